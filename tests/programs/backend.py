@@ -4,6 +4,7 @@
 # wrong, or why this PyTorch has no such thing. The program asks for gloo, or, by a word, for slimpi
 # (explicit), for gloo with options (options), or for NCCL and a GPU (cuda).
 import datetime
+import functools
 import gc
 import sys
 
@@ -207,6 +208,24 @@ def model():
     check(network.weight.grad, 7 * total / ranks)
 
 
+def compiled():
+    """PyTorch's C++ calls a group's functions in the middle of a compiled program. In the second
+    forward pass a model makes its buckets anew."""
+    torch.manual_seed(1)
+    network = nn.Linear(200, 300)
+    model = torch.compile(nn.parallel.DistributedDataParallel(network), backend="eager")
+    for step in range(1, 3):
+        model(mine(7, 200)).sum().backward()
+        check(network.weight.grad, step * 7 * total / ranks)
+
+    @functools.partial(torch.compile, backend="eager")
+    def twice(tensor):
+        dist.all_reduce(tensor)
+        return 2 * tensor
+
+    check(twice(mine(LONG)), 2 * total)
+
+
 def again():
     dist.destroy_process_group()
     gc.collect()  # PyTorch's store ends with what refers to it
@@ -232,7 +251,7 @@ def late():
 
 
 cases = [all_reduce, average, layouts, asynchronous, coalesced, reduce_scatter,
-         reduce_scatters_coalesced, groups, again, model]
+         reduce_scatters_coalesced, groups, again, model, compiled]
 if "late" in sys.argv:
     cases = [late]
 for case in cases:

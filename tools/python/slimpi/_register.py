@@ -37,4 +37,11 @@ def _register(module):
         module.Backend.register_backend("slimpi", make)
 
 
+def _stay_uncompiled(module):
+    """Has torch.compile leave this package's functions, which PyTorch's C++ calls in the middle of
+    a compiled program, as they are: a process group in Python cannot be traced."""
+    module.add(__package__)
+
+
 _late.after("torch.distributed.distributed_c10d", _register)
+_late.after("torch._dynamo.trace_rules", _stay_uncompiled)
