@@ -168,6 +168,45 @@ def reduce_scatters_coalesced():
     check(outputs[1], total)
 
 
+def refused():
+    """What the backend refuses is an error of slimpi's groups, too."""
+    function = by_name("reduce_scatter_tensor")
+    manager = by_name("_coalescing_manager")
+    short, whole = torch.empty(LONG), mine(ranks * LONG)
+
+    def coalesced(*outputs):
+        with manager():
+            for output in outputs:
+                function(output, whole)
+
+    for what, call in {
+            "an input that is longer by one": lambda: function(short, mine(ranks * LONG + 1)),
+            "an input that is longer": lambda: function(short, mine(ranks * LONG + ranks)),
+            "an output that is shorter": lambda: function(short[1:], whole),
+            "a shorter output, averaged": lambda: function(short[1:], whole, op=dist.ReduceOp.AVG),
+            "an output of bfloat16": lambda: function(short.bfloat16(), whole),
+            "an output of doubles": lambda: function(short.double(), whole),
+            "an input of bfloat16": lambda: function(short, whole.bfloat16()),
+            "a sparse output": lambda: function(mine(LONG).to_sparse(), whole),
+            "blocks for half of the ranks": lambda: dist.reduce_scatter(
+                mine(2 * LONG), [mine(2 * LONG)] * (ranks // 2)),
+            "blocks for too many ranks": lambda: dist.reduce_scatter(short, [short] * (ranks + 1)),
+            "a longer output": lambda: dist.reduce_scatter(mine(LONG + 1), [short] * ranks),
+            "outputs whose sum is right": lambda: coalesced(mine(LONG + 1), short[1:]),
+            "a type of several": lambda: coalesced(short, short.bfloat16()),
+            "several types": lambda: dist.all_reduce_coalesced([mine(LONG), mine(LONG).bfloat16()]),
+    }.items():
+        try:
+            call()
+        except (RuntimeError, ValueError, AttributeError, TypeError):
+            continue
+        raise AssertionError(f"taken: {what}")
+    several = [mine(LONG), 10 * mine(LONG)]  # each becomes the sum of all
+    dist.group.WORLD.allreduce(several).wait()
+    for tensor in several:
+        check(tensor, 11 * total)
+
+
 def groups():
     """Groups of the same ranks, in other orders on other ranks; and of some ranks."""
     first, second = dist.new_group(), dist.new_group()
@@ -251,7 +290,7 @@ def late():
 
 
 cases = [all_reduce, average, layouts, asynchronous, coalesced, reduce_scatter,
-         reduce_scatters_coalesced, groups, again, model, compiled]
+         reduce_scatters_coalesced, refused, groups, again, model, compiled]
 if "late" in sys.argv:
     cases = [late]
 for case in cases:

@@ -24,6 +24,8 @@ from .torch import OF_MODELS
 _FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
 _TYPES = {"float": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 _MOST = 2**31 - 1  # the count of MPI_Reduce_scatter_block is an int
+# A reason of calls that are errors for most backends: each has its own text.
+_UNLIKE = "of tensors of unlike types or lengths"
 # Before 2.7, PyTorch's C++ does not keep the Python object of the Work that it holds, and
 # DistributedDataParallel asks the Work for its future as soon as it has it.
 _KEEPS_WORK = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
@@ -102,14 +104,14 @@ class Collectives:
         """Leaves all sums from now on to the backend. On all ranks."""
         self._left = self._left or reason
 
-    def _reason(self, tensors, op):
+    def _reason(self, tensors, results, op):
         """Why the backend sums these; None where MPI does."""
         if self._left:
             return self._left
-        places = {tensor.device for tensor in tensors}
+        places = {tensor.device for tensor in (*tensors, *results)}
         if len(places) > 1 or any(place.type not in self._devices for place in places):
             return "on a device"
-        if any(tensor.layout != torch.strided for tensor in tensors):
+        if any(tensor.layout != torch.strided for tensor in (*tensors, *results)):
             return "sparse"
         others = [tensor.dtype for tensor in tensors if tensor.dtype not in self._types]
         if others:
@@ -125,7 +127,7 @@ class Collectives:
     def _take(self, name, function, tensors, results, op, reason=None):
         """Has the thread call the function, and returns the Work; None where the backend sums these
         tensors."""
-        reason = reason or self._reason(tensors, op)
+        reason = reason or self._reason(tensors, results, op)
         _seen.count(name, _seen.bytes_of(tensors), reason, self.backend)
         if reason is not None:
             return None
@@ -133,17 +135,26 @@ class Collectives:
         return self.submit(name, results, function, tensors, results, op)
 
     def all_reduce(self, name, tensors, op):
-        return self._take(name, self._sum, tensors, tensors, op)
+        reason = None
+        if len({tensor.dtype for tensor in tensors}) > 1:
+            reason = _UNLIKE
+        if name == "all_reduce" and len(tensors) > 1:
+            reason = "of several tensors"  # each becomes the sum of all
+        return self._take(name, self._sum, tensors, tensors, op, reason)
 
     def reduce_scatter(self, name, inputs, outputs, op):
-        """Of one output, the inputs are the blocks of all ranks, or one tensor with all blocks; of
-        several, each has its input."""
+        """The inputs of "reduce_scatter", which has one output, are the blocks of all ranks. Those
+        of other names are a tensor with all blocks for each output."""
         reason = None
         if sum(tensor.numel() for tensor in outputs) > _MOST:
             reason = "too long"
-        if len(outputs) == 1 and len(inputs) > 1 and any(
-                tensor.numel() != outputs[0].numel() for tensor in inputs):
-            reason = "of unequal blocks"
+        of_blocks = name == "reduce_scatter"
+        shares = outputs * self.size if of_blocks else outputs
+        blocks = 1 if of_blocks else self.size
+        if len(inputs) != len(shares) or any(
+                one.dtype != share.dtype or one.numel() != blocks * share.numel()
+                for one, share in zip(inputs, shares)):
+            reason = _UNLIKE
         return self._take(name, self._sum_blocks, inputs, outputs, op, reason)
 
     def submit(self, name, results, function, *arguments):
