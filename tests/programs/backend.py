@@ -7,6 +7,8 @@ import datetime
 import functools
 import gc
 import sys
+import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -207,8 +209,33 @@ def refused():
         check(tensor, 11 * total)
 
 
+def patient():
+    """A timeout of wait() is an error, and the sum goes on."""
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 0:
+        store.wait([f"patient {other}" for other in range(1, ranks)])
+    tensor = mine(LONG)
+    work = dist.all_reduce(tensor, async_op=True)
+    if rank != 0:
+        try:
+            work.wait(datetime.timedelta(milliseconds=50))
+        except RuntimeError as error:
+            assert "has not ended within 0.05 s" in str(error), error
+        else:
+            raise AssertionError("no error")
+        store.set(f"patient {rank}", "")
+    assert work.wait()
+    check(tensor, total)
+
+
+def threads():
+    return sum(thread.name == "slimpi" for thread in threading.enumerate())
+
+
 def groups():
-    """Groups of the same ranks, in other orders on other ranks; and of some ranks."""
+    """Groups of the same ranks, in other orders on other ranks; and of some ranks. No thread is
+    left of them."""
+    before = threads()
     first, second = dist.new_group(), dist.new_group()
     tensors = [mine(LONG), 10 * mine(LONG)]
     pairs = list(zip(tensors, (first, second)))
@@ -225,6 +252,10 @@ def groups():
     dist.barrier()
     for group in (first, second, parts[rank % 2]):
         dist.destroy_process_group(group)
+    end = time.monotonic() + 30
+    while threads() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert threads() == before, f"{threads()} threads, and before {before}"
 
 
 def model():
@@ -290,7 +321,7 @@ def late():
 
 
 cases = [all_reduce, average, layouts, asynchronous, coalesced, reduce_scatter,
-         reduce_scatters_coalesced, refused, groups, again, model, compiled]
+         reduce_scatters_coalesced, refused, patient, groups, again, model, compiled]
 if "late" in sys.argv:
     cases = [late]
 for case in cases:

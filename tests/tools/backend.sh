@@ -20,7 +20,7 @@ cases() { # WHAT NUMBER: out.txt has so many lines, and all cases are well
 
 # Without compression, all sums are exact. The program asks for gloo.
 torch 2 --report report.json "$PYTHON" "$programs/backend.py"
-cases "a program that asks for gloo" 24
+cases "a program that asks for gloo" 26
 [ "$(report report.json calls float32)" -gt 12 ] || fail "slimpi took few sums"
 expect "$(grep -c 'torch.distributed from SLIMPI_MIN_SIZE on (2 ranks) are made by' err.txt)" 1 \
   "one line says who makes the sums"
@@ -30,15 +30,15 @@ for reason in 'not SUM or AVG' int64 'shorter than SLIMPI_MIN_SIZE'; do
 done
 # Groups that have a backend of their own, here gloo with options, in the place of nccl's.
 torch 2 --report report.json "$PYTHON" "$programs/backend.py" options
-cases "a program whose groups stay as they are" 24
+cases "a program whose groups stay as they are" 26
 [ "$(report report.json calls float32)" -gt 12 ] || fail "slimpi took few sums of such groups"
 grep -q 'by slimpi: .* all_reduce .* reduce_scatter_tensor .*left to gloo: ' err.txt ||
   fail "the last line does not name the sums of such groups"
 if expensive; then
   torch 3 "$PYTHON" "$programs/backend.py"
-  cases "three ranks" 36
+  cases "three ranks" 39
   SLIMPI_TYPES=float,float16,bfloat16 torch 2 "$PYTHON" "$programs/backend.py"
-  cases "16-bit floats by slimpi, too" 24
+  cases "16-bit floats by slimpi, too" 26
 fi
 
 # A sum that a rank does not make is an error on the others, and the job ends with a status.
@@ -53,7 +53,7 @@ package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
 status=0
 as_torchrun 2 env PYTHONPATH="$package" "$run" --ranks-per-node 1 \
   "$PYTHON" "$programs/backend.py" explicit >out.txt 2>err.txt || status=$?
-cases "a program that asks for slimpi" 24
+cases "a program that asks for slimpi" 26
 # Without MPI, two ranks are two jobs of one rank each.
 status=0
 for i in 0 1; do

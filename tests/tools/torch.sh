@@ -138,6 +138,27 @@ try:
 except RuntimeError:  # gloo of PyTorch 1.13 has none
     pass' 'called 3 all_reduce of 2.0 KiB on average, 1 reduce_scatter of 1.0 KiB .*, as FSDP does'
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
+cat >makes_ranks.py <<'PROGRAM'
+import multiprocessing
+import sys
+import torch
+import torch.distributed as dist
+
+def rank(number):
+    dist.init_process_group("gloo", init_method="file://" + sys.argv[1], rank=number, world_size=2)
+    dist.all_reduce(torch.ones(40000))
+
+if __name__ == "__main__":
+    ranks = [multiprocessing.Process(target=rank, args=(number,)) for number in range(2)]
+    for one in ranks:
+        one.start()
+    for one in ranks:
+        one.join()
+    sys.exit(max(one.exitcode for one in ranks))
+PROGRAM
+torch 1 "$python" makes_ranks.py "$work/meet"
+expect "$status $(grep -c 'program makes 2 ranks itself where the launcher started 1' err.txt
+  ) $(grep -c 'made no' err.txt)" "0 1 0" "a program that makes its ranks itself"
 PMI_RANK=0 PMI_SIZE=2 "$run" --torch "$python" -c '1 / 0' 2>err.txt && fail "1 / 0 ends well"
 expect "$(grep -c 'made no' err.txt)" 0 "an exception before a model: its own words only"
 status=0
@@ -225,7 +246,7 @@ expect "$status" 0 "the package: exit status"
 
 # What other people's programs do with models and gradients.
 torch 2 "$python" "$top_srcdir/tests/programs/habits.py"
-expect "$status $(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "0 16 " "habits of programs"
+expect "$status $(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "0 18 " "habits of programs"
 
 # A checkpoint: the bits of the run that was not interrupted. The second has a short bucket.
 feedback='{"bits": 2, "error_feedback": true}'

@@ -94,6 +94,8 @@ class Collectives:
         """After all sums."""
         if self._worker is not None:
             self.submit("MPI_Comm_free", [], self._free)
+            self._worker.end()
+            self._worker = None
 
     def _free(self):
         if self._comm is not None:
