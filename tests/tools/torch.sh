@@ -77,6 +77,28 @@ if expensive; then
   ends SIGTERM 'signal 15\|Terminated'
 fi
 
+# MPICH 4.0 over UCX and TCP may stay in MPI_Finalize for ever; here each rank does.
+echo 'int pause(void); int MPI_Finalize(void) { for (;;) pause(); }' >stays.c
+# shellcheck disable=SC2016
+if [ "$(plain 1 sh -c 'echo "${PMI_FD:-none}"')" != none ] &&
+  ${CC:-cc} -shared -fPIC -o stays.so stays.c; then
+  seconds=60 yielding=$work/stays.so:$yielding torch 2 --report report.json "$python" -c '
+import torch, slimpi
+slimpi.allreduce(torch.ones(9))
+print("end of", slimpi.rank())'
+  expect "$status $(xargs <out.txt) $(report report.json calls compressed)" \
+    "0 end of 0 end of 1 1" "MPI_Finalize does not return: exit status, output, report"
+fi
+# Hosts of their own, and no help of slimpi-lab. Status 77: they cannot be made here.
+if expensive; then hosts="2 3 4"; else hosts=3; fi
+for number in $hosts; do
+  status=0
+  timeout -k 5 "$seconds" "$top_builddir/tools/slimpi-lab" --hosts "$number" --finalize mpi -- \
+    "$run" --torch --bits 8 "$python" "$program" plain >out.txt 2>err.txt || status=$?
+  [ "$status" = 77 ] || expect "$status $(grep -c '^plain ' out.txt)" "0 $number" \
+    "a job on $number hosts ends"
+done
+
 # Ranks that share processors compute with their share of threads, unless somebody chose how many.
 cat >threads.py <<'PROGRAM'
 import os
