@@ -171,7 +171,7 @@ void meet_all_ranks() {
   }
 }
 
-int process_manager = -1;  // the descriptor that connects a rank to Hydra
+int process_manager = -1;  // the descriptor that connects a rank to Hydra, if it is one of Hydra's
 
 // A handler of SIGALRM. Hydra takes a process that leaves without these words for one that failed.
 void leave(int) {
@@ -187,9 +187,11 @@ void leave(int) {
 // Once all ranks have met, MPI_Finalize takes milliseconds. MPICH 4.0 over UCX and TCP may wait in
 // it for ever, on two hosts and more. Open MPI has no such fault, and must not be left without it.
 void limit_finalize() {
-  const std::string descriptor = environment_variable("PMI_FD");
-  if (descriptor.empty()) return;
-  process_manager = std::atoi(descriptor.c_str());
+  if (std::string_view(mpi::abi.name) == "Open MPI" ||
+      !environment_variable("OMPI_COMM_WORLD_RANK").empty())
+    return;
+  if (const std::string descriptor = environment_variable("PMI_FD"); !descriptor.empty())
+    process_manager = std::atoi(descriptor.c_str());
   std::fflush(nullptr);
   sigset_t alarms;
   sigemptyset(&alarms);
