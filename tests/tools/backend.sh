@@ -98,6 +98,17 @@ elif [ "$version" -ge 207 ]; then
 else
   models $((5 + 15 + 5)) ddp hand fsdp1 powersgd_hook
 fi
+# Values that ranks of tensor parallelism hold alike stay so: each parameter has its own scales.
+if [ "$version" -ge 207 ]; then
+  SLIMPI_ALGORITHM=bytegrad torch 4 --bits 8 --report report.json "$PYTHON" "$programs/sharded.py" tp
+  expect "$status $(awk '$1 == "copies" { print $3 }' out.txt | xargs)" "0 0 0 0 0" \
+    "tensor parallelism: copies of parameters that differ"
+  expect "$(report report.json calls compressed)" 5 "tensor parallelism: compressed sums"
+  expect "$(grep -c 'groups of ranks' err.txt)" 0 "tensor parallelism, 8 bits: no warning"
+  SLIMPI_ALGORITHM=packed torch 4 --bits 4 "$PYTHON" "$programs/sharded.py" tp
+  expect "$status $(grep -c 'slimpi warning: groups of ranks .* cross' err.txt)" "0 1" \
+    "tensor parallelism, packed: one warning"
+fi
 export DS_ACCELERATOR=cpu
 if "$PYTHON" -c 'import deepspeed' >err.txt 2>&1; then
   mkdir mpi4py

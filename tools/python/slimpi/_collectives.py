@@ -14,8 +14,9 @@ from torch._C._distributed_c10d import ReduceOp
 
 from . import _seen, _threads
 from ._agreement import check_answers, describe, gather
+from ._edges import Memory, Spread, alignment, mixes
 from ._mpi import Error
-from ._parameters import bytes_of
+from ._parameters import bytes_of, pieces_of_row
 from ._sums import end_streams
 from ._work import SumWork
 from ._world import Worker, world as _world
@@ -50,9 +51,9 @@ class Collectives:
         """seconds: the timeout of a sum. backend: what makes the other sums. store: the group's."""
         self.rank, self.size, self.backend, self._seconds = rank, size, backend, seconds
         self._comm, self._worker, self._streams = None, None, {}
-        self._lock = threading.Lock()
+        self._lock, self._memory = threading.Lock(), Memory()
         self._left = "in a group of one rank" if size == 1 else None
-        self.nodes, self.refusal = 1, None
+        self.nodes, self.refusal, self.summed = 1, None, 0
         if size > 1:
             self._join(store)
 
@@ -71,7 +72,7 @@ class Collectives:
         self.nodes = len({answer["host"] for answer in answers})
         self.places = [answer["place"] for answer in answers]
         try:
-            self._members, timeout = check_answers(answers, mine)
+            self.members, timeout = check_answers(answers, mine)
         except Error as error:
             if not lenient:
                 raise
@@ -84,6 +85,9 @@ class Collectives:
         self._min_size = bytes_of(mine["options"]["min_size"])
         self._types = [_TYPES[name] for name in mine["options"]["types"].split(",")
                        if name in _TYPES]
+        self._algorithm = world.mpi.option("algorithm")
+        world.groups.add(self)
+        self._align = alignment(self._algorithm, bytes_of(world.mpi.option("bucket")))
         self._devices = {"any": ("cpu", "cuda"), "device": ("cuda",), "host": ("cpu",)}[
             mine["options"]["buffers"]]
 
@@ -134,7 +138,16 @@ class Collectives:
         if reason is not None:
             return None
         tell(self)
-        return self.submit(name, results, function, tensors, results, op)
+        row = sum(tensor.numel() for tensor in tensors)
+        if function == self._sum_blocks:
+            row //= self.size
+        pieces = pieces_of_row(row) if self._align else None
+        if mixes(self._algorithm) or self._align and function == self._sum_blocks and not pieces:
+            _world().count(self, self._algorithm)
+        else:
+            self.summed += 1
+        return self.submit(name, results, function, tensors, results, op,
+                           Spread(pieces or (row,), self._align or 1))
 
     def all_reduce(self, name, tensors, op):
         reason = None
@@ -175,32 +188,33 @@ class Collectives:
     def _communicator(self):
         """In the thread: made at the first sum."""
         if self._comm is None:
-            self._comm = _world().new_communicator(self._members, self._waits,
+            self._comm = _world().new_communicator(self.members, self._waits,
                                                    1 + self._number % 32766)
         return self._comm
 
-    def _sum(self, tensors, results, op):
+    def _sum(self, tensors, results, op, spread):
         """In the thread: sums tensors as one buffer, in place."""
-        whole = _one_buffer(tensors)
+        whole = spread.spread(_one_buffer(tensors), 1, self._memory)
         end_streams(whole)
         _world().sum(self._communicator(), whole.data_ptr(), whole.numel())
         if op == ReduceOp.AVG:
             whole.div_(self.size)
-        _copy(whole, results)
+        _copy(spread.gather(whole), results)
 
-    def _sum_blocks(self, tensors, results, op):
+    def _sum_blocks(self, tensors, results, op, spread):
         """In the thread: each rank gets its block of the sum."""
         if len(results) == 1:
             whole = _one_buffer(tensors)
         else:
             whole = torch.cat([t.detach().reshape(self.size, -1).float() for t in tensors], 1)
+        whole = spread.spread(whole, self.size, self._memory)
         block = whole.new_empty(whole.numel() // self.size)
         end_streams(whole)
         _world().sum_blocks(self._communicator(), whole.data_ptr(), block.data_ptr(),
                             block.numel())
         if op == ReduceOp.AVG:
             block.div_(self.size)
-        _copy(block, results)
+        _copy(spread.gather(block), results)
 
 
 def _one_buffer(tensors):

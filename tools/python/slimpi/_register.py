@@ -2,6 +2,7 @@
 """Tells torch.distributed of the backend "slimpi", when the program imports it."""
 from . import _late
 from ._mpi import Error
+from ._parameters import watch_pieces
 
 OLDEST = (2, 4)  # PyTorch; gloo of 2.1 has no reduce-scatter
 
@@ -44,4 +45,6 @@ def _stay_uncompiled(module):
 
 
 _late.after("torch.distributed.distributed_c10d", _register)
+for _package in ("fsdp._fully_shard", "_composable.fsdp"):  # the second until 2.5
+    _late.after(f"torch.distributed.{_package}._fsdp_collectives", watch_pieces)
 _late.after("torch._dynamo.trace_rules", _stay_uncompiled)

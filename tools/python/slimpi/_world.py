@@ -19,6 +19,7 @@ from . import _launcher
 from ._mpi import Error, Mpi, WrongLauncher
 
 _TIME_TO_FORWARD = 0.2  # seconds; launchers drop what ranks have written just before they abort
+_SUMS_BEFORE_WARNING = 3
 
 _world = None
 _lock = threading.Lock()
@@ -117,6 +118,8 @@ class World:
         self.communicators = {}  # by ranks and options
         self.models = {}         # how many models a communicator serves
         self.numbers = 0         # the last number of a communicator of the backend, on this rank
+        self.groups = weakref.WeakSet()  # that sum, with `members` and `summed`; see count()
+        self.warned = False
         self.stuck = False       # whether a sum was given up that MPI has not ended
         self._workers = weakref.WeakSet()  # all others whose threads run
         self.status = 0          # not 0: an exception, or sys.exit, ends the program with it
@@ -153,6 +156,25 @@ class World:
         if key not in self.communicators:
             self.communicators[key] = self.worker.do(self.new_communicator, ranks, options)
         return self.communicators[key]
+
+    def count(self, group, algorithm):
+        """A compressed sum of a group, which has `members` and `summed`, in whose sums values of
+        several parameters share scales or bits. Warns once where the group crosses another one that
+        has made no such sums: that of tensor parallelism. A group of HSDP has made some by then."""
+        group.summed += 1
+        if group.summed != _SUMS_BEFORE_WARNING or self.warned or self.rank != 0:
+            return
+        mine = set(group.members)
+        for other in self.groups:
+            common = mine.intersection(other.members)
+            if not other.summed and common not in (set(), mine, set(other.members)):
+                self.warned = True
+                print(f"slimpi warning: groups of ranks {sorted(mine)} and {sorted(other.members)} "
+                      f"cross, and in compressed sums of the first by {algorithm} a value depends "
+                      "on its neighbours: parameters that ranks of the second hold alike drift "
+                      "apart. --algorithm bytegrad keeps them alike with DistributedDataParallel "
+                      "and fully_shard (slimpi-torch(7))", file=sys.stderr, flush=True)
+                return
 
     def new_worker(self):
         """A thread for the sums of one communicator; the one that there is where MPI cannot be

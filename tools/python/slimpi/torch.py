@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 
 from ._agreement import check_answers, describe, timeout_of
-from ._edges import Edges
+from ._edges import Edges, mixes
 from ._mpi import Error
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
 from ._sums import FLOAT_BYTES, Iteration, Pending, Sum, WIDE, unwrapped
@@ -76,7 +76,8 @@ class State:
         except Error as error:
             mine["error"] = str(error)
         ranks, timeout = _agree(process_group, mine)
-        self.world_size = len(ranks)
+        self.world_size, self.members, self.summed = len(ranks), ranks, 0
+        self._world.groups.add(self)
         waits = {} if self._option("timeout") else {"timeout": str(timeout)}
         self._comm = self._world.communicator(ranks, {**waits, **self.options})
         self._exact_comm = self._comm
@@ -233,6 +234,11 @@ def hook(state, bucket):
         buffer.div_(state.world_size)
     comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
+    if last and comm == state._comm:
+        if mixes(state.algorithm):
+            state._world.count(state, state.algorithm)
+        else:
+            state.summed += 1
     if buffer.is_sparse:
         sum_of_backend = dist.all_reduce(buffer, group=state.process_group, async_op=True)
         future = sum_of_backend.get_future().then(lambda future: future.value()[0])
