@@ -2,8 +2,8 @@
 # Trains one model in each of the given ways, and knows nothing of slimpi. Each rank prints a line
 # for each way: its name, the rank, and the loss of the last step. With --time it prints
 # milliseconds of a step and of its sums, too. tp is tensor parallelism with fully_shard; a further
-# line says how many parameters that its ranks hold alike differ. zero1, zero2 and zero3 are stages of DeepSpeed's
-# ZeRO; with one of them DeepSpeed begins torch.distributed.
+# line says how many parameters differ of which its ranks have copies. zero1, zero2 and zero3 are
+# stages of DeepSpeed's ZeRO; with one of them DeepSpeed begins torch.distributed.
 import argparse
 import sys
 import time
@@ -86,7 +86,8 @@ def build(way):
         from torch.distributed.fsdp import fully_shard
         from torch.distributed.tensor.parallel import (ColwiseParallel, RowwiseParallel,
                                                        parallelize_module)
-        mesh = init_device_mesh(arguments.device, (ranks // 2, 2), mesh_dim_names=("data", "tensor"))
+        mesh = init_device_mesh(arguments.device, (ranks // 2, 2),
+                                mesh_dim_names=("data", "tensor"))
         parallelize_module(model, mesh["tensor"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
         fully_shard(model, mesh=mesh["data"])
     optimizer = torch.optim.SGD(model.parameters(), 0.1, foreach=way != "tp")

@@ -98,9 +98,10 @@ elif [ "$version" -ge 207 ]; then
 else
   models $((5 + 15 + 5)) ddp hand fsdp1 powersgd_hook
 fi
-# Values that ranks of tensor parallelism hold alike stay so: each parameter has its own scales.
+# Copies of a parameter on ranks of tensor parallelism stay equal: each has scales of its own.
 if [ "$version" -ge 207 ]; then
-  SLIMPI_ALGORITHM=bytegrad torch 4 --bits 8 --report report.json "$PYTHON" "$programs/sharded.py" tp
+  SLIMPI_ALGORITHM=bytegrad torch 4 --bits 8 --report report.json \
+    "$PYTHON" "$programs/sharded.py" tp
   expect "$status $(awk '$1 == "copies" { print $3 }' out.txt | xargs)" "0 0 0 0 0" \
     "tensor parallelism: copies of parameters that differ"
   expect "$(report report.json calls compressed)" 5 "tensor parallelism: compressed sums"

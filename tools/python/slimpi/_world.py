@@ -118,8 +118,8 @@ class World:
         self.communicators = {}  # by ranks and options
         self.models = {}         # how many models a communicator serves
         self.numbers = 0         # the last number of a communicator of the backend, on this rank
-        self.groups = weakref.WeakSet()  # that sum, with `members` and `summed`; see count()
-        self.warned = False
+        self.groups = weakref.WeakSet()  # objects with `members` and `summed`: see count()
+        self.warned = False      # of groups that cross
         self.stuck = False       # whether a sum was given up that MPI has not ended
         self._workers = weakref.WeakSet()  # all others whose threads run
         self.status = 0          # not 0: an exception, or sys.exit, ends the program with it
@@ -170,10 +170,10 @@ class World:
             if not other.summed and common not in (set(), mine, set(other.members)):
                 self.warned = True
                 print(f"slimpi warning: groups of ranks {sorted(mine)} and {sorted(other.members)} "
-                      f"cross, and in compressed sums of the first by {algorithm} a value depends "
-                      "on its neighbours: parameters that ranks of the second hold alike drift "
-                      "apart. --algorithm bytegrad keeps them alike with DistributedDataParallel "
-                      "and fully_shard (slimpi-torch(7))", file=sys.stderr, flush=True)
+                      f"cross, and in compressed sums of the first by {algorithm} a parameter "
+                      "depends on those beside it: copies on ranks of the second drift apart. "
+                      "--algorithm bytegrad keeps them equal with DistributedDataParallel and "
+                      "fully_shard (slimpi-torch(7))", file=sys.stderr, flush=True)
                 return
 
     def new_worker(self):
