@@ -98,6 +98,16 @@ elif [ "$version" -ge 207 ]; then
 else
   models $((5 + 15 + 5)) ddp hand fsdp1 powersgd_hook
 fi
+# torch.distributed.checkpoint has the states of all ranks, and loads them.
+mkdir checkpoint
+for what in save load; do
+  torch 2 "$PYTHON" "$programs/resume.py" $what checkpoint '{"algorithm": "packed", "bits": 2}' \
+    '{"algorithm": "bytegrad", "bits": 2, "error_feedback": true}'
+  expect "$status" 0 "$what: exit status"
+  awk '{ print $1, $2, $3 }' out.txt >$what.txt
+done
+expect "$(awk '{ print $1, $3 }' save.txt | sort -u | wc -l)" 2 "the ranks have one model"
+same save.txt load.txt "torch.distributed.checkpoint: the bits of the run that was not interrupted"
 # Copies of a parameter on ranks of tensor parallelism stay equal: each has scales of its own.
 if [ "$version" -ge 207 ]; then
   SLIMPI_ALGORITHM=bytegrad torch 4 --bits 8 --report report.json \

@@ -270,21 +270,25 @@ expect "$status" 0 "the package: exit status"
 torch 2 "$python" "$top_srcdir/tests/programs/habits.py"
 expect "$status $(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "0 18 " "habits of programs"
 
-# A checkpoint: the bits of the run that was not interrupted. The second has a short bucket.
+# A checkpoint: the bits of the run that was not interrupted. The second has a short bucket. The last
+# three keep no state between sums, but their bits depend on the buckets.
 feedback='{"bits": 2, "error_feedback": true}'
 short='{"bits": 2, "error_feedback": true, "min_size": "200K"}'
 lowrank='{"algorithm": "powersgd", "powersgd_rank": 2, "start_powerSGD_iter": 2}'
 for what in save load; do
   torch 2 "$python" "$top_srcdir/tests/programs/resume.py" $what state "$feedback" "$short" \
-    "$lowrank"
+    "$lowrank" '{"bits": 8}' '{"algorithm": "packed", "bits": 2}' '{"algorithm": "fp16"}'
   expect "$status" 0 "$what: exit status"
   [ "$status" = 0 ] || cat err.txt
   awk '{ print $1, $2, $3 }' out.txt >$what.txt
 done
-expect "$(awk '{ print $1, $3 }' save.txt | sort -u | wc -l)" 3 "the ranks have one model"
+expect "$(awk '{ print $1, $3 }' save.txt | sort -u | wc -l)" 6 "the ranks have one model"
 same save.txt load.txt "the bits of the run that was not interrupted"
-expect "$(awk '{ print $1, $4 }' out.txt | sort -u | xargs)" "0 1 1 1 2 1" \
+expect "$(awk '{ print $1, $4 }' out.txt | sort -u | xargs)" "0 1 1 1 2 1 3 1 4 1 5 1" \
   "one iteration in the old buckets"
+torch 2 "$python" "$top_srcdir/tests/programs/resume.py" load state '{"bits": 4}'
+[ "$status" != 0 ] && grep -q 'saved with bits=2, here 4; error_feedback=1, here' err.txt ||
+  fail "the checkpoint of other options is taken"
 mv state.2.0 state.0.1 && mv state.2.1 state.0.0
 torch 2 "$python" "$top_srcdir/tests/programs/resume.py" load state "$lowrank"
 [ "$status" != 0 ] && grep -q 'load on each its own' err.txt ||

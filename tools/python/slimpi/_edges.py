@@ -132,7 +132,7 @@ class Edges:
         self._align = alignment(algorithm, bucket)
         self._least = max(least, 1)
         self._layouts = {}  # by sizes
-        self._factors = {}  # by the name of a DDP bucket; all ranks have the same
+        self.factors = {}  # by the name of a DDP bucket; all ranks have the same
         self._memory = Memory()
 
     def layout(self, sizes):
@@ -155,13 +155,13 @@ class Edges:
         norms = [] if not layout.scales else [
             torch.linalg.vector_norm(floats[first:first + count]) / math.sqrt(count)
             for first, count, _ in layout.coded]
-        if norms and name not in self._factors:
+        if norms and name not in self.factors:
             summed = torch.stack(norms)
             add_exact(summed)
-            self._factors[name] = [_factor(norm, 1.0) for norm in summed.tolist()]
+            self.factors[name] = [_factor(norm, 1.0) for norm in summed.tolist()]
         places = layout.exact_on(floats.device)
         exact = floats[places]
-        factors = self._factors.get(name, [1.0] * len(layout.coded))
+        factors = self.factors.get(name, [1.0] * len(layout.coded))
         if layout.base is None:
             together = self._memory.place(floats, layout.coded_length)
             _gather(floats, layout.coded, together)
@@ -187,8 +187,8 @@ class Edges:
         for rest in rests:
             rest.exact, norms = next(summed), next(summed)
             if rest.norms:
-                self._factors[rest.name] = list(map(_factor, norms.tolist(),
-                                                    self._factors[rest.name]))
+                self.factors[rest.name] = list(map(_factor, norms.tolist(),
+                                                    self.factors[rest.name]))
 
 
 def _gather(floats, rows, together):
