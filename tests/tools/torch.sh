@@ -270,8 +270,8 @@ expect "$status" 0 "the package: exit status"
 torch 2 "$python" "$top_srcdir/tests/programs/habits.py"
 expect "$status $(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "0 18 " "habits of programs"
 
-# A checkpoint: the bits of the run that was not interrupted. The second has a short bucket. The last
-# three keep no state between sums, but their bits depend on the buckets.
+# A checkpoint: the bits of the run that was not interrupted. The second has a short bucket. The
+# last three keep no state between sums, but their bits depend on the buckets.
 feedback='{"bits": 2, "error_feedback": true}'
 short='{"bits": 2, "error_feedback": true, "min_size": "200K"}'
 lowrank='{"algorithm": "powersgd", "powersgd_rank": 2, "start_powerSGD_iter": 2}'
