@@ -98,9 +98,9 @@ def swapped_data():
     options = {"bits": 2, "error_feedback": True}
     (model, state), (other, _) = trained(True, **options), trained(False, **options)
     assert torch.equal(values_of(model), values_of(other)), "other bits than without swaps"
-    saved = [name for bucket in state.state_dict()["buckets"] for name in bucket["layout"]]
+    known = [name for layout in state._layouts.values() for name in layout]
     names = [name for name, _ in model.module.named_parameters()]
-    assert sorted(saved) == sorted(names), f"the checkpoint has {saved}"
+    assert sorted(known) == sorted(names), f"the buckets have {known}"
     assert len(state._parameters._names) == len(names), "it knows more than the model's parameters"
 
 

@@ -213,8 +213,9 @@ class State:
             kept = self._world.worker.do(self._world.mpi.get_state, self._comm, name)
             if kept is not None:
                 kept = torch.frombuffer(bytearray(kept), dtype=torch.uint8)
+            factors = torch.tensor(self._edges.factors.get(name, ()), dtype=torch.float64)
             buckets.append({"index": index, "layout": list(layout), "state": kept,
-                            "factors": self._edges.factors.get(name)})
+                            "factors": factors})
         whole = io.BytesIO()
         torch.save(buckets, whole)
         return {"iteration": self.iteration, "options": self._saved_options(),
@@ -236,8 +237,8 @@ class State:
             index, layout, kept = bucket["index"], tuple(bucket["layout"]), bucket["state"]
             name = self._name(index, layout)
             self._loaded[index] = layout
-            if bucket["factors"] is not None:
-                self._edges.factors[name] = bucket["factors"]
+            if len(bucket["factors"]):
+                self._edges.factors[name] = bucket["factors"].tolist()
             if kept is not None and not self._world.worker.do(
                     self._world.mpi.set_state, self._comm, name, bytes(kept.numpy())):
                 raise Error("the state of a bucket is not of this rank of a group of "
