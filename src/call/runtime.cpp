@@ -154,7 +154,6 @@ void Runtime::start(Loaded loaded) {
   if (!option_error.empty() && world_) end_job(mpi::abi.comm_world);
   if (config.trace) Trace::start();
   if (config.estimate) CallEstimate::start(api, config);
-  taken_types = config.estimate ? ElementTypes{~0u} : config.types;
   set_stall_limit(std::chrono::seconds(config.stall));
   start_activity();
   set_activity_rank(world_rank, world_size);

@@ -44,7 +44,7 @@ bool is_own(const void* address) {
   return reinterpret_cast<Word>(address) - own_image().first < own_image().end - own_image().first;
 }
 
-// Of the function outside this library that called it.
+// The mark of the function outside this library that called it.
 void* mark_of_caller() {
   const void* caller = nullptr;
   _Unwind_Backtrace(

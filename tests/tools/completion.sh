@@ -43,6 +43,6 @@ expect "$(offered slimpi-lab --rate 1)" "100mbit 10gbit 1gbit" "lab: rates"
 expect "$(offered slimpi-lab --hosts 2 -- rul)" "rules.txt" "lab: a program"
 PATH=$top_builddir/tools:$PATH
 expect "$(offered slimpi-info --to)" "--topology" "an option of slimpi-info"
-expect "$(offered slimpi-info --)" "--attach --config --estimate --full --help --json --mdoc \
---nodes --options --reasons --svg --topology --trace --version --wire" "all options of slimpi-info"
+expect "$(offered slimpi-info --)" "--attach --config --full --help --json --mdoc \
+--options --reasons --svg --topology --trace --version" "all options of slimpi-info"
 verdict
