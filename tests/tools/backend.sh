@@ -20,7 +20,7 @@ cases() { # WHAT NUMBER: out.txt has so many lines, and all cases are well
 
 # Without compression, all sums are exact. The program asks for gloo.
 torch 2 --report report.json "$PYTHON" "$programs/backend.py"
-cases "a program that asks for gloo" 20
+cases "a program that asks for gloo" 26
 [ "$(report report.json calls float32)" -gt 12 ] || fail "slimpi took few sums"
 expect "$(grep -c 'gradients of SLIMPI_MIN_SIZE and more (2 ranks) are made by' err.txt)" 1 \
   "one line says who makes the sums"
@@ -30,13 +30,13 @@ for reason in 'not SUM or AVG' int64 'shorter than SLIMPI_MIN_SIZE'; do
 done
 # Groups that have a backend of their own, here gloo with options, in the place of nccl's.
 torch 2 --report report.json "$PYTHON" "$programs/backend.py" options
-cases "a program whose groups stay as they are" 20
+cases "a program whose groups stay as they are" 26
 [ "$(report report.json calls float32)" -gt 12 ] || fail "slimpi took few sums of such groups"
 grep -q 'sums by hand, .* MiB: exact .*left to gloo: ' err.txt ||
   fail "the last line does not name the sums of such groups"
 if expensive; then
   torch 3 "$PYTHON" "$programs/backend.py"
-  cases "three ranks" 30
+  cases "three ranks" 39
 fi
 
 # Gradients are compressed and nothing else, unless a group's name or the program says so.
@@ -75,7 +75,7 @@ package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
 status=0
 as_torchrun 2 env PYTHONPATH="$package" "$run" --ranks-per-node 1 \
   "$PYTHON" "$programs/backend.py" explicit >out.txt 2>err.txt || status=$?
-cases "a program that asks for slimpi" 20
+cases "a program that asks for slimpi" 26
 if expensive; then
   SLIMPI_ALGORITHM=bytegrad as_torchrun 2 env PYTHONPATH="$package" "$run" --ranks-per-node 1 \
     --rules rules "$PYTHON" "$programs/backend.py" explicit kinds >out.txt 2>err.txt || status=$?
@@ -127,6 +127,28 @@ else
 fi
 grep -q '5 sums by hand, .*: exact (sharded.py:[0-9]*; .*slimpi.torch.compress(tensor)' err.txt ||
   fail "a sum of a copy of gradients is not named"
+# torch.distributed.checkpoint has the states of all ranks, and loads them.
+mkdir checkpoint
+for what in save load; do
+  torch 2 "$PYTHON" "$programs/resume.py" $what checkpoint '{"algorithm": "packed", "bits": 2}' \
+    '{"algorithm": "bytegrad", "bits": 2, "error_feedback": true}'
+  expect "$status" 0 "$what: exit status"
+  awk '{ print $1, $2, $3 }' out.txt >$what.txt
+done
+expect "$(awk '{ print $1, $3 }' save.txt | sort -u | wc -l)" 2 "the ranks have one model"
+same save.txt load.txt "torch.distributed.checkpoint: the bits of the run that was not interrupted"
+# Copies of a parameter on ranks of tensor parallelism stay equal: each has scales of its own.
+if [ "$version" -ge 207 ]; then
+  SLIMPI_ALGORITHM=bytegrad torch 4 --bits 8 --report report.json \
+    "$PYTHON" "$programs/sharded.py" tp
+  expect "$status $(awk '$1 == "copies" { print $3 }' out.txt | xargs)" "0 0 0 0 0" \
+    "tensor parallelism: copies of parameters that differ"
+  expect "$(report report.json calls compressed)" 5 "tensor parallelism: compressed sums"
+  expect "$(grep -c 'groups of ranks' err.txt)" 0 "tensor parallelism, 8 bits: no warning"
+  SLIMPI_ALGORITHM=packed torch 4 --bits 4 "$PYTHON" "$programs/sharded.py" tp
+  expect "$status $(grep -c 'slimpi warning: groups of ranks .* cross' err.txt)" "0 1" \
+    "tensor parallelism, packed: one warning"
+fi
 export DS_ACCELERATOR=cpu
 if ! expensive; then
   echo "NOTE ZeRO is of the second tier"

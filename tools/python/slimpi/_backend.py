@@ -106,7 +106,7 @@ class Group(ProcessGroup):
             outputs, inputs = [outputs], [inputs]
         opts = keywords.pop("op", opts)
         return self._reduce_scatter(
-            "reduce_scatter", inputs[0], outputs, opts,
+            "reduce_scatter", inputs[0] if len(inputs) == 1 else [], outputs, opts,
             lambda opts: self._gloo.reduce_scatter(outputs, inputs, opts, *rest, **keywords))
 
 

@@ -18,8 +18,9 @@ from torch._C._distributed_c10d import ReduceOp
 
 from . import _gradients, _seen, _threads
 from ._agreement import check_answers, describe, gather
+from ._edges import Memory, Spread, alignment, mixes
 from ._mpi import Error
-from ._parameters import bytes_of
+from ._parameters import bytes_of, pieces_of_row
 from ._sums import end_streams
 from ._work import SumWork
 from ._world import Worker, world as _world
@@ -28,6 +29,8 @@ from .torch import EXACT, OF_MODELS
 _FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
 _TYPES = torch.float32, torch.float16, torch.bfloat16
 _MOST = 2**31 - 1  # the count of MPI_Reduce_scatter_block is an int
+# A reason of calls that are errors for most backends: each has its own text.
+_UNLIKE = "of tensors of unlike types or lengths"
 # Before 2.7, PyTorch's C++ does not keep the Python object of the Work that it holds, and
 # DistributedDataParallel asks the Work for its future as soon as it has it.
 _KEEPS_WORK = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
@@ -69,9 +72,9 @@ class Collectives:
         self._name, self._all, self._exact_comm = name, False, None
         self.rank, self.size, self.backend, self._seconds = rank, size, backend, seconds
         self._comm, self._worker, self._streams = None, None, {}
-        self._lock = threading.Lock()
+        self._lock, self._memory = threading.Lock(), Memory()
         self._left = "in a group of one rank" if size == 1 else None
-        self.nodes, self.refusal = 1, None
+        self.nodes, self.refusal, self.summed = 1, None, 0
         if size > 1:
             self._join(store)
 
@@ -90,7 +93,7 @@ class Collectives:
         self.nodes = len({answer["host"] for answer in answers})
         self.places = [answer["place"] for answer in answers]
         try:
-            self._members, timeout = check_answers(answers, mine)
+            self.members, timeout = check_answers(answers, mine)
         except Error as error:
             if not lenient:
                 raise
@@ -103,6 +106,9 @@ class Collectives:
         self._min_size = bytes_of(mine["options"]["min_size"])
         self._rules = mine["options"]["rules"]
         self._all = mine["options"]["sums"] == "all"
+        self._algorithm = world.mpi.option("algorithm")
+        world.groups.add(self)
+        self._align = alignment(self._algorithm, bytes_of(world.mpi.option("bucket")))
         self._devices = {"any": ("cpu", "cuda"), "device": ("cuda",), "host": ("cpu",)}[
             mine["options"]["buffers"]]
 
@@ -113,6 +119,8 @@ class Collectives:
         """After all sums."""
         if self._worker is not None:
             self.submit("MPI_Comm_free", [], self._free)
+            self._worker.end()
+            self._worker = None
 
     def _free(self):
         for comm in filter(None, {self._comm, self._exact_comm}):
@@ -123,14 +131,14 @@ class Collectives:
         """Leaves all sums from now on to the backend. On all ranks."""
         self._left = self._left or reason
 
-    def _reason(self, tensors, op):
+    def _reason(self, tensors, results, op):
         """Why the backend sums these; None where MPI does."""
         if self._left:
             return self._left
-        places = {tensor.device for tensor in tensors}
+        places = {tensor.device for tensor in (*tensors, *results)}
         if len(places) > 1 or any(place.type not in self._devices for place in places):
             return "on a device"
-        if any(tensor.layout != torch.strided for tensor in tensors):
+        if any(tensor.layout != torch.strided for tensor in (*tensors, *results)):
             return "sparse"
         others = [tensor.dtype for tensor in tensors if tensor.dtype not in _TYPES]
         if others:
@@ -156,7 +164,7 @@ class Collectives:
     def _take(self, name, function, tensors, results, op, by_hand, reason=None):
         """Has the thread call the function, and returns the Work; None where the backend sums these
         tensors."""
-        reason = reason or self._reason(tensors, op)
+        reason = reason or self._reason(tensors, results, op)
         rule = None if reason else self._rule(_floats(tensors))
         if rule == "off":
             reason = "off by SLIMPI_RULES"
@@ -168,29 +176,53 @@ class Collectives:
             _seen.count(name, length, reason, self.backend)
             return None
         tell(self)
+        row = _floats(tensors)
+        if function == self._sum_blocks:
+            row //= self.size
+        pieces = pieces_of_row(row) if self._align else None
+        mixed = mixes(self._algorithm) or bool(
+            self._align and function == self._sum_blocks and not pieces)
         if known:
-            _seen.count(name, length)
+            self._count(name, length, mixed)
             choose = self._communicator
         else:
             is_gradient = _gradients.are_gradients(tensors)
-            choose = functools.partial(self._choose, name, length, is_gradient,
+            choose = functools.partial(self._choose, name, length, mixed, is_gradient,
                                        None if is_gradient else _seen.place_of_caller())
-        return self.submit(name, results, function, choose, tensors, results, op)
+        return self.submit(name, results, function, choose, tensors, results, op,
+                           Spread(pieces or (row,), self._align or 1))
+
+    def _count(self, name, length, mixed):
+        """A compressed sum. mixed: values of several parameters share scales or bits."""
+        _seen.count(name, length)
+        if mixed:
+            _world().count(self, self._algorithm)
+        else:
+            self.summed += 1
 
     def all_reduce(self, name, tensors, op, by_hand):
         """by_hand: whether a function of torch.distributed asks, which any part of the program may
         have called."""
-        return self._take(name, self._sum, tensors, tensors, op, by_hand)
+        reason = None
+        if len({tensor.dtype for tensor in tensors}) > 1:
+            reason = _UNLIKE
+        if name == "all_reduce" and len(tensors) > 1:
+            reason = "of several tensors"  # each becomes the sum of all
+        return self._take(name, self._sum, tensors, tensors, op, by_hand, reason)
 
     def reduce_scatter(self, name, inputs, outputs, op, by_hand):
-        """Of one output, the inputs are the blocks of all ranks, or one tensor with all blocks; of
-        several, each has its input."""
+        """The inputs of "reduce_scatter", which has one output, are the blocks of all ranks. Those
+        of other names are a tensor with all blocks for each output."""
         reason = None
         if sum(tensor.numel() for tensor in outputs) > _MOST:
             reason = "too long"
-        if len(outputs) == 1 and len(inputs) > 1 and any(
-                tensor.numel() != outputs[0].numel() for tensor in inputs):
-            reason = "of unequal blocks"
+        of_blocks = name == "reduce_scatter"
+        shares = outputs * self.size if of_blocks else outputs
+        blocks = 1 if of_blocks else self.size
+        if len(inputs) != len(shares) or any(
+                one.dtype != share.dtype or one.numel() != blocks * share.numel()
+                for one, share in zip(inputs, shares)):
+            reason = _UNLIKE
         return self._take(name, self._sum_blocks, inputs, outputs, op, by_hand, reason)
 
     def compress(self):
@@ -213,7 +245,7 @@ class Collectives:
         return describe(_world().mpi, _world().mpi.option)
 
     def _new_communicator(self, options):
-        return _world().new_communicator(self._members, {**self._waits, **options}, self._name(),
+        return _world().new_communicator(self.members, {**self._waits, **options}, self._name(),
                                          1 + self._number % 32766)
 
     def _communicator(self):
@@ -240,36 +272,37 @@ class Collectives:
                         "of the group, and the others make a sum: call it on all of them")
         return others, gradients
 
-    def _choose(self, name, length, is_gradient, place):
+    def _choose(self, name, length, mixed, is_gradient, place):
         """In the thread: the communicator of a sum that may be of gradients."""
         others, gradients = self._votes(int(is_gradient))
         if not others:
-            _seen.count(name, length)
+            self._count(name, length, mixed)
             return self._communicator()
         _seen.count_exact(length, place, gradients != 0)
         return self._exact_communicator()
 
-    def _sum(self, choose, tensors, results, op):
+    def _sum(self, choose, tensors, results, op, spread):
         """In the thread: sums tensors as one buffer, in place."""
-        whole = _one_buffer(tensors)
+        whole = spread.spread(_one_buffer(tensors), 1, self._memory)
         end_streams(whole)
         _world().sum(choose(), whole.data_ptr(), whole.numel())
         if op == ReduceOp.AVG:
             whole.div_(self.size)
-        _copy(whole, results)
+        _copy(spread.gather(whole), results)
 
-    def _sum_blocks(self, choose, tensors, results, op):
+    def _sum_blocks(self, choose, tensors, results, op, spread):
         """In the thread: each rank gets its block of the sum."""
         if len(results) == 1:
             whole = _one_buffer(tensors)
         else:
             whole = torch.cat([t.detach().reshape(self.size, -1).float() for t in tensors], 1)
+        whole = spread.spread(whole, self.size, self._memory)
         block = whole.new_empty(whole.numel() // self.size)
         end_streams(whole)
         _world().sum_blocks(choose(), whole.data_ptr(), block.data_ptr(), block.numel())
         if op == ReduceOp.AVG:
             block.div_(self.size)
-        _copy(block, results)
+        _copy(spread.gather(block), results)
 
 
 def _floats(tensors):

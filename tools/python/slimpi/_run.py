@@ -2,7 +2,8 @@
 """slimpi-run --torch: what it changes in a Python program.
 
  - RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are set from the launcher's variables, and
-   MASTER_ADDR and MASTER_PORT when init_process_group needs them; what is set stays.
+   MASTER_ADDR and MASTER_PORT when init_process_group needs them, or the program reads them; what
+   is set stays.
  - A DistributedDataParallel model gets slimpi's hook when it is made. A hook that the program
    registers later takes its place.
  - On CPUs, where the program asks for gloo or for no backend, it gets slimpi's: _backend.
@@ -20,6 +21,7 @@ import sys
 
 from . import _functions, _late, _launcher, _register, _seen, _threads
 from ._mpi import Error, WrongLauncher
+from ._world import watch_end
 
 _MARK = "_SLIMPI_TORCH"  # the process that is a rank of the job; its children are none
 _said = set()
@@ -151,6 +153,13 @@ def _find_master():
         sys.exit(1)
 
 
+def _read_master():
+    """The program reads MASTER_ADDR before init_process_group: on all ranks, because it would fail
+    otherwise."""
+    if _become_rank():
+        _find_master()
+
+
 def _change_deepspeed(module):
     """Where MASTER_ADDR is not set, DeepSpeed asks mpi4py for the ranks, and takes one port for all
     jobs. It need not: the ranks are in the environment."""
@@ -194,6 +203,11 @@ def _change_c10d(module):
             _say("no launcher of MPI started this process, so nothing is changed: use mpiexec -n N "
                  "slimpi-run --torch " + " ".join([os.path.basename(sys.executable), *sys.argv]))
         init_process_group(backend, init_method, *arguments, **keywords)
+        _late.variables((), None)
+        launched = _launcher.size()
+        if launched is not None and module.get_world_size() > launched and module.get_rank() == 0:
+            _say(f"the program makes {module.get_world_size()} ranks itself where the launcher "
+                 f"started {launched}, so nothing is changed: let the launcher start them all")
         if os.environ.get(_MARK) == str(os.getpid()) and not _register.is_old():
             _functions.begin(module)
 
@@ -343,9 +357,9 @@ def _say_if_unused():
     world = sys.modules.get("slimpi._world")
     used = world is not None and world._world is not None and world._world.communicators
     # Not after an exception of the program's, an exit status of its own, or where Python found no
-    # program.
+    # program, and not where the program makes its ranks itself.
     missing = sys.argv[0] not in ("", "-c", "-m") and not os.path.exists(sys.argv[0])
-    if hasattr(sys, "last_type") or _status or missing:
+    if hasattr(sys, "last_type") or _status or missing or _makes_ranks:
         return
     if _replaced or _seen.is_counted():
         text = _seen.of_groups(used)
@@ -356,19 +370,25 @@ def _say_if_unused():
              f"{_seen.advice()} (slimpi-torch(7))")
 
 
-_status = None  # what sys.exit was given
+_status = None  # not 0: what sys.exit ends the program with
+_makes_ranks = False  # whether it has started processes that may be ranks
 
 
-def _watch_exit():
-    leave = sys.exit
+def _watch_processes(module):
+    begin = module.BaseProcess.start
 
-    @functools.wraps(leave)
-    def exit(status=None):
-        global _status
-        _status = status
-        leave(status)
+    @functools.wraps(begin)
+    def start(self):
+        global _makes_ranks
+        _makes_ranks |= getattr(self._target, "__name__", "") != "_worker_loop"  # of a DataLoader
+        begin(self)
 
-    sys.exit = exit
+    module.BaseProcess.start = start
+
+
+def _note_status(status):
+    global _status
+    _status = status
 
 
 def start():
@@ -377,7 +397,9 @@ def start():
     set_environment()
     if _says_if_unused():
         atexit.register(_say_if_unused)
-        _watch_exit()
+        watch_end(_note_status)
+        _late.after("multiprocessing.process", _watch_processes)
+    _late.variables(("MASTER_ADDR", "MASTER_PORT"), _read_master)
     _late.after("torch.distributed.distributed_c10d", _change_c10d)
     _late.after("torch.nn.parallel.distributed", _change_ddp)
     _late.after("deepspeed.comm.comm", _change_deepspeed)

@@ -13,6 +13,7 @@ All else (broadcasts, barriers, the program's own collectives) stays with the pr
 backend. See slimpi-torch(7).
 """
 import functools
+import io
 import types
 
 import torch
@@ -20,7 +21,7 @@ import torch.distributed as dist
 
 from . import _functions, _gradients
 from ._agreement import check_answers, describe, name_of, timeout_of
-from ._edges import Edges
+from ._edges import Edges, mixes
 from ._mpi import Error
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
 from ._sums import FLOAT_BYTES, Iteration, Pending, Sum, WIDE, unwrapped
@@ -36,6 +37,11 @@ _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
 # not get these: its ranks wait for each other without a pause, and take the core from ranks that
 # compute.
 EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
+
+
+# Options that decide the bits of a sum, with those that the State was given.
+_OF_RESULTS = ("algorithm", "bits", "bucket", "error_feedback", "hierarchy", "max_error",
+               "min_size", "powersgd_rank", "rounding", "seed")
 
 
 def _text(value):
@@ -78,7 +84,8 @@ class State:
         except Error as error:
             mine["error"] = str(error)
         ranks, timeout = _agree(process_group, mine)
-        self.world_size = len(ranks)
+        self.world_size, self.members, self.summed = len(ranks), ranks, 0
+        self._world.groups.add(self)
         waits = {} if self._option("timeout") else {"timeout": str(timeout)}
         name = name_of(group)
         self._comm = self._world.communicator(ranks, {**waits, **self.options}, name)
@@ -192,34 +199,51 @@ class State:
         return [(self._name(index, layout), sum((parts[name][1] for name in layout), []),
                  [parts[name][0] for name in layout]) for index, layout in loaded.items()]
 
+    def _key(self):
+        """That of what belongs to this rank in a checkpoint that has all ranks, as those of
+        torch.distributed.checkpoint have."""
+        return f"buckets of rank {dist.get_rank(self.process_group)} of {self.world_size}"
+
+    def _saved_options(self):
+        return {name: self._option(name) for name in sorted({*_OF_RESULTS, *self.options})}
+
     def state_dict(self):
-        """For a checkpoint: the iteration and what slimpi keeps of the gradients. Each rank saves
-        its own."""
+        """For a checkpoint: the iteration, the options, and what slimpi keeps of the gradients:
+        whose buckets they are in, and the state of each. Each rank saves its own."""
         buckets = []
-        for index, layout in sorted(self._layouts.items()):
-            kept = self._world.worker.do(self._world.mpi.get_state, self._comm,
-                                         self._name(index, layout))
+        for index, layout in sorted({**self._layouts, **self._loaded}.items()):
+            name = self._name(index, layout)
+            kept = self._world.worker.do(self._world.mpi.get_state, self._comm, name)
             if kept is not None:
                 kept = torch.frombuffer(bytearray(kept), dtype=torch.uint8)
-            buckets.append({"index": index, "layout": list(layout),
-                            "state": kept})
-        # Short buckets have no state, but belong to the layout of the others.
-        if all(bucket["state"] is None for bucket in buckets):
-            buckets = []
-        return {"iteration": self.iteration, "options": dict(self.options), "buckets": buckets}
+            factors = torch.tensor(self._edges.factors.get(name, ()), dtype=torch.float64)
+            buckets.append({"index": index, "layout": list(layout), "state": kept,
+                            "factors": factors})
+        whole = io.BytesIO()
+        torch.save(buckets, whole)
+        return {"iteration": self.iteration, "options": self._saved_options(),
+                self._key(): whole.getvalue()}
 
     def load_state_dict(self, state):
         """Goes on from state_dict() of the same rank; on all ranks, between two iterations."""
-        self.iteration = state["iteration"]
-        self._loaded = {}
-        for bucket in state.get("buckets", ()):
-            index, layout = bucket["index"], tuple(bucket["layout"])
+        mine = self._saved_options()
+        others = [f"{name}={value}, here {mine.get(name, 'none')}"
+                  for name, value in state["options"].items() if mine.get(name) != value]
+        if others:
+            raise Error(f"the checkpoint was saved with {'; '.join(others)}: give "
+                        "slimpi.torch.State the options that it was saved with")
+        if self._key() not in state:
+            raise Error(f"the checkpoint has no {self._key()}: save state_dict() on every rank, "
+                        "and load on each its own")
+        self.iteration, self._loaded = state["iteration"], {}
+        for bucket in torch.load(io.BytesIO(state[self._key()]), weights_only=True):
+            index, layout, kept = bucket["index"], tuple(bucket["layout"]), bucket["state"]
+            name = self._name(index, layout)
             self._loaded[index] = layout
-            if bucket["state"] is None:
-                continue
-            kept = bytes(bucket["state"].cpu().numpy())
-            if not self._world.worker.do(self._world.mpi.set_state, self._comm,
-                                         self._name(index, layout), kept):
+            if len(bucket["factors"]):
+                self._edges.factors[name] = bucket["factors"].tolist()
+            if kept is not None and not self._world.worker.do(
+                    self._world.mpi.set_state, self._comm, name, bytes(kept.numpy())):
                 raise Error("the state of a bucket is not of this rank of a group of "
                             f"{self.world_size}: save state_dict() on every rank, and load on each "
                             "its own")
@@ -236,6 +260,11 @@ def hook(state, bucket):
         buffer.div_(state.world_size)
     comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
+    if last and comm == state._comm:
+        if mixes(state.algorithm):
+            state._world.count(state, state.algorithm)
+        else:
+            state.summed += 1
     if buffer.is_sparse:
         sum_of_backend = dist.all_reduce(buffer, group=state.process_group, async_op=True)
         future = sum_of_backend.get_future().then(lambda future: future.value()[0])
