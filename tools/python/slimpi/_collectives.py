@@ -10,9 +10,10 @@ import os
 import threading
 
 import torch
+import torch.distributed as dist
 from torch._C._distributed_c10d import ReduceOp
 
-from . import _seen, _threads
+from . import _join, _seen, _threads
 from ._agreement import check_answers, describe, gather
 from ._mpi import Error
 from ._parameters import bytes_of
@@ -59,6 +60,8 @@ class Collectives:
         mine = {"error": "", "options": {}, "rank": -1, "size": 0, "number": 0,
                 "timeout": max(1, int(self._seconds)), "host": os.uname().nodename,
                 "place": _threads.place()}
+        if not dist.is_initialized():  # the group is the default one, of all ranks
+            _join.offer(store, self.rank, self.size)
         try:
             world = _world()
             mine.update(options=_options_of(world), rank=world.rank, size=world.size,

@@ -30,7 +30,7 @@ def _join(module, group):
         return
     backend, size = str(module.get_backend(group)), module.get_world_size(group)
     # MPI's own, and one whose ranks do not exist.
-    if backend in ("mpi", "fake") or size > _launcher.size():
+    if backend in ("mpi", "fake") or size > (_launcher.size() or size):
         return
     found = _groups[group] = Collectives(module.get_rank(group), size, timeout_of(group), backend,
                                          module._world.pg_map[group][1])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """slimpi-run --torch: what it changes in a Python program.
 
- - RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are set from the launcher's variables, and
-   MASTER_ADDR and MASTER_PORT when init_process_group needs them; what is set stays.
+ - Under a launcher of MPI, RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are set from its
+   variables, and MASTER_ADDR and MASTER_PORT when init_process_group needs them; what is set stays.
  - A DistributedDataParallel model gets slimpi's hook when it is made. A hook that the program
    registers later takes its place.
  - On CPUs, where the program asks for gloo or for no backend, it gets slimpi's: _backend.
@@ -47,8 +47,9 @@ def set_environment():
 
 
 def set_master():
-    """Sets MASTER_ADDR and MASTER_PORT to where rank 0 can be reached by all ranks."""
-    if "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ:
+    """Sets MASTER_ADDR and MASTER_PORT to where rank 0 can be reached by all ranks of MPI."""
+    if ("MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ or
+            not (_launcher.is_of_mpi() or "SLURM_PROCID" in os.environ)):
         return
     from . import _address
     from ._world import world
@@ -127,9 +128,12 @@ def _begin_sums(collectives):
 
 def _become_rank():
     """False in a process that is no rank of the job."""
-    if _is_child() or _launcher.size() is None:
+    if _is_child():
         return False
     os.environ[_MARK] = str(os.getpid())
+    if not _launcher.is_of_mpi() and os.environ.get("SLIMPIRUN_PID") != str(os.getpid()):
+        os.environ["SLIMPIRUN_PID"] = str(os.getpid())  # slimpi-run became a launcher
+        _watch_end()
     return True
 
 
@@ -169,10 +173,11 @@ def _change_c10d(module):
         try:
             names = signature.bind(backend, init_method, *arguments, **keywords).arguments
         except TypeError:  # for PyTorch to say
-            return True
+            return _launcher.size() is not None
         size = names.get("world_size", -1)
         size = int(os.environ.get("WORLD_SIZE", -1)) if size in (-1, None) else size
-        return size in (-1, _launcher.size())
+        launched = _launcher.size()
+        return size > 1 if launched is None else size in (-1, launched)
 
     @functools.wraps(module.init_process_group)
     def init(backend=None, init_method=None, *arguments, **keywords):
@@ -183,14 +188,16 @@ def _change_c10d(module):
                 from . import _collectives
                 _collectives.lenient, _collectives.tell = True, _begin_sums
         elif _launcher.size() is None:
-            _say("no launcher of MPI started this process, so nothing is changed: use mpiexec -n N "
-                 "slimpi-run --torch " + " ".join([os.path.basename(sys.executable), *sys.argv]))
+            _say("no launcher started this process, so nothing is changed: use slimpi-run --torch "
+                 "torchrun --nproc-per-node N " + " ".join(sys.argv))
         init_process_group(backend, init_method, *arguments, **keywords)
+        global _says
+        _says = module.get_rank() == 0
         if os.environ.get(_MARK) == str(os.getpid()) and not _register.is_old():
             _functions.begin(module)
 
     module.init_process_group = init
-    if _says_if_unused():
+    if _says_if_unused() or not _is_child() and not _launcher.is_of_mpi():
         _seen.watch(module)
 
 
@@ -332,6 +339,8 @@ def _says_if_unused():
 def _say_if_unused():
     if os.environ["SLIMPIRUN_PID"] != str(os.getpid()):  # a child by fork
         return
+    if not _says:
+        return
     world = sys.modules.get("slimpi._world")
     used = world is not None and world._world is not None and world._world.communicators
     # Not after an exception of the program's, an exit status of its own, or where Python found no
@@ -348,10 +357,12 @@ def _say_if_unused():
              f"{_seen.advice()} (slimpi-torch(7))")
 
 
+_says = True    # false on ranks other than 0
 _status = None  # what sys.exit was given
 
 
-def _watch_exit():
+def _watch_end():
+    atexit.register(_say_if_unused)
     leave = sys.exit
 
     @functools.wraps(leave)
@@ -368,8 +379,7 @@ def start():
         return
     set_environment()
     if _says_if_unused():
-        atexit.register(_say_if_unused)
-        _watch_exit()
+        _watch_end()
     _late.after("torch.distributed.distributed_c10d", _change_c10d)
     _late.after("torch.nn.parallel.distributed", _change_ddp)
     _late.after("deepspeed.comm.comm", _change_deepspeed)

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from . import _launcher
+from . import _join, _launcher
 from ._mpi import Error, Mpi, WrongLauncher
 
 _TIME_TO_FORWARD = 0.2  # seconds; launchers drop what ranks have written just before they abort
@@ -72,7 +72,7 @@ class World:
         self._watch_end()
 
     def _begin(self):
-        self.mpi = mpi = Mpi()
+        self.mpi = mpi = _join.join(Mpi)
         self.comm = mpi.constant("MPI_COMM_WORLD")
         if mpi.integer("MPI_Finalized"):
             raise Error("MPI was finalized before slimpi was used")
@@ -81,6 +81,7 @@ class World:
         if self.initialized:
             mpi.call("MPI_Init_thread", None, None, multiple, ctypes.byref(level))
             self._threads = level.value >= multiple
+            _join.after_init(mpi, self.comm)
         elif mpi.integer("MPI_Query_thread") < multiple:
             raise Error("the program initialized MPI without MPI_THREAD_MULTIPLE, which slimpi's "
                         "thread needs: ask MPI_Init_thread for it, or use slimpi before MPI")
