@@ -9,6 +9,7 @@ from torch._C._distributed_c10d import ProcessGroup, ReduceOp
 
 from . import _seen
 from ._collectives import Collectives
+from ._join import of_attempt
 
 _COLLECTIVE = (r"(?!__).*(reduce|gather|scatter|broadcast|send|recv|barrier|all_?to_?all|coalesc|"
                "sequence)")
@@ -19,6 +20,7 @@ class Group(ProcessGroup):
 
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
+        store = of_attempt(store)
         gloo = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
         kind = ProcessGroup.BackendType.GLOO
         self._gloo = ProcessGroup(rank, size)

@@ -26,6 +26,7 @@ def _join(module, group):
     """Collective over the ranks of a new group. Groups that have slimpi's backend are left out."""
     from ._agreement import timeout_of
     from ._collectives import Collectives
+    from ._join import of_attempt
     if not active or module._rank_not_in_group(group) or hasattr(group, "collectives"):
         return
     backend, size = str(module.get_backend(group)), module.get_world_size(group)
@@ -33,7 +34,7 @@ def _join(module, group):
     if backend in ("mpi", "fake") or size > (_launcher.size() or size):
         return
     found = _groups[group] = Collectives(module.get_rank(group), size, timeout_of(group), backend,
-                                         module._world.pg_map[group][1])
+                                         of_attempt(module._world.pg_map[group][1]))
     if found.refusal:
         refused(found)
     elif found.is_one_node():  # where MPI would only be slower

@@ -97,13 +97,20 @@ def _start_server(store, size):
     return [{"host": host, "port": port, "token": token} for token in tokens]
 
 
+def of_attempt(store):
+    """A part of the store for this start of the ranks: torchrun may keep one store for all restarts,
+    with what ranks that have ended wrote."""
+    from torch.distributed import PrefixStore
+    attempt = (os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID",
+                                                     "TORCHELASTIC_RESTART_COUNT"))
+    return PrefixStore(" ".join(["slimpi", *attempt]), store)
+
+
 def _place(store, rank, size):
     """What rank 0 says to this rank."""
     global _times
     _times += 1
-    # The agent of torchrun keeps one store for all restarts.
-    name = " ".join(["slimpi", os.environ.get("TORCHELASTIC_RUN_ID", ""),
-                     os.environ.get("TORCHELASTIC_RESTART_COUNT", ""), str(_times)])
+    store, name = of_attempt(store), f"place {_times}"
     if rank == 0:
         try:
             places = _start_server(store, size)

@@ -127,9 +127,7 @@ class Server:
             self.strangers.remove(connection)
             return
         del self.ranks[connection.rank]
-        if not self.started:  # it may come again
-            del self.hellos[connection.rank]
-        elif connection.rank not in self.finalized:
+        if self.started and connection.rank not in self.finalized:  # before, it may come again
             self.lost = self.lost or time.monotonic()
 
     def _read(self, connection):
