@@ -56,6 +56,8 @@ def family():
 
 def prefix():
     """Where the launcher's MPI is installed: its process is among the ancestors of this one."""
+    if by_torch():
+        return None
     process = os.getppid()
     for _ in range(8):
         try:

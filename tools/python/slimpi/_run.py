@@ -339,7 +339,7 @@ def _says_if_unused():
 def _say_if_unused():
     if os.environ["SLIMPIRUN_PID"] != str(os.getpid()):  # a child by fork
         return
-    if not _says:
+    if not _says or "torch.distributed.launcher" in sys.modules:  # torchrun itself
         return
     world = sys.modules.get("slimpi._world")
     used = world is not None and world._world is not None and world._world.communicators
