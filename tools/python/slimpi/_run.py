@@ -181,9 +181,13 @@ def _change_c10d(module):
 
     @functools.wraps(module.init_process_group)
     def init(backend=None, init_method=None, *arguments, **keywords):
-        if is_whole(backend, init_method, arguments, keywords) and _become_rank():
+        others = getattr(module, "_use_torchcomms_enabled", bool)()
+        if is_whole(backend, init_method, arguments, keywords) and (others or _become_rank()):
             if init_method in (None, "env://") and keywords.get("store") is None:
                 _find_master()
+            if others and _launcher.rank() in (0, None):
+                _say("nothing is changed, because torchcomms makes the process groups: unset "
+                     "TORCH_DISTRIBUTED_USE_TORCHCOMMS")
             if not _register.is_old():
                 from . import _collectives
                 _collectives.lenient, _collectives.tell = True, _begin_sums
