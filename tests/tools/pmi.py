@@ -176,14 +176,14 @@ def refusals():
 
 def ranks_that_do_not_come():
     server, port = serve(3, seconds=1)
-    Client(port, f"token2 {GOOD}\n").channel.shutdown(socket.SHUT_RDWR)  # it has gone again
+    Client(port, f"token2 {GOOD}\n").channel.shutdown(socket.SHUT_RDWR)  # and comes no more
     first = Client(port, f"token0 {GOOD}\n")
     same(json.loads(first.read()), {"error": "ranks 1, 2 did not come within 1 seconds"})
     same(server.wait(SECONDS), 0)
 
 
 def a_rank_that_goes():
-    """The others get an error where they wait for it, and only there."""
+    """The others get an error where they wait for the one that went, and only there."""
     _pmi.SECONDS_TO_END = 0.5
     server, port = serve_here(2)
     first, second = (Client(port, f"token{rank} {GOOD}\n") for rank in range(2))
@@ -196,7 +196,7 @@ def a_rank_that_goes():
 
 
 def rank_0_is_killed():
-    """The server is not its last process: a child of its own has the connection."""
+    """The server ends, though a client still has its connection."""
     code = ("import os, subprocess, sys\n"
             "server = subprocess.Popen([sys.executable, '-I', '-S', sys.argv[1]], stdin=-1,"
             " stdout=-1, start_new_session=True)\n"

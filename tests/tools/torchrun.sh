@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# torchrun starts the ranks, and no launcher of MPI: unchanged programs, those that call slimpi, jobs
-# side by side and on two hosts, ranks that fail, restarts. Nothing is left of any.
+# torchrun starts the ranks, and no launcher of MPI: unchanged programs, programs that call slimpi,
+# jobs side by side and on two hosts, ranks that fail, restarts. Nothing is left of any.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 [ -z "$sanitizer" ] || skip "a sanitized library wants to be the first in a process"
@@ -35,7 +35,8 @@ start() { # NAME COMMAND...: standard output in NAME.out, sorted in NAME.txt
   name=$1
   shift
   status=0
-  TORCHRUN_TEST=$work timeout -k 5 "$seconds" "$@" >"$name.out" 2>"$name.err" </dev/null || status=$?
+  TORCHRUN_TEST=$work timeout -k 5 "$seconds" "$@" >"$name.out" 2>"$name.err" </dev/null ||
+    status=$?
   sed 's/^\[default[0-9]*\]://' "$name.out" | grep '^[a-z0-9]* [0-9] [0-9]' | sort >"$name.txt"
   echo "$status" >"$name.status"
 }
@@ -52,7 +53,8 @@ torchrun() { # NAME [OPTION... --] COMMAND...: two ranks, at any free port
   start "$start_of" $before "$python" -m torch.distributed.run $rank_names --nproc_per_node 2 "$@"
 }
 with="$run --torch"
-processes() { # those of the jobs
+processes() { # of the jobs that are still there
+  # shellcheck disable=SC2013 # no name has blanks
   for file in $(grep -lsF "TORCHRUN_TEST=$work" /proc/[0-9]*/environ); do
     process=${file#/proc/}
     tr '\0' ' ' <"/proc/${process%/environ}/cmdline" |
@@ -77,6 +79,7 @@ alike() { # NAME LINES: so many, and ranks have one model, without names of shar
 # What gloo computes; two jobs of one host at once.
 # shellcheck disable=SC2086
 torchrun gloo -- --standalone "$program" $ways
+# shellcheck disable=SC2086
 lines=$(($(echo $ways | wc -w) * 2))
 alike gloo "$lines"
 # shellcheck disable=SC2086

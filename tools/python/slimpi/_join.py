@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes one MPI job of ranks that no launcher of MPI started: those of torchrun, of another launcher
-that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or of a program that starts its own.
+"""Makes one MPI job of ranks that no launcher of MPI started: those of torchrun, of another
+launcher that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or of a program that starts its
+own.
 
 Rank 0 starts a server, _pmi, and tells each rank by PyTorch's store where it is, and a token. A
 rank connects, sends the token, waits for the others, and leaves the connection to MPICH, as the
@@ -21,7 +22,7 @@ SECONDS = 1800          # for all ranks to come; gloo's default timeout
 _SECONDS_TO_CONNECT = 30
 
 _offered = None  # (store, rank, size) of the default group that is being made
-_times = 0       # joins of this process, alike on all ranks
+_times = 0       # joins of this process; the same number on all ranks
 _kept = []       # what lives as long as the process: rank 0's store and server
 _joined = False
 
@@ -98,8 +99,8 @@ def _start_server(store, size):
 
 
 def of_attempt(store):
-    """A part of the store for this start of the ranks: torchrun may keep one store for all restarts,
-    with what ranks that have ended wrote."""
+    """A part of the store for this start of the ranks: torchrun may keep one store for all
+    restarts, with what ranks that have ended wrote."""
     from torch.distributed import PrefixStore
     attempt = (os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID",
                                                      "TORCHELASTIC_RESTART_COUNT"))
@@ -181,8 +182,9 @@ def join(make):
     except Error as reason:
         error = str(reason)
     channel = _meet(_place(store, rank, size), mpi and mpi.description, error)
+    global _joined, _offered
+    _offered = None  # it goes with its group
     if needed:
-        global _joined
         for name in ("PMI_PORT", "PMI_ID", "PMI_SPAWNED"):  # of a launcher around torchrun
             os.environ.pop(name, None)
         os.environ.update(PMI_FD=str(channel.detach()), PMI_RANK=str(rank), PMI_SIZE=str(size))
