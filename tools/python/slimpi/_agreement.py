@@ -20,9 +20,10 @@ def gather(store, rank, size, mine):
 
 def check_answers(answers, mine):
     """The ranks in MPI's world, by rank of the group, where all ranks of it can be summed over."""
-    for rank, answer in enumerate(answers):
-        if answer["error"]:
-            raise Error(f"rank {rank}: {answer['error']}")
+    errors = [answer["error"] for answer in answers]
+    for rank, error in enumerate(errors):
+        if error:
+            raise Error(error if errors.count(error) == len(errors) else f"rank {rank}: {error}")
     for rank, answer in enumerate(answers):
         if answer["options"] != answers[0]["options"]:
             raise Error(f"ranks 0 and {rank} have different options: {answers[0]['options']} and "

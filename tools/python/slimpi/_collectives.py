@@ -61,13 +61,15 @@ class Collectives:
                 "timeout": max(1, int(self._seconds)), "host": os.uname().nodename,
                 "place": _threads.place()}
         if not dist.is_initialized():  # the group is the default one, of all ranks
-            _join.offer(store, self.rank, self.size)
+            _join.offered = store, self.rank, self.size
         try:
             world = _world()
             mine.update(options=_options_of(world), rank=world.rank, size=world.size,
                         number=world.numbers)
         except Error as error:
             mine["error"] = str(error)
+        finally:
+            _join.offered = None
         answers = gather(store, self.rank, self.size, mine)
         self.nodes = len({answer["host"] for answer in answers})
         self.places = [answer["place"] for answer in answers]

@@ -21,16 +21,10 @@ from ._mpi import Error, WrongLauncher, mapped
 SECONDS = 1800          # for all ranks to come; gloo's default timeout
 _SECONDS_TO_CONNECT = 30
 
-_offered = None  # (store, rank, size) of the default group that is being made
+offered = None   # (store, rank, size) of the default group while torch.distributed makes it
 _times = 0       # joins of this process; the same number on all ranks
 _kept = []       # what lives as long as the process: rank 0's store and server
 _joined = False
-
-
-def offer(store, rank, size):
-    """The store of a process group of all ranks, before torch.distributed has one."""
-    global _offered
-    _offered = store, rank, size
 
 
 def _group():
@@ -42,8 +36,8 @@ def _group():
     if dist is not None and dist.is_available() and dist.is_initialized():
         store = dist.distributed_c10d._get_default_store()
         found = store, dist.get_rank(), dist.get_world_size()
-    elif _offered:
-        found = _offered
+    elif offered:
+        found = offered
     elif _launcher.by_torch() and _launcher.size() > 1:
         import torch.distributed as dist
         found = next(dist.rendezvous("env://", timeout=datetime.timedelta(seconds=SECONDS)))
@@ -182,8 +176,7 @@ def join(make):
     except Error as reason:
         error = str(reason)
     channel = _meet(_place(store, rank, size), mpi and mpi.description, error)
-    global _joined, _offered
-    _offered = None  # it goes with its group
+    global _joined
     if needed:
         for name in ("PMI_PORT", "PMI_ID", "PMI_SPAWNED"):  # of a launcher around torchrun
             os.environ.pop(name, None)
