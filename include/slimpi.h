@@ -17,15 +17,14 @@ extern "C" {
 /* The version of the library that is loaded, as text: "0.1.0". */
 const char* slimpi_version(void);
 
-/* What slimpi did in this process so far. Bytes are of this rank only, except bytes_plain, which
- * rank 0 of a communicator counts for all of it. */
+/* What slimpi did in this process so far. Bytes are of this rank only. */
 struct slimpi_statistics_t {
   uint64_t size;        /* set by the caller to sizeof(struct slimpi_statistics_t) */
-  uint64_t calls;       /* allreduces seen */
+  uint64_t calls;       /* allreduces and reduce-scatters seen */
   uint64_t compressed;  /* of these, compressed between nodes */
   uint64_t bytes_in;    /* of the buffers of compressed calls */
   uint64_t bytes_sent;  /* put between nodes by this rank, headers included */
-  uint64_t bytes_plain; /* what a bandwidth-optimal float allreduce would have put there */
+  uint64_t bytes_plain; /* this rank's part of what a bandwidth-optimal sum would have put there */
 };
 
 /* The functions below can be called at any time of the process and from any thread: before MPI is
@@ -61,10 +60,11 @@ typedef struct slimpi_tensor_t {
 int slimpi_describe_next(const slimpi_tensor_t* tensor);
 
 /* The state of a named tensor on a communicator, for checkpoints: the residual of error feedback,
- * and what powersgd and batched_powersgd keep. Of other algorithms there is none to get. `comm`
- * points at the program's MPI_Comm. The state is this rank's own: each rank keeps its bytes, and
- * gives them back as the same rank of a communicator of the same size. Call both between the sums
- * of the communicator, from the thread that makes them.
+ * and what powersgd and batched_powersgd keep, for each function and counts that it was summed
+ * with. Of other algorithms there is none to get. `comm` points at the program's MPI_Comm. The
+ * state is this rank's own: each rank keeps its bytes, and gives them back as the same rank of a
+ * communicator of the same size. Call both between the sums of the communicator, from the thread
+ * that makes them.
  *
  * slimpi_get_state writes the state to `state`, which has *size bytes, and its length to *size;
  * with `state` NULL it writes the length only. Returns 0, or 1 where there is no such state or
@@ -72,7 +72,8 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
  *
  * slimpi_set_state makes the next sum of that name begin with this state, which slimpi copies; with
  * `state` NULL and `size` 0, without a state. All ranks do the same between the same two sums;
- * where they do not, all drop the state at the next sum of that name, and rank 0 says so. Returns
+ * where they do not, all drop the state at the next sum of that name, and rank 0 says so. So they
+ * do with a state of another function, other counts or another hierarchy than that sum's. Returns
  * 0, or 1 where the bytes are not those of this rank, or the communicator has had no sum. The order
  * of the program's other sums does not matter. */
 int slimpi_get_state(const void* comm, const char* name, void* state, uint64_t* size);

@@ -129,12 +129,13 @@ int main(int argc, char** argv) {
   const tools::Program program = tools::find_program(*words, environment_variable("PATH"));
   if (program.path.empty())
     return give_up(program.status, std::string(*words) + ": " + program.why);
-  const std::string reason = tools::unreachable(program.path, library);
+  bool starts = true;
+  const std::string reason = tools::unreachable(program.path, library, &starts);
   if (!reason.empty() && is_first_process())
     std::fprintf(stderr, "slimpi-run: warning: %s %s, so slimpi cannot be preloaded into it\n",
                  program.path.c_str(), reason.c_str());
 
-  variables["LD_PRELOAD"] = appended(environment_variable("LD_PRELOAD"), library);
+  if (starts) variables["LD_PRELOAD"] = appended(environment_variable("LD_PRELOAD"), library);
   if (arguments.stand_in) {
     const tools::StandIn stand_in = tools::make_stand_in(library);
     if (!stand_in.error.empty()) return give_up(kBadUse, stand_in.error);

@@ -51,9 +51,9 @@ bool may_have_others(const Allreduce& request) {
 }  // namespace
 
 Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum) {
-  if (float_sum != nullptr && runtime.world_rank == 0 && is_float_sum(*float_sum) &&
-      may_have_others(*float_sum))
-    runtime.statistics.bypassed_bytes(bytes_of(*float_sum), 0);
+  if (float_sum != nullptr && is_float_sum(*float_sum) && may_have_others(*float_sum))
+    runtime.statistics.count(&Counts::bytes_bypassed_elsewhere,
+                             row_of(float_sum->collective).phases * bytes_of(*float_sum));
   return bypass(runtime, reason);
 }
 
@@ -157,7 +157,7 @@ Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator,
     log_one_node(runtime, communicator);
     return run_in_node_fastest(runtime, communicator, plans.front(), request);
   }
-  if (plans.size() > 1) return run_fastest(runtime, communicator, decision, request);
+  if (decision.automatic) return run_fastest(runtime, communicator, decision, request);
   return run_plan(runtime, communicator, plans.front(), request);
 }
 

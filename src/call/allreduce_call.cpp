@@ -310,7 +310,7 @@ Status AllreduceCall::colocate_buffers(comm::Call& call) {
 
 // Counts a call that slimpi did between nodes.
 void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent) {
-  const std::uint64_t nodes = std::uint64_t(communicator_.layout().nodes());
+  const comm::NodeLayout& layout = communicator_.layout();
   CompressedCall done;
   done.algorithm = plan_.algorithm->id;
   done.codec = call.used_codec.value_or(plan_.hook == nullptr ? comm::used_codec(plan_.format)
@@ -318,8 +318,14 @@ void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std
   done.bytes = bytes_of(request_);
   done.type = type_;
   done.collective = request_.collective;
-  done.plain_bytes =
-      communicator_.rank() == 0 ? row_of(request_.collective).phases * (nodes - 1) * done.bytes : 0;
+  const std::uint64_t all_ranks =
+      row_of(request_.collective).phases * std::uint64_t(layout.nodes() - 1) * done.bytes;
+  done.plain_bytes = layout.part_of(all_ranks, plan_.hierarchy);
+  if (const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);
+      scatter_ && !group.flat && group.shard_index >= 0)
+    done.plain_bytes = done.bytes / count_ *
+                       (scatter_->shards[std::size_t(group.shard_index)].count -
+                        scatter_->chunks[std::size_t(group.index)].count);
   done.sent_bytes = sent;
   done.nanoseconds = nanoseconds;
   done.on_device = location_.device != &device::host();

@@ -58,7 +58,8 @@ class AllreduceCall {
   Status agree(comm::Call& call, std::optional<BypassReason>* bypass);
   Status name_shapes();
   comm::TensorKey tensor_key() const;
-  comm::TensorState& find_state();
+  std::uint64_t digest_elements() const;
+  Status find_state(comm::Call& call);
   void use_matrices();
   Status compare(comm::Call& call, Agreement* agreement);
   void count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent);
@@ -87,7 +88,7 @@ class AllreduceCall {
   bool holds_ = true;                              // the copy can stand for the values
   const device::Location location_;                // of out_; where the work is done
   device::Location in_location_;
-  const comm::TensorKey key_;  // of the tensor, where the plan needs state
+  const comm::TensorKey key_;  // of the tensor, where the plan needs state; without its elements
   std::uint64_t verifying_ = 0;
   comm::CallScratchLease scratch_;
   std::optional<comm::Scatter> scatter_;  // of a reduce-scatter; in memory of scratch_

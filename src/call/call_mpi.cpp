@@ -103,14 +103,15 @@ std::int64_t count_of_all(Runtime& runtime, const Allreduce& call) {
 
 void count_bytes_of(const Allreduce& call) {
   Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr || runtime->world_rank != 0 || call.comm == mpi::abi.comm_self) return;
+  if (runtime == nullptr || call.comm == mpi::abi.comm_self) return;
   const std::int64_t count = count_of_all(*runtime, call);
   if (count <= 0) return;
   const std::optional<ElementType> type = element_type(call.datatype);
   mpi::Count size = type ? mpi::Count(row_of(*type).bytes) : 0;
   if (type || (runtime->api.Type_size_x(call.datatype, &size) == mpi::kSuccess && size > 0))
-    runtime->statistics.bypassed_bytes(std::uint64_t(count) * std::uint64_t(size), 0,
-                                       call.collective);
+    runtime->statistics.count(
+        &Counts::bytes_bypassed_elsewhere,
+        row_of(call.collective).phases * std::uint64_t(count) * std::uint64_t(size));
 }
 
 int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reason) {

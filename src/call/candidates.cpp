@@ -18,12 +18,14 @@ namespace slimpi::call {
 
 namespace {
 
-std::array<algorithm::Decision, kCollectives> prepared(const Config& config, const Rule* rule,
-                                                       std::size_t number) {
-  std::array<algorithm::Decision, kCollectives> decisions;
-  for (int collective = 0; collective < kCollectives; ++collective) {
-    algorithm::Decision& decision = decisions[std::size_t(collective)];
-    decision = algorithm::decide(config, rule, Collective(collective));
+Decisions::ByCall prepared(const Config& config, const Rule* rule, std::size_t number) {
+  Decisions::ByCall decisions;
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    const auto type = ElementType(i / kCollectives);
+    algorithm::Decision& decision = decisions[i];
+    decision = algorithm::decide(config, rule, Collective(i % kCollectives));
+    if (type != ElementType::float32)
+      algorithm::keep_shorter(decision, int(8 * row_of(type).bytes));
     decision.candidates.push_back("mpi");
     for (const comm::Plan& plan : decision.plans)
       decision.candidates.push_back(plan.algorithm->name);
@@ -37,7 +39,6 @@ std::array<algorithm::Decision, kCollectives> prepared(const Config& config, con
 void Decisions::prepare(const Config& config, const Rules& rules, const std::string& name) {
   min_size_ = config.min_size;
   small_.reason = BypassReason::small;
-  short_.reason = BypassReason::datatype;
   rows_.clear();
   for (const Rule& rule : rules)
     if (is_for(rule, name))
@@ -57,10 +58,9 @@ const algorithm::Decision& Decisions::find(std::uint64_t bytes, ElementType type
     return bytes >= each.min_size && bytes <= each.max_size;
   });
   if (row != rows_.end()) row->matched->store(true, std::memory_order_relaxed);
-  const algorithm::Decision& found =
-      (row == rows_.end() ? other_ : row->decisions)[std::size_t(collective)];
-  if (type == ElementType::float32 || !found.take) return found;
-  return algorithm::shortens(found, int(8 * row_of(type).bytes)) ? found : short_;
+  return (row == rows_.end()
+              ? other_
+              : row->decisions)[std::size_t(type) * kCollectives + std::size_t(collective)];
 }
 
 namespace {

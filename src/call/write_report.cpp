@@ -64,9 +64,14 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
 void Runtime::count_bypass(const comm::Communicator& communicator, BypassReason reason,
                            const Allreduce& request) {
   statistics.bypassed(reason);
-  if (communicator.rank() == 0)
-    statistics.bypassed_bytes(bytes_of(request), std::uint64_t(communicator.layout().nodes()),
-                              request.collective);
+  const comm::NodeLayout& layout = communicator.layout();
+  const std::uint64_t bytes = row_of(request.collective).phases * bytes_of(request);
+  if (layout.nodes() == 0)
+    statistics.count(&Counts::bytes_bypassed_elsewhere, bytes);
+  else
+    statistics.count(
+        &Counts::bytes_bypassed,
+        layout.part_of(std::uint64_t(layout.nodes() - 1) * bytes, communicator.config().hierarchy));
 }
 
 namespace {
@@ -115,8 +120,8 @@ Report Runtime::describe_job() const {
   report.choices = statistics.choices.rows();
   report.ranks = std::max(world_size.load(), 1);
   report.nodes = nodes;
-  // A job that took no call has not looked for its nodes.
-  if (statistics.counts().compressed == 0 && config.ranks_per_node != 0)
+  // Rank 0's communicators may have fewer.
+  if (config.ranks_per_node != 0)
     report.nodes = std::max(report.nodes, (report.ranks - 1) / int(config.ranks_per_node) + 1);
   report.unmatched_rules = unmatched(rules);
   return report;

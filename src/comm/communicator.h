@@ -113,6 +113,7 @@ class Communicator {
 
   // Options.
   Config& config() { return config_; }
+  const Config& config() const { return config_; }
   // To be called when the program changed options of this communicator on this rank. Takes effect
   // when the ranks compare their options, before the next sum.
   void options_changed() {

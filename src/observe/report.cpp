@@ -62,8 +62,8 @@ std::optional<BypassReason> dominant_reason(const Counts& counts) {
 }
 
 Totals totals_of(const Report& report) {
-  const double elsewhere =
-      2.0 * (report.nodes - 1) * double(report.own.bytes_bypassed_elsewhere);  // at most so many
+  const double elsewhere = double(report.nodes - 1) / report.ranks *
+                           double(report.job.bytes_bypassed_elsewhere);  // at most so many
   const double left = double(report.job.bytes_bypassed) + elsewhere;
   const auto plain = double(report.job.bytes_plain);
   Totals totals{plain + left, double(report.job.bytes_sent) + left, 0};
@@ -203,7 +203,9 @@ std::string bytes_line(const Report& report) {
                                  bytes_text(totals.plain));
   if (totals.done > 0)
     text += fmt::format(": compression ratio {:.2f}", totals.plain / totals.done);
-  text += fmt::format("; {:.3g}% compressed\n", 100 * totals.compressed_share);
+  text += fmt::format(
+      "; {:.3g}% compressed{}\n", 100 * totals.compressed_share,
+      report.ranks_counted < report.ranks ? "; of rank 0 alone: no float sum had all ranks" : "");
   return text + float32_line(report, totals);
 }
 

@@ -123,7 +123,7 @@ struct CompressedCall {
   ElementType type = ElementType::float32;
   Collective collective = Collective::allreduce;
   std::uint64_t bytes = 0;        // of the buffer
-  std::uint64_t plain_bytes = 0;  // as Counts::bytes_plain; 0 unless this is rank 0
+  std::uint64_t plain_bytes = 0;  // as Counts::bytes_plain
   std::uint64_t sent_bytes = 0;   // between nodes by this rank, headers included
   std::uint64_t nanoseconds = 0;
   bool on_device = false;
@@ -192,9 +192,6 @@ class Statistics {
   void bypassed(BypassReason reason) { add(counts_.bypassed[std::size_t(reason)]); }
   void compressed(const CompressedCall& call);
   void count(Counter number, std::uint64_t amount = 1) { add(counts_.*number, amount); }
-  // Bytes of a float sum that goes to MPI, by `nodes` nodes; 0: the nodes are not known.
-  void bypassed_bytes(std::uint64_t bytes, std::uint64_t nodes,
-                      Collective collective = Collective::allreduce);
   // Of a call with a buffer of so many bytes.
   void error(std::uint64_t bytes, const Deviation& deviation);
   // Memory that is held from now on; less than 0: no longer.

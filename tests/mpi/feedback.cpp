@@ -194,8 +194,8 @@ class Buffer {
   }
 
   const std::vector<float>& sum(const std::vector<float>& in) {
-    bool misnumbered = false;
-    slot_ = &communicator_.states.find(comm::TensorKey::of_index(0), count_, &misnumbered);
+    comm::TensorStates::Lost lost{};
+    slot_ = &communicator_.states.find(comm::TensorKey::of_index(0, count_), &lost);
     comm::Call call{communicator_,         scratch_, decision_.plans.front(), in.data(),
                     out_.data(),           count_,   device::host(),          nullptr,
                     ++communicator_.calls, slot_};

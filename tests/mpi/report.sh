@@ -41,6 +41,37 @@ assert b["all_plain"] == 2 * 880000, b
 assert b["all_done"] == b["sent"] + 2 * 480000, b
 assert abs(b["compressed_share"] - 10 / 22) < 1e-9, b'
 
+# The ratio is right whatever communicators the sums have: of rank 0 alone where none has all ranks,
+# and of the job where one has. Two groups of every second rank; sums of 400000 bytes.
+mesh() { # WHAT RANKS-PER-NODE COUNTED LEAST MOST STEP...
+  what=$1 per_node=$2 counted=$3 least=$4 most=$5
+  shift 5
+  for target in mesh.json stderr; do
+    SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_BITS=8 SLIMPI_REPORT=$target under 4 "$steps" init \
+      split:2 "$@" finalize >out.txt 2>err.txt || fail "$what: exit status $?"
+  done
+  expect "$(report mesh.json nodes)" $((4 / per_node)) "$what: nodes"
+  expect "$(report mesh.json ranks_counted)" "$counted" "$what: ranks that are counted"
+  alone=1
+  [ "$counted" = 1 ] || alone=0
+  expect "$(grep -c 'of rank 0 alone' err.txt)" "$alone" "$what: the line says so"
+  holds "$what: the ratio is from $least to $most" "$PYTHON" -c '
+import json, sys
+b = json.load(open("mesh.json"))["bytes"]
+ratio = b["all_plain"] / b["all_done"]
+assert float(sys.argv[1]) <= ratio <= float(sys.argv[2]), (ratio, b)' "$least" "$most"
+}
+mesh "two groups" 1 1 3.8 4 sum:100000
+mesh "two groups, reduce-scatters" 1 1 3.8 4 block:100000 scatter:100000,4000
+mesh "two groups, two ranks a node" 2 1 3.8 4 sum:100000
+SLIMPI_HIERARCHY=leader mesh "two groups, leaders" 2 1 3.8 4 sum:100000 block:100000
+SLIMPI_HIERARCHY=flat mesh "two groups, flat" 1 1 3.8 4 sum:100000
+# Half of the bytes are of doubles, which MPI sums: 2 / (1 + 1 / 3.9).
+mesh "two groups, doubles" 1 1 1.4 1.7 sum:100000 dsum:50000
+mesh "two groups and all" 1 4 3.8 4 sum:100000 free sum:100000
+SLIMPI_HIERARCHY=leader mesh "two groups and all, leaders" 2 4 3.8 4 sum:100000 free sum:100000
+expect "$(report mesh.json bytes all_plain)" 2400000.0 "two groups and all: plain"
+
 # What ran, not what SLIMPI_ALGORITHM says.
 printf '%s\n' '* 500K * fp16 *' '* * * bytegrad 4' >rules
 for target in rules.json stderr; do

@@ -170,6 +170,23 @@ else
   holds "another architecture" grep -q "is built for another architecture" err
 fi
 expect "$("$run" true 2>&1)" "" "no warning for a dynamic program"
+# A program whose dynamic linker is that of another C library, such as musl's.
+"$PYTHON" - /bin/true <<'END' || fail "a program with another C library"
+import os, struct, sys
+program = bytearray(open(sys.argv[1], "rb").read())
+start, = struct.unpack_from("<Q", program, 32)
+size, count = struct.unpack_from("<HH", program, 54)
+for at in range(start, start + count * size, size):
+    if struct.unpack_from("<I", program, at)[0] == 3:  # PT_INTERP
+        where, = struct.unpack_from("<Q", program, at + 8)
+        linker = program[where:program.index(0, where)].decode()
+        program[where:where + 5] = b"./ld\0"
+open("libc", "wb").write(program)
+open("ld", "wb").write(open(linker, "rb").read().replace(b"GLIBC_2.34", b"GLIBC_2.11"))
+for name in "libc", "ld": os.chmod(name, 0o755)
+END
+warned libc "has another C library than glibc, or glibc before 2.34"
+expect "$("$run" --dry-run ./libc 2>/dev/null | grep -c LD_PRELOAD)" 0 "no LD_PRELOAD"
 
 # Installed somewhere else, with and without the library.
 from_bin=$(realpath -m --relative-to="${bindir:-/usr/local/bin}" "${libdir:-/usr/local/lib}")
@@ -188,7 +205,7 @@ mv prefix 'a b'
 expect "$('a b/bin/slimpi-run' true 2>&1 | grep -c 'a blank or a colon')" 1 \
   "a directory with a blank"
 # A program without MPI, of which something was asked: one line at its end, from this program only.
-silent="nothing to report: the program loaded no MPI"
+silent="nothing to report: no MPI library is in "
 told() { # COUNT WHAT ARGUMENT...
   wanted=$1 what=$2
   shift 2
@@ -197,6 +214,9 @@ told() { # COUNT WHAT ARGUMENT...
 }
 work_done='x=0; while [ $x -lt 20000 ]; do x=$((x + 1)); done'
 told 1 "a report" --report stderr bash -c "$work_done"
+expect "$(grep -c 'is in bash at its end.*shared MPI that stays loaded$' err)" 1 "its name"
+told 1 "a Python program" --report stderr "$PYTHON" -c 'sum(range(1000000))'
+expect "$(grep -c 'slimpi-run --torch' err)" 1 "no MPI: --torch is for Python"
 told 1 "an estimate" --estimate bash -c "$work_done"
 told 1 "lines" --log info bash -c "$work_done"
 told 0 "nothing was asked" bash -c "$work_done"
