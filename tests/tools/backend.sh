@@ -81,18 +81,42 @@ if expensive; then
     --rules rules "$PYTHON" "$programs/backend.py" explicit kinds >out.txt 2>err.txt || status=$?
   cases "a program that asks for slimpi: which sums are compressed" 14
 fi
-# Without MPI, two ranks are two jobs of one rank each.
+# Nobody but the environment says that two processes are ranks of a job.
 status=0
 for i in 0 1; do
   RANK=$i WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port PYTHONPATH=$package \
-    timeout -k 5 "$seconds" "$run" "$PYTHON" "$programs/backend.py" explicit \
+    timeout -k 5 "$seconds" "$run" --ranks-per-node 1 "$PYTHON" "$programs/backend.py" explicit \
+    >out.$i.txt 2>err.$i.txt </dev/null &
+done
+wait || true
+cat out.0.txt out.1.txt >out.txt
+cat err.0.txt err.1.txt >err.txt
+cases "ranks that no launcher started" 20
+# MPI was initialized before slimpi could join the ranks.
+for i in 0 1; do
+  RANK=$i WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port PYTHONPATH=$package \
+    timeout -k 5 "$seconds" "$run" "$PYTHON" -c 'import ctypes, runpy, sys
+from slimpi import _mpi
+ctypes.CDLL(next(_mpi._candidates()), mode=ctypes.RTLD_GLOBAL).MPI_Init(None, None)
+runpy.run_path(sys.argv[1], run_name="__main__")' "$programs/backend.py" explicit \
     >out.$i.txt 2>err.$i.txt </dev/null &
 done
 wait || true
 for i in 0 1; do
-  expect "$(grep -c 'MPI sees 1 rank(s) where torch.distributed has 2: start' err.$i.txt)" 1 \
-    "rank $i without mpiexec: one line names the fix"
+  expect "$(grep -c 'Error: rank 0: MPI was initialized before slimpi, with 1 rank.* of 2: let' \
+    err.$i.txt)" 1 "rank $i after MPI_Init of its own: one line names the fix"
 done
+# What PyTorch says where its variable has torchcomms make the groups.
+cat >comms.py <<'PROGRAM'
+import runpy, sys
+import torch.distributed
+torch.distributed.distributed_c10d._use_torchcomms_enabled = lambda: True
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+PROGRAM
+torch 2 "$PYTHON" comms.py "$programs/sharded.py" ddp
+expect "$status $(grep -c 'nothing is changed, because torchcomms makes' err.txt) $(
+  grep -c 'summed by\|made by' err.txt)" "0 1 0" "torchcomms: one line, and no sum"
 torch 2 --algorithm decentralized "$PYTHON" "$programs/sharded.py" hand
 expect "$status $(grep -c 'all sums stay with gloo: .*decentralized averages models' err.txt)" \
   "0 1" "decentralized: the sums stay with gloo, and a line says why"

@@ -157,6 +157,12 @@ if ${CC:-cc} -static -o static seven.c 2>/dev/null; then
   warned static "is statically linked"
   expect "$status" 7 "a static program is started"
   expect "$(PMI_RANK=1 "$run" ./static 2>&1)" "" "one rank warns"
+  expect "$(RANK=1 WORLD_SIZE=2 "$run" ./static 2>&1)" "" "one rank of torchrun warns"
+  export TORCHELASTIC_RUN_ID=a
+  expect "$(PMI_RANK=0 RANK=1 "$run" ./static 2>&1)" "" "one rank of torchrun in a job warns"
+  PMI_RANK=1 RANK=0 warned static "is statically linked"
+  unset TORCHELASTIC_RUN_ID
+  RANK=1 warned static "is statically linked" # any program's variable
 fi
 if ${CC:-cc} -m32 -o other seven.c 2>/dev/null; then
   warned other "is built for another architecture than libslimpi.so"

@@ -138,7 +138,8 @@ OMP_NUM_THREADS=2 deeper threads variable "0 all 0"
 
 # One line names the fix.
 "$run" --torch "$python" "$program" >out.txt 2>err.txt && fail "a job without a launcher runs"
-grep -q 'use mpiexec -n N slimpi-run --torch' err.txt || fail "no launcher: no advice"
+grep -q 'use slimpi-run --torch torchrun --nproc-per-node N ' err.txt ||
+  fail "no launcher: no advice"
 if expensive; then
   torch 2 --algorithm decentralized "$python" "$program" plain
   grep -q 'gradients stay with gloo: .*decentralized averages models' err.txt ||

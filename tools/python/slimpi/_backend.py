@@ -12,6 +12,7 @@ from torch._C._distributed_c10d import ProcessGroup, ReduceOp
 from . import _gradients, _seen
 from ._agreement import name_of
 from ._collectives import Collectives
+from ._join import of_attempt
 
 _COLLECTIVE = (r"(?!__).*(reduce|gather|scatter|broadcast|send|recv|barrier|all_?to_?all|coalesc|"
                "sequence)")
@@ -38,6 +39,7 @@ class Group(ProcessGroup):
 
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
+        store = of_attempt(store)
         gloo = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
         self._gloo = ProcessGroup(rank, size)
         self.of_gradients = _OfGradients(rank, size)

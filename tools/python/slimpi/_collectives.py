@@ -14,9 +14,10 @@ import os
 import threading
 
 import torch
+import torch.distributed as dist
 from torch._C._distributed_c10d import ReduceOp
 
-from . import _gradients, _seen, _threads
+from . import _gradients, _join, _seen, _threads
 from ._agreement import check_answers, describe, gather
 from ._edges import Memory, Spread, alignment, mixes
 from ._mpi import Error
@@ -83,12 +84,16 @@ class Collectives:
         mine = {"error": "", "options": {}, "rank": -1, "size": 0, "number": 0,
                 "timeout": max(1, int(self._seconds)), "host": os.uname().nodename,
                 "place": _threads.place()}
+        if not dist.is_initialized():  # the group is the default one, of all ranks
+            _join.offered = store, self.rank, self.size
         try:
             world = _world()
             mine.update(options=_options_of(world), rank=world.rank, size=world.size,
                         number=world.numbers)
         except Error as error:
             mine["error"] = str(error)
+        finally:
+            _join.offered = None
         answers = gather(store, self.rank, self.size, mine)
         self.nodes = len({answer["host"] for answer in answers})
         self.places = [answer["place"] for answer in answers]

@@ -26,15 +26,16 @@ def _join(module, group):
     """Collective over the ranks of a new group. Groups that have slimpi's backend are left out."""
     from ._agreement import name_of, timeout_of
     from ._collectives import Collectives
+    from ._join import of_attempt
     if not active or module._rank_not_in_group(group) or hasattr(group, "collectives"):
         return
     backend, size = str(module.get_backend(group)), module.get_world_size(group)
     # MPI's own, and one whose ranks do not exist.
-    if backend in ("mpi", "fake") or size > _launcher.size():
+    if backend in ("mpi", "fake") or size > (_launcher.size() or size):
         return
     name = name_of(group)
     found = _groups[group] = Collectives(module.get_rank(group), size, timeout_of(group), backend,
-                                         module._world.pg_map[group][1], lambda: name)
+                                         of_attempt(module._world.pg_map[group][1]), lambda: name)
     if found.refusal:
         refused(found)
     elif found.is_one_node():  # where MPI would only be slower

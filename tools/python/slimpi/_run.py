@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """slimpi-run --torch: what it changes in a Python program.
 
- - RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are set from the launcher's variables, and
-   MASTER_ADDR and MASTER_PORT when init_process_group needs them, or the program reads them; what
-   is set stays.
+ - Under a launcher of MPI, RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are set from its
+   variables, and MASTER_ADDR and MASTER_PORT when init_process_group needs them, or the program
+   reads them; what is set stays.
  - A DistributedDataParallel model gets slimpi's hook when it is made. A hook that the program
    registers later takes its place.
  - On CPUs, where the program asks for gloo or for no backend, it gets slimpi's: _backend.
@@ -20,6 +20,8 @@ import os
 import sys
 
 from . import _functions, _late, _launcher, _register, _seen, _threads
+from ._address import set_master
+from ._launcher import set_environment
 from ._mpi import Error, WrongLauncher
 from ._world import watch_end
 
@@ -36,27 +38,6 @@ def _say(text):
 def _is_child():
     """Whether a process of the program that is a rank of the job has started this one."""
     return os.environ.get(_MARK, str(os.getpid())) != str(os.getpid())
-
-
-def set_environment():
-    if "RANK" in os.environ or _launcher.size() is None:
-        return
-    values = {"RANK": _launcher.rank(), "WORLD_SIZE": _launcher.size(),
-              "LOCAL_RANK": _launcher.local_rank(), "LOCAL_WORLD_SIZE": _launcher.local_size()}
-    for name, value in values.items():
-        if value is not None:
-            os.environ.setdefault(name, str(value))
-
-
-def set_master():
-    """Sets MASTER_ADDR and MASTER_PORT to where rank 0 can be reached by all ranks."""
-    if "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ:
-        return
-    from . import _address
-    from ._world import world
-    address, port = _address.agree(world())
-    os.environ.setdefault("MASTER_ADDR", address)
-    os.environ.setdefault("MASTER_PORT", str(port))
 
 
 _replaced = None  # whether the default group has slimpi's backend in place of gloo and can use it
@@ -137,9 +118,12 @@ def _begin_sums(collectives):
 
 def _become_rank():
     """False in a process that is no rank of the job."""
-    if _is_child() or _launcher.size() is None:
+    if _is_child():
         return False
     os.environ[_MARK] = str(os.getpid())
+    if not _launcher.is_of_mpi() and os.environ.get("SLIMPIRUN_PID") != str(os.getpid()):
+        os.environ["SLIMPIRUN_PID"] = str(os.getpid())  # slimpi-run became a launcher
+        _watch_end()
     return True
 
 
@@ -186,33 +170,40 @@ def _change_c10d(module):
         try:
             names = signature.bind(backend, init_method, *arguments, **keywords).arguments
         except TypeError:  # for PyTorch to say
-            return True
+            return _launcher.size() is not None
         size = names.get("world_size", -1)
         size = int(os.environ.get("WORLD_SIZE", -1)) if size in (-1, None) else size
-        return size in (-1, _launcher.size())
+        launched = _launcher.size()
+        return size > 1 if launched is None else size in (-1, launched)
 
     @functools.wraps(module.init_process_group)
     def init(backend=None, init_method=None, *arguments, **keywords):
-        if is_whole(backend, init_method, arguments, keywords) and _become_rank():
+        others = getattr(module, "_use_torchcomms_enabled", bool)()
+        if is_whole(backend, init_method, arguments, keywords) and (others or _become_rank()):
             if init_method in (None, "env://") and keywords.get("store") is None:
                 _find_master()
+            if others and _launcher.rank() in (0, None):
+                _say("nothing is changed, because torchcomms makes the process groups: unset "
+                     "TORCH_DISTRIBUTED_USE_TORCHCOMMS")
             if not _register.is_old():
                 from . import _collectives
                 _collectives.lenient, _collectives.tell = True, _begin_sums
         elif _launcher.size() is None:
-            _say("no launcher of MPI started this process, so nothing is changed: use mpiexec -n N "
-                 "slimpi-run --torch " + " ".join([os.path.basename(sys.executable), *sys.argv]))
+            _say("no launcher started this process, so nothing is changed: use slimpi-run --torch "
+                 "torchrun --nproc-per-node N " + " ".join(sys.argv))
         init_process_group(backend, init_method, *arguments, **keywords)
         _late.variables((), None)
         launched = _launcher.size()
         if launched is not None and module.get_world_size() > launched and module.get_rank() == 0:
             _say(f"the program makes {module.get_world_size()} ranks itself where the launcher "
                  f"started {launched}, so nothing is changed: let the launcher start them all")
+        global _says
+        _says = module.get_rank() == 0
         if os.environ.get(_MARK) == str(os.getpid()) and not _register.is_old():
             _functions.begin(module)
 
     module.init_process_group = init
-    if _says_if_unused():
+    if _says_if_unused() or not _is_child() and not _launcher.is_of_mpi():
         _seen.watch(module)
 
 
@@ -354,6 +345,8 @@ def _says_if_unused():
 def _say_if_unused():
     if os.environ["SLIMPIRUN_PID"] != str(os.getpid()):  # a child by fork
         return
+    if not _says or "torch.distributed.launcher" in sys.modules:  # torchrun itself
+        return
     world = sys.modules.get("slimpi._world")
     used = world is not None and world._world is not None and world._world.communicators
     # Not after an exception of the program's, an exit status of its own, or where Python found no
@@ -370,8 +363,14 @@ def _say_if_unused():
              f"{_seen.advice()} (slimpi-torch(7))")
 
 
+_says = True    # false on ranks other than 0
 _status = None  # not 0: what sys.exit ends the program with
 _makes_ranks = False  # whether it has started processes that may be ranks
+
+
+def _watch_end():
+    atexit.register(_say_if_unused)
+    watch_end(_note_status)
 
 
 def _watch_processes(module):
@@ -396,8 +395,7 @@ def start():
         return
     set_environment()
     if _says_if_unused():
-        atexit.register(_say_if_unused)
-        watch_end(_note_status)
+        _watch_end()
         _late.after("multiprocessing.process", _watch_processes)
     _late.variables(("MASTER_ADDR", "MASTER_PORT"), _read_master)
     _late.after("torch.distributed.distributed_c10d", _change_c10d)

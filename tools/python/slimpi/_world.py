@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 
-from . import _launcher
+from . import _join, _launcher
 from ._mpi import Error, Mpi, WrongLauncher
 
 _NAME_BYTES = 63  # of a communicator's name: fewer than any MPI's MPI_MAX_OBJECT_NAME
@@ -129,7 +129,7 @@ class World:
         watch_end(self._note_status)
 
     def _begin(self):
-        self.mpi = mpi = Mpi()
+        self.mpi = mpi = _join.join(Mpi)
         self.comm = mpi.constant("MPI_COMM_WORLD")
         if mpi.integer("MPI_Finalized"):
             raise Error("MPI was finalized before slimpi was used")
@@ -138,6 +138,7 @@ class World:
         if self.initialized:
             mpi.call("MPI_Init_thread", None, None, multiple, ctypes.byref(level))
             self._threads = level.value >= multiple
+            _join.after_init(mpi, self.comm)
         elif mpi.integer("MPI_Query_thread") < multiple:
             raise Error("the program initialized MPI without MPI_THREAD_MULTIPLE, which slimpi's "
                         "thread needs: ask MPI_Init_thread for it, or use slimpi before MPI")

@@ -105,9 +105,6 @@ class State:
         self._sums = Iteration()
 
     def _begin(self, start):
-        if self.launched_by_torchrun():
-            raise Error("the program was started without MPI: use mpiexec -n N slimpi-run --torch "
-                        "python3 train.py in place of torchrun")
         self._world = _world()
         for name, value in self.options.items():
             self._world.mpi.check_option(name, value)
@@ -126,11 +123,6 @@ class State:
         self._start = max(int(start), 1) if self._keeps_state else 0
         if self._keeps_state:
             self.options["start"] = "0"  # the iterations are counted here
-
-    @staticmethod
-    def launched_by_torchrun():
-        from . import _launcher
-        return dist.get_world_size() > 1 and _launcher.size() is None
 
     def _option(self, name):
         return self.options.get(name, self._world.mpi.option(name))
