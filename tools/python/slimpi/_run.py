@@ -26,6 +26,7 @@ from ._mpi import Error, WrongLauncher
 from ._world import watch_end
 
 _MARK = "_SLIMPI_TORCH"  # the process that is a rank of the job; its children are none
+_takes_all = os.environ.get("SLIMPIRUN_TORCH_SUMS") == "all"
 _said = set()
 
 
@@ -91,12 +92,8 @@ def _say_refusal(collectives):
         _say(f"all sums stay with {collectives.backend}: {collectives.refusal}")
 
 
-def _takes_all():
-    return os.environ.get("SLIMPIRUN_TORCH_SUMS") == "all"
-
-
 def _rest(backend):
-    return f"the rest by {backend}" if _takes_all() else "other sums are exact"
+    return f"the rest by {backend}" if _takes_all else "other sums are exact"
 
 
 def _begin_sums(collectives):
@@ -111,7 +108,7 @@ def _begin_sums(collectives):
         return
     if changed:
         _say(changed)
-    which = "all float sums" if _takes_all() else "sums of gradients"
+    which = "all float sums" if _takes_all else "sums of gradients"
     _say(f"{which} of SLIMPI_MIN_SIZE and more ({collectives.size} ranks) are made by "
          f"{collectives.describe()}; {_rest(collectives.backend)}{_of_one_node(collectives.nodes)}")
 
