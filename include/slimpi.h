@@ -17,15 +17,14 @@ extern "C" {
 /* The version of the library that is loaded, as text: "0.1.0". */
 const char* slimpi_version(void);
 
-/* What slimpi did in this process so far. Bytes are of this rank only, except bytes_plain, which
- * rank 0 of a communicator counts for all of it. */
+/* The counters of this process so far. Bytes are of this rank only. */
 struct slimpi_statistics_t {
   uint64_t size;        /* set by the caller to sizeof(struct slimpi_statistics_t) */
-  uint64_t calls;       /* allreduces seen */
+  uint64_t calls;       /* allreduces and reduce-scatters seen */
   uint64_t compressed;  /* of these, compressed between nodes */
   uint64_t bytes_in;    /* of the buffers of compressed calls */
   uint64_t bytes_sent;  /* put between nodes by this rank, headers included */
-  uint64_t bytes_plain; /* what a bandwidth-optimal float allreduce would have put there */
+  uint64_t bytes_plain; /* this rank's part of what a bandwidth-optimal sum would have put there */
 };
 
 /* The functions below can be called at any time of the process and from any thread: before MPI is
@@ -41,7 +40,7 @@ typedef struct slimpi_matrix_t {
   uint64_t rows, columns;
 } slimpi_matrix_t;
 
-/* What slimpi_describe_next says of a tensor. */
+/* The description of a tensor, for slimpi_describe_next. */
 typedef struct slimpi_tensor_t {
   uint64_t size;                   /* set by the caller to sizeof(slimpi_tensor_t) */
   const char* name;                /* the same at every sum of this tensor; NULL or "": no name */
@@ -61,10 +60,11 @@ typedef struct slimpi_tensor_t {
 int slimpi_describe_next(const slimpi_tensor_t* tensor);
 
 /* The state of a named tensor on a communicator, for checkpoints: the residual of error feedback,
- * and what powersgd and batched_powersgd keep. Of other algorithms there is none to get. `comm`
- * points at the program's MPI_Comm. The state is this rank's own: each rank keeps its bytes, and
- * gives them back as the same rank of a communicator of the same size. Call both between the sums
- * of the communicator, from the thread that makes them.
+ * and what powersgd and batched_powersgd keep, for each function and counts that it was summed
+ * with. Of other algorithms there is none to get. `comm` points at the program's MPI_Comm. The
+ * state is this rank's own: each rank keeps its bytes, and gives them back as the same rank of a
+ * communicator of the same size. Call both between the sums of the communicator, from the thread
+ * that makes them.
  *
  * slimpi_get_state writes the state to `state`, which has *size bytes, and its length to *size;
  * with `state` NULL it writes the length only. Returns 0, or 1 where there is no such state or
@@ -72,7 +72,8 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
  *
  * slimpi_set_state makes the next sum of that name begin with this state, which slimpi copies; with
  * `state` NULL and `size` 0, without a state. All ranks do the same between the same two sums;
- * where they do not, all drop the state at the next sum of that name, and rank 0 says so. Returns
+ * where they do not, all drop the state at the next sum of that name, and rank 0 says so. So they
+ * do with a state of another function, other counts or another hierarchy than that sum's. Returns
  * 0, or 1 where the bytes are not those of this rank, or the communicator has had no sum. The order
  * of the program's other sums does not matter. */
 int slimpi_get_state(const void* comm, const char* name, void* state, uint64_t* size);
@@ -90,8 +91,9 @@ int slimpi_set_state(const void* comm, const char* name, const void* state, uint
  * and in `reason`, which has `size` bytes, the line that a job would end with.
  *
  * slimpi_finalize_at_exit has exit() end MPI: by MPI_Finalize where the status is 0, else by
- * MPI_Abort with the status, because other ranks may wait for this one. Returns 0, or 1 where it
- * cannot.
+ * MPI_Abort with the status, because other ranks may wait for this one. Before MPI_Finalize all
+ * ranks wait for each other. 2 seconds after that the process ends, unless its MPI is Open MPI.
+ * Returns 0, or 1 where it cannot.
  *
  * slimpi_get_option writes the process's value of the option NAME, such as bits, to `value`, which
  * has `size` bytes: "" where it is unset. Returns 0, or 1 where there is no such option. */
@@ -123,7 +125,8 @@ enum slimpi_hook_kind_t {
 /* Room at slimpi_hook_call_t.reason. */
 #define SLIMPI_HOOK_REASON_BYTES 256
 
-/* What every function gets. A later slimpi may add fields at the end and nowhere else. */
+/* The call, as every function gets it. A later slimpi may add fields at the end and nowhere else.
+ */
 struct slimpi_hook_call_t {
   uint64_t size;       /* bytes of this struct in the slimpi that runs */
   uint64_t call;       /* counts the communicator's compressed calls from 1; equal on all ranks */
@@ -178,7 +181,7 @@ struct slimpi_hook_t {
                    float* out);
 };
 
-/* What a hook defines; libslimpi.so itself does not. */
+/* The symbol that a hook defines; libslimpi.so itself does not. */
 #ifdef __GNUC__
 __attribute__((visibility("default")))
 #endif

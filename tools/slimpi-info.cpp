@@ -5,9 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 
 #include "base/process.h"
@@ -15,9 +13,7 @@
 #include "tools/common/command_line.h"
 #include "tools/common/output.h"
 #include "tools/common/problem.h"
-#include "tools/common/rate.h"
 #include "tools/common/text.h"
-#include "tools/estimate/estimate.h"
 #include "tools/info/attach.h"
 #include "tools/info/info.h"
 #include "tools/info/programs.h"
@@ -31,8 +27,7 @@ constexpr int kBadUse = 2;
 struct Wanted {
   bool version = false, options = false, documented = false, topology = false;
   bool json = false, list = false, reasons = false, mdoc = false;
-  std::string pid, svg, estimate, wire;
-  tools::Cluster cluster;
+  std::string pid, svg;
   std::vector<std::string> traces;
 };
 
@@ -94,20 +89,6 @@ int tell_of_process(const std::string& pid, bool json) {
   return 0;
 }
 
-// What slimpi would save, from what SLIMPI_ESTIMATE wrote.
-int tell_estimate(const std::string& path, const tools::Cluster& cluster, bool as_json) {
-  std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  Estimate counted;
-  if (!file)
-    return failed(fmt::format("--estimate: {} cannot be read: {}", path, std::strerror(errno)));
-  if (const std::string why = tools::read_estimate(text, &counted); !why.empty())
-    return failed(fmt::format("--estimate: {}: {}", path, why));
-  const tools::Prediction prediction = tools::predict(std::move(counted), cluster);
-  tools::put(as_json ? tools::to_json(text, prediction) : tools::to_text(prediction));
-  return 0;
-}
-
 int run(int argc, char** argv) {
   CLI::App app(
       "Tells what this slimpi is, what its options are set to, and what the machine looks like.\n"
@@ -124,17 +105,6 @@ int run(int argc, char** argv) {
                "NUMA nodes, GPUs and NICs of this machine, and who leads");
   app.add_option("--attach", wanted.pid, "what the rank with this process id does, or waits for")
       ->option_text("PID");
-  app.add_option("--estimate", wanted.estimate,
-                 "what slimpi would save, from the file that SLIMPI_ESTIMATE named")
-      ->option_text("FILE");
-  app.add_option("--wire", wanted.wire, "with --estimate: the rate of a node's link")
-      ->check(tools::check_rate)
-      ->needs("--estimate")
-      ->option_text("RATE");
-  app.add_option("--nodes", wanted.cluster.nodes, "with --estimate: for a cluster of so many nodes")
-      ->check(CLI::Range(1, 1 << 20).description(""))
-      ->needs("--estimate")
-      ->option_text("N");
   app.add_option("--svg", wanted.svg, "draw this machine with hwloc's lstopo; - is standard output")
       ->option_text("FILE");
   CLI::Option* const trace =
@@ -161,9 +131,6 @@ int run(int argc, char** argv) {
   if (wanted.list) return tools::put(info::options_list()), 0;
   if (wanted.mdoc) return tools::put(info::options_mdoc()), 0;
   if (app.count("--attach") != 0) return tell_of_process(wanted.pid, wanted.json);
-  (void)tools::parse_rate(wanted.wire, wanted.cluster.wire);
-  if (app.count("--estimate") != 0)
-    return tell_estimate(wanted.estimate, wanted.cluster, wanted.json);
   if (app.count("--svg") != 0) return draw(wanted.svg);
   if (app.count("--trace") != 0) return failed(info::sum_up_traces(wanted.traces));
   if (wanted.documented) wanted.options = true;

@@ -22,7 +22,6 @@
 #include "tools/common/output.h"
 #include "tools/common/problem.h"
 #include "tools/run/arguments.h"
-#include "tools/run/estimate.h"
 #include "tools/run/program.h"
 #include "tools/run/stand_in.h"
 
@@ -104,8 +103,6 @@ int main(int argc, char** argv) {
   if (const std::string error = tools::problem(loaded); !error.empty())
     return give_up(kBadUse, error);
 
-  if (!arguments.estimates.empty() && !loaded.config.estimate)
-    return give_up(kBadUse, arguments.estimates + " needs --estimate, whose predictions it is for");
   if (arguments.compare) {
     const Config& config = loaded.config;
     const char* why = config.estimate             ? "SLIMPI_ESTIMATE is set"
@@ -129,12 +126,13 @@ int main(int argc, char** argv) {
   const tools::Program program = tools::find_program(*words, environment_variable("PATH"));
   if (program.path.empty())
     return give_up(program.status, std::string(*words) + ": " + program.why);
-  const std::string reason = tools::unreachable(program.path, library);
+  bool starts = true;
+  const std::string reason = tools::unreachable(program.path, library, &starts);
   if (!reason.empty() && is_first_process())
     std::fprintf(stderr, "slimpi-run: warning: %s %s, so slimpi cannot be preloaded into it\n",
                  program.path.c_str(), reason.c_str());
 
-  variables["LD_PRELOAD"] = appended(environment_variable("LD_PRELOAD"), library);
+  if (starts) variables["LD_PRELOAD"] = appended(environment_variable("LD_PRELOAD"), library);
   if (arguments.stand_in) {
     const tools::StandIn stand_in = tools::make_stand_in(library);
     if (!stand_in.error.empty()) return give_up(kBadUse, stand_in.error);
@@ -149,6 +147,7 @@ int main(int argc, char** argv) {
                      "--torch: slimpi's Python files are not beside libslimpi.so; reinstall both");
     const std::string path = environment_variable("PYTHONPATH");
     variables["PYTHONPATH"] = startup + (path.empty() ? "" : ":" + path);
+    if (!arguments.torch_sums.empty()) variables["SLIMPIRUN_TORCH_SUMS"] = arguments.torch_sums;
   }
   if (arguments.dry_run) {
     // Otherwise the library says it, once for all ranks.
@@ -159,8 +158,6 @@ int main(int argc, char** argv) {
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
   // By it the library tells this process, which keeps its number, from what the program starts.
   setenv("SLIMPIRUN_PID", std::to_string(getpid()).c_str(), 1);
-  if (loaded.config.estimate && is_first_process())
-    tools::start_estimate(*loaded.config.estimate, arguments.cluster);
   execvp(program.path.c_str(), words);
   return give_up(errno == ENOENT ? 127 : 126, program.path + ": " + std::strerror(errno));
 }

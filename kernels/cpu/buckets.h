@@ -12,6 +12,27 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = sizeof(Header);
 
+// Memory for tiles. Not on the stack: a thread of the program may have little of that.
+struct TileScratch {
+  union {
+    Levels<Narrow> narrow;
+    Levels<Wide> wide;
+  };
+  float summed[kTile];
+  float back[kTile];
+  double exact[kTile];
+  std::uint32_t words[kTile + kRandomSlack];
+
+  // Of either type; one at a time.
+  template <typename Level>
+  Levels<Level>& levels() {
+    if constexpr (sizeof(Level) == sizeof(Narrow))
+      return narrow;
+    else
+      return wide;
+  }
+};
+
 // An encoded bucket that is being read.
 struct Bucket {
   int bits;
@@ -20,14 +41,16 @@ struct Bucket {
   Scale<double> scale_double;
   const std::byte* packed;
   std::size_t packed_size;
+  TileScratch* scratch;
 };
 
 // Reads the header of the bucket of n elements at `in`.
 SLIMPI_HD void open_bucket(const Format& format, const std::byte* in, std::size_t n,
-                           Bucket& bucket) {
+                           TileScratch& scratch, Bucket& bucket) {
   Header header;
   std::memcpy(&header, in, sizeof header);
   bucket.bits = format.bits;
+  bucket.scratch = &scratch;
   bucket.packed = in + kHeaderBytes;
   bucket.packed_size = packed_bytes(format.bits, n);
   bucket.nonfinite = is_nonfinite(header);
@@ -54,8 +77,7 @@ const Level* read_levels(const Bucket& bucket, std::size_t first, std::size_t n,
 template <typename Visit>
 void with_levels(const Bucket& bucket, std::size_t first, std::size_t n, const Visit& visit) {
   const auto of_type = [&](auto type) {
-    Levels<decltype(type)> spread;
-    const auto* levels = read_levels(bucket, first, n, spread);
+    const auto* levels = read_levels(bucket, first, n, bucket.scratch->levels<decltype(type)>());
     if (bucket.extended)
       visit(bucket.scale_double, levels);
     else
@@ -102,7 +124,7 @@ struct Values {
 
 template <typename Real, typename Level>
 void encode_levels(const Format& format, const RandomStream& random, const Header& header,
-                   const Values& values, std::size_t n, std::byte* packed) {
+                   const Values& values, std::size_t n, TileScratch& scratch, std::byte* packed) {
   const Scale<Real> scale = scale_of<Real>(header, format.bits, format.stochastic);
   const std::size_t packed_size = packed_bytes(format.bits, n);
   // Levels of whole bytes are written directly to the message, the values to memory that is no
@@ -114,18 +136,16 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
     const std::size_t tile = tile_at(i, n), skip = i / 8 * format.bits;
     const bool last = i + tile == n;
     const float* from = values.in + i;
-    float summed[kTile];
     if (values.added != nullptr) {
       for (std::size_t j = 0; j < tile; ++j)
-        summed[j] = from[j] + clamp_residual(values.added[i + j], values.limit);
-      from = summed;
+        scratch.summed[j] = from[j] + clamp_residual(values.added[i + j], values.limit);
+      from = scratch.summed;
     }
-    Levels<Level> spread;
+    Levels<Level>& spread = scratch.levels<Level>();
     Level* levels = direct ? (Level*)packed + i : spread.values();
     if (format.stochastic) {
-      std::uint32_t words[kTile + kRandomSlack];
-      to_stochastic_levels(scale, from, random_words(random, random.first + i, tile, words), tile,
-                           levels);
+      to_stochastic_levels(scale, from, random_words(random, random.first + i, tile, scratch.words),
+                           tile, levels);
     } else if (values.upcoming != nullptr) {
       for (std::size_t j = 0; j < tile; j += kStep) {
         const std::size_t step = tile - j < kStep ? tile - j : kStep;
@@ -150,10 +170,20 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   }
 }
 
-// Encodes the bucket of n elements whose extremes are known. `random.first` is its first element.
-void encode_bucket(const Format& format, const RandomStream& random, const Extremes& extremes,
-                   const Values& values, std::size_t n, std::byte* out) {
-  const Header header = header_of(extremes);
+// The header of an infinite bucket of these values.
+[[gnu::noinline]] Header infinite_header(const Format& format, const Header& extremes,
+                                         const float* values, std::size_t n) {
+  Extremes of_finite = no_extremes();
+  for (std::size_t i = 0; i < n; ++i)
+    if (is_finite(values[i])) include(of_finite, bits_of(values[i]));
+  return infinite_header(extremes, of_finite, format.bits);
+}
+
+// Encodes the bucket of n elements with these extremes. `random.first` is its first element.
+void encode_bucket(const Format& format, const RandomStream& random, const Header& extremes,
+                   const Values& values, std::size_t n, TileScratch& scratch, std::byte* out) {
+  const Header header =
+      has_infinity(extremes) ? infinite_header(format, extremes, values.in, n) : extremes;
   std::memcpy(out, &header, sizeof header);
   if (is_nonfinite(header)) {
     std::memset(out + kHeaderBytes, 0, packed_bytes(format.bits, n));
@@ -164,23 +194,36 @@ void encode_bucket(const Format& format, const RandomStream& random, const Extre
                                                                 : encode_levels<float, Narrow>
                         : extended ? encode_levels<double, Wide>
                                                      : encode_levels<float, Wide>;
-    encode(format, random, header, values, n, out + kHeaderBytes);
+    Values wanted = values;
+    if (is_infinite(header)) wanted.added = wanted.residual = nullptr;
+    encode(format, random, header, wanted, n, scratch, out + kHeaderBytes);
   }
+}
+
+// The header of a bucket from that of its values and the extremes of the sums with residuals.
+SLIMPI_HD Header with_residuals(const Format& format, const Header& fresh, const Extremes& sums,
+                                float limit) {
+  return keeps_header(format, fresh) ? fresh : header_of_sums(format, header_of(sums), limit);
 }
 
 // Encodes in + residual, in one pass where that fits into a tile.
 void encode_with_residual(const Format& format, const RandomStream& random, const float* in,
-                          float* residual, std::size_t n, std::byte* out) {
-  Extremes fresh = no_extremes(), extremes = no_extremes();
-  include_tile(fresh, in, n);
-  const float limit = residual_limit(header_of(fresh), format.bits);
-  float summed[kTile];
+                          float* residual, std::size_t n, TileScratch& scratch, std::byte* out) {
+  Extremes alone = no_extremes(), extremes = no_extremes();
+  include_tile(alone, in, n);
+  const Header fresh = header_of(alone);
+  const float limit = residual_limit(format, fresh);
   for (std::size_t i = 0; i < n; i += kTile)
-    include_residual(extremes, in + i, residual + i, limit, tile_at(i, n), summed);
+    include_residual(extremes, in + i, residual + i, limit, tile_at(i, n), scratch.summed);
   const bool in_tile = n <= kTile;
-  const Values values = {
-      in_tile ? summed : in, in_tile ? nullptr : residual, limit, residual, nullptr, nullptr};
-  encode_bucket(format, random, extremes, values, n, out);
+  const Values values = {in_tile ? scratch.summed : in,
+                         in_tile ? nullptr : residual,
+                         limit,
+                         residual,
+                         nullptr,
+                         nullptr};
+  encode_bucket(format, random, with_residuals(format, fresh, extremes, limit), values, n, scratch,
+                out);
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ namespace {
 
 [[gnu::noinline]] void encode(const Format& format, const RandomStream& random, const float* in,
                               float* residual, std::size_t count, std::byte* out) {
+  const BorrowedScratch borrowed;
+  Scratch& scratch = *borrowed;
   const std::size_t segment = segment_elements(format, count);
   RandomStream from = random;
   for (std::size_t i = 0; i < count; i += segment) {
@@ -21,12 +23,12 @@ namespace {
     from.first = random.first + i;
     if (format.codec == Codec::packed) {
       encode_packed(format, in + i, residual == nullptr ? nullptr : residual + i, n, nullptr,
-                    in + i + n, out);
+                    in + i + n, scratch.plan, out);
     } else if (format.codec != Codec::quantized) {
       encode_plain(format.codec, in + i, residual == nullptr ? nullptr : residual + i, nullptr, n,
-                   out);
+                   scratch, out);
     } else if (residual != nullptr) {
-      encode_with_residual(format, from, in + i, residual + i, n, out);
+      encode_with_residual(format, from, in + i, residual + i, n, scratch, out);
     } else {
       Extremes extremes = no_extremes();
       const float* upcoming = n <= kTile ? in + i + n : nullptr;
@@ -34,8 +36,8 @@ namespace {
         include_tile_and_prefetch(extremes, in + i, n, upcoming);
       else
         include_tile(extremes, in + i, n);
-      encode_bucket(format, from, extremes, {in + i, nullptr, 0, nullptr, nullptr, upcoming}, n,
-                    out);
+      encode_bucket(format, from, header_of(extremes),
+                    {in + i, nullptr, 0, nullptr, nullptr, upcoming}, n, scratch, out);
     }
     out += encoded_bytes(format, n);
   }
@@ -43,11 +45,13 @@ namespace {
 
 [[gnu::noinline]] void decode(const Format& format, const std::byte* in, std::size_t count,
                               float* out) {
+  const BorrowedScratch borrowed;
+  Scratch& scratch = *borrowed;
+  Source& source = scratch.sources[0];
   const std::size_t segment = segment_elements(format, count);
-  Source source;
   for (std::size_t i = 0; i < count; i += segment) {
     const std::size_t n = count - i < segment ? count - i : segment;
-    open_source(format, in, n, source);
+    open_source(format, in, n, scratch, source);
     for (std::size_t j = 0; j < n; j += kTile) read_source(source, j, tile_at(j, n), out + i + j);
     in += encoded_bytes(format, n);
   }
@@ -55,11 +59,13 @@ namespace {
 
 [[gnu::noinline]] void decode_add(const Format& format, const std::byte* in, std::size_t count,
                                   float* out) {
+  const BorrowedScratch borrowed;
+  Scratch& scratch = *borrowed;
+  Source& source = scratch.sources[0];
   const std::size_t segment = segment_elements(format, count);
-  Source source;
   for (std::size_t i = 0; i < count; i += segment) {
     const std::size_t n = count - i < segment ? count - i : segment;
-    open_source(format, in, n, source);
+    open_source(format, in, n, scratch, source);
     for (std::size_t j = 0; j < n; j += kTile) {
       float* const to = out + i + j;
       add_source(source, j, tile_at(j, n), to, to);
@@ -72,10 +78,11 @@ namespace {
                                   const Addend* addends, int addend_count, const float* carry,
                                   float* residual, std::size_t count, std::byte* out,
                                   float* result) {
+  const BorrowedScratch borrowed;
+  Scratch& scratch = *borrowed;
+  Source* const sources = scratch.sources;
   const std::size_t segment = segment_elements(format, count);
-  Source sources[kMaxAddends + 1];
   RandomStream from = random;
-  float tile[kTile];
   std::size_t encoded_offset = 0;  // bytes of the encoded buckets or tiles before this one
   for (std::size_t i = 0; i < count; i += segment) {
     const std::size_t n = count - i < segment ? count - i : segment;
@@ -85,46 +92,51 @@ namespace {
       if (addends[a].encoded == nullptr)
         open_exact(addends[a].exact + i, sources[source_count++]);
       else
-        open_source(format, addends[a].encoded + encoded_offset, n, sources[source_count++]);
+        open_source(format, addends[a].encoded + encoded_offset, n, scratch,
+                    sources[source_count++]);
     float* const decoded = result + i;
     float* const kept = residual == nullptr ? nullptr : residual + i;
     const bool quantizes = out != nullptr && format.codec == Codec::quantized;
     // A sum that is quantized directly afterwards stays in L1 until then.
-    float* const total = quantizes && n <= kTile ? tile : decoded;
+    float* const total = quantizes && n <= kTile ? scratch.tile : decoded;
     Extremes extremes = no_extremes();
     double slack = 0;
     if (any_near_overflow(format, sources, source_count, &slack)) [[unlikely]] {
-      sum_near_overflow(sources, source_count, n, slack, total);
+      sum_near_overflow(sources, source_count, n, slack, scratch, total);
       if (quantizes) include_tile(extremes, total, n);
     } else {
-      sum_sources(sources, source_count, n, total, quantizes ? &extremes : nullptr);
+      sum_sources(sources, source_count, n, total, scratch.back, quantizes ? &extremes : nullptr);
     }
     if (quantizes) {
+      Header header = header_of(extremes);
       // Of a bucket that is not finite, not all of `total` is written.
-      if (const Header fresh = header_of(extremes); kept != nullptr && !is_nonfinite(fresh)) {
+      if (kept != nullptr && !is_nonfinite(header)) {
+        const float limit = residual_limit(format, header);
         extremes = no_extremes();
-        include_residual(extremes, total, kept, residual_limit(fresh, format.bits), n, total);
+        include_residual(extremes, total, kept, limit, n, total);
+        header = with_residuals(format, header, extremes, limit);
       }
       from.first = random.first + i;
-      encode_bucket(format, from, extremes, {total, nullptr, 0, kept, decoded, nullptr}, n,
+      encode_bucket(format, from, header, {total, nullptr, 0, kept, decoded, nullptr}, n, scratch,
                     out + encoded_offset);
     } else if (out != nullptr && format.codec == Codec::packed) {
-      encode_packed(format, total, kept, n, decoded, nullptr, out + encoded_offset);
+      encode_packed(format, total, kept, n, decoded, nullptr, scratch.plan, out + encoded_offset);
     } else if (out != nullptr) {
-      encode_plain(format.codec, total, kept, decoded, n, out + encoded_offset);
+      encode_plain(format.codec, total, kept, decoded, n, scratch, out + encoded_offset);
     }
     encoded_offset += encoded_bytes(format, n);
   }
 }
 
 [[gnu::noinline]] void sum(const float* const* in, int in_count, std::size_t count, float* out) {
+  const BorrowedScratch borrowed;
+  float* const total = (*borrowed).tile;
   for (std::size_t i = 0; i < count; i += kTile) {
     const std::size_t n = tile_at(i, count);
     if (in_count == 1) std::memmove(out + i, in[0] + i, n * sizeof(float));
     if (in_count == 2) add_tiles(in[0] + i, in[1] + i, n, out + i);
     if (in_count < 3) continue;
     // `out` may be any input: it is written only together with the last two of them.
-    float total[kTile];
     const float* sum = in[0] + i;
     int next = 1;
     for (; next + 2 < in_count; next += 2) {

@@ -281,8 +281,7 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
     const std::size_t bucket = i / kPackedBucket;
     if (plan.numbers[bucket] == kNonfinite) continue;
     const std::size_t row = PackedTable::row(plan.header, bucket, plan.bytes[bucket]);
-    const float limit =
-        residual_limit(plan.table.step[row], greatest_of_number(plan.numbers[bucket]));
+    const float limit = residual_limit(plan.header, plan.table.step[row], plan.numbers[bucket]);
     add_residual(in + i, limit, bucket_at(i, n), residual + i);
     plan.extremes[bucket] = extremes_at(residual, i, n);
   }
@@ -293,8 +292,7 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
 // `decoded` may be null, or `in`. Unless null, the n floats at `upcoming`, the next tile, are
 // prefetched.
 void encode_packed(const Format& format, const float* in, float* residual, std::size_t n,
-                   float* decoded, const float* upcoming, std::byte* out) {
-  PackedPlan plan;
+                   float* decoded, const float* upcoming, PackedPlan& plan, std::byte* out) {
   for (std::size_t i = 0; i < n; i += kPackedBucket)
     plan.extremes[i / kPackedBucket] = extremes_at(in, i, n);
   make_plan(format, n, plan);

@@ -21,9 +21,8 @@ std::size_t segment_elements(const Format& format, std::size_t count) {
 // is not
 // finite keeps its residual. Outputs that are not needed are null; `decoded` may be `in`.
 void encode_plain(Codec codec, const float* in, float* residual, float* decoded, std::size_t n,
-                  std::byte* out) {
-  if (n == 0) return;  // a compiler that may assume it takes `summed` for uninitialized
-  float summed[kTile], back[kTile];
+                  TileScratch& scratch, std::byte* out) {
+  float *const summed = scratch.summed, *const back = scratch.back;
   const float* from = in;
   if (residual != nullptr) {
     add_residual(codec, in, residual, n, summed);
@@ -57,12 +56,40 @@ struct Source {
   PackedTile tile;
 };
 
+struct Scratch : TileScratch {
+  PackedPlan plan;
+  Source sources[kMaxAddends + 1];
+  float tile[kTile];
+};
+
+// A Scratch for one call. A few stay for the next ones, until the process ends.
+class BorrowedScratch {
+ public:
+  BorrowedScratch() {
+    for (Scratch*& place : g_spare)
+      if (scratch_ == nullptr) scratch_ = __atomic_exchange_n(&place, nullptr, __ATOMIC_ACQUIRE);
+    if (scratch_ == nullptr) scratch_ = new Scratch;
+  }
+  ~BorrowedScratch() {
+    for (Scratch*& place : g_spare)
+      if (scratch_ != nullptr) scratch_ = __atomic_exchange_n(&place, scratch_, __ATOMIC_ACQ_REL);
+    delete scratch_;
+  }
+  BorrowedScratch(const BorrowedScratch&) = delete;
+  BorrowedScratch& operator=(const BorrowedScratch&) = delete;
+  Scratch& operator*() const { return *scratch_; }
+
+ private:
+  static constinit inline Scratch* g_spare[4] = {};
+  Scratch* scratch_ = nullptr;
+};
+
 // The source of n elements that are encoded at `data`.
 SLIMPI_HD void open_source(const Format& format, const std::byte* data, std::size_t n,
-                           Source& source) {
+                           TileScratch& scratch, Source& source) {
   source.codec = format.codec;
   source.data = data;
-  if (format.codec == Codec::quantized) open_bucket(format, data, n, source.bucket);
+  if (format.codec == Codec::quantized) open_bucket(format, data, n, scratch, source.bucket);
   if (format.codec == Codec::packed) open_packed(format, data, n, source.tile);
 }
 SLIMPI_HD void open_exact(const float* data, Source& source) {
@@ -119,13 +146,12 @@ SLIMPI_HD void prefetch_next(const Source& source, std::size_t first, std::size_
 }
 
 // total = the sum of the sources, all of n elements; also its extremes, unless `extremes` is null.
-// `total` may be one of the exact sources.
+// `total` may be one of the exact sources. `partial`: scratch of kStep floats.
 void sum_sources(const Source* sources, int source_count, std::size_t n, float* total,
-                 Extremes* extremes) {
+                 float* partial, Extremes* extremes) {
   // The first two may be exchanged, so that exact floats are added in place.
   const bool swapped = source_count > 1 && sources[1].codec == Codec::float32;
   const auto source = [&](int s) -> const Source& { return sources[swapped && s < 2 ? 1 - s : s]; };
-  float partial[kStep];
   for (std::size_t i = 0; i < n; i += kStep) {
     const std::size_t step = n - i < kStep ? n - i : kStep;
     for (int s = 0; s < source_count; ++s) prefetch_next(source(s), i + step, step);
@@ -167,16 +193,16 @@ bool any_near_overflow(const Format& format, const Source* sources, int source_c
     std::memcpy(&header, sources[s].data, sizeof header);
     if (!is_near_overflow(header)) continue;
     near_overflow = true;
-    *slack += range_of(header) / ((1 << format.bits) - 1);
+    *slack += slack_of(header, format.bits, format.stochastic);
   }
   return near_overflow;
 }
 
 // The same as sum_sources; where the sum is not finite, saturated_sum decides.
 void sum_near_overflow(const Source* sources, int source_count, std::size_t n, double slack,
-                       float* total) {
-  float sum[kTile], one[kTile];
-  double exact[kTile];
+                       TileScratch& scratch, float* total) {
+  float *const sum = scratch.summed, *const one = scratch.back;
+  double* const exact = scratch.exact;
   for (std::size_t i = 0; i < n; i += kTile) {
     const std::size_t tile = tile_at(i, n);
     for (int s = 0; s < source_count; ++s) {

@@ -137,8 +137,10 @@ template <typename Team, bool stochastic, typename Level>
 SLIMPI_DEVICE void encode_finite(const Payload& payload, const SharedScale& scale, const Tile& tile,
                                  const float (&values)[Team::values], const std::uint32_t* words,
                                  const Wanted& wanted, Level* levels, std::uint32_t* out) {
+  const bool infinite = scale.extended && scale.scale_double.below + scale.scale_double.above != 0;
   if (scale.extended)
-    round_extended<Team, stochastic>(scale, tile, values, words, wanted, levels);
+    round_extended<Team, stochastic>(
+        scale, tile, values, words, {infinite ? nullptr : wanted.residual, wanted.decoded}, levels);
   else if (is_full<Team>(tile))
     round_values<Team, stochastic, true>(scale.scale_float, tile, values, words, wanted, levels);
   else
@@ -188,7 +190,8 @@ SLIMPI_DEVICE Extremes extremes_of(const Tile& tile, const float (&values)[Team:
   return found;
 }
 
-// Encodes the buckets of a block, of which each team has one, as one tile, in its registers.
+// Encodes the buckets of a block, of which each team has one, as one tile, in its registers. After
+// add_residual(), if there is a residual.
 template <typename Team, bool stochastic, typename Shared>
 SLIMPI_DEVICE void encode_buckets(const Payload& payload, const RandomStream& random,
                                   const Tile& tile, const float (&values)[Team::values],
@@ -197,9 +200,22 @@ SLIMPI_DEVICE void encode_buckets(const Payload& payload, const RandomStream& ra
   Shared& shared = all[Team::index()];
   const Extremes found = over_team<Team>(extremes_of<Team>(tile, values), shared.partial);
   if (Team::thread() == 0) {
-    shared.header = header_of(found);
-    if (tile.count != 0) write_header(shared.header, header_in(payload, tile, out));
+    if (wanted.residual == nullptr)
+      shared.header = header_of(found);
+    else if (!keeps_header(payload.format, shared.header))
+      shared.header = header_of_sums(payload.format, header_of(found), shared.limit);
   }
+  Team::sync();
+  if (has_infinity(shared.header)) {
+    Extremes mine = no_extremes();
+    for (int j = 0; j < Team::values; ++j)
+      if (has<Team>(tile, j) && is_finite(values[j])) include(mine, bits_of(values[j]));
+    const Extremes of_finite = over_team<Team>(mine, shared.partial);
+    if (Team::thread() == 0)
+      shared.header = infinite_header(shared.header, of_finite, payload.format.bits);
+  }
+  if (Team::thread() == 0 && tile.count != 0)
+    write_header(shared.header, header_in(payload, tile, out));
   if (Team::teams > 1) __syncthreads();
   if (threadIdx.x < Team::teams)
     open_scale(all[threadIdx.x].header, payload.format.bits, stochastic, all[threadIdx.x].scale);
@@ -226,7 +242,10 @@ SLIMPI_DEVICE void add_residual(const Payload& payload, const Tile& tile, const 
   float more[Team::values];
   load_values<Team>(tile, residual, more);
   const Extremes found = over_team<Team>(extremes_of<Team>(tile, values), shared.partial);
-  if (Team::thread() == 0) shared.limit = residual_limit(header_of(found), payload.format.bits);
+  if (Team::thread() == 0) {
+    shared.header = header_of(found);
+    shared.limit = residual_limit(payload.format, shared.header);
+  }
   Team::sync();
   const float limit = shared.limit;
   SLIMPI_UNROLL
@@ -241,10 +260,11 @@ SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) 
 }
 
 // Buckets that are too long for a block have three words where the header and the first word of the
-// levels will be written later: the minimum, the maximum, and the limit of residuals. Each block
+// levels will be written later: the minimum, the maximum, and the limit of residuals, negative
+// where the header is complete before residuals are added. Each block
 // adds its extremes by atomics, as keys: unsigned integers in the order of the floats. The result
 // does not depend on the order of the blocks.
-constexpr std::uint32_t kNonfiniteKey = 0xffffffff;  // as maximum: some value is not finite
+constexpr std::uint32_t kNonfiniteKey = 0xffffffff;  // as maximum: some value is a NaN
 
 SLIMPI_DEVICE std::uint32_t key_of(float value) {
   const std::uint32_t bits = bits_of(value);
@@ -264,7 +284,7 @@ SLIMPI_DEVICE Header read_keys(const std::uint32_t* at) {
 }
 SLIMPI_DEVICE void add_extremes(const Extremes& found, std::uint32_t* at) {
   const Header header = header_of(found);
-  if (is_nonfinite(header)) {
+  if (header.min != header.min) {
     atomicMax((unsigned*)at + 1, kNonfiniteKey);
   } else {
     atomicMin((unsigned*)at, key_of(header.min));

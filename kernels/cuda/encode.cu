@@ -45,8 +45,10 @@ SLIMPI_DEVICE void limit_residuals(const EncodeArguments& a) {
   std::uint32_t* const at = bucket_of_thread(a);
   if (at == nullptr) return;
   const Header header = read_keys(at);
-  at[2] = is_nonfinite(header) ? kNanBits : bits_of(residual_limit(header, a.payload.format.bits));
-  write_no_keys(at);
+  const float limit = residual_limit(a.payload.format, header);
+  const bool keeps = keeps_header(a.payload.format, header);
+  at[2] = !is_finite(header) ? kNanBits : bits_of(keeps ? -limit : limit);
+  if (!is_finite(header) || !keeps) write_no_keys(at);
 }
 
 // Of the sums of values and residuals. Clamps the residuals in place, so that `pack` only adds; a
@@ -56,7 +58,8 @@ SLIMPI_DEVICE void residual_extremes(const EncodeArguments& a) {
   const Tile tile = tile_of<BlockTeam>(a.payload);
   const std::uint64_t first = first_of(a.payload, tile);
   std::uint32_t* const at = header_in(a.payload, tile, a.out);
-  const float limit = float_of(at[2]);
+  const float signed_limit = float_of(at[2]),
+              limit = signed_limit < 0 ? -signed_limit : signed_limit;
   float values[BlockTeam::values], residuals[BlockTeam::values];
   load_values<BlockTeam>(tile, a.in + first, values);
   load_values<BlockTeam>(tile, a.residual + first, residuals);
@@ -70,12 +73,25 @@ SLIMPI_DEVICE void residual_extremes(const EncodeArguments& a) {
     }
   }
   const Extremes found = over_team<BlockTeam>(extremes_of<BlockTeam>(tile, values), partial);
-  if (threadIdx.x == 0) add_extremes(found, at);
+  if (threadIdx.x == 0 && bits_of(signed_limit) >> 31 == 0) add_extremes(found, at);
 }
 
+// One thread finds the finite values of an infinite bucket: seldom.
 SLIMPI_DEVICE void end_extremes(const EncodeArguments& a) {
   std::uint32_t* const at = bucket_of_thread(a);
-  if (at != nullptr) write_header(read_keys(at), at);
+  if (at == nullptr) return;
+  Header header = read_keys(at);
+  if (a.residual != nullptr && at[2] >> 31 == 0)
+    header = header_of_sums(a.payload.format, header, float_of(at[2]));
+  if (has_infinity(header)) {
+    const std::uint64_t bucket = (std::uint64_t)blockIdx.x * kThreads + threadIdx.x;
+    const std::uint64_t first = bucket * a.payload.bucket, left = a.payload.count - first;
+    Extremes of_finite = no_extremes();
+    for (std::uint64_t i = 0; i < left && i < a.payload.bucket; ++i)
+      if (is_finite(a.in[first + i])) include(of_finite, bits_of(a.in[first + i]));
+    header = infinite_header(header, of_finite, a.payload.format.bits);
+  }
+  write_header(header, at);
 }
 
 template <bool stochastic>
@@ -85,15 +101,14 @@ SLIMPI_DEVICE void pack(const PackArguments& a) {
   const std::uint64_t first = first_of(a.payload, tile);
   float values[BlockTeam::values];
   load_values<BlockTeam>(tile, a.in + first, values);
-  if (a.added != nullptr) {
+  const Header header = read_header(header_in(a.payload, tile, a.out));
+  if (a.added != nullptr && is_finite(header)) {
     float more[BlockTeam::values];
     load_values<BlockTeam>(tile, a.added + first, more);
     SLIMPI_UNROLL
     for (int j = 0; j < BlockTeam::values; ++j) values[j] = values[j] + more[j];
   }
-  if (threadIdx.x == 0)
-    open_scale(read_header(header_in(a.payload, tile, a.out)), a.payload.format.bits, stochastic,
-               shared.scale);
+  if (threadIdx.x == 0) open_scale(header, a.payload.format.bits, stochastic, shared.scale);
   __syncthreads();
   encode_tile<BlockTeam, stochastic>(a.payload, a.random, tile, values,
                                      {at_or_null(a.residual, first), at_or_null(a.decoded, first)},

@@ -273,7 +273,7 @@ SLIMPI_DEVICE void packed_feedback(const PackedSumArguments& a) {
     const std::uint16_t number = numbers[bucket];
     const std::uint8_t byte = ((const std::uint8_t*)described)[sizeof header + bucket];
     const float step = step_of(header.base, byte & 0x7fu, width_at(header, byte, bucket));
-    const float limit = residual_limit(step, greatest_of_number(number));
+    const float limit = residual_limit(header, step, number);
     const bool finite = number != kNonfinite;
     SLIMPI_UNROLL
     for (int j = 0; j < kLaneValues; ++j) {

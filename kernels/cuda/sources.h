@@ -10,7 +10,7 @@ struct Source {
   const std::uint32_t* levels;  // the tile's levels
   SharedScale scale;
   bool near_overflow;
-  double slack;  // the step of a near-overflow bucket
+  double slack;  // slack_of() a near-overflow bucket
 };
 
 constexpr int kMaxSources = kMaxAddends + 1;
@@ -51,7 +51,7 @@ SLIMPI_DEVICE void open_sources(const SumArguments& a, SharedSources (&all)[Team
       open_scale(header, a.payload.format.bits, a.payload.format.stochastic, source.scale);
       source.near_overflow = is_near_overflow(header);
       if (source.near_overflow)
-        source.slack = range_of(header) / ((1 << a.payload.format.bits) - 1);
+        source.slack = slack_of(header, a.payload.format.bits, a.payload.format.stochastic);
     }
   }
   __syncthreads();

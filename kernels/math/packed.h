@@ -27,10 +27,10 @@
 //   -half < q <= half    if its extreme is positive
 //   -half <= q < half    if it is negative: the side
 // A multiple is exact. With u = 2^-24,
-//   |x' - x| <= step/2 + 2 u |x|
-// and at most a step + 2 u |x| where the levels end on the side that is not the extreme's. Without
+//   |x' - x| <= step/2 + 3 u |x|
+// and at most a step + 3 u |x| where the levels end on the side that is not the extreme's. Without
 // any bits step = 2 * scale, and x' is 0. A scale is at most 9/8 of the greatest magnitude. 0 is
-// exact, as +0. The greatest scale is 1.875 * 2^127; of larger values the part above it is lost.
+// exact, as +0. The greatest scale is the greatest float, of which a multiple may be rounded.
 // An infinity or a NaN makes its bucket non-finite, which decodes to NaN; no other bucket changes.
 #pragma once
 #include "kernels/format.h"
@@ -41,7 +41,7 @@ namespace slimpi::kernels {
 constexpr int kScaleShift = 20;               // bits of a float below those of a scale
 constexpr std::uint32_t kScales = 127;        // of a tile, besides zero
 constexpr std::uint32_t kLeastBase = 136;     // the number of 2^-110
-constexpr std::uint32_t kMostScale = 0x7f7;   // the number of 1.875 * 2^127
+constexpr std::uint32_t kMostScale = 0x7f8;   // the number of the greatest float
 constexpr std::uint32_t kHugeScale = 0x718;   // the number of 2^100
 constexpr std::uint8_t kNegativeSide = 0x80;  // of a bucket, beside its scale
 constexpr std::uint8_t kNonfiniteBucket = 0x80;
@@ -83,6 +83,11 @@ SLIMPI_HD std::uint16_t scale_number(const BucketExtremes& extremes) {
   const std::uint32_t side = positive >= negative ? 0 : kNegative;
   return (std::uint16_t)(magnitude >= kInfinityBits ? kNonfinite : finite | side);
 }
+// The scale of a bucket whose byte has `scale`.
+SLIMPI_HD float scale_value(std::uint32_t base, std::uint32_t scale) {
+  const std::uint32_t bits = (base + scale) << kScaleShift;
+  return float_of(bits < kInfinityBits ? bits : kInfinityBits - 1);
+}
 // The number without the side; 0 for a bucket that is not finite.
 SLIMPI_HD std::uint32_t finite_number(std::uint16_t number) {
   return number == kNonfinite ? 0 : number & 0x7fffu;
@@ -90,8 +95,7 @@ SLIMPI_HD std::uint32_t finite_number(std::uint16_t number) {
 
 // What no magnitude in a finite bucket with this number exceeds.
 SLIMPI_HD float greatest_of_number(std::uint16_t number) {
-  const std::uint32_t finite = finite_number(number);
-  return finite == kMostScale ? 0x1.fffffep127f : float_of(finite << kScaleShift);
+  return scale_value(0, finite_number(number));
 }
 
 // The base of a tile whose greatest finite scale has this number.
@@ -119,6 +123,12 @@ SLIMPI_HD std::int32_t width_of_half(std::int32_t half, std::int32_t detail) {
 }
 SLIMPI_HD std::int32_t width_of(std::uint8_t byte, std::int32_t detail) {
   return width_of_half(half_scale(byte), detail);
+}
+// The greatest scale of a tile that has no bits, or that of its base. A finer bucket may have one.
+SLIMPI_HD float scale_without_bits(const PackedHeader& header) {
+  const std::int32_t scale = 2 * (7 - header.detail) + 1, most = (std::int32_t)kScales;
+  const std::int32_t low = scale > 0 ? scale : 0;
+  return scale_value(header.base, (std::uint32_t)(low < most ? low : most));
 }
 // With the first no bucket has any bits; with the last all have the most.
 constexpr std::int32_t kLeastDetail = 7 - ((std::int32_t)kScales >> 1);
@@ -162,9 +172,6 @@ struct PackedScale {
 constexpr float kRounding = 0x1.8p23f;
 constexpr std::int32_t kRoundingBits = 0x4b400000;
 
-SLIMPI_HD float scale_value(std::uint32_t base, std::uint32_t scale) {
-  return float_of((base + scale) << kScaleShift);
-}
 // scale / half. A power of two less in the exponent for each bit; infinite where there are none and
 // the scale is above 2^127.
 SLIMPI_HD float step_of(std::uint32_t base, std::uint32_t scale, std::int32_t width) {

@@ -22,6 +22,12 @@
 // But a float position p has a distance of at least u p from an integer that it is not, so the
 // level is nearer than step - u (x - offset). In double only the last one remains, of x' to a
 // float. A constant bucket is exact. 0.0 rounded to nearest is exact too, as +0.
+//
+// An infinite bucket, one with infinities and without NaNs, has the extremes of its finite values
+// in its header, the maximum first. Level 0 is -infinity, the last level +infinity, and L is 2 less
+// for the values between; a constant has the next float as its maximum. With 1 bit the header is
+// the infinity and one value, the one between the extremes that is nearest to 0: finite values
+// decode to it. With both infinities and 1 bit the bucket is non-finite.
 #pragma once
 #include "kernels/format.h"
 #include "kernels/math/bits.h"
@@ -36,11 +42,11 @@ SLIMPI_HD Header nonfinite_header() {
   return {nan_value(), nan_value()};
 }
 
-// The header of a bucket with these extremes: a non-finite header if an element was not finite. A
+// The extremes of a bucket, infinities included: a non-finite header if an element was a NaN. A
 // zero in it is +0.
 SLIMPI_HD Header header_of(const Extremes& extremes) {
-  if (extremes.signed_high >= (std::int32_t)kInfinityBits ||
-      extremes.unsigned_high >= (kInfinityBits | 0x80000000))
+  if (extremes.signed_high > (std::int32_t)kInfinityBits ||
+      extremes.unsigned_high > (kInfinityBits | 0x80000000))
     return nonfinite_header();
   const float min = float_of(extremes.unsigned_high >= 0x80000000 ? extremes.unsigned_high
                                                                   : extremes.unsigned_low);
@@ -48,21 +54,51 @@ SLIMPI_HD Header header_of(const Extremes& extremes) {
                                                        : extremes.unsigned_low);
   return {min + 0.0f, max + 0.0f};
 }
+// Whether they are the header of a finite bucket.
+SLIMPI_HD bool is_finite(const Header& header) {
+  return is_finite(header.min) && is_finite(header.max) && header.min <= header.max;
+}
+SLIMPI_HD bool has_infinity(const Header& extremes) {
+  return extremes.min <= extremes.max && !is_finite(extremes);
+}
+// The header of an infinite bucket, from its extremes and those of its finite values.
+SLIMPI_HD Header infinite_header(const Header& extremes, const Extremes& of_finite, int bits) {
+  const bool any = of_finite.unsigned_low != UINT32_MAX;
+  const Header finite = any ? header_of(of_finite) : Header{0, 0};
+  if (bits == 1) {
+    const bool below = !is_finite(extremes.min) && extremes.min < 0;
+    const bool above = !is_finite(extremes.max) && extremes.max > 0;
+    if (below && above) return nonfinite_header();
+    return {below ? extremes.min : extremes.max, finite.min > 0   ? finite.min
+                                                 : finite.max < 0 ? finite.max
+                                                                  : 0};
+  }
+  if (finite.min < finite.max) return {finite.max, finite.min};
+  const std::uint32_t bits_of_it = bits_of(finite.max);
+  if (finite.max < 0) return {float_of(bits_of_it - 1), finite.min};
+  if (bits_of_it + 1 < kInfinityBits) return {float_of(bits_of_it + 1), finite.min};
+  return {finite.max, float_of(bits_of_it - 1)};
+}
 
 // Whether the bucket is non-finite: its elements all decode to NaN. Any header that no encoder
 // writes counts as non-finite.
 SLIMPI_HD bool is_nonfinite(const Header& header) {
-  return !(is_finite(header.min) && is_finite(header.max) && header.min <= header.max);
+  return header.min != header.min || !is_finite(header.max);
 }
-
-SLIMPI_HD double range_of(const Header& header) {
-  return (double)header.max - (double)header.min;
+// Whether the bucket, which is not one of those, is infinite.
+SLIMPI_HD bool is_infinite(const Header& header) {
+  return header.min > header.max || !is_finite(header.min);
+}
+// The extremes of what its levels stand for, infinities aside.
+SLIMPI_HD Header finite_part(const Header& header) {
+  if (!is_finite(header.min)) return {header.max, header.max};
+  return header.min > header.max ? Header{header.max, header.min} : header;
 }
 
 // Whether this bucket needs Scale<double>.
 SLIMPI_HD bool is_extended_range(const Header& header) {
-  const double range = range_of(header);
-  return range != 0 && (range < 0x1p-100 || range > 0x1p100);
+  const double range = (double)header.max - (double)header.min;
+  return range != 0 && !(range >= 0x1p-100 && range <= 0x1p100);
 }
 
 // Adding `magic` to a number rounds it to the nearest integer, which is then in the lowest bits of
@@ -85,12 +121,18 @@ struct Scale {
   Real offset, step, inverse_step;  // inverse_step = 1 / step; both 0 in a constant bucket
   Real origin;                      // magic + zero_point
   std::int32_t last_level;          // first_level + L
+  std::int32_t below, above;        // levels for -infinity and +infinity, 0 or 1; L without them
 };
 
-// The scale of a finite bucket.
+// The scale of a bucket that is not non-finite.
 template <typename Real>
-SLIMPI_HD Scale<Real> scale_of(const Header& header, int bits, bool stochastic) {
-  const double range = range_of(header), top = (1 << bits) - 1;
+SLIMPI_HD Scale<Real> scale_of(const Header& coded, int bits, bool stochastic) {
+  const Header header = finite_part(coded);
+  const bool one = !is_finite(coded.min);  // of the infinities has a level, and one value
+  const std::int32_t below = (one ? coded.min < 0 : coded.min > coded.max) ? 1 : 0;
+  const std::int32_t above = (one ? coded.min > 0 : coded.min > coded.max) ? 1 : 0;
+  const std::int32_t last = one ? 0 : (1 << bits) - 1 - below - above;
+  const double range = (double)header.max - (double)header.min, top = last > 0 ? last : 1;
   const double step = range / top, inverse_step = range == 0 ? 0.0 : top / range;
   double offset = header.min, zero_point = 0;
   if (!stochastic && range != 0 && header.min <= 0 && header.max >= 0) {
@@ -99,8 +141,13 @@ SLIMPI_HD Scale<Real> scale_of(const Header& header, int bits, bool stochastic) 
     zero_point = zero_point < top ? zero_point : top;
     offset = 0;
   }
-  return {(Real)offset, (Real)step, (Real)inverse_step, Magic<Real>::magic + (Real)zero_point,
-          Magic<Real>::first_level + (1 << bits) - 1};
+  return {(Real)offset,
+          (Real)step,
+          (Real)inverse_step,
+          Magic<Real>::magic + (Real)zero_point,
+          Magic<Real>::first_level + last,
+          below,
+          above};
 }
 
 template <typename Real>
@@ -110,20 +157,31 @@ SLIMPI_HD std::int32_t clamp_level(const Scale<Real>& scale, std::int32_t level)
   return level < scale.last_level ? level : scale.last_level;
 }
 
+// The level of x where infinities have levels.
+SLIMPI_HD std::int32_t with_infinities(const Scale<float>&, float, std::int32_t level) {
+  return level;
+}
+SLIMPI_HD std::int32_t with_infinities(const Scale<double>& scale, float x, std::int32_t level) {
+  if (is_finite(x)) return scale.below + level;
+  return x < 0 ? Magic<double>::first_level : scale.last_level + scale.below + scale.above;
+}
+
 // The level nearest to x, as first_level + q.
 template <typename Real>
 SLIMPI_HD std::int32_t nearest_level(const Scale<Real>& scale, float x) {
   const Real position = ((Real)x - scale.offset) * scale.inverse_step;
-  return clamp_level(scale, (std::int32_t)bits_of(position + scale.origin));
+  const std::int32_t level = clamp_level(scale, (std::int32_t)bits_of(position + scale.origin));
+  return with_infinities(scale, x, level);
 }
 
 // One of the two levels around x, as first_level + q; u is uniform in [0, 1).
 template <typename Real>
 SLIMPI_HD std::int32_t stochastic_level(const Scale<Real>& scale, float x, float u) {
   const Real position = ((Real)x - scale.offset) * scale.inverse_step;
-  const auto below = (std::int32_t)position;  // position >= 0: truncation is the floor
+  const auto below = (std::int32_t)position;  // position > -1: truncation is the floor, or 0
   const std::int32_t up = (Real)u < position - (Real)below ? 1 : 0;
-  return clamp_level(scale, Magic<Real>::first_level + below + up);
+  const std::int32_t level = clamp_level(scale, Magic<Real>::first_level + below + up);
+  return with_infinities(scale, x, level);
 }
 
 // Never infinite: the outermost levels of a near-overflow bucket may exceed the greatest float.
@@ -139,14 +197,20 @@ SLIMPI_HD float to_float(double value) {
 // Only a near-overflow bucket can do so; elsewhere a sum that is not finite is not
 // changed.
 SLIMPI_HD bool is_near_overflow(const Header& header) {
-  return !is_nonfinite(header) && (header.max > 0x1p100f || header.min < -0x1p100f);
+  const Header finite = finite_part(header);
+  return !is_nonfinite(header) && (finite.max > 0x1p100f || finite.min < -0x1p100f);
+}
+// What rounding may have added to the magnitude of a value of it: half a step, or a step.
+SLIMPI_HD double slack_of(const Header& header, int bits, bool stochastic) {
+  const double step = scale_of<double>(header, bits, stochastic).step;
+  return stochastic ? step : 0.5 * step + 0x1p107;
 }
 // The replacement of a float sum that is not finite: `total` is the same sum in double, `slack` the
-// sum of the steps of the encoded buckets. A total that exceeds the greatest float by more than
-// `slack` is an overflow, and stays infinite.
+// sum of that of the encoded buckets. A total that exceeds the greatest float by `slack` is an
+// overflow, and stays infinite.
 SLIMPI_HD float saturated_sum(double total, double slack) {
   const double limit = 0x1.fffffep127 + slack;
-  return total <= limit && total >= -limit ? to_float(total) : canonical((float)total);
+  return total < limit && total > -limit ? to_float(total) : canonical((float)total);
 }
 
 // x'(q).
@@ -155,7 +219,11 @@ SLIMPI_HD float level_value(const Scale<float>& scale, std::uint16_t q) {
   return scale.offset + steps * scale.step;
 }
 SLIMPI_HD float level_value(const Scale<double>& scale, std::uint16_t q) {
-  const double steps = (double)q - (scale.origin - Magic<double>::magic);
+  const std::int32_t level = (std::int32_t)q - scale.below;
+  if (scale.last_level < 0) return nan_value();
+  if (level < 0) return -float_of(kInfinityBits);
+  if (level > scale.last_level) return float_of(kInfinityBits);
+  const double steps = (double)level - (scale.origin - Magic<double>::magic);
   return to_float(scale.offset + steps * scale.step);
 }
 

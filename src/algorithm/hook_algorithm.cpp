@@ -8,6 +8,9 @@
 // messages: the message is sent without a payload, and the first failure is kept until the ranks
 // agree on it.
 //
+// A codec gets finite values only. In place of an infinity or a NaN it gets 0; marks behind its
+// payload say what to put there after decoding.
+//
 // Cost: with M nodes, 2 (M-1) messages per segment and rank.
 // Error: the compression error of each node's sum and of the total. With error feedback, both are
 // added to the next call of the same buffer.
@@ -107,6 +110,33 @@ float factor_of(const float* values, const float* lost, std::uint64_t count) {
   return residual_factor(of_values[1], of_lost[1]);
 }
 
+// The marks of values: kFinite, or what a value is instead.
+enum Mark : std::uint32_t { kFinite, kNan, kPositive, kNegative };
+
+void write_marks(const float* values, std::uint64_t count, std::byte* to) {
+  for (std::uint64_t first = 0; first < count; first += 16, to += 4) {
+    std::uint32_t word = 0;
+    for (std::uint64_t i = first; i < std::min(count, first + 16); ++i) {
+      const std::uint32_t mark = std::isfinite(values[i]) ? kFinite
+                                 : std::isnan(values[i])  ? kNan
+                                 : values[i] > 0          ? kPositive
+                                                          : kNegative;
+      word |= mark << 2 * (i - first);
+    }
+    std::memcpy(to, &word, sizeof word);
+  }
+}
+
+void put_marked(const std::byte* marks, std::uint64_t count, float* values) {
+  const float instead[] = {0, kernels::nan_value(), INFINITY, -INFINITY};
+  for (std::uint64_t i = 0; i < count; ++i) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, marks + i / 16 * 4, sizeof word);
+    if (const std::uint32_t mark = word >> 2 * (i % 16) & 3; mark != kFinite)
+      values[i] = instead[mark];
+  }
+}
+
 // The hook as the arithmetic of a schedule. Payloads lie behind their headers in host memory.
 class HookCodec : public inter::ChunkCodec {
  public:
@@ -160,17 +190,23 @@ void HookCodec::encode_values(const comm::Range& part, bool total, const float* 
     values = input_;
   }
   std::uint64_t bytes = 0;
+  int marked = 0;
   Status status;
   {
     const Timed timed(context_.statistics, Stage::encode, "encode", 4 * part.count);
-    status = hook_.encode(call_, piece, values, payload, &bytes);
+    context_.kernels.find_beyond(values, kernels::kMaxFloat, part.count, &marked, nullptr);
+    if (marked != 0)
+      std::transform(values, values + part.count, decoded_,
+                     [](float value) { return std::isfinite(value) ? value : 0.0f; });
+    status = hook_.encode(call_, piece, marked != 0 ? decoded_ : values, payload, &bytes);
     note(status);
   }
   comm::MessageHeader header = inter::message_header(context_, shard_, part, context_.rank);
   header.payload = comm::kNoPayload;
   if (status == Status::ok) {
-    header.payload = bytes;
+    header.payload = bytes | (marked != 0 ? comm::kMarked : 0);
     std::memset(payload + bytes, 0, round_up(bytes, 4) - bytes);
+    if (marked != 0) write_marks(values, part.count, payload + round_up(bytes, 4));
     if (lost != nullptr) {
       decode(piece, payload, bytes, decoded_);
       for (std::uint64_t i = 0; i < part.count; ++i)
@@ -183,11 +219,14 @@ void HookCodec::encode_values(const comm::Range& part, bool total, const float* 
 // Zeros where the hook failed on the sender, which reports that itself.
 void HookCodec::decode_values(const comm::Range& part, bool total, const std::byte* payload,
                               float* out) {
-  const std::uint32_t bytes = comm::payload_of(payload - comm::kHeaderBytes);
-  if (bytes == comm::kNoPayload)
+  const std::uint32_t size = comm::payload_of(payload - comm::kHeaderBytes);
+  if (size == comm::kNoPayload) {
     std::memset(out, 0, part.count * sizeof(float));
-  else
-    decode({shard_.first + part.first, part.count, total}, payload, bytes, out);
+    return;
+  }
+  const std::uint32_t bytes = size & ~comm::kMarked;
+  decode({shard_.first + part.first, part.count, total}, payload, bytes, out);
+  if (size != bytes) put_marked(payload + round_up(bytes, 4), part.count, out);
 }
 
 void HookCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) {
@@ -213,9 +252,10 @@ inter::PairwiseLayout layout_of(const comm::Call& call, const comm::InterNodeGro
                                  .count = own_shard(call).count,
                                  .group_size = int(group.peers.size()),
                                  .me = group.index};
-  // A message buffer has guard bytes, too, by which an overrun is detected.
-  const std::size_t message =
-      round_up(comm::kHeaderBytes + round_up(hook.most_bytes(), 4) + Hook::kGuardBytes, 64);
+  // A message buffer has guard bytes, too, by which an overrun is detected. Marks may lie there.
+  const std::size_t message = round_up(comm::kHeaderBytes + round_up(hook.most_bytes(), 4) +
+                                           Hook::kGuardBytes + comm::mark_bytes(hook.piece()),
+                                       64);
   return {size, inter::hook_segments(size, hook.piece(), message), &call.scratch.objects};
 }
 

@@ -121,6 +121,7 @@ Decision decide(const Config& config, const Rule* rule, Collective collective) {
   if (wanted == "off") return bypass(BypassReason::off);
   Decision decision;
   if (wanted == "auto") {
+    decision.automatic = true;
     for (const Algorithm& row : all())
       if (row.tried_by_auto && (row.takes_max_error || !config.max_error))
         decision.plans.push_back(make_plan(config, row, row.name, bits));
@@ -138,14 +139,15 @@ Decision decide(const Config& config, const Rule* rule, Collective collective) {
   return decision;
 }
 
-bool shortens(const Decision& decision, int bits) {
-  return std::any_of(decision.plans.begin(), decision.plans.end(), [bits](const comm::Plan& plan) {
+void keep_shorter(Decision& decision, int bits) {
+  std::erase_if(decision.plans, [bits](const comm::Plan& plan) {
     const Algorithm& row = *plan.algorithm;
-    if (row.sends_factors || row.has_argument()) return true;  // or a hook's own messages
+    if (row.sends_factors || row.has_argument()) return false;  // or a hook's own messages
     kernels::Format format = plan.format;
     if (plan.max_error > 0) format = codec_at(format, codec_for_normal_values(plan.max_error));
-    return kernels::value_bits(format) < bits;
+    return kernels::value_bits(format) >= bits;
   });
+  if (decision.take && decision.plans.empty()) decision = bypass(BypassReason::datatype);
 }
 
 std::string refuse(const Config& config, const Rules& rules) {

@@ -15,9 +15,10 @@ namespace slimpi::algorithm {
 struct Decision {
   bool take = false;                        // do the call with a plan; otherwise bypass
   BypassReason reason = BypassReason::off;  // reason of the bypass
-  // One plan, or several. With several, the autotuner finds the fastest, with plain MPI as a
-  // candidate.
+  // One plan; or of SLIMPI_ALGORITHM=auto those among which, and plain MPI, the autotuner finds the
+  // fastest.
   std::vector<comm::Plan> plans;
+  bool automatic = false;
   std::vector<const char*> candidates;  // MPI and the plans' algorithms, as the report names them
   int number = 0;                       // of the row of the rules; of one communicator
 };
@@ -30,8 +31,9 @@ bool rules_apply(const Config& config);
 Decision decide(const Config& config, const Rule* rule,
                 Collective collective = Collective::allreduce);
 
-// Whether some plan of a decision is expected to send fewer than so many bits a value.
-bool shortens(const Decision& decision, int bits);
+// Drops the plans that are expected to send so many bits a value or more. Calls without a plan are
+// left to MPI.
+void keep_shorter(Decision& decision, int bits);
 
 // The reason why this build cannot use these options; "" if it can.
 std::string refuse(const Config& config, const Rules& rules);

@@ -19,8 +19,10 @@ double most_steps(const kernels::Format& format);
 
 // The bound of one encoding by packed: how far a value may come out from what it was, where no
 // value of its bucket exceeds the magnitude `bucket` and none of its tile `tile`; with `feedback`,
-// whatever the residuals are. Concave, and of degree 1 in both magnitudes but for tiny values.
-double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback);
+// whatever the residuals are. Concave, and of degree 1 in both magnitudes and the number of nodes:
+// with the sums of the magnitudes of so many nodes, at least the sum of their bounds.
+double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback,
+                         int nodes = 1);
 
 // How much of a residual is used where no bucket gives a step to clamp it to: with low-rank sums
 // and with hooks. Its L2 norm is limited by that of the values that it is added to: of a matrix, or

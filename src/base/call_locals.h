@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a thread keeps for the calls that it is in. A call that runs in a fiber (fiber.h) has its
-// own, which goes with it from thread to thread. Only the files that own a member use it.
+// The state that a thread keeps for the calls that it is in. A call that runs in a fiber (fiber.h)
+// has its own, which goes with it from thread to thread. Only the files that own a member use it.
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the program says of the next tensor that it sums, by slimpi_describe_next.
+// The program's description of the next tensor that it sums, by slimpi_describe_next.
 #pragma once
 #include <atomic>
 #include <cstdint>

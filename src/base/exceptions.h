@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What becomes of C++ exceptions. slimpi's own code reports errors by Status; what it throws (no
+// The handling of C++ exceptions. slimpi's own code reports errors by Status; what it throws (no
 // memory, almost always) becomes a Status at the places that call caught():
 //   src/intercept        the catch-all: nothing of slimpi's crosses an MPI entry point
 //   callbacks of MPI     the delete callbacks of attributes, and the end of the process

@@ -21,7 +21,7 @@ std::string read_open_file(int file, std::string& text) {
   if (fstat(file, &status) != 0) return std::strerror(errno);
   if (S_ISDIR(status.st_mode)) return std::strerror(EISDIR);
   if (!S_ISREG(status.st_mode)) return "it is a pipe or a device, not a regular file";
-  char part[4096];
+  char part[2048];
   for (;;) {
     const ssize_t got = read(file, part, sizeof part);
     if (got < 0 && errno == EINTR) continue;

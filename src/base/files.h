@@ -20,7 +20,7 @@ bool within_file_size_limit(std::size_t bytes);
 // would keep the job from ending.
 int open_result(const char* path);
 
-// What errno says of opening or writing a file of results. Allocates nothing.
+// The text of an errno of opening or writing a file of results. Allocates nothing.
 const char* why_no_result(int error);
 
 // `file`, or where that is one of the standard streams, which the program has closed, a duplicate

@@ -9,7 +9,6 @@ namespace {
 
 #if defined(__SSE__)
 
-constexpr std::uint32_t kFlags = 0x3f;  // exception flags of MXCSR; its other bits are control
 constexpr std::uint32_t kDefaultMxcsr = 0x1f80;  // all exceptions masked
 constexpr std::uint16_t kDefaultX87Control = 0x37f;
 
@@ -35,20 +34,11 @@ void restore(const SavedFloats& saved) {
   __builtin_ia32_ldmxcsr(saved.mxcsr);
 }
 
-std::uint32_t control_of(const SavedFloats* saved) {
-  return (saved != nullptr ? saved->mxcsr : __builtin_ia32_stmxcsr()) & ~kFlags & 0xffff;
-}
-
 #else
 
 void save(SavedFloats& saved) {
   saved.all = true;
   std::fegetenv(&saved.environment);
-#if defined(__aarch64__)
-  saved.mxcsr = std::uint32_t(__builtin_aarch64_get_fpcr());
-#else
-  saved.mxcsr = std::uint32_t(std::fegetround());
-#endif
 }
 
 void set_own(const SavedFloats&) {
@@ -59,26 +49,9 @@ void restore(const SavedFloats& saved) {
   std::fesetenv(&saved.environment);
 }
 
-// Control bits of FPCR: traps, shifted to below bit 16; above it rounding, subnormal numbers and
-// NaN.
-std::uint32_t control_of(const SavedFloats* saved) {
-  SavedFloats now;
-  if (saved == nullptr) save(now);
-  const std::uint32_t word = saved != nullptr ? saved->mxcsr : now.mxcsr;
-  return (word ^ (word >> 16)) & 0xffff;
-}
-
 #endif
 
 }  // namespace
-
-#if defined(__SSE__)
-const std::uint32_t kDefaultFloatControl = kDefaultMxcsr;
-#elif defined(__aarch64__)
-const std::uint32_t kDefaultFloatControl = 0;
-#else
-const std::uint32_t kDefaultFloatControl = FE_TONEAREST;
-#endif
 
 OwnFloats::OwnFloats() : outer_(t_locals.floats) {
   save(saved_);
@@ -102,10 +75,6 @@ CallersFloats::~CallersFloats() {
   save(within_->saved_);
   set_own(within_->saved_);
   t_locals.floats = within_;
-}
-
-std::uint32_t callers_float_control() {
-  return control_of(t_locals.floats == nullptr ? nullptr : &t_locals.floats->saved_);
 }
 
 }  // namespace slimpi

@@ -30,7 +30,6 @@ class OwnFloats {
 
  private:
   friend class CallersFloats;
-  friend std::uint32_t callers_float_control();
   SavedFloats saved_;
   OwnFloats* const outer_;
 };
@@ -47,11 +46,5 @@ class CallersFloats {
  private:
   OwnFloats* const within_;
 };
-
-// The control bits of the caller's environment that affect sums of floats, at most 16: rounding,
-// treatment of subnormal numbers, traps. Equal to kDefaultFloatControl where the program changed
-// nothing.
-std::uint32_t callers_float_control();
-extern const std::uint32_t kDefaultFloatControl;
 
 }  // namespace slimpi

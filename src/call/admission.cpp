@@ -11,7 +11,6 @@
 #include "comm/autotuner.h"
 #include "device/plugins.h"
 #include "device/process_memory.h"
-#include "intra/node_state.h"
 #include "mpi/internal_comm.h"
 #include "observe/activity.h"
 #include "observe/log.h"
@@ -52,9 +51,9 @@ bool may_have_others(const Allreduce& request) {
 }  // namespace
 
 Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum) {
-  if (float_sum != nullptr && runtime.world_rank == 0 && is_float_sum(*float_sum) &&
-      may_have_others(*float_sum))
-    runtime.statistics.bypassed_bytes(bytes_of(*float_sum), 0);
+  if (float_sum != nullptr && is_float_sum(*float_sum) && may_have_others(*float_sum))
+    runtime.statistics.count(&Counts::bytes_bypassed_elsewhere,
+                             row_of(float_sum->collective).phases * bytes_of(*float_sum));
   return bypass(runtime, reason);
 }
 
@@ -87,34 +86,37 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
       runtime.banner_logged.exchange(true))
     return;
   log_info(std::to_string(communicator.size()) +
-           " ranks on 1 node: exact sums in shared memory, nothing to compress (to try: "
+           " ranks on 1 node: MPI makes the sums of host buffers, nothing to compress (to try: "
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
-// Before a call that policy takes: finds the nodes. *left: it is left to MPI all the same.
+// Before a call that policy takes: finds the nodes. *reason: why it is left to MPI all the same.
 Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
-                             const Allreduce& request, bool* left) {
+                             const Allreduce& request, std::optional<BypassReason>* reason) {
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
-  return agree_on_memory(communicator, request, left);
+  if (communicator.on_one_node()) log_one_node(runtime, communicator);
+  if (!stays_on_node(communicator, request)) return agree_on_memory(communicator, request, reason);
+  *reason = BypassReason::single_node;
+  return Status::ok;
 }
 
-// With SLIMPI_ESTIMATE: lets MPI do a call that policy takes, and records what would become of it.
-Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-                     const Allreduce& request, Outcome* outcome) {
-  bool left = false;
+// With SLIMPI_ESTIMATE: lets MPI do a call that policy takes, and counts what would become of it.
+Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request,
+                     Outcome* outcome) {
+  std::optional<BypassReason> left;
   {
     const ActiveCall active(subject(communicator, request));
     SLIMPI_TRY(find_nodes_and_memory(runtime, communicator, request, &left));
   }
+  if (!left && communicator.on_one_node()) left = BypassReason::single_node;
   if (left) {
-    *outcome = bypass(runtime, BypassReason::off, communicator, request);
+    *outcome = bypass(runtime, *left, communicator, request);
     return Status::ok;
   }
-  const CallEstimate::Way way = CallEstimate::way_of(communicator, plan);
-  const BypassReason reason = CallEstimate::reason_of(communicator, request, way);
-  runtime.count_bypass(communicator, reason, request);
-  *outcome = Outcome::finished(CallEstimate::running()->call_mpi(request, reason, way));
+  runtime.count_bypass(communicator, BypassReason::off, request);
+  *outcome =
+      Outcome::finished(CallEstimate::running()->call_mpi(request, communicator.layout().nodes()));
   return Status::ok;
 }
 
@@ -148,27 +150,19 @@ void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
   runtime.end_job(communicator.user());
 }
 
-// Runs a call that policy takes, by the nodes of its ranks.
-Outcome run_by_nodes(Runtime& runtime, comm::Communicator& communicator,
-                     const algorithm::Decision& decision, const Allreduce& request) {
+// Runs a call that policy takes.
+Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
+                  const algorithm::Decision& decision, const Allreduce& request) {
   const std::vector<comm::Plan>& plans = decision.plans;
   // Only here, because it costs more than all the steps of a call that is left to MPI.
   const OwnFloats environment;
   const ActiveCall active(subject(communicator, request));
-  bool left = false;
-  const Status found = find_nodes_and_memory(runtime, communicator, request, &left);
+  std::optional<BypassReason> reason;
+  const Status found = find_nodes_and_memory(runtime, communicator, request, &reason);
   if (found != Status::ok) return give_up(runtime, communicator, request, found);
-  if (left) return bypass(runtime, BypassReason::off, communicator, request);
-  const int nodes = communicator.layout().nodes();
-  // In its own type, which MPI adds exactly as the program asks.
-  if (nodes == 1 &&
-      (type_of(request) != ElementType::float32 || request.collective != Collective::allreduce))
-    return bypass(runtime, BypassReason::single_node, communicator, request);
-  if (nodes == 1) {
-    log_one_node(runtime, communicator);
-    return run_in_node_fastest(runtime, communicator, plans.front(), request);
-  }
-  if (plans.size() > 1) return run_fastest(runtime, communicator, decision, request);
+  if (reason) return bypass(runtime, *reason, communicator, request);
+  if (decision.automatic && !communicator.on_one_node())
+    return run_fastest(runtime, communicator, decision, request);
   return run_plan(runtime, communicator, plans.front(), request);
 }
 
@@ -219,6 +213,8 @@ Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
 Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
             const Allreduce& request) {
   if (communicator.failed()) return refuse_failed(runtime, communicator);
+  if (stays_on_node(communicator, request))
+    return bypass(runtime, BypassReason::single_node, communicator, request);
   ++communicator.taken;
   communicator.exchange().begin_call();
   // Before this rank sends what nobody would receive.
@@ -227,12 +223,9 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
   if (const Status status = agree_on_blocks(communicator, request); status != Status::ok)
     return give_up(runtime, communicator, request, status);
   if (CallEstimate::running() == nullptr)
-    return run_by_nodes(runtime, communicator, decision, request);
-  if (request.collective != Collective::allreduce)  // no estimate predicts it
-    return bypass(runtime, BypassReason::off, communicator, request);
+    return run_taken(runtime, communicator, decision, request);
   Outcome outcome;
-  const Status status =
-      estimate_call(runtime, communicator, decision.plans.front(), request, &outcome);
+  const Status status = estimate_call(runtime, communicator, request, &outcome);
   return status == Status::ok ? outcome : give_up(runtime, communicator, request, status);
 }
 
@@ -285,7 +278,7 @@ namespace {
 [[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, Allreduce& request, Way way) {
   const ElementType type = type_of(request);
   // A type that SLIMPI_TYPES does not name is left for that reason, before any other.
-  const bool named = runtime->taken_types.has(type);
+  const bool named = runtime->config.types.has(type);
   const auto bypass_for = [&](BypassReason reason) {
     return bypass(*runtime, named ? reason : BypassReason::datatype);
   };

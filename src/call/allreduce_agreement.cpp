@@ -2,6 +2,7 @@
 // What the ranks of a call between nodes agree on before it: the tensor state, and whether all
 // values are finite. Each question is one reduction that all ranks call, so no rank decides alone
 // to leave the call to MPI.
+#include <algorithm>
 #include <cstring>
 
 #include "algorithm/algorithm.h"
@@ -76,7 +77,7 @@ Status AllreduceCall::compare(comm::Call& call, Agreement* agreement) {
 // one.
 Status AllreduceCall::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
   if (plan_.needs_state)
-    call.state = &find_state();
+    SLIMPI_TRY(find_state(call));
   else if (!plan_.algorithm->finite_only && !converts())
     return Status::ok;
   comm::TensorStates& states = communicator_.states;
@@ -177,30 +178,62 @@ Status AllreduceCall::check_state(comm::Call& call, Agreement* agreement) {
 // What the program says of the tensor, or else its address.
 comm::TensorKey AllreduceCall::tensor_key() const {
   if (request_.tensor != nullptr && !request_.tensor->name.empty())
-    return comm::TensorKey::of_name(request_.tensor->name);
+    return comm::TensorKey::of_name(request_.tensor->name, count_);
   const std::uint64_t step = communicator_.config().calls_per_step;
-  if (step != 0) return comm::TensorKey::of_index((communicator_.states.calls() - 1) % step);
+  if (step != 0)
+    return comm::TensorKey::of_index((communicator_.states.calls() - 1) % step, count_);
   return comm::TensorKey::of_address(request_.buffer(), count_);
 }
 
-comm::TensorState& AllreduceCall::find_state() {
-  bool misnumbered = false;
-  comm::TensorState& state = communicator_.states.find(key_, count_, &misnumbered);
-  if (misnumbered) {
-    runtime_.statistics.count(&Counts::state_dropped);
+// TensorKey::elements. The arrays of a low-rank algorithm are of all elements on every rank.
+std::uint64_t AllreduceCall::digest_elements() const {
+  if (plan_.algorithm->sends_factors) return 0;
+  const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);
+  Fnv1a digest;
+  digest.add(group.owners);
+  if (!scatter_) digest.add(group.shards == 1 ? 0 : comm::chunk_alignment(plan_.format));
+  for (std::size_t rank = 0; scatter_ && rank < scatter_->blocks.size(); ++rank) {
+    digest.add(scatter_->blocks[rank].count);
+    digest.add(scatter_->places[rank]);
+  }
+  return digest.value();
+}
+
+// A rank whose block is empty gets no part of the sum, and knows the tensor by no address. The
+// other ranks tell it which state they mean.
+Status AllreduceCall::find_state(comm::Call& call) {
+  comm::TensorStates& states = communicator_.states;
+  comm::TensorKey key = key_;
+  key.elements = digest_elements();
+  const auto is_empty = [](const comm::Range& block) { return block.count == 0; };
+  if (scatter_ && std::any_of(scatter_->blocks.begin(), scatter_->blocks.end(), is_empty)) {
+    const bool asks = key.by == comm::TensorKey::By::address && result_count_ == 0;
+    std::uint64_t number = asks ? 0 : states.number_of(key);
+    SLIMPI_TRY(communicator_.exchange().all_max({&number, 1}));
+    if (asks) key = {comm::TensorKey::By::others, number, {}, key.count, key.elements};
+  }
+  comm::TensorStates::Lost lost{};
+  call.state = &states.find(key, &lost);
+  Statistics& statistics = runtime_.statistics;
+  if (lost != comm::TensorStates::Lost::nothing) {
+    statistics.count(&Counts::state_dropped);
+    const std::string sums_of_step = std::to_string(communicator_.config().calls_per_step);
     if (communicator_.rank() == 0)
       log_once(LogLevel::warn,
-               "a sum has another count than the one in its place in the step before, so "
-               "SLIMPI_CALLS_PER_STEP=" +
-                   std::to_string(communicator_.config().calls_per_step) +
-                   " is not the number of sums of every step, and all state of earlier calls is "
-                   "dropped; unset it, or name tensors by slimpi_describe_next");
+               lost == comm::TensorStates::Lost::saved
+                   ? "the state that was set for the tensor " + key.name +
+                         " is of a sum with another function, other counts or another hierarchy "
+                         "than its next sum, so it is dropped"
+                   : "a sum has another count than the one in its place in the step before, so "
+                     "SLIMPI_CALLS_PER_STEP=" +
+                         sums_of_step +
+                         " is not the number of sums of every step, and all state of earlier calls "
+                         "is dropped; unset it, or name tensors by slimpi_describe_next");
   }
-  Statistics& statistics = runtime_.statistics;
   statistics.count(&Counts::state_calls);
-  if (state.calls == 0) statistics.count(&Counts::state_first_times);
-  if (state.calls == 1) statistics.count(&Counts::state_second_times);
-  return state;
+  if (call.state->calls == 0) statistics.count(&Counts::state_first_times);
+  if (call.state->calls == 1) statistics.count(&Counts::state_second_times);
+  return Status::ok;
 }
 
 }  // namespace slimpi::call

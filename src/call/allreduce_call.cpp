@@ -23,9 +23,6 @@
 namespace slimpi::call {
 
 namespace {
-// Below this many bytes MPI's own allreduce is as fast inside a node.
-constexpr std::uint64_t kShortInNode = 64 << 10;
-
 // Of a value between nodes, for the trace; 0 where a hook or SLIMPI_MAX_ERROR decides.
 int bits_of(const comm::Plan& plan) {
   if (plan.hook != nullptr || plan.max_error > 0) return 0;
@@ -98,6 +95,7 @@ Status AllreduceCall::timed_verify(const Step& step) {
 // still leave the call to MPI, and none has written to the program's buffers.
 Status AllreduceCall::run(std::optional<BypassReason>* bypass) {
   const Inside inside(runtime_.statistics);
+  if (communicator_.on_one_node()) return run_in_node(bypass);
   if (converts()) copied_ = take_floats();
   comm::Call call = this->call();
   SLIMPI_TRY(plan_.algorithm->open(call));
@@ -212,78 +210,21 @@ comm::Range AllreduceCall::result_range() const {
   return scatter_ ? scatter_->blocks[std::size_t(communicator_.rank())] : comm::Range{0, count_};
 }
 
-Status AllreduceCall::open_in_node(bool* possible) {
-  *possible = false;
+// A float sum of ranks that share one node, with a buffer of a GPU on some rank.
+Status AllreduceCall::run_in_node(std::optional<BypassReason>* bypass) {
   intra::NodeState& node = intra::NodeState::of(communicator_);
-  // Where SLIMPI_INTRA names a transport, a rank that waits finds out that another passes another
-  // count, also one that MPI gets. So all ranks open the segment, whatever their counts.
-  const bool named = communicator_.config().intra != Intra::automatic;
-  const bool takes = count_ * sizeof(float) >= kShortInNode &&
-                     node.order.takes(count_, communicator_.size(), named);
-  if (!takes && !named) return Status::ok;
-  // Once. Later a rank may fail only where the others wait for it, not in a call that MPI does.
-  if (!node.ready()) SLIMPI_TRY(node.prepare(call()));
-  if (named && node.ready() == true) node.shared()->enter(*ActiveCall::current());
-  *possible = takes && node.ready() == true;
-  return Status::ok;
-}
-
-Status AllreduceCall::run_in_node(bool* usual, int* code) {
-  Inside inside(runtime_.statistics);
   comm::Call call = this->call();
-  intra::NodeState& node = intra::NodeState::of(communicator_);
+  if (!node.ready()) SLIMPI_TRY(node.prepare(call));
+  if (node.ready() == false) {
+    *bypass = BypassReason::single_node;
+    return Status::ok;
+  }
   SLIMPI_TRY(node.reserve(call));
   SLIMPI_TRY(communicator_.stream_for(location_, &call.stream));
   SLIMPI_TRY(colocate_buffers(call));
-  intra::NodeOrder& order = node.order;
-  intra::NodeResult result;
-  SLIMPI_TRY(intra::intra_allreduce(call, order.verified(call), &result));
-  *usual = !result.unverified;
-  if (result.unverified) {
-    bool same = false;
-    // The comparison calls MPI's blocking sum, which a nonblocking call may not wait for.
-    if (!Fiber::inside()) SLIMPI_TRY(order.compare(call, &same));
-    result = {};
-    result.left_to_mpi = !same;
-    if (same) SLIMPI_TRY(intra::intra_allreduce(call, true, &result));
-  }
-  *code = mpi::kSuccess;
-  if (result.left_to_mpi) {
-    std::vector<std::vector<float>> kept;
-    SLIMPI_TRY(keep_finished(result.finished, &kept));
-    inside.end();  // the rest is MPI's time
-    runtime_.count_bypass(communicator_, BypassReason::single_node, request_);
-    *code = finish_by_mpi(result.finished, kept);
-  } else {
-    runtime_.statistics.count(&Counts::exact_in_node);
-  }
+  SLIMPI_TRY(intra::intra_allreduce(call));
+  runtime_.statistics.count(&Counts::exact_in_node);
   return comm::synchronize(call.device_stream());
-}
-
-// MPI sums the whole vector, so that it chooses the algorithm of that size. In place, the finished
-// ranges hold results, not inputs. They are saved, set to zero during MPI's sum (zeros raise no
-// exception), and restored. MPI's sum blocks, so the ranks agree first whether all have the memory.
-Status AllreduceCall::keep_finished(const std::vector<comm::Range>& finished,
-                                    std::vector<std::vector<float>>* kept) {
-  if (finished.empty()) return Status::ok;  // on all ranks
-  bool all = caught([&] {
-               if (request_.in != mpi::abi.in_place) return;
-               for (const auto& [first, count] : finished)
-                 kept->emplace_back(out_ + first, out_ + first + count);
-             }) == Status::ok;
-  SLIMPI_TRY(communicator_.exchange().all_true(&all));
-  return all ? Status::ok : fail(Status::no_memory, "no host memory on some rank");
-}
-
-int AllreduceCall::finish_by_mpi(const std::vector<comm::Range>& finished,
-                                 const std::vector<std::vector<float>>& kept) {
-  for (std::size_t i = 0; i < kept.size(); ++i)
-    std::fill_n(out_ + finished[i].first, finished[i].count, 0.0f);
-  if (ActiveCall* const active = ActiveCall::current(); active != nullptr) active->in_mpi();
-  const int code = call_mpi_from_inside(request_, BypassReason::single_node);
-  for (std::size_t i = 0; i < kept.size(); ++i)
-    std::copy(kept[i].begin(), kept[i].end(), out_ + finished[i].first);
-  return code;
 }
 
 // Where input and output are in memory of different devices or of different GPUs, copies the input
@@ -310,7 +251,7 @@ Status AllreduceCall::colocate_buffers(comm::Call& call) {
 
 // Counts a call that slimpi did between nodes.
 void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent) {
-  const std::uint64_t nodes = std::uint64_t(communicator_.layout().nodes());
+  const comm::NodeLayout& layout = communicator_.layout();
   CompressedCall done;
   done.algorithm = plan_.algorithm->id;
   done.codec = call.used_codec.value_or(plan_.hook == nullptr ? comm::used_codec(plan_.format)
@@ -318,8 +259,14 @@ void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std
   done.bytes = bytes_of(request_);
   done.type = type_;
   done.collective = request_.collective;
-  done.plain_bytes =
-      communicator_.rank() == 0 ? row_of(request_.collective).phases * (nodes - 1) * done.bytes : 0;
+  const std::uint64_t all_ranks =
+      row_of(request_.collective).phases * std::uint64_t(layout.nodes() - 1) * done.bytes;
+  done.plain_bytes = layout.part_of(all_ranks, plan_.hierarchy);
+  if (const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);
+      scatter_ && !group.flat && group.shard_index >= 0)
+    done.plain_bytes = done.bytes / count_ *
+                       (scatter_->shards[std::size_t(group.shard_index)].count -
+                        scatter_->chunks[std::size_t(group.index)].count);
   done.sent_bytes = sent;
   done.nanoseconds = nanoseconds;
   done.on_device = location_.device != &device::host();

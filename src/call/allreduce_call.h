@@ -21,19 +21,13 @@ class AllreduceCall {
   AllreduceCall(const AllreduceCall&) = delete;
   AllreduceCall& operator=(const AllreduceCall&) = delete;
 
-  // Runs the plan. `*bypass` is set when all ranks agreed on a fallback to MPI; the buffers are
-  // unchanged then. An error means that the ranks may have stopped at different points.
+  // Runs the plan, or adds inside the node that all ranks share. `*bypass` is set when all ranks
+  // agreed on a fallback to MPI; the buffers are unchanged then. An error means that the ranks may
+  // have stopped at different points.
   Status run(std::optional<BypassReason>* bypass);
 
   // Nanoseconds of run() for SLIMPI_VERIFY.
   std::uint64_t verifying() const { return verifying_; }
-
-  // For a call whose ranks all share one node. open_in_node: whether they can add through shared
-  // memory; the same answer on all ranks. run_in_node: adds there, or calls MPI where only MPI can
-  // give MPI's bytes; *code is then what MPI returned. `*usual` is false where the call did extra
-  // work that later calls do not do.
-  Status open_in_node(bool* possible);
-  Status run_in_node(bool* usual, int* code);
 
  private:
   // What the ranks exchange before a call: the maximum of each word over all ranks.
@@ -51,6 +45,7 @@ class AllreduceCall {
   // Whether in_ holds the call's values: of another type, the complete copy.
   bool can_be_read() const { return !left_on_device_ && copied_ == Status::ok && holds_; }
   Status run_plan(comm::Call& call);
+  Status run_in_node(std::optional<BypassReason>* bypass);
   template <typename Step>
   Status timed_verify(const Step& step);
   Status keep_input(const comm::Call& call, bool* kept);
@@ -58,7 +53,8 @@ class AllreduceCall {
   Status agree(comm::Call& call, std::optional<BypassReason>* bypass);
   Status name_shapes();
   comm::TensorKey tensor_key() const;
-  comm::TensorState& find_state();
+  std::uint64_t digest_elements() const;
+  Status find_state(comm::Call& call);
   void use_matrices();
   Status compare(comm::Call& call, Agreement* agreement);
   void count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent);
@@ -66,10 +62,6 @@ class AllreduceCall {
   Status check_state(comm::Call& call, Agreement* agreement);
   Status colocate_buffers(comm::Call& call);
   comm::Range result_range() const;
-  Status keep_finished(const std::vector<comm::Range>& finished,
-                       std::vector<std::vector<float>>* kept);
-  int finish_by_mpi(const std::vector<comm::Range>& finished,
-                    const std::vector<std::vector<float>>& kept);
   void log_banner();
   void warn_of_rounding();
 
@@ -87,7 +79,7 @@ class AllreduceCall {
   bool holds_ = true;                              // the copy can stand for the values
   const device::Location location_;                // of out_; where the work is done
   device::Location in_location_;
-  const comm::TensorKey key_;  // of the tensor, where the plan needs state
+  const comm::TensorKey key_;  // of the tensor, where the plan needs state; without its elements
   std::uint64_t verifying_ = 0;
   comm::CallScratchLease scratch_;
   std::optional<comm::Scatter> scatter_;  // of a reduce-scatter; in memory of scratch_

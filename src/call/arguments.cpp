@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "call/admission.h"
+#include "call/element_type.h"
 #include "device/device.h"
 #include "device/foreign.h"
 #include "observe/activity.h"
@@ -58,10 +59,19 @@ Status agree_on_blocks(comm::Communicator& communicator, const Allreduce& reques
       describe_counts(request.blocks, communicator.size()), "all ranks must pass the same counts");
 }
 
-Status agree_on_memory(comm::Communicator& communicator, const Allreduce& request, bool* left) {
-  *left = false;
+bool stays_on_node(const comm::Communicator& communicator, const Allreduce& request) {
+  // Below this many bytes MPI's own allreduce is as fast inside a node.
+  constexpr std::uint64_t kShort = 64 << 10;
+  return communicator.on_one_node() &&
+         (!communicator.devices_possible() || bytes_of(request) < kShort ||
+          type_of(request) != ElementType::float32 || request.collective != Collective::allreduce);
+}
+
+Status agree_on_memory(comm::Communicator& communicator, const Allreduce& request,
+                       std::optional<BypassReason>* reason) {
   const Buffers wanted = communicator.config().buffers;
-  const bool asks = communicator.foreign_possible() || wanted != Buffers::any;
+  const bool one_node = communicator.on_one_node();
+  const bool asks = communicator.foreign_possible() || wanted != Buffers::any || one_node;
   if (!asks && !device::foreign_possible()) [[likely]]
     return Status::ok;
   const char* const owner = owner_of(request);
@@ -74,11 +84,18 @@ Status agree_on_memory(comm::Communicator& communicator, const Allreduce& reques
                     ", whose library or driver was loaded after the first float sum on this "
                     "communicator: load it before, or set SLIMPI_ALGORITHM=off");
   }
-  const bool on_device = device::locate(request.buffer()).device != &device::host();
-  std::uint64_t words[] = {owner != nullptr ? 1u : 0u, on_device ? 1u : 0u};
+  const auto on_device = [](const void* buffer) {
+    return buffer != mpi::abi.in_place && device::locate(buffer).device != &device::host() ? 1u
+                                                                                           : 0u;
+  };
+  const unsigned result = on_device(request.buffer());
+  std::uint64_t words[] = {owner != nullptr ? 1u : 0u, result, result | on_device(request.in)};
   SLIMPI_TRY(communicator.exchange().all_max(words));
-  const auto [foreign, device] = words;
-  *left = foreign != 0 || (wanted != Buffers::any && (device != 0) != (wanted == Buffers::device));
+  const auto [foreign, device, any_device] = words;
+  if (foreign != 0 || (wanted != Buffers::any && (device != 0) != (wanted == Buffers::device)))
+    *reason = BypassReason::off;
+  else if (one_node && any_device == 0)
+    *reason = BypassReason::single_node;
   if (owner != nullptr)
     log_once(LogLevel::info, std::string("sums of buffers in the memory of ") + owner +
                                  " go to MPI on all ranks: slimpi does not use it");

@@ -70,7 +70,7 @@ TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
       call_mpi_timed(call, reason ? row_of(*reason).text : "left to MPI");
   if (reason == BypassReason::datatype) count_other_bytes(call, code);
   if (estimate != nullptr && reason && code == mpi::kSuccess)
-    estimate->record(call, *reason, nanoseconds);
+    estimate->left(call, *reason, true, nanoseconds);
   return code;
 }
 
@@ -103,14 +103,15 @@ std::int64_t count_of_all(Runtime& runtime, const Allreduce& call) {
 
 void count_bytes_of(const Allreduce& call) {
   Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr || runtime->world_rank != 0 || call.comm == mpi::abi.comm_self) return;
+  if (runtime == nullptr || call.comm == mpi::abi.comm_self) return;
   const std::int64_t count = count_of_all(*runtime, call);
   if (count <= 0) return;
   const std::optional<ElementType> type = element_type(call.datatype);
   mpi::Count size = type ? mpi::Count(row_of(*type).bytes) : 0;
   if (type || (runtime->api.Type_size_x(call.datatype, &size) == mpi::kSuccess && size > 0))
-    runtime->statistics.bypassed_bytes(std::uint64_t(count) * std::uint64_t(size), 0,
-                                       call.collective);
+    runtime->statistics.count(
+        &Counts::bytes_bypassed_elsewhere,
+        row_of(call.collective).phases * std::uint64_t(count) * std::uint64_t(size));
 }
 
 int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reason) {
@@ -118,11 +119,11 @@ int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reas
   return call_mpi(call, reason);
 }
 
-int CallEstimate::call_mpi(const Allreduce& call, BypassReason reason, const Way& way) {
-  const Key key = key_of(call, true, reason, way);
-  sample(call, key);
-  const auto [code, nanoseconds] = call_mpi_timed(call, row_of(reason).text);
-  if (code == mpi::kSuccess) add_call(key, nanoseconds);
+int CallEstimate::call_mpi(const Allreduce& call, int nodes) {
+  const auto [code, nanoseconds] = call_mpi_timed(call, row_of(BypassReason::off).text);
+  Key key;
+  key.nodes = nodes;
+  if (code == mpi::kSuccess) add(call, key, nanoseconds);
   return code;
 }
 

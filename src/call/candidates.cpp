@@ -18,12 +18,14 @@ namespace slimpi::call {
 
 namespace {
 
-std::array<algorithm::Decision, kCollectives> prepared(const Config& config, const Rule* rule,
-                                                       std::size_t number) {
-  std::array<algorithm::Decision, kCollectives> decisions;
-  for (int collective = 0; collective < kCollectives; ++collective) {
-    algorithm::Decision& decision = decisions[std::size_t(collective)];
-    decision = algorithm::decide(config, rule, Collective(collective));
+Decisions::ByCall prepared(const Config& config, const Rule* rule, std::size_t number) {
+  Decisions::ByCall decisions;
+  for (std::size_t i = 0; i < decisions.size(); ++i) {
+    const auto type = ElementType(i / kCollectives);
+    algorithm::Decision& decision = decisions[i];
+    decision = algorithm::decide(config, rule, Collective(i % kCollectives));
+    if (type != ElementType::float32)
+      algorithm::keep_shorter(decision, int(8 * row_of(type).bytes));
     decision.candidates.push_back("mpi");
     for (const comm::Plan& plan : decision.plans)
       decision.candidates.push_back(plan.algorithm->name);
@@ -37,7 +39,6 @@ std::array<algorithm::Decision, kCollectives> prepared(const Config& config, con
 void Decisions::prepare(const Config& config, const Rules& rules, const std::string& name) {
   min_size_ = config.min_size;
   small_.reason = BypassReason::small;
-  short_.reason = BypassReason::datatype;
   rows_.clear();
   for (const Rule& rule : rules)
     if (is_for(rule, name))
@@ -57,10 +58,9 @@ const algorithm::Decision& Decisions::find(std::uint64_t bytes, ElementType type
     return bytes >= each.min_size && bytes <= each.max_size;
   });
   if (row != rows_.end()) row->matched->store(true, std::memory_order_relaxed);
-  const algorithm::Decision& found =
-      (row == rows_.end() ? other_ : row->decisions)[std::size_t(collective)];
-  if (type == ElementType::float32 || !found.take) return found;
-  return algorithm::shortens(found, int(8 * row_of(type).bytes)) ? found : short_;
+  return (row == rows_.end()
+              ? other_
+              : row->decisions)[std::size_t(type) * kCollectives + std::size_t(collective)];
 }
 
 namespace {
@@ -145,8 +145,6 @@ Outcome run_timed_plan(Runtime& runtime, comm::Communicator& communicator, const
   return bypass(runtime, *reason, communicator, request);
 }
 
-constexpr const char* kNodeCandidates[] = {"mpi", "in the node"};
-
 }  // namespace
 
 std::uint64_t (*candidate_clock)() = steady_nanoseconds;
@@ -177,40 +175,6 @@ Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
     return ran;
   };
   return try_next(runtime, communicator, *autotuner, decision.candidates, request, run);
-}
-
-Outcome run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator,
-                            const comm::Plan& plan, const Allreduce& request) {
-  // A transport that was asked for by name is used without trials.
-  const bool tries = communicator.config().intra == Intra::automatic;
-  AllreduceCall call(runtime, communicator, plan, request);
-  bool possible = false;
-  comm::Autotuner* autotuner = nullptr;
-  const Status opened = [&] {
-    SLIMPI_TRY(call.open_in_node(&possible));
-    // A nonblocking sum cannot compare the order of additions with MPI's, and two addends have one.
-    if (tries && Fiber::inside() && communicator.size() > 2) possible = false;
-    if (!possible || !tries) return Status::ok;
-    SLIMPI_TRY(communicator.attachment<comm::Autotuners>().find(
-        communicator, comm::Autotuners::in_node, size_class(request),
-        int(std::size(kNodeCandidates)), &autotuner));
-    possible = autotuner != nullptr;
-    return Status::ok;
-  }();
-  if (opened != Status::ok) return Outcome::finished(fail_call(runtime, communicator, opened));
-  if (!possible) return bypass(runtime, BypassReason::single_node, communicator, request);
-  const auto run_in_node = [&] {
-    Ran ran;
-    const Status status = caught([&] { return call.run_in_node(&ran.counts, &ran.code); });
-    if (status != Status::ok) ran = {fail_call(runtime, communicator, status), false, 0};
-    return ran;
-  };
-  if (!tries) return Outcome::finished(run_in_node().code);
-  const auto run = [&](int candidate) {
-    if (candidate == 0) return run_mpi(runtime, communicator, BypassReason::single_node, request);
-    return run_in_node();
-  };
-  return try_next(runtime, communicator, *autotuner, kNodeCandidates, request, run);
 }
 
 }  // namespace slimpi::call

@@ -32,19 +32,21 @@ class Decisions : public comm::Attachment {
   const algorithm::Decision& find(std::uint64_t bytes, ElementType type = ElementType::float32,
                                   Collective collective = Collective::allreduce) noexcept;
 
+  // By the type of elements and, for each, the collective.
+  using ByCall = std::array<algorithm::Decision, std::size_t(kElementTypes) * kCollectives>;
+
  private:
   // The calls of one row of the rules: from min_size to max_size bytes, both included.
   struct Row {
     std::uint64_t min_size, max_size;
-    std::array<algorithm::Decision, kCollectives> decisions;
+    ByCall decisions;
     std::shared_ptr<std::atomic<bool>> matched;  // the row's
   };
 
   std::uint64_t min_size_ = 0;  // bytes; SLIMPI_MIN_SIZE
   std::vector<Row> rows_;       // rows for this communicator, in order; the first that fits counts
-  // For what no row fits; for less than min_size_; for types that would not become shorter.
-  std::array<algorithm::Decision, kCollectives> other_;
-  algorithm::Decision small_, short_;
+  ByCall other_;                // for what no row fits
+  algorithm::Decision small_;   // for less than min_size_
 };
 
 // Nanoseconds, by which candidates are compared. A unit test has its own.
@@ -55,12 +57,7 @@ extern std::uint64_t (*candidate_clock)();
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
                     const algorithm::Decision& decision, const Allreduce& request);
 
-// Does a call inside one node: by MPI's own allreduce or through shared memory. Both give the same
-// bytes. Left where MPI has to do the call.
-Outcome run_in_node_fastest(Runtime& runtime, comm::Communicator& communicator,
-                            const comm::Plan& plan, const Allreduce& request);
-
-// Does a call with one plan. Left on a fallback to MPI.
+// Does a call with one plan, or inside one node. Left on a fallback to MPI.
 Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                  const Allreduce& request);
 

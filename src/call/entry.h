@@ -130,8 +130,8 @@ int call_mpi_unstaged(const Allreduce& call);
 int begin_staged(const Allreduce& call, void* request, bool persistent,
                  const std::function<int(const Allreduce&)>& next);
 
-// Tells SLIMPI_ESTIMATE, where it runs, of a nonblocking or persistent call that MPI does.
-void estimate_nonblocking(const Allreduce& call);
+// Tells SLIMPI_ESTIMATE, where it runs, of a nonblocking or persistent call that is left to MPI.
+void estimate_nonblocking(const Allreduce& call, BypassReason reason);
 
 // Begins a nonblocking call in the background, or leaves it to MPI. A call that was begun has
 // written a request of MPI's to `request`, where the program's is.

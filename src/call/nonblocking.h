@@ -116,6 +116,10 @@ void start_sum(std::unique_ptr<Sum> sum);
 // Whether sums with these requests are not complete.
 bool are_in_flight(std::span<const mpi::Request> requests);
 
+// With SLIMPI_ESTIMATE: counts a nonblocking or persistent sum, which MPI makes; no rank waits.
+Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
+                       const Allreduce& request);
+
 // Counts a sum of the communicator that MPI makes, after those that have begun there.
 void count_in_order(comm::Communicator& communicator);
 

@@ -259,24 +259,6 @@ int cancel(void*, int complete) {
   return complete != 0 ? mpi::kSuccess : mpi::abi.err_other;
 }
 
-// With SLIMPI_ESTIMATE: what would become of a nonblocking sum. MPI makes it; no rank waits.
-Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
-                       const Allreduce& request) {
-  if (request.collective != Collective::allreduce)  // no estimate predicts it
-    return bypass(runtime, BypassReason::off, communicator, request);
-  const bool threads = has_threads(runtime);
-  if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
-  const algorithm::Decision* const decision =
-      threads ? &communicator.attachment<Decisions>().find(request) : nullptr;
-  if (decision == nullptr || !decision->take)
-    return bypass(runtime, BypassReason::nonblocking, communicator, request);
-  const CallEstimate::Way way = CallEstimate::way_of(communicator, decision->plans.front());
-  const BypassReason reason = CallEstimate::reason_of(communicator, request, way);
-  runtime.count_bypass(communicator, reason, request);
-  CallEstimate::running()->nonblocking(request, reason, way);
-  return {};  // the call is recorded
-}
-
 // Whether the ranks can take nonblocking sums of the communicator; the same on all ranks at the
 // same call. The first one makes the ranks meet.
 bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator) {
@@ -320,19 +302,42 @@ Outcome begin_held(const Admission& admitted, const Allreduce& request,
     return estimate_begun(runtime, communicator, request);
   }
   if (!takes_nonblocking(runtime, communicator))
-    return bypass(runtime, BypassReason::nonblocking, communicator, request);
+    return bypass(runtime,
+                  stays_on_node(communicator, request) ? BypassReason::single_node
+                                                       : BypassReason::nonblocking,
+                  communicator, request);
   const std::uint64_t number = communicator.nonblocking.begin();
   if (communicator.agreed() && communicator.nonblocking.began_agreed(number)) {
     const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
-    if (!decision.take) {
-      if (decision.reason != BypassReason::small) count_in_order(communicator);
-      return bypass(runtime, decision.reason, communicator, request);
+    const bool stays =
+        communicator.nonblocking.began_on_one_node(number) && stays_on_node(communicator, request);
+    if (!decision.take || stays) {
+      const BypassReason reason = decision.take ? BypassReason::single_node : decision.reason;
+      if (reason != BypassReason::small) count_in_order(communicator);
+      return bypass(runtime, reason, communicator, request);
     }
   }
   return begin_in_fiber(runtime, communicator, request, std::move(tensor), handle);
 }
 
 }  // namespace
+
+Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
+                       const Allreduce& request) {
+  const bool threads = has_threads(runtime);
+  if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
+  const algorithm::Decision* const decision =
+      threads ? &communicator.attachment<Decisions>().find(request) : nullptr;
+  if (decision == nullptr || !decision->take)
+    return bypass(runtime, decision == nullptr ? BypassReason::nonblocking : decision->reason,
+                  communicator, request);
+  runtime.count_bypass(communicator, BypassReason::off, request);
+  int nodes = communicator.layout().nodes();
+  if (const int per_node = int(communicator.config().ranks_per_node); nodes == 0 && per_node != 0)
+    nodes = (communicator.size() - 1) / per_node + 1;
+  CallEstimate::running()->begun(request, nodes);
+  return {};  // the call is counted
+}
 
 Outcome begin(Allreduce& request, void* handle) {
   // A hook's own calls, or those of callbacks that MPI makes meanwhile. MPI reports a wrong handle.
@@ -347,9 +352,9 @@ Outcome begin(Allreduce& request, void* handle) {
   }
 }
 
-void estimate_nonblocking(const Allreduce& call) {
+void estimate_nonblocking(const Allreduce& call, BypassReason reason) {
   if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
-    estimate->nonblocking(call);
+    estimate->left(call, reason, false, 0);
 }
 
 }  // namespace slimpi::call

@@ -155,7 +155,6 @@ void Runtime::start(Loaded loaded) {
   if (world_) find_hidden_functions();
   if (config.trace) Trace::start();
   if (config.estimate) CallEstimate::start(api, config);
-  taken_types = config.estimate ? ElementTypes{~0u} : config.types;
   set_stall_limit(std::chrono::seconds(config.stall));
   start_activity();
   set_activity_rank(world_rank, world_size);

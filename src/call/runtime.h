@@ -100,7 +100,6 @@ class Runtime {
   Rules rules;
   Statistics statistics;
   static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, also before MPI_Init
-  ElementTypes taken_types;  // SLIMPI_TYPES; all types in an estimate, which predicts the others
   // By type that is not taken: the last communicator to whose ranks this one has said so, if that
   // was necessary. Its sums of the type are left to MPI, and nothing is looked up.
   std::array<std::atomic<mpi::Comm>, kElementTypes> refused_types{};

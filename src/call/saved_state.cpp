@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The state of a named tensor as bytes, for checkpoints: what slimpi_get_state writes and
+// The states of a named tensor as bytes, for checkpoints: what slimpi_get_state writes and
 // slimpi_set_state reads. Of error feedback and of the low-rank algorithms only: the replicas of
 // the decentralized ones belong to those of peers, and what a hook keeps is its own.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -18,13 +19,13 @@ namespace {
 using comm::SavedState;
 using comm::StateArray;
 
-constexpr char kMagic[] = "slimpi1";  // with its zero byte, the first word
+constexpr char kMagic[] = "slimpi2";  // with its zero byte, the first word
 
-// In front; then for each array a Head and its floats.
+// In front of each state; then for each array a Head and its floats.
 struct Header {
   char magic[sizeof(std::uint64_t)];
   std::uint64_t rank, size;  // of the communicator
-  std::uint64_t count, calls, uninitialized, arrays;
+  std::uint64_t count, elements, calls, uninitialized, arrays;
   char algorithm[40];  // the name, then zeros
 };
 struct Head {
@@ -51,28 +52,29 @@ bool take(std::span<const std::byte>& bytes, Type* to, std::uint64_t count) {
   return true;
 }
 
-std::vector<std::byte> to_bytes(const comm::Communicator& communicator, const SavedState& state) {
+void append_state(std::vector<std::byte>& bytes, const comm::Communicator& communicator,
+                  const SavedState& state) {
   Header header{};
   std::memcpy(header.magic, kMagic, sizeof kMagic);
   header.rank = std::uint64_t(communicator.rank());
   header.size = std::uint64_t(communicator.size());
   header.count = state.count;
+  header.elements = state.elements;
   header.calls = state.calls;
   header.uninitialized = state.uninitialized ? 1 : 0;
   header.arrays = state.arrays.size();
   std::strncpy(header.algorithm, state.algorithm->name, sizeof header.algorithm - 1);
-  std::vector<std::byte> bytes;
   append(bytes, &header, 1);
   for (const auto& [which, floats] : state.arrays) {
     const Head head{std::uint64_t(which.what), floats.size()};
     append(bytes, &head, 1);
     append(bytes, floats.data(), floats.size());
   }
-  return bytes;
 }
 
-std::optional<SavedState> from_bytes(const comm::Communicator& communicator,
-                                     std::span<const std::byte> bytes) {
+// Takes one state from the front of the bytes.
+std::optional<SavedState> take_state(const comm::Communicator& communicator,
+                                     std::span<const std::byte>& bytes) {
   Header header{};
   if (!take(bytes, &header, 1) || std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 ||
       header.rank != std::uint64_t(communicator.rank()) ||
@@ -83,6 +85,7 @@ std::optional<SavedState> from_bytes(const comm::Communicator& communicator,
   state.algorithm = algorithm::find(header.algorithm);
   if (state.algorithm == nullptr) return {};
   state.count = header.count;
+  state.elements = header.elements;
   state.calls = header.calls;
   state.uninitialized = header.uninitialized != 0;
   for (std::uint64_t i = 0; i < header.arrays; ++i) {
@@ -94,7 +97,6 @@ std::optional<SavedState> from_bytes(const comm::Communicator& communicator,
     floats.resize(head.elements);
     if (!take(bytes, floats.data(), head.elements)) return {};
   }
-  if (!bytes.empty()) return {};
   return state;
 }
 
@@ -103,7 +105,8 @@ std::optional<SavedState> copy_of(comm::Communicator& communicator,
                                   const comm::TensorState& state) {
   SavedState copy;
   copy.algorithm = state.algorithm();
-  copy.count = state.count;
+  copy.count = state.key.count;
+  copy.elements = state.key.elements;
   copy.calls = state.calls;
   copy.uninitialized = state.uninitialized;
   for (const auto& [which, array] : state.arrays()) {
@@ -139,36 +142,40 @@ comm::Communicator* find_owner(mpi::Comm comm, const std::string& name) {
 std::optional<std::vector<std::byte>> save_state(mpi::Comm comm, const std::string& name) {
   comm::Communicator* const communicator = find_owner(comm, name);
   if (communicator == nullptr) return {};
-  if (const SavedState* const restored = communicator->states.find_restored(name))
-    return to_bytes(*communicator, *restored);
-  const comm::TensorState* const state = communicator->states.find_named(name);
-  if (state == nullptr || state->algorithm() == nullptr ||
-      state->algorithm()->id == AlgorithmId::hook)
-    return {};
-  for (const auto& [which, array] : state->arrays())
-    if (!is_kept(which.what)) return {};
-  const auto copy = copy_of(*communicator, *state);
-  if (!copy) return {};
-  return to_bytes(*communicator, *copy);
+  std::vector<std::byte> bytes;
+  for (const SavedState& restored : communicator->states.find_restored(name))
+    append_state(bytes, *communicator, restored);
+  for (const comm::TensorState* const state : communicator->states.find_named(name)) {
+    const auto& arrays = state->arrays();
+    if (state->algorithm() == nullptr || state->algorithm()->id == AlgorithmId::hook ||
+        !std::all_of(arrays.begin(), arrays.end(),
+                     [](const auto& entry) { return is_kept(entry.first.what); }))
+      continue;
+    const auto copy = copy_of(*communicator, *state);
+    if (!copy) return {};
+    append_state(bytes, *communicator, *copy);
+  }
+  if (bytes.empty()) return {};
+  return bytes;
 }
 
 bool restore_state(mpi::Comm comm, const std::string& name, std::span<const std::byte> bytes) {
   comm::Communicator* const communicator = find_owner(comm, name);
-  if (communicator == nullptr) return false;
-  auto state = from_bytes(*communicator, bytes);
-  if (state) communicator->states.restore(name, std::move(*state));
-  return state.has_value();
+  if (communicator == nullptr || bytes.empty()) return false;
+  std::vector<SavedState> states;
+  while (!bytes.empty()) {
+    auto state = take_state(*communicator, bytes);
+    if (!state) return false;
+    states.push_back(std::move(*state));
+  }
+  communicator->states.restore(name, std::move(states));
+  return true;
 }
 
 bool drop_state(mpi::Comm comm, const std::string& name) {
   comm::Communicator* const communicator = find_owner(comm, name);
-  if (communicator == nullptr) return false;
-  comm::TensorStates& states = communicator->states;
-  if (const comm::TensorState* const state = states.find_named(name)) {
-    bool misnumbered = false;
-    states.find(state->key, state->count, &misnumbered).drop();
-  }
-  return true;
+  if (communicator != nullptr) communicator->states.restore(name, {});
+  return communicator != nullptr;
 }
 
 }  // namespace slimpi::call

@@ -3,6 +3,8 @@
 // lie in the call's scratch memory on the host. All ranks of the call verify it, or none.
 #include "call/allreduce_call.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -85,20 +87,20 @@ void compare_blocks(const comm::Call& call, const Sums& of, const Blocks& blocks
       const double error = std::fabs(double(of.result[i - of.range.first]) - double(of.exact[i]));
       if (error <= bound || ++found != 1) continue;
       log_once(LogLevel::warn,
-               "SLIMPI_VERIFY: element " + std::to_string(i) + " of a sum of " +
-                   std::to_string(call.count) + " is off by " + std::to_string(error) +
-                   ", and at most " + std::to_string(bound) + " is possible: a defect of slimpi; " +
-                   (call.plan.error_feedback ? "SLIMPI_ERROR_FEEDBACK=0" : "SLIMPI_ALGORITHM=off") +
-                   " avoids it");
+               fmt::format(
+                   "SLIMPI_VERIFY: element {} of a sum of {} is off by {:.6g}, and at most "
+                   "{:.6g} is possible: a defect of slimpi; {} avoids it",
+                   i, call.count, error, bound,
+                   call.plan.error_feedback ? "SLIMPI_ERROR_FEEDBACK=0" : "SLIMPI_ALGORITHM=off"));
     }
   }
   count_beyond(call, found);
 }
 
 // A sum of floats is rounded once for each rank, and the arithmetic of the codecs a few times
-// (kernels/math/quantizer.h, kernels/math/packed.h).
+// (kernels/math/quantizer.h, kernels/math/packed.h). Tiny values lose up to the least float.
 double rounding_of(const comm::Call& call, double magnitude) {
-  return (double(call.communicator.size()) + 24) * 0x1p-24 * magnitude;
+  return (double(call.communicator.size()) + 24) * (0x1p-24 * magnitude + 0x1p-149);
 }
 
 // The bound does not hold where buckets lie across blocks of a reduce-scatter that are not
@@ -146,8 +148,8 @@ void compare_elements(const comm::Call& call, const Sums& of, const double* sums
   const double most = algorithm::most_steps(call.plan.format);
   compare_blocks(call, of, blocks, [&](std::uint64_t block) {
     const double own = quantization_step(call, blocks.around(of.exact, block));
-    return most * (sums[2 * block] * (1 + 2 * most / last_level(call)) + own) +
-           rounding_of(call, sums[2 * block + 1]);
+    const double bound = most * (sums[2 * block] * (1 + 2 * most / last_level(call)) + own);
+    return bound + rounding_of(call, sums[2 * block + 1] + bound);
   });
 }
 
@@ -179,23 +181,23 @@ void find_magnitudes(const comm::Call& call, const float* in, double* sums) {
     *sums++ = magnitude_of(tiles.around(in, tile));
 }
 
-// The bound of an encoding is a concave function of degree 1 of the two magnitudes, so that for the
-// sums of the ranks' magnitudes it is at least the sum of the bounds of the nodes.
 void compare_buckets(const comm::Call& call, const Sums& of, const double* sums) {
   const Blocks buckets = buckets_of(call), tiles = tiles_of(call);
-  const auto most = [&](double bucket, double tile) {
-    return algorithm::most_packed_error(call.plan.format, bucket, tile, call.plan.error_feedback);
+  const auto most = [&](double bucket, double tile, int nodes) {
+    return algorithm::most_packed_error(call.plan.format, bucket, tile, call.plan.error_feedback,
+                                        nodes);
   };
+  const int nodes = call.communicator.size();  // or fewer
   std::vector<double> around(tiles.number());
   for (std::uint64_t tile = 0; tile < tiles.number(); ++tile)
     around[tile] = magnitude_of(tiles.around(of.exact, tile));
   compare_blocks(call, of, buckets, [&](std::uint64_t bucket) {
     const std::uint64_t at = bucket * buckets.length / tiles.length;
     const double sent = sums[bucket], tile = sums[buckets.number() + at];
-    const double of_nodes = most(sent, tile);
-    const double of_sum =
-        most(magnitude_of(buckets.of(of.exact, bucket)) + of_nodes, around[at] + most(tile, tile));
-    return of_nodes + of_sum + rounding_of(call, sent);
+    const double of_nodes = most(sent, tile, nodes);
+    const double of_sum = most(magnitude_of(buckets.of(of.exact, bucket)) + of_nodes,
+                               around[at] + most(tile, tile, nodes), 1);
+    return of_nodes + of_sum + rounding_of(call, sent + of_nodes + of_sum);
   });
 }
 
@@ -230,10 +232,10 @@ void compare_matrices(const comm::Call& call, const Sums& of, const double* sums
     if (error <= bound || !std::isfinite(bound)) continue;
     if (beyond == 0)
       log_once(LogLevel::warn,
-               "SLIMPI_VERIFY: the sum of a matrix of " + std::to_string(matrix.rows) + "x" +
-                   std::to_string(matrix.columns) + " is off by a norm of " +
-                   std::to_string(error) + ", and at most " + std::to_string(bound) +
-                   " is possible: a defect of slimpi; SLIMPI_ALGORITHM=off avoids it");
+               fmt::format("SLIMPI_VERIFY: the sum of a matrix of {}x{} is off by a norm of "
+                           "{:.6g}, and at most {:.6g} is possible: a defect of slimpi; "
+                           "SLIMPI_ALGORITHM=off avoids it",
+                           matrix.rows, matrix.columns, error, bound));
     beyond += matrix.count;
   }
   count_beyond(call, beyond);
@@ -250,6 +252,36 @@ const BoundCheck* bound_check_of(const comm::Call& call) {
   for (const BoundCheck& check : kChecks)
     if (check.applies(call)) return &check;
   return nullptr;
+}
+
+// Whether MPI's sum is an infinity or a NaN only where the input of some rank is: there is one, and
+// the finite values cannot overflow in any order. Collective.
+Status find_nonfinite(const comm::Call& call, const float* in, bool* found) {
+  std::uint64_t most[] = {0, 0};  // whether a value is not finite; the greatest finite magnitude
+  for (const float value : std::span(in, call.count)) {
+    const bool finite = std::isfinite(value);
+    std::uint64_t& of = most[finite ? 1 : 0];
+    of = std::max<std::uint64_t>(of, std::bit_cast<std::uint32_t>(value) & 0x7fffffffu);
+  }
+  SLIMPI_TRY(call.communicator.exchange().all_max(most));
+  const double greatest = std::bit_cast<float>(std::uint32_t(most[1]));
+  *found = most[0] != 0 && greatest * call.communicator.size() < kernels::kMaxFloat;
+  return Status::ok;
+}
+
+// Counts elements that are finite where MPI's sum is not, and warns of the first.
+void compare_nonfinite(const comm::Call& call, const Sums& of) {
+  std::uint64_t lost = 0;
+  for (std::uint64_t i = 0; i < of.range.count; ++i) {
+    const float exact = of.exact[of.range.first + i];
+    if (std::isfinite(exact) || !std::isfinite(of.result[i]) || ++lost != 1) continue;
+    log_once(LogLevel::warn,
+             fmt::format("SLIMPI_VERIFY: element {} of a sum of {} is {:.6g} where MPI's is {}: a "
+                         "defect of {}; SLIMPI_ALGORITHM=off avoids it",
+                         of.range.first + i, call.count, of.result[i], exact,
+                         call.plan.hook == nullptr ? "slimpi" : "the hook"));
+  }
+  count_beyond(call, lost);
 }
 
 float* exact_of(const comm::Call& call) {
@@ -318,6 +350,9 @@ Status AllreduceCall::verify_result(const comm::Call& call) {
   // No failure ends MPI's sum, so no rank begins it before all have come through the call.
   bool here = true;
   SLIMPI_TRY(exchange.all_true(&here));
+  bool nonfinite = false;
+  if (!doubles && !call.plan.algorithm->talks_to_peers)
+    SLIMPI_TRY(find_nonfinite(call, exact, &nonfinite));
   const BoundCheck* const check = floats ? bound_check_of(call) : nullptr;
   int code = mpi::kSuccess;
   if (check != nullptr) {
@@ -340,6 +375,7 @@ Status AllreduceCall::verify_result(const comm::Call& call) {
   SLIMPI_TRY(find_result(call, result_count_, &result));
   const comm::Range range = result_range();
   if (check != nullptr) check->compare(call, {exact, result, range}, sums_of_check(call));
+  if (nonfinite) compare_nonfinite(call, {exact, result, range});
   if (range.count == 0) return Status::ok;
   const Deviation deviation =
       doubles
@@ -349,9 +385,8 @@ Status AllreduceCall::verify_result(const comm::Call& call) {
   const double relative = deviation.relative_l2();
   if (std::isfinite(relative)) runtime_.statistics.error(count_ * row_of(type_).bytes, deviation);
   if (log_enabled(LogLevel::debug))
-    log_debug("call " + std::to_string(call.number) + ": relative L2 error " +
-              std::to_string(relative) + ", " + std::to_string(deviation.zeros) + " zeros, " +
-              std::to_string(deviation.wrong_signs) + " wrong signs");
+    log_debug(fmt::format("call {}: relative L2 error {:.6g}, {} zeros, {} wrong signs",
+                          call.number, relative, deviation.zeros, deviation.wrong_signs));
   return Status::ok;
 }
 

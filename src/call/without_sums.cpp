@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/process.h"
@@ -35,9 +36,18 @@ std::string why() {
   std::string version;
   const std::string stand_in = environment_variable("SLIMPIRUN_STAND_IN");
   switch (mpi::find(api, version)) {
-    case mpi::Found::no_mpi:
-      return "the program loaded no MPI, and slimpi sees only what MPI sums; slimpi-run --torch "
-             "makes MPI sum the gradients of PyTorch's DistributedDataParallel";
+    case mpi::Found::no_mpi: {
+      // An MPI that was closed, or linked statically, leaves no trace.
+      std::string program = process_command();
+      program.resize(std::min(program.find(' '), program.size()));
+      program.erase(0, program.rfind('/') + 1);
+      return "no MPI library is in " + program +
+             " at its end, and slimpi sees only the sums of one that it finds there" +
+             (program.starts_with("python")
+                  ? "; slimpi-run --torch makes MPI sum the gradients of PyTorch's "
+                    "DistributedDataParallel"
+                  : ": give the program a shared MPI that stays loaded");
+    }
     case mpi::Found::yes:
       if (stand_in.empty())
         return "the program has MPI, but called no MPI_Allreduce that slimpi sees; one that loads "

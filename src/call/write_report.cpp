@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The end of the job: sums the numbers of all ranks and writes the report.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <new>
 
 #include "base/exceptions.h"
@@ -64,9 +62,14 @@ Status Runtime::offer_for_report(comm::Communicator& communicator) {
 void Runtime::count_bypass(const comm::Communicator& communicator, BypassReason reason,
                            const Allreduce& request) {
   statistics.bypassed(reason);
-  if (communicator.rank() == 0)
-    statistics.bypassed_bytes(bytes_of(request), std::uint64_t(communicator.layout().nodes()),
-                              request.collective);
+  const comm::NodeLayout& layout = communicator.layout();
+  const std::uint64_t bytes = row_of(request.collective).phases * bytes_of(request);
+  if (layout.nodes() == 0)
+    statistics.count(&Counts::bytes_bypassed_elsewhere, bytes);
+  else
+    statistics.count(
+        &Counts::bytes_bypassed,
+        layout.part_of(std::uint64_t(layout.nodes() - 1) * bytes, communicator.config().hierarchy));
 }
 
 namespace {
@@ -115,8 +118,8 @@ Report Runtime::describe_job() const {
   report.choices = statistics.choices.rows();
   report.ranks = std::max(world_size.load(), 1);
   report.nodes = nodes;
-  // A job that took no call has not looked for its nodes.
-  if (statistics.counts().compressed == 0 && config.ranks_per_node != 0)
+  // Rank 0's communicators may have fewer.
+  if (config.ranks_per_node != 0)
     report.nodes = std::max(report.nodes, (report.ranks - 1) / int(config.ranks_per_node) + 1);
   report.unmatched_rules = unmatched(rules);
   return report;
@@ -156,23 +159,12 @@ void Runtime::write_summary(bool together) {
   if (config.estimate && write_estimate(report) != Status::ok) log_error(failure_text());
 }
 
-namespace {
-// slimpi-run --estimate reads a pipe. False where there is none, or nobody reads it any more.
-bool write_to_launcher(const std::string& text) {
-  const std::string number = environment_variable("SLIMPIRUN_ESTIMATE");
-  if (number.empty()) return false;
-  const int file = std::atoi(number.c_str());
-  struct stat status {};
-  return fstat(file, &status) == 0 && S_ISFIFO(status.st_mode) && write_all(file, text);
-}
-}  // namespace
-
 Status Runtime::write_estimate(const Report& job) const {
   const CallEstimate* const running = CallEstimate::running();
   if (running == nullptr) return Status::ok;
-  const std::string json = to_json(running->result(job));
-  if (write_to_launcher(json)) return Status::ok;
-  return write_to(*config.estimate, "SLIMPI_ESTIMATE", json);
+  const Estimate estimate = running->result(job);
+  return write_to(*config.estimate, "SLIMPI_ESTIMATE",
+                  is_text(*config.estimate) ? to_text(estimate) : to_json(estimate));
 }
 
 // A warning about a file that cannot be written is more useful at the start than at the end.

@@ -140,9 +140,9 @@ void Autotuner::watch() {
   start_rounds();
 }
 
-Status Autotuners::find(Communicator& communicator, int among, std::size_t size_class,
-                        int candidates, Autotuner** found) {
-  const std::pair key(among, size_class);
+Status Autotuners::find(Communicator& communicator, int row, std::size_t size_class, int candidates,
+                        Autotuner** found) {
+  const std::pair key(row, size_class);
   auto known = made_.find(key);
   if (known == made_.end()) {
     const Status here = caught([&] {

@@ -85,13 +85,10 @@ class Autotuner {
 // The autotuners of a communicator: whatever is chosen by time has its own here.
 class Autotuners : public Attachment {
  public:
-  // What the candidates of an autotuner are: plans of a row of the rules, by its number, or sums
-  // inside a node.
-  enum Among { in_node = -1 };
-
-  // The one for a size class. Null where some rank has no memory for it. Collective at the first
-  // call with these numbers, because later calls may go to MPI without a message between the ranks.
-  Status find(Communicator& communicator, int among, std::size_t size_class, int candidates,
+  // The one for the plans of a row of the rules, by its number, and a size class. Null where some
+  // rank has no memory for it. Collective at the first call with these numbers, because later calls
+  // may go to MPI without a message between the ranks.
+  Status find(Communicator& communicator, int row, std::size_t size_class, int candidates,
               Autotuner** found);
 
  private:

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "comm/memory.h"
 #include "comm/waiter.h"
+#include "device/device.h"
 #include "device/foreign.h"
 #include "observe/log.h"
 
@@ -91,6 +92,7 @@ Communicator::Communicator(const Communicator& parent, int number, int channel)
       name_(parent.name_),
       life_(Life::laid_out),
       foreign_possible_(parent.foreign_possible_),
+      devices_possible_(parent.devices_possible_),
       threaded_(parent.threaded_),
       layout_(parent.layout_),
       exchange_(parent.api_, parent.statistics_) {
@@ -166,9 +168,11 @@ Status Communicator::agree(const std::string& rules) {
   sums.push_back(changed_ ? 1 : 0);
   sums.push_back(mpi::can_help(api_) ? 0 : 1);
   sums.push_back(device::foreign_possible() ? 1 : 0);
+  sums.push_back(device::others() ? 1 : 0);
   SLIMPI_TRY(exchange_.all_max(sums));
-  foreign_possible_ = sums.back() != 0;
-  threaded_ = sums[sums.size() - 2] == 0;
+  devices_possible_ = sums.back() != 0;
+  foreign_possible_ = sums[sums.size() - 2] != 0;
+  threaded_ = sums[sums.size() - 3] == 0;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (sums[2 * i] != ~sums[2 * i + 1])
       return exchange_.describe_disagreement(entries[i].name, entries[i].value, entries[i].text,
@@ -176,16 +180,16 @@ Status Communicator::agree(const std::string& rules) {
   // A change on one rank that leads to the values of the others is a change on all of them.
   if (sums[2 * entries.size()] != 0) start_anew();
   exchange_.set_timeout(std::chrono::seconds(config_.timeout.value_or(0)));
-  SLIMPI_TRY(nonblocking.compare(exchange_));
+  SLIMPI_TRY(nonblocking.compare_before_agreed(exchange_));
   enter(is_in(Life::outdated) ? Life::laid_out : Life::agreed);
   return Status::ok;
 }
 
-Status NonblockingSums::compare(Exchange& exchange) {
+Status NonblockingSums::compare(Exchange& exchange, std::uint64_t* most) {
   comparing_.store(true, std::memory_order_release);
   std::uint64_t last = begun_;
   const Status status = exchange.all_max({&last, 1});
-  undecided_ = last;
+  *most = last;
   comparing_.store(false, std::memory_order_release);
   return status;
 }

@@ -68,16 +68,23 @@ class NonblockingSums {
   bool any() const { return begun_ != 0; }
   // Whether every rank began the sum with this number when it knew that all agree.
   bool began_agreed(std::uint64_t number) const { return number > undecided_; }
+  // Whether every rank began the sum with this number when it knew that all share one node.
+  bool began_on_one_node(std::uint64_t number) const { return number > unplaced_; }
 
-  // The ranks, in the fiber of an earlier sum, compare how many each has begun. From the moment at
-  // which a rank says its number until it knows the others', comparing() is true, and it begins
-  // none. All ranks have reached that point, so the wait is short. Collective.
-  Status compare(Exchange& exchange);
+  // The ranks, in the fiber of an earlier sum, compare how many each has begun: before all agree,
+  // and before all know that they share one node. From the moment at which a rank says its number
+  // until it knows the others', comparing() is true, and it begins none. All ranks have reached
+  // that point, so the wait is short. Collective.
+  Status compare_before_agreed(Exchange& exchange) { return compare(exchange, &undecided_); }
+  Status compare_before_placed(Exchange& exchange) { return compare(exchange, &unplaced_); }
   bool comparing() const { return comparing_.load(std::memory_order_acquire); }
 
  private:
+  Status compare(Exchange& exchange, std::uint64_t* most);
+
   std::uint64_t begun_ = 0;
   std::uint64_t undecided_ = 0;  // the last one that some rank began before it had agreed
+  std::uint64_t unplaced_ = 0;   // or before it knew that all ranks share one node
   std::atomic<bool> comparing_{false};
 };
 
@@ -113,6 +120,7 @@ class Communicator {
 
   // Options.
   Config& config() { return config_; }
+  const Config& config() const { return config_; }
   // To be called when the program changed options of this communicator on this rank. Takes effect
   // when the ranks compare their options, before the next sum.
   void options_changed() {
@@ -154,8 +162,11 @@ class Communicator {
   void finish_refusals();
   // What the ranks told each other with their options; the same on all of them. Whether some rank
   // had loaded a library of device/foreign.h: then they ask each other at every call whether a
-  // buffer lies in such memory. Whether every rank may call MPI from several threads at once.
+  // buffer lies in such memory. Whether some rank had a GPU that slimpi uses: then ranks that share
+  // one node ask each other at every long call. Whether every rank may call MPI from several
+  // threads at once.
   bool foreign_possible() const { return foreign_possible_; }
+  bool devices_possible() const { return devices_possible_; }
   bool threaded() const { return threaded_; }
   NonblockingSums nonblocking;
 
@@ -163,6 +174,9 @@ class Communicator {
   // Finds the nodes, once. With one leader for each node it also chooses the leader: the rank whose
   // GPU (that of `buffer`) is nearest to a NIC; of equal ranks the first. Collective.
   Status find_nodes(const void* buffer = nullptr);
+  // Whether all ranks know that they share one node; the same on all ranks at the same sum, but for
+  // nonblocking sums that some rank began before (NonblockingSums).
+  bool on_one_node() const { return is_in(Life::laid_out) && layout_.nodes() == 1; }
   const NodeLayout& layout() const { return layout_; }
   const InterNodeGroup& inter_node_group(Hierarchy hierarchy);
 
@@ -226,7 +240,7 @@ class Communicator {
   bool inter_ = false;
   std::string name_;
   std::atomic<Life> life_{Life::fresh};  // read also while a fiber agrees
-  bool foreign_possible_ = false, threaded_ = false;
+  bool foreign_possible_ = false, devices_possible_ = false, threaded_ = false;
   bool changed_ = false;  // options of this rank, since the ranks compared theirs; in any state
   ElementTypes refused_types_;  // by refuse_type()
   mpi::Refusal refusal_ = mpi::Refusal::none;

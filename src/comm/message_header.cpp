@@ -91,14 +91,17 @@ Status check_message(const std::byte* from, std::size_t received, const MessageH
   if (got.magic != kMagic) return bad("it is not one of slimpi's");
   if (got.checksum != checksum(got)) return bad("its header is damaged");
   Header wanted = header_of(expected);
-  if (expected.hook && (got.payload == kNoPayload || got.payload <= wanted.payload))
+  const std::uint32_t size = got.payload & ~kMarked;
+  const bool marked = (got.payload & kMarked) != 0;
+  if (expected.hook && (got.payload == kNoPayload || size <= wanted.payload))
     wanted.payload = got.payload;
   const std::string differences = differing(got, wanted);
   if (!differences.empty()) return bad(differences);
   const std::uint64_t payload = !expected.hook
                                     ? kernels::encoded_bytes(expected.format, expected.count)
                                 : got.payload == kNoPayload ? 0
-                                                            : got.payload;
+                                : marked ? round_up(size, 4) + mark_bytes(expected.count)
+                                         : size;
   if (received - kHeaderBytes < payload)
     return bad(std::to_string(received - kHeaderBytes) + " bytes of payload came where " +
                std::to_string(payload) + " were expected");
@@ -112,8 +115,11 @@ std::uint32_t payload_of(const std::byte* from) {
 }
 
 std::size_t hook_message_bytes(const std::byte* from) {
-  const std::uint32_t payload = payload_of(from);
-  return kHeaderBytes + (payload == kNoPayload ? 0 : round_up(std::size_t(payload), 4));
+  Header header;
+  std::memcpy(&header, from, sizeof header);
+  if (header.payload == kNoPayload) return kHeaderBytes;
+  return kHeaderBytes + round_up(std::size_t(header.payload & ~kMarked), 4) +
+         ((header.payload & kMarked) == 0 ? 0 : mark_bytes(header.count));
 }
 
 }  // namespace slimpi::comm

@@ -19,10 +19,17 @@
 namespace slimpi::comm {
 
 constexpr std::size_t kHeaderBytes = 48;
-constexpr std::uint8_t kWireVersion = 1;
+constexpr std::uint8_t kWireVersion = 2;
 
 // Payload size of a message if the hook failed on the sender: nothing follows the header.
 constexpr std::uint32_t kNoPayload = UINT32_MAX;
+
+// In the payload size of a hook's message: marks follow the payload, 2 bits for each value, from
+// the next multiple of 4 bytes on.
+constexpr std::uint32_t kMarked = 0x80000000;
+constexpr std::uint64_t mark_bytes(std::uint64_t values) {
+  return (values + 15) / 16 * 4;
+}
 
 // The content of a header.
 struct MessageHeader {
@@ -36,7 +43,8 @@ struct MessageHeader {
   // True if a user's hook encoded the payload. Its codec byte is 255. Only the sender knows its
   // size.
   bool hook = false;
-  std::uint64_t payload = 0;  // hook only: bytes, below 4 GiB, or kNoPayload; expected: the most
+  // Hook only: bytes, below 2 GiB, perhaps with kMarked; or kNoPayload. Expected: the most.
+  std::uint64_t payload = 0;
 };
 
 // Writes the header of `message` to the kHeaderBytes bytes at `to`.
@@ -46,10 +54,11 @@ void write_header(std::byte* to, const MessageHeader& message);
 // every field. The text of Status::bad_message names what was expected and what was received.
 Status check_message(const std::byte* from, std::size_t received, const MessageHeader& expected);
 
-// The payload size in the header of a checked message, in bytes, or kNoPayload.
+// The payload size in the header of a checked message, in bytes, perhaps with kMarked; or
+// kNoPayload.
 std::uint32_t payload_of(const std::byte* from);
 
-// Bytes of a hook's message, by its header: a multiple of 4.
+// Bytes of a hook's message, by its header, marks included: a multiple of 4.
 std::size_t hook_message_bytes(const std::byte* from);
 
 }  // namespace slimpi::comm

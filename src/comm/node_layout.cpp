@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/fiber.h"
+#include "base/hash.h"
 #include "comm/communicator.h"
 #include "observe/log.h"
 #include "topology/topology.h"
@@ -58,6 +59,16 @@ int NodeLayout::local_rank_of(int other) const {
   return int(std::find(theirs.begin(), theirs.end(), other) - theirs.begin());
 }
 
+std::uint64_t NodeLayout::part_of(std::uint64_t bytes, Hierarchy hierarchy) const {
+  const bool flat = hierarchy == Hierarchy::flat, leader = hierarchy == Hierarchy::leader;
+  const int owners = leader ? 1 : smallest;
+  const int owner = leader ? local - leaders[std::size_t(node())] : local;
+  if (!flat && (owner < 0 || owner >= owners)) return 0;
+  const auto parts = std::uint64_t(flat ? size : nodes() * owners);
+  const auto part = std::uint64_t(flat ? rank : node() * owners + owner);
+  return bytes / parts + (part < bytes % parts ? 1 : 0);
+}
+
 namespace {
 // The lowest rank of `comm` that can share memory with this one.
 Status find_lowest_here(const mpi::Api& api, mpi::Comm comm, int* lowest) {
@@ -107,6 +118,10 @@ NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys) {
     layout.node_of.push_back(entry->second);
     layout.ranks_of[std::size_t(entry->second)].push_back(other);
   }
+  layout.smallest = layout.size;
+  for (const auto& ranks : layout.ranks_of)
+    layout.smallest = std::min(layout.smallest, int(ranks.size()));
+  layout.local = layout.local_rank_of(rank);
   // The lowest rank leads, unless Communicator::choose_leaders finds a better one.
   layout.leaders.assign(layout.ranks_of.size(), 0);
   return layout;
@@ -121,12 +136,10 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
     for (int rank = 0; rank < layout.size; ++rank) group.peers.push_back(rank);
     return group;
   }
-  // Every node must have an owner for each shard.
-  std::size_t smallest = layout.ranks_of.front().size();
-  for (const auto& node : layout.ranks_of) smallest = std::min(smallest, node.size());
-  // The further ranks of a larger node own nothing. They only take part in the work inside it.
+  // Every node must have an owner for each shard. The further ranks of a larger node own nothing.
+  // They only take part in the work inside it.
   group.leader = hierarchy == Hierarchy::leader;
-  group.shards = group.leader ? 1 : int(smallest);
+  group.shards = group.leader ? 1 : layout.smallest;
   // The local rank that owns shard 0 on a node: leaders differ among nodes.
   const auto first_owner = [&](int node) {
     return group.leader ? layout.leaders[std::size_t(node)] : 0;
@@ -139,6 +152,17 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
     group.peers.push_back(
         layout.ranks_of[std::size_t(node)][std::size_t(first_owner(node) + group.shard_index)]);
   return group;
+}
+
+// Equal for hierarchies in which each rank owns the same shard.
+std::uint64_t digest_owners(const NodeLayout& layout, const InterNodeGroup& group) {
+  Fnv1a digest;
+  for (int rank = 0; rank < layout.size; ++rank) {
+    InterNodeGroup there = group;
+    there.first = group.leader ? layout.leaders[std::size_t(layout.node_of[std::size_t(rank)])] : 0;
+    digest.add(std::uint64_t(group.flat ? 0 : there.shard_of(layout.local_rank_of(rank))));
+  }
+  return digest.value();
 }
 
 // The distance of the buffer's GPU from a NIC. hwloc is slow to start, so only programs
@@ -202,6 +226,8 @@ Status Communicator::find_nodes(const void* buffer) {
   if (unusable()) exchange_.close();
   SLIMPI_TRY(found);
   if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
+  if (layout_.nodes() == 1 && Fiber::inside())
+    SLIMPI_TRY(nonblocking.compare_before_placed(exchange_));
   exchange_.set_layout(&layout_);
   enter(Life::laid_out);
   return Status::ok;
@@ -211,7 +237,9 @@ const InterNodeGroup& Communicator::inter_node_group(Hierarchy hierarchy) {
   // One for each hierarchy at most. A reference is valid until the options change.
   const auto found = group_.find(hierarchy);
   if (found != group_.end()) return found->second;
-  return group_.emplace(hierarchy, make_inter_node_group(layout_, hierarchy)).first->second;
+  InterNodeGroup group = make_inter_node_group(layout_, hierarchy);
+  group.owners = digest_owners(layout_, group);
+  return group_.emplace(hierarchy, std::move(group)).first->second;
 }
 
 Scatter::Scatter(const NodeLayout& layout, const InterNodeGroup& group,

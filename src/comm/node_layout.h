@@ -40,12 +40,17 @@ struct NodeLayout {
   std::vector<int> node_of;                // node of each rank; nodes are numbered by lowest rank
   std::vector<std::vector<int>> ranks_of;  // ranks of each node, ascending
   std::vector<int> leaders;                // local rank of each node's leader
+  int smallest = 1;                        // ranks of the smallest node
+  int local = 0;                           // this rank's position among the ranks of its node
 
   int nodes() const { return int(ranks_of.size()); }
   int node() const { return node_of[std::size_t(rank)]; }
   const std::vector<int>& node_ranks() const { return ranks_of[std::size_t(node())]; }
-  int local_rank() const { return local_rank_of(rank); }
+  int local_rank() const { return local; }
   int local_rank_of(int other) const;  // position of a rank among the ranks of its node
+  // This rank's part of the bytes that all ranks send between nodes, if all that own a shard send
+  // the same number. The parts of the ranks add up to `bytes`.
+  std::uint64_t part_of(std::uint64_t bytes, Hierarchy hierarchy) const;
 };
 
 // Which ranks exchange which shard between nodes. The vector is divided into `shards` shards. One
@@ -57,10 +62,11 @@ struct NodeLayout {
 struct InterNodeGroup {
   bool flat = false, leader = false;
   int shards = 1;
-  int shard_index = -1;    // of this rank's shard; -1: it owns none
-  std::vector<int> peers;  // ranks of this rank's group, itself included, in the nodes' order
-  int index = 0;           // position of this rank in peers
-  int first = 0;           // local rank that owns shard 0 on this rank's node
+  int shard_index = -1;      // of this rank's shard; -1: it owns none
+  std::vector<int> peers;    // ranks of this rank's group, itself included, in the nodes' order
+  int index = 0;             // position of this rank in peers
+  int first = 0;             // local rank that owns shard 0 on this rank's node
+  std::uint64_t owners = 0;  // a digest of which rank owns which shard; the same on all ranks
 
   // The local rank that owns a shard on this node; the shard of a local rank, or -1.
   int owner(int shard) const { return first + shard; }

@@ -10,49 +10,71 @@
 
 namespace slimpi::comm {
 
-TensorStates::States::iterator TensorStates::make(const TensorKey& key, std::uint64_t count) {
+TensorStates::States::iterator TensorStates::look_up(const TensorKey& key) {
+  if (key.by != TensorKey::By::others) {
+    const auto known = by_key_.find(key);
+    return known == by_key_.end() ? states_.end() : known->second;
+  }
+  // realign() may have changed the number.
+  return std::find_if(states_.begin(), states_.end(), [&](const TensorState& state) {
+    return state.key.by == key.by && state.number == key.number && state.key.count == key.count &&
+           state.key.elements == key.elements;
+  });
+}
+
+// The ranks make the same calls in the same order, so they give the same numbers. Where a program
+// frees and allocates differently on one rank they do not, and the call's agreement leads to
+// realign().
+std::uint64_t TensorStates::number_of(const TensorKey& key) const {
+  if (const auto known = by_key_.find(key); known != by_key_.end()) return known->second->number;
+  if (key.by == TensorKey::By::address) return next_number_;
+  return key.by == TensorKey::By::name ? text_hash(key.name) : key.number;
+}
+
+TensorStates::States::iterator TensorStates::make(const TensorKey& key, Lost* lost) {
   make_room();
   forget();
+  const std::uint64_t number = number_of(key);
   states_.emplace_back(*this, key);
   const auto made = std::prev(states_.end());
-  // The ranks make the same calls in the same order, so they give the same numbers. Where a
-  // program frees and allocates differently on one rank they do not, and the call's agreement
-  // leads to realign().
-  made->number = key.by == TensorKey::By::address ? next_number_++
-                 : key.by == TensorKey::By::index ? key.number
-                                                  : text_hash(key.name);
-  made->count = count;
-  if (key.by == TensorKey::By::name) {
-    auto restored = restored_.extract(key.name);
-    if (!restored.empty() && restored.mapped().count == count)
-      made->restore(std::move(restored.mapped()));
-  }
+  made->number = number;
+  if (!made->named()) next_number_ = std::max(next_number_, number + 1);
   by_key_.emplace(key, made);
+  const auto restored = restored_.find(key.name);
+  if (key.by != TensorKey::By::name || restored == restored_.end()) return made;
+  std::vector<SavedState>& saved = restored->second;
+  const auto fitting = std::find_if(saved.begin(), saved.end(), [&](const SavedState& state) {
+    return state.count == key.count && state.elements == key.elements;
+  });
+  if (fitting == saved.end()) {
+    *lost = Lost::saved;
+    saved.clear();
+  } else {
+    made->restore(std::move(*fitting));
+    saved.erase(fitting);
+  }
+  if (saved.empty()) restored_.erase(restored);
   return made;
 }
 
-TensorState& TensorStates::find(const TensorKey& key, std::uint64_t count, bool* misnumbered) {
-  *misnumbered = false;
-  const auto known = by_key_.find(key);
-  const auto found = known == by_key_.end() ? make(key, count) : known->second;
-  TensorState& state = *found;
-  if (known != by_key_.end() && state.evicted_) {
+TensorState& TensorStates::find(const TensorKey& key, Lost* lost) {
+  *lost = Lost::nothing;
+  if (key.by == TensorKey::By::index &&
+      index_counts_.emplace(key.number, key.count).first->second != key.count) {
+    *lost = Lost::indices;
+    forget_indices();
+    index_counts_.emplace(key.number, key.count);
+  }
+  auto found = look_up(key);
+  if (found == states_.end()) {
+    found = make(key, lost);
+  } else if (found->evicted_) {
     limit_ = std::min(2 * limit_, kMost);
     make_room();
   }
-  if (state.count != count) {
-    if (key.by == TensorKey::By::index) {
-      *misnumbered = true;
-      forget_indices();
-      bool again = false;
-      return find(key, count, &again);
-    }
-    state.drop();
-  }
-  state.count = count;
-  state.evicted_ = false;
+  found->evicted_ = false;
   states_.splice(states_.end(), states_, found);
-  return state;
+  return *found;
 }
 
 void TensorStates::erase(States::iterator state) {
@@ -82,6 +104,7 @@ void TensorStates::forget() {
 }
 
 void TensorStates::forget_indices() {
+  index_counts_.clear();
   for (auto state = states_.begin(); state != states_.end();) {
     const auto next = std::next(state);
     if (state->key.by == TensorKey::By::index) erase(state);
@@ -100,17 +123,22 @@ void TensorStates::realign(TensorState& state, std::uint64_t number) {
 void TensorStates::drop_all() {
   by_key_.clear();
   states_.clear();
+  index_counts_.clear();
   holding_ = next_number_ = 0;
 }
 
-const TensorState* TensorStates::find_named(const std::string& name) const {
-  const auto found = by_key_.find(TensorKey::of_name(name));
-  return found == by_key_.end() ? nullptr : &*found->second;
+std::vector<const TensorState*> TensorStates::find_named(const std::string& name) const {
+  std::vector<const TensorState*> found;
+  for (auto known = by_key_.lower_bound(TensorKey::of_name(name, 0));
+       known != by_key_.end() && known->first.name == name; ++known)
+    found.push_back(&*known->second);
+  return found;
 }
 
-const SavedState* TensorStates::find_restored(const std::string& name) const {
+const std::vector<SavedState>& TensorStates::find_restored(const std::string& name) const {
+  static const std::vector<SavedState> none;
   const auto found = restored_.find(name);
-  return found == restored_.end() ? nullptr : &found->second;
+  return found == restored_.end() ? none : found->second;
 }
 
 void TensorStates::move_restored(const std::string& name, TensorStates& to) {
@@ -118,10 +146,12 @@ void TensorStates::move_restored(const std::string& name, TensorStates& to) {
     to.restore(name, std::move(saved.mapped()));
 }
 
-void TensorStates::restore(const std::string& name, SavedState saved) {
-  if (const auto known = by_key_.find(TensorKey::of_name(name)); known != by_key_.end())
-    erase(known->second);
-  restored_.insert_or_assign(name, std::move(saved));
+void TensorStates::restore(const std::string& name, std::vector<SavedState> saved) {
+  for (const TensorState* const state : find_named(name)) erase(by_key_.at(state->key));
+  if (saved.empty())
+    restored_.erase(name);
+  else
+    restored_.insert_or_assign(name, std::move(saved));
 }
 
 void TensorState::restore(SavedState saved) {

@@ -5,10 +5,13 @@
 // A tensor is identified by what the program says: a name (slimpi_describe_next), or the index of
 // its sum modulo SLIMPI_CALLS_PER_STEP. That index counts every float sum that is not too small,
 // also those that were left to MPI. Otherwise it is taken for the tensor that had the same address
-// and count before, which proves nothing: malloc gives an address to one tensor after the other. So
+// before, which proves nothing: malloc gives an address to one tensor after the other. So
 // algorithms do not trust their state. Each bounds what the state of another tensor can do to a
 // sum: kernels/math/feedback.h, algorithm/powersgd.h, algorithm/residual_limit.h,
 // algorithm/decentralized.cpp.
+//
+// A tensor has a state for each function, counts and hierarchy that it is summed with: each rank's
+// arrays are of other elements with each.
 //
 // State is freed with its communicator; when options change (Communicator::start_anew); when the
 // ranks found different states, or some rank had no memory for one (call/allreduce_agreement.cpp);
@@ -31,19 +34,26 @@ struct Algorithm;
 
 namespace slimpi::comm {
 
-// What identifies a tensor on a communicator.
+// What identifies a state on a communicator.
 struct TensorKey {
-  enum class By : std::uint8_t { address, index, name };
+  // others: what other ranks know the state by, on a rank that gets no part of the sum.
+  enum class By : std::uint8_t { address, index, name, others };
   By by = By::address;
-  std::uint64_t number = 0;  // the address, or the index
-  std::uint64_t count = 0;   // of elements; by address only
-  std::string name;
+  std::uint64_t number = 0;  // the address, the index, or TensorState::number of the other ranks
+  std::string name = {};
+  std::uint64_t count = 0;  // of elements
+  std::uint64_t elements =
+      0;  // a digest of those that each rank's arrays are of; equal on all ranks
 
   static TensorKey of_address(const void* address, std::uint64_t count) {
-    return {By::address, reinterpret_cast<std::uintptr_t>(address), count, {}};
+    return {By::address, reinterpret_cast<std::uintptr_t>(address), {}, count};
   }
-  static TensorKey of_index(std::uint64_t index) { return {By::index, index, 0, {}}; }
-  static TensorKey of_name(std::string name) { return {By::name, 0, 0, std::move(name)}; }
+  static TensorKey of_index(std::uint64_t index, std::uint64_t count) {
+    return {By::index, index, {}, count};
+  }
+  static TensorKey of_name(std::string name, std::uint64_t count) {
+    return {By::name, 0, std::move(name), count};
+  }
 
   auto operator<=>(const TensorKey&) const = default;
 };
@@ -63,10 +73,10 @@ struct StateArray {
   auto operator<=>(const StateArray&) const = default;
 };
 
-// The state of a named tensor, as a program keeps it in a checkpoint.
+// A state of a named tensor, as a program keeps it in a checkpoint.
 struct SavedState {
   const algorithm::Algorithm* algorithm = nullptr;
-  std::uint64_t count = 0, calls = 0;
+  std::uint64_t count = 0, elements = 0, calls = 0;
   bool uninitialized = true;
   std::map<StateArray, std::vector<float>> arrays;
 };
@@ -78,12 +88,11 @@ class TensorState {
   TensorState(TensorStates& owner, const TensorKey& key) : key(key), owner_(owner) {}
 
   // Whether the program said which tensor it is, so that it can be no other.
-  bool named() const { return key.by != TensorKey::By::address; }
+  bool named() const { return key.by == TensorKey::By::index || key.by == TensorKey::By::name; }
 
   const TensorKey key;
   std::uint64_t number = 0;   // the same on all ranks, or the state is dropped
   std::uint64_t calls = 0;    // of this buffer so far, including those that SLIMPI_START left exact
-  std::uint64_t count = 0;    // elements
   bool uninitialized = true;  // no call has used the arrays yet
   int nonfinite = 0;  // set by an algorithm whose state became non-finite: all ranks drop it
 
@@ -152,13 +161,19 @@ class TensorStates {
   // How many have begun.
   std::uint64_t calls() const { return calls_; }
 
-  // The state of a tensor of `count` elements; made at first use. To be called once for each call
-  // that needs a state, on all ranks in the same order. A name or an index has one count. Under a
-  // name with another count begins another tensor. An index with another count says that
-  // SLIMPI_CALLS_PER_STEP is not the number of sums of a step: no index is believed, all their
-  // states are forgotten, and `*misnumbered` is set.
-  TensorState& find(const TensorKey& key, std::uint64_t count, bool* misnumbered);
+  // What find() gave up, on all ranks.
+  enum class Lost {
+    nothing,
+    indices,  // an index with another count says that SLIMPI_CALLS_PER_STEP is not the number of
+              // sums of a step: no index is believed, and all their states are forgotten
+    saved,    // what restore() was given for the name is of other elements
+  };
+  // The state with this key; made at first use. To be called once for each call that needs a state,
+  // on all ranks in the same order.
+  TensorState& find(const TensorKey& key, Lost* lost);
 
+  // The number that the state with this key has, or would get, on this rank.
+  std::uint64_t number_of(const TensorKey& key) const;
   // The number that the next new state of an address would get on this rank.
   std::uint64_t next_number() const { return next_number_; }
 
@@ -168,13 +183,14 @@ class TensorStates {
 
   void drop_all();
 
-  // The state under a name; null where there is none, or none yet since restore().
-  const TensorState* find_named(const std::string& name) const;
+  // The states under a name.
+  std::vector<const TensorState*> find_named(const std::string& name) const;
   // What restore() was given for a name and no call has used.
-  const SavedState* find_restored(const std::string& name) const;
-  // The next call of that name begins with this state in place of its own. To be called on all
-  // ranks between the same calls; those that it is not called on make all drop it.
-  void restore(const std::string& name, SavedState saved);
+  const std::vector<SavedState>& find_restored(const std::string& name) const;
+  // The next calls of that name begin with these states in place of its own, each with that of its
+  // elements. To be called on all ranks between the same calls; those that it is not called on make
+  // all drop it.
+  void restore(const std::string& name, std::vector<SavedState> saved);
   // What restore() was given for a name and no call has used becomes the other object's.
   void move_restored(const std::string& name, TensorStates& to);
 
@@ -186,7 +202,8 @@ class TensorStates {
   friend class TensorState;
   using States = std::list<TensorState>;  // the last used at the end
 
-  States::iterator make(const TensorKey& key, std::uint64_t count);
+  States::iterator look_up(const TensorKey& key);
+  States::iterator make(const TensorKey& key, Lost* lost);
   void erase(States::iterator state);
   void make_room();
   void forget();
@@ -194,8 +211,9 @@ class TensorStates {
 
   States states_;
   std::map<TensorKey, States::iterator> by_key_;
-  std::map<std::string, SavedState> restored_;  // by name
-  std::size_t holding_ = 0;                     // states with arrays
+  std::map<std::uint64_t, std::uint64_t> index_counts_;      // of elements
+  std::map<std::string, std::vector<SavedState>> restored_;  // by name
+  std::size_t holding_ = 0;                                  // states with arrays
   std::uint64_t calls_ = 0, next_number_ = 0;
   std::size_t limit_ = kFirstLimit;
 };

@@ -52,7 +52,7 @@ struct NcclTransport {
   // why.
   Status (*usable)(const Location& location);
 
-  // What the processes need to create one communicator; plain bytes, made by one of them.
+  // An identity that all processes need to create one communicator; one of them makes it.
   struct UniqueId {
     std::byte bytes[128];
   };

@@ -17,7 +17,7 @@ std::atomic<const Device*> g_rows[kMaxAdded];
 std::mutex g_adding;
 std::atomic<bool> g_mpi_takes{false};
 
-// What this thread's call has asked. Plain data: it needs no construction on a new thread.
+// Answers that this thread's call has got. Plain data: no construction on a new thread.
 struct Known {
   const void* pointer;
   const Device* device;

@@ -21,7 +21,7 @@ namespace slimpi::device {
 
 namespace {
 
-// What the libraries declare, as far as it is used here; the same in all their versions.
+// Declarations of the libraries, as far as they are used here; the same in all versions.
 struct HipAttributes {
   int type;  // the numbers changed with version 6
   int device;

@@ -32,7 +32,7 @@ struct Range {
   Address begin = 0, end = 0;
 };
 
-// What the kernel mapped of the executable's file, with the zeroed data behind it.
+// The kernel's mapping of the executable's file, with the zeroed data behind it.
 Range find_executable() {
   Range range;
   dl_iterate_phdr(

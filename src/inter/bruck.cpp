@@ -234,7 +234,7 @@ int BruckSteps::steps() const {
   return steps;
 }
 
-// Of every 2 * bit numbers from 0 on, the last `bit` have it set.
+// The last `bit` of every 2 * bit numbers from 0 on have the bit set.
 int BruckSteps::travelling(int step) const {
   const int bit = 1 << step;
   return group_size_ / (2 * bit) * bit + std::max(0, group_size_ % (2 * bit) - bit);

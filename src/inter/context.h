@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a schedule between nodes uses of one call: its parts by themselves. A schedule knows no
+// The parts of one call that a schedule between nodes uses. A schedule knows no
 // communicator and calls no MPI, so a test can build a context and run all ranks in one process.
 #pragma once
 #include <cstdint>

@@ -48,7 +48,7 @@ double chunk_bytes(const kernels::Format& format, std::uint64_t elements, std::u
 // the all-gather.
 Traffic pairwise_traffic(const inter::ExchangeSize& size) {
   const Division division(size);
-  // Of a rank that owns a chunk, the busiest one.
+  // The traffic of a rank that owns a chunk, the busiest one.
   const double chunks = division.owners - 1 + division.group_size - 1;
   return {2, chunks * double(division.segments.longest),
           chunks * chunk_bytes(size.format, division.elements, division.segments.elements),

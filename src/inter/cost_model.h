@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an allreduce costs, on paper: a model of latency, bandwidth, arithmetic, messages and memory
-// for each schedule between nodes. The library chooses schedules by it; tools/estimate/cost.h
+// The cost of an allreduce, on paper: a model of latency, bandwidth, arithmetic, messages and
+// memory for each schedule between nodes. The library chooses schedules by it; tools/bench/cost.h
 // predicts whole calls from it, and slimpi-bench --calibrate measures its constants. Plain
 // arithmetic, no MPI.
 //
@@ -42,8 +42,8 @@ struct Constants {
   bool beyond_measured() const { return link < 0.95 * measured_link; }
 };
 
-// What the busiest rank sends in a sum of one shard between nodes. The size's `me` and `staged` do
-// not count.
+// The messages of the busiest rank in a sum of one shard between nodes. The size's `me` and
+// `staged` do not count.
 struct Traffic {
   double waits = 0;     // steps that wait for the one before
   double messages = 0;  // sent

@@ -16,7 +16,7 @@
 
 namespace slimpi::inter {
 
-// What an algorithm sends for a segment and what it does with the peers' messages. Both functions
+// How an algorithm encodes a segment, and decodes the messages of the peers. Both functions
 // only queue work on the call's stream. `part` counts from the first element of the shard.
 class PeerCodec {
  public:

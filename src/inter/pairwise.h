@@ -82,11 +82,11 @@ class PairwiseLayout : public ExchangeLayout {
   // The same with other segments. It lies in `memory`.
   PairwiseLayout(const ExchangeSize& size, const Segments& segments,
                  std::pmr::memory_resource* memory = std::pmr::get_default_resource());
-  // Of a reduce-scatter alone, with these chunks of the members: each keeps the sum of its own. It
-  // lies in `memory`.
+  // The layout of a reduce-scatter alone: each member keeps the sum of its own chunk. It lies in
+  // `memory`.
   PairwiseLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
                  std::pmr::memory_resource* memory);
-  // Of a neighbor exchange: every rank is the owner of the whole shard, and gathers those of its
+  // The layout of a neighbor exchange: every rank owns a whole shard, and gathers the shards of its
   // peers, which are the members before itself. It lies in `memory`.
   PairwiseLayout(const kernels::Format& format, std::uint64_t count, int peers,
                  const Segments& segments, std::pmr::memory_resource* memory);

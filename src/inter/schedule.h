@@ -27,7 +27,7 @@ struct Schedule {
 
   Need (*need)(const ExchangeSize& size);
 
-  // What run() computes from the size alone.
+  // The part of run()'s work that depends on the size alone.
   std::unique_ptr<const ExchangeLayout> (*layout)(const ExchangeSize& size);
 
   // Sums `shard` of the call's vector over the inter-node group. `layout` is this schedule's for
@@ -79,8 +79,8 @@ class PreparedExchanges : public comm::Attachment {
   // Valid until the next call. Allocates at the first call with a size only. Not collective.
   const PreparedExchange& find(const ExchangeSize& size);
 
-  // Of memory that they take, about. Beyond kMostBytes all are dropped and made again as they are
-  // needed.
+  // Bytes of memory that they take, about. Beyond kMostBytes all are dropped and made again as they
+  // are needed.
   std::size_t bytes() const { return bytes_; }
   static constexpr std::size_t kMostBytes = 4 << 20;
 
@@ -91,7 +91,7 @@ class PreparedExchanges : public comm::Attachment {
   std::size_t bytes_ = 0;
 };
 
-// What the communicator keeps for a shard of `count` floats. Valid until the next call on it.
+// The communicator's exchange of a shard of `count` floats. Valid until the next call on it.
 const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
                                           const kernels::Format& format,
                                           const comm::InterNodeGroup& group, std::uint64_t count,

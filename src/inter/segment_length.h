@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the exchange of a shard between nodes depends on, and what a schedule computes from that:
+// The size on which the exchange of a shard between nodes depends, and its division:
 // how a shard is divided into the segments, and so the messages, of an inter-node exchange. The
 // class, for small or large messages, is set in algorithm/algorithm.cpp.
 #pragma once

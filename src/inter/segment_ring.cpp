@@ -34,7 +34,8 @@ Status SegmentRing::receive(const Step& step) {
 }
 
 Status SegmentRing::post(std::int64_t number) {
-  // Of both phases: a peer may be in the all-gather while this rank is in the reduce-scatter.
+  // Messages of both phases: a peer may be in the all-gather while this rank is in the
+  // reduce-scatter.
   for (int round = 0; round < layout_.rounds(); ++round) {
     // Segment by segment, as the peers send: messages of one tag keep their order.
     SLIMPI_TRY(receive({false, number, round}));

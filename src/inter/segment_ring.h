@@ -54,7 +54,7 @@ class SegmentRing {
   std::byte* payload(MessageKind message, std::int64_t number, int round) const {
     return buffers_.payload(layout_.buffer(message, number, round));
   }
-  // Of gather_out, in host memory.
+  // The sum of gather_out, in host memory.
   std::byte* host_sum(std::int64_t number) const {
     return buffers_.host_payload(layout_.buffer(MessageKind::gather_out, number, 0));
   }

@@ -106,7 +106,8 @@ int begin_or_bypass(Allreduce& call, Word request, Outcome (*ours)(Allreduce&, v
     code = by_mpi(call);
   }
   if (outcome.reason == BypassReason::datatype && ours == &begin) count_other_bytes(call, code);
-  if (outcome.reason && code == 0) (void)catch_all([&] { estimate_nonblocking(call); });
+  if (outcome.reason && code == 0)
+    (void)catch_all([&] { estimate_nonblocking(call, *outcome.reason); });
   return code;
 }
 

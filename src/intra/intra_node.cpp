@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "base/float_environment.h"
 #include "comm/communicator.h"
-#include "comm/kernel_result.h"
 #include "comm/memory.h"
 #include "intra/node_state.h"
 #include "intra/transports.h"
@@ -20,26 +18,6 @@ comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
   group.shards = int(communicator.layout().node_ranks().size());
   group.shard_index = communicator.layout().local_rank();
   return group;
-}
-
-// A device gives the processor's bytes only in the default environment and without NaN, because its
-// NaNs have other bits. If no value is above the limit, no sum is infinite, and so no two
-// infinities make a NaN. A rank with host buffers checks its values, too, where a device adds them
-// (`with_device`).
-Status describe_environment(const comm::Call& call, bool with_device, std::uint64_t* word) {
-  const std::uint32_t control = callers_float_control();
-  *word |= std::uint64_t(control) << published::kEnvironmentShift;
-  if (call.device.kernels()->add == nullptr)
-    *word |= published::kOnDevice;
-  else if (!with_device)
-    return Status::ok;
-  *word |= published::kChecked;
-  bool beyond = control != kDefaultFloatControl;
-  const float limit = kernels::kMaxFloat / float(call.communicator.size() + 1);
-  if (!beyond)
-    SLIMPI_TRY(comm::find_beyond(call, call.location, call.in, call.count, limit, &beyond));
-  if (beyond) *word |= published::kUnfit;
-  return Status::ok;
 }
 
 // The row without conditions comes after those with some. No call begins with nccl: it depends on
@@ -79,20 +57,11 @@ Status reserve_node_sum(const comm::Call& call, const comm::InterNodeGroup& grou
   return transport(first_path(call.communicator)).reserve(call, group);
 }
 
-Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result) {
+Status intra_allreduce(comm::Call& call) {
   const Timed timed(call.communicator.statistics(), Stage::intra, "node allreduce", 4 * call.count);
   const comm::InterNodeGroup group = one_node_group(call.communicator);
-  Status status = Status::ok;
-  for (const bool with_device : {false, true}) {
-    std::uint64_t word = verified ? 0 : published::kUnverified;
-    *result = {};
-    status = describe_environment(call, with_device, &word);
-    if (status == Status::ok) status = allreduce_by_shm(call, group, word, result);
-    if (status != Status::ok || !result->unchecked) break;
-  }
-  if (status == Status::ok && call.node_path == comm::NodePath::nccl)
-    status = allreduce_by_nccl(call, group);
-  return status;
+  SLIMPI_TRY(allreduce_by_shm(call, group));
+  return call.node_path == comm::NodePath::nccl ? allreduce_by_nccl(call, group) : Status::ok;
 }
 
 Status reserve_intra_allreduce(const comm::Call& call) {
@@ -101,12 +70,11 @@ Status reserve_intra_allreduce(const comm::Call& call) {
   const comm::InterNodeGroup group = one_node_group(communicator);
   const std::size_t size = communicator.layout().node_ranks().size();
   const std::uint64_t floats = shared_scratch_floats(size, group);
-  SLIMPI_TRY(comm::reserve_find_beyond(call, call.location));
   // Copies of other ranks' values, which kernels of a device cannot read where they are.
   if (call.device.staged)
     SLIMPI_TRY(call.scratch.node_addends().reserve(call.location, device::Place::device, floats,
                                                    statistics));
-  // Pairwise sums, and behind them a sum that is held back; see OneNodePass.
+  // Pairwise sums.
   return call.scratch.node_partial().reserve(call.location, device::Place::device, floats,
                                              statistics);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The exact work inside a node, before and after any exchange between nodes. Before it, each rank
+// The exact work inside a node, before and after any exchange between nodes. Where all ranks share
+// one node, MPI makes the sums, but for those of a GPU's buffers. Before it, each rank
 // that owns a shard gets the sum of its node-local ranks' values of that shard. After it, every
 // node-local rank gets the finished shards.
 //
@@ -11,12 +12,10 @@
 //   3. From the words all ranks make the same decision: through the segment (shm) or by NCCL.
 //      transports.h has the table.
 //   4. The vector passes in blocks, a piece of each shard in one (node_pass.h). The owner of a
-//      shard adds in rank order (ordered_sum.h); on one node as MPI does (mpi_order_probe.cpp).
+//      shard adds in rank order, on one node in pairs of neighbors (ordered_sum.h).
 //   5. A failure of one rank becomes one of all (comm::Exchange::settle). The communicator makes no
 //      sum any more then.
 #pragma once
-#include <vector>
-
 #include "comm/call.h"
 
 namespace slimpi::intra {
@@ -39,18 +38,9 @@ Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group)
 // Every node-local rank's out = the shards of their owners.
 Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group);
 
-// The result of an intra_allreduce; the same on all ranks.
-struct NodeResult {
-  bool unverified = false;            // some rank must compare with MPI first; nothing was written
-  bool unchecked = false;             // some rank must check its values first; nothing was written
-  bool left_to_mpi = false;           // MPI must make the rest: only it can give MPI's bytes
-  std::vector<comm::Range> finished;  // the ranges of out that hold the sum even so
-};
-
-// The whole allreduce of a communicator on one node, with the bytes that MPI itself would give in
-// the caller's floating-point environment. A sum of NaNs has MPI's bytes too, or is left to MPI.
-// `verified`: this rank knows that slimpi's order of additions is MPI's. Needs shared_of().
-Status intra_allreduce(comm::Call& call, bool verified, NodeResult* result);
+// The whole allreduce of a communicator on one node, for buffers of a GPU: added in pairs of
+// neighbors, as MPICH adds. Needs shared_of(), and the memory of reserve_intra_allreduce().
+Status intra_allreduce(comm::Call& call);
 
 // Reserves the scratch memory of intra_allreduce. Not collective.
 Status reserve_intra_allreduce(const comm::Call& call);

@@ -32,7 +32,7 @@ class NcclGroup {
            64;
   }
 
-  // What a rank publishes about a call whose buffers are at `location`.
+  // The word that a rank publishes about a call whose buffers are at `location`.
   enum Readiness : std::uint64_t { unavailable = 0, not_open = 1, ready = 2 };
   Readiness readiness(const device::Location& location) const;
 

@@ -6,44 +6,23 @@
 #include <chrono>
 
 #include "comm/waiter.h"
-#include "observe/activity.h"
 #include "observe/trace.h"
 
 namespace slimpi::intra {
 
-// What one rank writes and the others poll. All of it is on one cache line, so a rank that has
-// loaded the count has the word, too.
+// The words that one rank writes and the others poll. They are on one cache line, so a rank that
+// has loaded the count has the word, too.
 struct NodeBarrier::Line {
   std::atomic<std::uint64_t> barriers;  // barriers that this rank has reached
   // Two words, used alternately. Before a rank overwrites word n by word n + 2, it has passed the
   // barrier after word n + 1. All ranks reached that barrier after they had read word n.
   std::uint64_t words[2];
-  // The last call that enter() named, by its low bits, and what it sums; 0: none.
-  std::atomic<std::uint64_t> entered;
 };
-
-namespace {
-constexpr int kSumBits = 40;
-constexpr std::uint64_t kSumMask = (std::uint64_t(1) << kSumBits) - 1;
-}  // namespace
 
 // All zero at first.
 NodeBarrier::Line& NodeBarrier::line(int local) const {
   static_assert(sizeof(Line) <= NodeSegment::kLine);
   return *reinterpret_cast<Line*>(segment_->line(local));
-}
-
-void NodeBarrier::enter(const ActiveCall& call) {
-  line(local_rank())
-      .entered.store(call.call() << kSumBits | call.sum_word(kSumBits), std::memory_order_relaxed);
-}
-
-// On one node a node-local rank is the rank of the communicator.
-Status NodeBarrier::compare_entered(int local) const {
-  const std::uint64_t mine = line(local_rank()).entered.load(std::memory_order_relaxed),
-                      other = line(local).entered.load(std::memory_order_relaxed);
-  if (mine == other || mine >> kSumBits != other >> kSumBits) return Status::ok;
-  return fail(Status::bad_message, describe_other_sum(local, other & kSumMask, kSumBits));
 }
 
 // A plain store: the release of the next barrier publishes it.
@@ -84,10 +63,8 @@ Status NodeBarrier::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
   if (trace != nullptr) begin = Trace::Clock::now();
   comm::Waiter waiter(comm::Waiter::Poll::memory, &exchange, WaitStage::node_barrier);
   for (int local = 0; local < size(); ++local)
-    while (line(local).barriers.load(std::memory_order_acquire) < barriers_) {
+    while (line(local).barriers.load(std::memory_order_acquire) < barriers_)
       SLIMPI_TRY(waiter.pause());
-      SLIMPI_TRY(compare_entered(local));
-    }
   if (trace != nullptr)
     trace->add_barrier(begin, Trace::Clock::now(), first_, std::uint32_t(barriers_));
   if (probe) locality_.probe(segment_->probe_lines(locality_.target()));

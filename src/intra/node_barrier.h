@@ -52,7 +52,7 @@ class CacheLocality {
   bool cross_cache_ = false;
 };
 
-// What the node-local ranks of a communicator do with the memory that they share: a data area of
+// The use of the memory that the node-local ranks of a communicator share: a data area of
 // each rank that all of them can read, a word of each rank, and a barrier that costs one store and
 // a few loads.
 class NodeBarrier {
@@ -67,11 +67,6 @@ class NodeBarrier {
   int size() const { return segment_->ranks(); }
   int local_rank() const { return segment_->me(); }
   NodeSegment& segment() const { return *segment_; }
-
-  // For a communicator on one node: says which call this rank is in, and what it sums, also where
-  // it leaves the call to MPI. A rank that waits in a barrier of the same call for one that sums
-  // something else fails.
-  void enter(const ActiveCall& call);
 
   // Returns when every rank of the node has called it as often as this one. What a rank wrote
   // before is visible to the others after it. MPI makes progress meanwhile, because another rank
@@ -100,7 +95,6 @@ class NodeBarrier {
  private:
   struct Line;
   Line& line(int local) const;
-  Status compare_entered(int local) const;
 
   std::unique_ptr<NodeSegment> segment_;
   const int first_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What all passes of a vector between the ranks of a node have in common, whatever the transport:
+// The common part of all passes of a vector between the ranks of a node, whatever the transport:
 // who takes part, and the blocks in which the vector passes.
 #pragma once
 #include <algorithm>

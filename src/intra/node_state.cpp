@@ -7,7 +7,7 @@
 namespace slimpi::intra {
 
 void NodeState::layout_changed() {
-  // What the ranks found out together belongs to the old layout. `order` stays: it is about MPI.
+  // The segment and the agreement belong to the old layout.
   shared_.reset();
   shared_tried_ = false;
   ready_.reset();

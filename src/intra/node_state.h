@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is kept for the ranks of this node in one communicator.
+// The state of the ranks of this node in one communicator.
 #pragma once
-#include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "comm/call.h"
 #include "comm/communicator.h"
@@ -12,48 +10,7 @@
 
 namespace slimpi::intra {
 
-// Whether MPI adds in the order in which slimpi adds inside a node. MPI chooses its algorithm by
-// the count, by its variables and tuning files, and by earlier calls. So slimpi compares, for each
-// count. MPI sums a probe vector whose sum differs in any other order, and the result must have the
-// bytes of slimpi's order on every rank. Where it does not, calls of this count always go to MPI.
-// Two addends have the same sum in either order, so two ranks compare nothing. In
-// mpi_order_probe.cpp.
-class NodeOrder {
- public:
-  // Reserves memory, so that takes() allocates nothing: a rank without memory there would decide
-  // otherwise than the others.
-  void reserve(int ranks);
-
-  // Counts a call of `count` floats among `ranks` ranks; the same on all ranks. False: the call
-  // goes to MPI. With more than two ranks, so do the first calls of each count, because a
-  // comparison costs more than an MPI call: kUncompared of them, or one if `at_once`.
-  bool takes(std::uint64_t count, int ranks, bool at_once);
-  static constexpr std::uint32_t kUncompared = 10;
-
-  // Whether this rank has compared, since takes() last requested it, for a call with this kind of
-  // buffers. Ranks may differ.
-  bool verified(const comm::Call& call);
-
-  // Compares. Collective. Afterwards verified() is true on all ranks, or takes() is false on all.
-  Status compare(const comm::Call& call, bool* same);
-
- private:
-  struct Count {
-    std::uint64_t count = 0;
-    std::uint32_t calls = 0;
-    bool refused = false;
-    unsigned verified = 0;  // bits of kind_of
-  };
-  static unsigned kind_of(const comm::Call& call);
-
-  // The entry of a count, or where it belongs.
-  std::vector<Count>::iterator place(std::uint64_t count);
-
-  std::vector<Count> counts_;  // by count, ascending; kMostCounts are reserved
-  bool warm_ = false;  // the kWarmUpCalls were made, after which MPI may change its algorithm
-};
-
-// The shared-memory segment of the ranks, and what is known about MPI's sums inside the node.
+// The shared-memory segment of the ranks.
 class NodeState : public comm::Attachment {
  public:
   static NodeState& of(comm::Communicator& communicator) {
@@ -71,11 +28,8 @@ class NodeState : public comm::Attachment {
   Status prepare(const comm::Call& call);
   std::optional<bool> ready() const { return ready_; }
   // The scratch memory and the stream of a call that adds inside the node. At every such call: the
-  // set of scratch memory may be another one, with less in it. Not in a call that MPI does, where
-  // the others would not learn that this rank has no memory.
+  // set of scratch memory may be another one, with less in it.
   Status reserve(const comm::Call& call) const;
-
-  NodeOrder order;  // what is known about the summation order of MPI
 
  private:
   void layout_changed() override;

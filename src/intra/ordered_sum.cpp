@@ -21,21 +21,17 @@ void add_in_order(const device::DeviceStream& on, std::span<const float* const> 
 
 // With r ranks more than a power of two, the first 2r ranks are added in pairs. Then neighboring
 // sums are added, level by level, until one is left.
-bool add_in_pairs(const device::DeviceStream& on, std::span<const float* const> addends,
+void add_in_pairs(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, std::uint64_t stride, float* out,
                   std::pmr::memory_resource* memory) {
   const kernels::Kernels& table = *on.device.kernels();
   if (table.pair_sum != nullptr && addends.size() <= std::size_t(kernels::kMaxAddends)) {
     table.pair_sum(addends.data(), int(addends.size()), count, out, on.stream);
-    return false;
+    return;
   }
-  bool several_nans = false;
   const auto add = [&](const float* a, const float* b, float* to) {
     const float* const both[] = {a, b};
-    if (table.add != nullptr)
-      several_nans |= table.add(a, b, count, to);
-    else
-      table.sum(both, 2, count, to, on.stream);
+    table.sum(both, 2, count, to, on.stream);
     return to;
   };
   // MPICH's recursive doubling works on a power of two of ranks.
@@ -66,7 +62,6 @@ bool add_in_pairs(const device::DeviceStream& on, std::span<const float* const> 
     }
     level.swap(next);
   }
-  return several_nans;
 }
 
 }  // namespace slimpi::intra

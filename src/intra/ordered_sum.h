@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums of the values of a node's ranks, in memory that the kernels of the device can read. All
 // transports add by these functions, so the bytes do not depend on the transport: in rank order
-// where the nodes' sums are exchanged then, in MPI's order where the job has one node.
+// where the nodes' sums are exchanged then, in pairs where the ranks share one node.
 #pragma once
 #include <cstdint>
 #include <memory_resource>
@@ -19,10 +19,9 @@ namespace slimpi::intra {
 void add_in_order(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, float* out);
 
-// Adds in the order of MPICH. On the host, in the calling thread's floating-point environment.
-// Scratch of `stride` floats for each addend but the last. True: two NaNs were added,
-// and MPI's result may be the other one. `memory` is for the list of sums.
-bool add_in_pairs(const device::DeviceStream& on, std::span<const float* const> addends,
+// Adds in pairs of neighbors, the order of MPICH. Scratch of `stride` floats for each addend but
+// the last. `memory` is for the list of sums.
+void add_in_pairs(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, std::uint64_t stride, float* out,
                   std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 

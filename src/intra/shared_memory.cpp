@@ -122,7 +122,7 @@ constexpr std::uint64_t kBlocks[] = {NodeSegment::kBlock, 32 << 10, 8 << 10};
 // So many ranks of a node ask for its file at once: the queue of a socket has room for them.
 constexpr int kAtOnce = 64;
 
-// What they show the leader.
+// The token that the ranks show the leader.
 constexpr std::uint64_t kToken = 0x736c696d7069;
 
 // A number that no other process has. Without random numbers, which a sandbox may refuse, the time

@@ -46,7 +46,7 @@ class MpiPass : NodePass {
  private:
   enum class Direction { in, out };
 
-  // What this rank sends to a node-local rank in a block, and what it gets from it; often nothing.
+  // The range that this rank sends to a node-local rank in a block, and gets from it; often empty.
   comm::Range sent_to(int other, std::uint64_t block) const {
     return sums_ ? owned_by(other, block) : own(block);
   }

@@ -189,7 +189,7 @@ std::atomic<bool> g_never_connects{false};
 
 }  // namespace
 
-// What a rank writes for its node-local ranks while they open. Only its owner writes it.
+// A rank's note for its node-local ranks while they open. Only its owner writes it.
 struct NcclGroup::Note {
   device::NcclTransport::UniqueId unique_id;  // written by local rank 0 only
   char bus_id[32];                            // of its GPU

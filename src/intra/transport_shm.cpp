@@ -26,12 +26,12 @@ std::string BlockPass::describe_sums() const {
   return describe_other_sum(ranks[std::size_t(other)], sum_of(other), published::kSumBits);
 }
 
-Status BlockPass::offer(std::uint64_t word) {
+Status BlockPass::offer() {
   const NcclGroup::Readiness mine = nccl().readiness(call_.location);
   if (mine == NcclGroup::unavailable) shared_.segment().pin(call_.location);
   const ActiveCall* const active = ActiveCall::current();
   const std::uint64_t sum = active != nullptr ? active->sum_word(published::kSumBits) : call_.count;
-  shared_.publish(std::uint64_t(mine) | word | sum << published::kSumShift);
+  shared_.publish(std::uint64_t(mine) | sum << published::kSumShift);
   if (mine != NcclGroup::ready) SLIMPI_TRY(copy_to_others(0));
   SLIMPI_TRY(barrier());
   return shared_.published().alike(published::kSum) ? Status::ok
@@ -109,7 +109,7 @@ Status BlockPass::find_addends(std::uint64_t block, std::pmr::vector<const float
 }
 
 Status BlockPass::run_sum() {
-  SLIMPI_TRY(offer(0));
+  SLIMPI_TRY(offer());
   SLIMPI_TRY(agree());
   if (call_.node_path == comm::NodePath::nccl) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
@@ -138,12 +138,38 @@ Status BlockPass::run_share() {
   return copied();
 }
 
+// A block is added, copied, and fetched after one barrier.
+Status BlockPass::run_allreduce() {
+  SLIMPI_TRY(offer());
+  SLIMPI_TRY(agree());
+  if (call_.node_path == comm::NodePath::nccl) return Status::ok;
+  for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
+    if (const comm::Range mine = own(block); mine.count != 0) {
+      std::pmr::vector<const float*> addends(&call_.scratch.objects);
+      SLIMPI_TRY(find_addends(block, addends));
+      const Slice slice = node_slice(call_, "node add", mine.count * sizeof(float));
+      add_in_pairs(call_.device_stream(), addends, mine.count, scratch(), blocks_.piece(),
+                   call_.out + mine.first, &call_.scratch.objects);
+    }
+    SLIMPI_TRY(copy_sum(block, call_.out + own(block).first));
+    SLIMPI_TRY(copy_to_others(block + 1));
+    SLIMPI_TRY(barrier());
+    SLIMPI_TRY(fetch(block));
+  }
+  end();
+  return copied();
+}
+
 Status BlockPass::sum() {
   return settle(caught([&] { return run_sum(); }));
 }
 
 Status BlockPass::share() {
   return settle(caught([&] { return run_share(); }));
+}
+
+Status BlockPass::allreduce() {
+  return settle(caught([&] { return run_allreduce(); }));
 }
 
 std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group) {
@@ -174,6 +200,10 @@ Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group
 
 Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group) {
   return BlockPass(call, group).share();
+}
+
+Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group) {
+  return BlockPass(call, group).allreduce();
 }
 
 }  // namespace slimpi::intra

@@ -27,20 +27,21 @@ inline std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t b
   return std::max(block / std::uint64_t(group.shards) / kLeastPiece * kLeastPiece, kLeastPiece);
 }
 
-class BlockPass : protected NodePass {
+class BlockPass : NodePass {
  public:
   BlockPass(comm::Call& call, const comm::InterNodeGroup& group);
 
-  // The two passes of a hierarchical call; see transports.h.
+  // The two passes of a hierarchical call, and the one of a call on one node; see transports.h.
   Status sum();
   Status share();
+  Status allreduce();
 
- protected:
+ private:
   using Where = NodeCopies::Where;
 
-  // The steps of the first barrier: each rank offers, by what its own buffers allow, and publishes
-  // `word` in addition; then all know each other's words, and agree.
-  Status offer(std::uint64_t word);
+  // The steps of the first barrier: each rank offers, by what its own buffers allow; then all know
+  // each other's words, and agree.
+  Status offer();
   Status agree();
   // The last step. Every rank has passed the same message buffers, so all agree on the next call's.
   void end() { ring().pass(message_buffers_, blocks_.blocks()); }
@@ -84,9 +85,9 @@ class BlockPass : protected NodePass {
   static constexpr std::uint64_t kLargeBytes = 4 << 20;
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
 
- private:
   Status run_sum();
   Status run_share();
+  Status run_allreduce();
   std::string describe_sums() const;
   NcclGroup& nccl() const { return *shared_.segment().nccl; }
   BufferRing& ring() const { return shared_.segment().ring; }

@@ -12,8 +12,6 @@
 
 namespace slimpi::intra {
 
-struct NodeResult;
-
 struct Transport {
   const char* name;  // as in SLIMPI_INTRA
 
@@ -49,36 +47,22 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// The whole allreduce of one node, added pairwise as MPICH adds. By shm; `word`: what this rank
-// publishes about the call, in the fields below. It sets call.node_path as the
-// reduce-scatter does. And by nccl.
-Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group, std::uint64_t word,
-                        NodeResult* result);
+// The whole allreduce of one node, added in pairs of neighbors. That by shm sets call.node_path as
+// the reduce-scatter does.
+Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
 // Floats of one block of a shard from each of `size` node-local ranks, by shm.
 std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group);
 
-// What a rank of a node publishes about a call, as one word with fields, and what the ranks decide
-// from the words after the next barrier. All ranks see the same words, so all decide the same.
+// The word that a rank of a node publishes about a call, by its fields, and the decision that the
+// ranks make from the words after the next barrier. All ranks see the same words, so all decide the
+// same.
 namespace published {
 
 constexpr std::uint64_t kReadiness = 0x3;  // NcclGroup::Readiness
 
-// Bits that apply to all ranks if any rank sets them.
-constexpr std::uint64_t kUnverified = 1 << 2;   // not yet compared with MPI's order of additions
-constexpr std::uint64_t kUnfit = 1 << 3;        // only MPI gives MPI's bytes for such values
-constexpr std::uint64_t kSeveralNans = 1 << 4;  // an addition of two NaNs
-constexpr std::uint64_t kOnDevice = 1 << 5;     // adds on a device, whose NaNs have other bytes
-
-// A bit that counts only if all ranks set it.
-constexpr std::uint64_t kChecked = 1 << 6;  // kUnfit says if a device may add this rank's values
-
-// The control bits of the floating-point environment.
-constexpr int kEnvironmentShift = 16;
-constexpr std::uint64_t kEnvironment = std::uint64_t(0xffff) << kEnvironmentShift;
-
-// What the call sums (ActiveCall::sum_word): a difference is an error of the program.
+// A hash of the call's sum (ActiveCall::sum_word): a difference is an error of the program.
 constexpr int kSumShift = 32, kSumBits = 32;
 constexpr std::uint64_t kSum = std::uint64_t(0xffffffff) << kSumShift;
 

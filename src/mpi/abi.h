@@ -84,7 +84,7 @@ extern const Abi kStandard;  // MPI 5.0, chapter 20
 // Open MPI 4 and 5. Handles are the addresses of objects. `symbol` finds one, or null.
 Abi open_mpi(const void* (*symbol)(const char* name));
 
-// Of the process's MPI. MPICH's as long as none is known.
+// The ABI of the process's MPI; MPICH's as long as none is known.
 extern Abi abi;
 
 // Whether `abi` is that of an MPI which was found.
@@ -112,7 +112,7 @@ Handle cut(Word word) {
   return cut_known<Handle>(word);
 }
 
-// Of a handle in the program's memory.
+// The size of a handle in the program's memory.
 inline std::size_t handle_bytes() {
   return abi.handle_bits == ~Word(0) ? sizeof(Word) : sizeof(int);
 }

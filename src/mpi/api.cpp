@@ -54,8 +54,8 @@ constexpr ShortFloats kShortFloats[] = {
     {"MPICH Version:", 4, 2, kMpich, Datatype(0x4c000246), {}, {}},
     {"MPICH Version:", 5, 0, kMpich, {}, Datatype(0x4c000226), Datatype(0x4c00024c)},
     {"MPICH Version:", 5, 0, kStandard, {}, Datatype(0x2ca), {}},
-    {"Intel(R) MPI Library", 2021, 19, kMpich, Datatype(0x4c000246), {}, Datatype(0x4c000247)},
-    {"Intel(R) MPI Library", 2021, 19, kStandard, Datatype(0x2f8), {}, Datatype(0x2f9)},
+    {"Intel(R) MPI Library", 2021, 14, kMpich, Datatype(0x4c000246), {}, Datatype(0x4c000247)},
+    {"Intel(R) MPI Library", 2021, 17, kStandard, Datatype(0x2f8), {}, Datatype(0x2f9)},
 };
 
 void find_short_floats(const char* version) {
@@ -74,13 +74,14 @@ void find_short_floats(const char* version) {
 
 // The MPI's own version text; empty without an MPI.
 struct Version {
-  char text[kLibraryVersion] = "";
+  const Pages pages;
+  const char* const text = pages.text == nullptr ? "" : pages.text;
 
   Version() {
     using Get = int(char*, int*);
     auto* const get = reinterpret_cast<Get*>(lookup("PMPI_Get_library_version"));
     int length = 0;
-    if (get != nullptr) get(text, &length);
+    if (get != nullptr && pages.text != nullptr) get(pages.text, &length);
   }
 };
 

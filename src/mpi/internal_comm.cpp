@@ -16,7 +16,7 @@ namespace {
 std::atomic<int> g_served{0};
 std::atomic<int> g_numbered{0};  // the highest number of a communicator so far
 
-// Of all processes of MPI_COMM_WORLD; valid until MPI ends.
+// A communicator of all processes of MPI_COMM_WORLD; valid until MPI ends.
 std::atomic<mpi::Comm> g_hidden_world{};
 std::atomic<bool> g_has_hidden_world{false};
 

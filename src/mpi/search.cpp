@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <sys/mman.h>
 #include <unwind.h>
 
 #include <atomic>
@@ -44,7 +45,7 @@ bool is_own(const void* address) {
   return reinterpret_cast<Word>(address) - own_image().first < own_image().end - own_image().first;
 }
 
-// Of the function outside this library that called it.
+// The mark of the function outside this library that called it.
 void* mark_of_caller() {
   const void* caller = nullptr;
   _Unwind_Backtrace(
@@ -74,10 +75,21 @@ int LoadedMpis::add(dl_phdr_info* info, std::size_t, void* data) {
   auto& all = *static_cast<LoadedMpis*>(data);
   const std::string_view path = info->dlpi_name;
   const bool is_mpi = path.substr(path.rfind('/') + 1).starts_with("libmpi");  // npos + 1 = 0
-  if (!is_mpi || path.size() >= sizeof all.paths_ - all.length_) return 0;
-  std::memcpy(all.paths_ + all.length_, info->dlpi_name, path.size() + 1);
+  char* const paths = all.pages_.text;
+  if (!is_mpi || paths == nullptr || path.size() >= Pages::kBytes - all.length_) return 0;
+  std::memcpy(paths + all.length_, info->dlpi_name, path.size() + 1);
   all.length_ += path.size() + 1;
   return 0;
+}
+
+Pages::Pages()
+    : text([] {
+        void* const pages =
+            mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return pages == MAP_FAILED ? nullptr : static_cast<char*>(pages);
+      }()) {}
+Pages::~Pages() {
+  if (text != nullptr) munmap(text, kBytes);
 }
 
 Choice choose_mpi() {
@@ -103,10 +115,12 @@ std::string loaded_mpis() {
     void* const mark = Library(path).mark;
     if (mark == nullptr || mark == last) return false;
     last = mark;
-    char text[kLibraryVersion] = "";
+    static_assert(kLibraryVersion <= Pages::kBytes);
+    const Pages pages;
     int length = 0;
-    reinterpret_cast<int (*)(char*, int*)>(mark)(text, &length);
-    const std::string line = first_line(text);
+    if (pages.text == nullptr) return false;
+    reinterpret_cast<int (*)(char*, int*)>(mark)(pages.text, &length);
+    const std::string line = first_line(pages.text);
     if (names.find(line) == std::string::npos) names += (names.empty() ? "" : " and ") + line;
     return false;
   });

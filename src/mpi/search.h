@@ -20,8 +20,18 @@ struct Image {
 
 Image image_of(const void* address);
 
-// The loaded libraries whose file name begins with libmpi. Allocates nothing: it is needed in a
-// process without memory, too.
+// Zeros for a while, neither on the stack nor from malloc, which may both be short. Null without
+// memory.
+struct Pages {
+  static constexpr std::size_t kBytes = 1 << 14;
+  Pages();
+  ~Pages();
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+  char* const text;
+};
+
+// The loaded libraries whose file name begins with libmpi.
 class LoadedMpis {
  public:
   LoadedMpis();
@@ -29,14 +39,14 @@ class LoadedMpis {
   // Calls visit(path) for each until one returns true.
   template <typename Visit>
   void find(const Visit& visit) const {
-    for (std::size_t at = 0; at < length_; at += std::string_view(paths_ + at).size() + 1)
-      if (visit(static_cast<const char*>(paths_ + at))) return;
+    for (std::size_t at = 0; at < length_; at += std::string_view(pages_.text + at).size() + 1)
+      if (visit(static_cast<const char*>(pages_.text + at))) return;
   }
 
  private:
   static int add(dl_phdr_info* info, std::size_t, void* all);
 
-  char paths_[1 << 14];  // one after the other, each with its final zero byte
+  Pages pages_;  // the paths one after the other, each with its final zero byte
   std::size_t length_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this process does in slimpi right now, for other processes to read: `slimpi-info --attach`.
+// The present calls of this process, for other processes to read: `slimpi-info --attach`.
 // One record for each call that slimpi takes, in a file in memory that a process of the same user
 // can open through /proc/PID/fd. A call that is left to MPI before slimpi has begun it has no
 // record; one that MPI does as a candidate or as a fallback has the state in_mpi.
@@ -17,7 +17,7 @@
 
 namespace slimpi {
 
-// What a call waits for.
+// The stage of a call in which it waits.
 enum class WaitStage : std::uint32_t {
   none,
   new_communicator,
@@ -118,7 +118,7 @@ class ActiveCall {
   std::uint64_t count() const { return record_->count; }
   int first() const { return first_; }
   Function function() const { return Function::of(record_->function); }
-  // What the call sums, in so many bits, by which ranks find out that they sum different things:
+  // A hash of the call's sum in so many bits, by which ranks find out that their sums differ:
   // the function and the low bits of the count, or of a tensor with a name a hash of all three,
   // with the highest bit set.
   std::uint64_t sum_word(int bits) const;
@@ -154,7 +154,7 @@ std::string describe_call(const Activity& record);
 // "rank 1 calls MPI_Allreduce of doubles, and this rank MPI_Allreduce of floats, in call 7 ..."
 std::string describe_other_function(int rank, Function theirs);
 
-// Of a rank whose sum_word() of so many bits differs from that of the thread's call: "rank 1 passes
+// The text about a rank whose sum_word() differs from that of the thread's call: "rank 1 passes
 // 100 floats in call 7 on ...; all ranks must pass the same count", or that it calls another
 // function, or sums another type or tensor.
 std::string describe_other_sum(int rank, std::uint64_t word, int bits);

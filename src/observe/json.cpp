@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 // Incremented when a key changes its meaning or goes away. A new key does not change it.
 constexpr int kReportSchema = 3;
 
-// What both say of the job, first.
+// The description of the job, first in both.
 Json job_json(const Report& job, int schema, double wall_seconds) {
   Json json, options = Json::object();
   for (const auto& [name, value] : job.options) options[name] = value;
@@ -61,7 +61,7 @@ const char* name_of(const Row& row) {
   return row.name;
 }
 
-// Of what is counted by algorithm, by codec and so on, with the rows that name them.
+// The shares of algorithms, codecs and so on, by the names of their rows.
 template <std::size_t kRows, typename Names>
 Json shares(const Report& report, std::array<Share, kRows> Counts::*by, const Names& names) {
   Json rows = Json::object();
@@ -139,55 +139,37 @@ std::string to_json(const Report& report) {
 
 namespace {
 
-// As kReportSchema; also of what tools/estimate adds.
-constexpr int kEstimateSchema = 3;
+constexpr int kEstimateSchema = 4;
 
-// {"8": ..., "4": ..., "2": ...}
-Json by_bits(const ByEstimatedBits& values) {
-  Json json = Json::object();
-  for (std::size_t i = 0; i < kEstimatedWidths; ++i)
-    json[std::to_string(kEstimatedBits[i])] = values[i];
+Json bytes_json(const Estimate& estimate, const CountedCalls& calls) {
+  Json json = {{"plain", calls.plain_bytes}};
+  for (const int bits : kEstimatedBits)
+    json[std::to_string(bits)] = bytes_at(estimate, calls, bits);
   return json;
 }
 
-Json counted_json(const CountedCalls& calls) {
-  Json way;
-  if (calls.way)
-    way = {{"nodes", calls.way->nodes},
-           {"shards", calls.way->shards},
-           {"hierarchy", to_string(calls.way->hierarchy)},
-           {"bucket", calls.way->bucket}};
-  return {{"size", calls.size},
+Json counted_json(const Estimate& estimate, const CountedCalls& calls) {
+  return {{"from", calls.empty ? 0 : 1ull << calls.size_class},
+          {"to", calls.empty ? 0 : (2ull << calls.size_class) - 1},
           {"ranks", calls.ranks},
+          {"function", row_of(calls.collective).name},
           {"type", calls.type},
           {"op", calls.op},
-          {"width", calls.width},
           {"blocking", calls.blocking},
           {"reason", calls.reason ? Json(to_string(*calls.reason)) : Json()},
-          {"way", way},
           {"calls", calls.calls},
-          {"bytes", calls.bytes},
-          {"nanoseconds", calls.nanoseconds},
-          {"least_nanoseconds", calls.least},
-          {"samples", calls.samples},
-          {"unheld", calls.unheld},
-          {"error_sum", by_bits(calls.error_sum)}};
+          {"bytes_in", calls.bytes},
+          {"seconds", calls.blocking ? Json(in_seconds(calls.nanoseconds)) : Json()},
+          {"bytes", bytes_json(estimate, calls)}};
 }
 
 }  // namespace
 
 std::string to_json(const Estimate& estimate) {
-  const Report& job = estimate.job;
-  Json json =
-      job_json(job, kEstimateSchema, job.wall_seconds - in_seconds(estimate.sampling_nanoseconds));
-  json["sampling_seconds"] = in_seconds(estimate.sampling_nanoseconds);
-  json["ranks_per_node"] = estimate.ranks_per_node;
-  json["cores"] = estimate.cores;
-  json["encode_seconds_per_byte"] = estimate.timed_codec ? by_bits(estimate.encode) : Json();
-  json["decode_seconds_per_byte"] = estimate.timed_codec ? by_bits(estimate.decode) : Json();
-  json["merged"] = estimate.merged;
-  json["counted"] = Json::array();
-  for (const CountedCalls& calls : estimate.counted) json["counted"].push_back(counted_json(calls));
+  Json json = job_json(estimate.job, kEstimateSchema, estimate.job.wall_seconds);
+  json["rows"] = Json::array();
+  for (const CountedCalls& calls : estimate.counted)
+    json["rows"].push_back(counted_json(estimate, calls));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -62,8 +62,8 @@ std::optional<BypassReason> dominant_reason(const Counts& counts) {
 }
 
 Totals totals_of(const Report& report) {
-  const double elsewhere =
-      2.0 * (report.nodes - 1) * double(report.own.bytes_bypassed_elsewhere);  // at most so many
+  const double elsewhere = double(report.nodes - 1) / report.ranks *
+                           double(report.job.bytes_bypassed_elsewhere);  // at most so many
   const double left = double(report.job.bytes_bypassed) + elsewhere;
   const auto plain = double(report.job.bytes_plain);
   Totals totals{plain + left, double(report.job.bytes_sent) + left, 0};
@@ -156,8 +156,8 @@ std::string calls_line(const Report& report) {
                      reasons.empty() ? "" : "; left to MPI: " + reasons);
 }
 
-// What really ran: the rules or the bound of an error may have chosen something else than
-// SLIMPI_ALGORITHM and SLIMPI_BITS.
+// The algorithms and codecs that ran: the rules or the bound of an error may have chosen something
+// else than SLIMPI_ALGORITHM and SLIMPI_BITS.
 std::string used_line(const Report& report) {
   if (report.own.compressed == 0) return "";
   std::string algorithms, codecs;
@@ -203,7 +203,9 @@ std::string bytes_line(const Report& report) {
                                  bytes_text(totals.plain));
   if (totals.done > 0)
     text += fmt::format(": compression ratio {:.2f}", totals.plain / totals.done);
-  text += fmt::format("; {:.3g}% compressed\n", 100 * totals.compressed_share);
+  text += fmt::format(
+      "; {:.3g}% compressed{}\n", 100 * totals.compressed_share,
+      report.ranks_counted < report.ranks ? "; of rank 0 alone: no float sum had all ranks" : "");
   return text + float32_line(report, totals);
 }
 
@@ -217,8 +219,8 @@ std::string more_bytes_line(const Report& report) {
          "bytegrad in few bits, sends less\n";
 }
 
-// What to do where most was not compressed, by the bytes of sums. Those of nonblocking sums may not
-// be known, so there the calls count.
+// The next step where most was not compressed, by the bytes of sums. The bytes of nonblocking sums
+// may not be known, so there the calls count.
 std::string advice_line(const Report& report) {
   Counts counts = report.own;
   if (counts.compressed != 0) {
@@ -308,6 +310,12 @@ std::string error_text(const Errors& errors) {
 std::string error_lines(const Report& report) {
   Errors total;
   for (const Errors& errors : report.errors) total.add(errors);
+  const std::string beyond =
+      report.job.beyond_bound == 0
+          ? ""
+          : fmt::format("{} beyond what the codec may lose: a defect of slimpi, or of a hook\n",
+                        number_of(report.job.beyond_bound, "element"));
+  if (total.checked == 0 && beyond != "") return "  error    " + beyond;
   if (const std::uint64_t every = verify_of(report); total.checked == 0)
     return every <= report.own.compressed || report.own.compressed == 0
                ? ""
@@ -325,9 +333,7 @@ std::string error_lines(const Report& report) {
         errors.checked != 0 && errors.checked != total.checked)
       text +=
           fmt::format("           from {}: {}", bytes_text(double(1ull << i)), error_text(errors));
-  if (report.job.beyond_bound != 0)
-    text += fmt::format("           {} beyond what the codec may lose: a defect of slimpi\n",
-                        number_of(report.job.beyond_bound, "element"));
+  if (beyond != "") text += "           " + beyond;
   if (report.own.state_bytes != 0)
     text += "           (with error feedback it includes what later calls add)\n";
   return text;

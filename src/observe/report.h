@@ -45,7 +45,7 @@ struct CallsBetweenNodes {
 };
 CallsBetweenNodes calls_between_nodes(const Report& report);
 
-// What the sums that slimpi did in float32 came to, in `counts` of the report.
+// Calls, bytes and time of the sums in float32, in `counts` of the report.
 Share float32_of(const Report& report, const Counts& counts);
 
 // The most frequent reason why sums were not compressed, with sums that slimpi did inside one node
@@ -65,8 +65,8 @@ std::string algorithms_of(const Report& report);
 std::string to_json(const Report& report);
 std::string to_text(const Report& report);
 
-// What SLIMPI_REPORT names. "stdout" or "-", and "stderr", are streams and get text. A file gets
-// text where its name ends in .txt or .log, else JSON.
+// Kinds of targets of SLIMPI_REPORT. "stdout" or "-", and "stderr", are streams and get text. A
+// file gets text where its name ends in .txt or .log, else JSON.
 bool is_stream(const std::string& target);
 bool is_text(const std::string& target);
 

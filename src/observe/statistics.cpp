@@ -31,13 +31,6 @@ void Statistics::compressed(const CompressedCall& call) {
   }
 }
 
-void Statistics::bypassed_bytes(std::uint64_t bytes, std::uint64_t nodes, Collective collective) {
-  if (nodes == 0)
-    add(counts_.bytes_bypassed_elsewhere, bytes * row_of(collective).phases / 2);
-  else
-    add(counts_.bytes_bypassed, row_of(collective).phases * (nodes - 1) * bytes);
-}
-
 void Statistics::error(std::uint64_t bytes, const Deviation& deviation) {
   const double relative_l2 = deviation.relative_l2();
   const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What slimpi did in this process: counters that calls add to from any thread, and the plain
+// The numbers of this process: counters that calls add to from any thread, and the plain
 // numbers that a report is made from.
 #pragma once
 #include <algorithm>
@@ -50,7 +50,7 @@ constexpr const char* to_string(BypassReason reason) {
   return row_of(reason).name;
 }
 
-// What encoded the values of a compressed call. The codec layer gives numbers and names
+// The codec of a compressed call. The codec layer gives numbers and names
 // (comm/call.h).
 enum class UsedCodec : std::size_t {};
 constexpr std::size_t kMostCodecs = 24;
@@ -93,7 +93,7 @@ Deviation deviation_of(const float* result, const Exact* exact, std::uint64_t co
   return all;
 }
 
-// What SLIMPI_VERIFY measured, added up over calls.
+// The errors that SLIMPI_VERIFY measured, added up over calls.
 struct Errors {
   std::uint64_t checked = 0;                                // calls
   double relative_l2 = 0, most_relative_l2 = 0, vnmse = 0;  // sum, maximum, sum
@@ -108,22 +108,22 @@ struct Errors {
     zeros += more.zeros;
     wrong_signs += more.wrong_signs;
   }
-  // Of a sum over the calls.
+  // The mean of a sum over the calls.
   double mean(double sum) const { return checked == 0 ? 0 : sum / double(checked); }
-  // Of the values that are not 0 in the exact sums, from 0 to 1.
+  // The share of the values that are not 0 in the exact sums, from 0 to 1.
   double share(std::uint64_t values) const {
     return nonzero == 0 ? 0 : double(values) / double(nonzero);
   }
 };
 
-// What Statistics is told of a compressed call.
+// The numbers of a compressed call.
 struct CompressedCall {
   AlgorithmId algorithm;
   UsedCodec codec;
   ElementType type = ElementType::float32;
   Collective collective = Collective::allreduce;
   std::uint64_t bytes = 0;        // of the buffer
-  std::uint64_t plain_bytes = 0;  // as Counts::bytes_plain; 0 unless this is rank 0
+  std::uint64_t plain_bytes = 0;  // as Counts::bytes_plain
   std::uint64_t sent_bytes = 0;   // between nodes by this rank, headers included
   std::uint64_t nanoseconds = 0;
   bool on_device = false;
@@ -158,7 +158,7 @@ struct Stage {
 // the node", the sum in shared memory of a node; or an algorithm between nodes.
 using Candidates = std::span<const char* const>;
 
-// What the autotuner tried for buffers of from_bytes to 2 from_bytes - 1 bytes, and chose last.
+// The autotuner's trials for buffers of from_bytes to 2 from_bytes - 1 bytes, and its last choice.
 struct AutoChoice {
   struct Candidate {
     std::string name;
@@ -192,10 +192,7 @@ class Statistics {
   void bypassed(BypassReason reason) { add(counts_.bypassed[std::size_t(reason)]); }
   void compressed(const CompressedCall& call);
   void count(Counter number, std::uint64_t amount = 1) { add(counts_.*number, amount); }
-  // Bytes of a float sum that goes to MPI, by `nodes` nodes; 0: the nodes are not known.
-  void bypassed_bytes(std::uint64_t bytes, std::uint64_t nodes,
-                      Collective collective = Collective::allreduce);
-  // Of a call with a buffer of so many bytes.
+  // Adds the error of a call with a buffer of so many bytes.
   void error(std::uint64_t bytes, const Deviation& deviation);
   // Memory that is held from now on; less than 0: no longer.
   void scratch(std::int64_t bytes_more) {

@@ -16,7 +16,7 @@ class Trace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What the calling thread just waited for; the arguments of its next slice. With several messages
+  // The message that the calling thread just waited for, for its next slice. With several messages
   // in one slice none is named. `phase` is a literal; null in the slice of a barrier.
   struct Message {
     std::int32_t peer = -1;  // in the communicator; of a barrier the first rank of the node

@@ -41,7 +41,8 @@ bool parse_integer(std::string_view text, std::uint64_t& value) {
 bool HalfBits::parse(std::string_view text, double& value) const {
   text = trimmed(text);
   const std::size_t point = text.find('.');
-  const std::string_view behind = point == text.npos ? "0" : text.substr(point + 1);
+  std::string_view behind = point == text.npos ? "0" : text.substr(point + 1);
+  while (behind.size() > 1 && behind.ends_with('0')) behind.remove_suffix(1);
   std::uint64_t whole = 0;
   if (!parse_integer(text.substr(0, point), whole) || (behind != "0" && behind != "5"))
     return false;

@@ -26,12 +26,3 @@ done
 echo "one node"
 timeout -k 5 300 "${MPIEXEC:-mpiexec}" -n 2 -genv LD_PRELOAD "$library" "$bench" \
   --size 64K,256K,1M,4M,16M,64M,256M
-echo
-word=$(mktemp)
-trap 'rm -f "$word"' EXIT
-timeout -k 5 300 "${MPIEXEC:-mpiexec}" -n 2 -genv LD_PRELOAD "$library" \
-  "$top_builddir/tests/bench/regime" "$word" 40 64 1024 16384 65536 262144
-echo "two hosts at 10 Gbit/s, 8 bits"
-timeout -k 5 300 "$top_builddir/tools/slimpi-lab" --env "LD_PRELOAD=$library" \
-  --env SLIMPI_ALGORITHM=bytegrad --hosts 2 --rate 10gbit -- \
-  "$top_builddir/tests/bench/regime" "$word" 100 65536 || [ $? = 77 ]

@@ -24,12 +24,11 @@ constexpr int kErrorOfMpi = 5, kErrorOfCall = 6;
 
 // What each way to do a call does, and what the test saw.
 struct Script {
-  std::map<std::string, std::uint64_t> nanoseconds;  // by algorithm, "mpi" or "in the node"
+  std::map<std::string, std::uint64_t> nanoseconds;  // by algorithm, or "mpi"
   std::optional<BypassReason> fallback;              // of every plan
   Status plan = Status::ok;                          // of every plan
   std::uint64_t verifying = 0;                       // nanoseconds of SLIMPI_VERIFY, of every plan
   int mpi_code = mpi::kSuccess;
-  bool possible = true, usual = true;  // in the node
   std::vector<std::string> ran;
   int failures = 0;
 };
@@ -66,15 +65,6 @@ Status AllreduceCall::run(std::optional<BypassReason>* bypass) {
   verifying_ += g_script.verifying;
   return g_script.plan;
 }
-Status AllreduceCall::open_in_node(bool* possible) {
-  *possible = g_script.possible;
-  return g_script.plan;
-}
-Status AllreduceCall::run_in_node(bool* usual, int*) {
-  ::run("in the node");
-  *usual = g_script.usual;
-  return Status::ok;
-}
 
 namespace {
 
@@ -86,22 +76,20 @@ constexpr int kWays = 4;  // MPI, bytegrad, packed, allreduce
 
 // A communicator with SLIMPI_ALGORITHM=auto, and a script of its own.
 struct Job {
-  explicit Job(const char* intra = "auto")
-      : communicator(Runtime::get()->api, Runtime::get()->statistics, config_of(intra),
+  Job()
+      : communicator(Runtime::get()->api, Runtime::get()->statistics, automatic(),
                      mpi::abi.comm_world) {
     g_script = {};
-    g_script.nanoseconds = {
-        {"mpi", 400}, {"bytegrad", 100}, {"packed", 200}, {"allreduce", 800}, {"in the node", 100}};
+    g_script.nanoseconds = {{"mpi", 400}, {"bytegrad", 100}, {"packed", 200}, {"allreduce", 800}};
     test::fake_mpi().agrees = true;
     communicator.attachment<call::Decisions>().prepare(communicator.config(), {}, "");
     communicator.exchange().open(
         std::make_shared<comm::InternalComm>(Runtime::get()->api, mpi::abi.comm_world), 0, 1);
   }
   ~Job() { communicator.exchange().internal()->abandon(); }
-  static Config config_of(const char* intra) {
+  static Config automatic() {
     Config config;
     assert_string_equal(config.set("algorithm", "auto", Source::environment).c_str(), "");
-    assert_string_equal(config.set("intra", intra, Source::environment).c_str(), "");
     return config;
   }
   const algorithm::Decision& decision() {
@@ -114,10 +102,6 @@ struct Job {
   }
   bool fastest() {
     return keep(call::run_fastest(*Runtime::get(), communicator, decision(), kRequest));
-  }
-  bool in_node() {
-    return keep(
-        call::run_in_node_fastest(*Runtime::get(), communicator, decision().plans[0], kRequest));
   }
   call::Outcome first_plan() {
     return call::run_plan(*Runtime::get(), communicator, decision().plans[0], kRequest);
@@ -185,8 +169,6 @@ void a_plan_that_fails_ends_the_call(void**) {
   assert_true(job.keep(job.first_plan()));
   assert_int_equal(job.code, kErrorOfCall);
   assert_int_equal(g_script.failures, 1);
-  assert_true(job.in_node());
-  assert_int_equal(g_script.failures, 2);
 }
 
 // The ways of the first calls of a job, in which MPI fails once, or never.
@@ -246,40 +228,6 @@ void ranks_that_cannot_agree_on_times_fail(void**) {
   assert_int_equal(job.code, kErrorOfCall);
 }
 
-void in_a_node_mpi_does_what_shared_memory_cannot(void**) {
-  Job job;
-  const std::uint64_t before = passed(BypassReason::single_node);
-  g_script.possible = false;
-  assert_false(job.in_node());
-  assert_int_equal(passed(BypassReason::single_node) - before, 1);
-  assert_true(g_script.ran.empty());
-}
-
-void a_transport_asked_for_by_name_has_no_trials(void**) {
-  Job job("shm");
-  for (int i = 0; i < 20; ++i) assert_true(job.in_node());
-  assert_int_equal(g_script.ran.size(), 20);
-  for (const std::string& way : g_script.ran) assert_string_equal(way.c_str(), "in the node");
-}
-
-void in_a_node_the_faster_stays(void**) {
-  Job job;
-  for (int i = 0; i < 100; ++i) assert_true(job.in_node());
-  assert_true(std::count(g_script.ran.begin(), g_script.ran.end(), "mpi") > 0);
-  assert_true(g_script.ran.back() == "in the node");
-}
-
-// Work that later calls do not do.
-void an_unusual_call_in_a_node_is_no_trial(void**) {
-  Job job;
-  g_script.usual = false;
-  for (int i = 0; i < 50; ++i) assert_true(job.in_node());
-  int in_a_row = 0;
-  for (auto way = g_script.ran.rbegin(); way != g_script.ran.rend() && *way == "in the node"; ++way)
-    ++in_a_row;
-  assert_in_range(in_a_row, 30, 50);  // the autotuner stays at this trial
-}
-
 }  // namespace
 
 int main() {
@@ -294,10 +242,6 @@ int main() {
       cmocka_unit_test(an_error_of_mpi_counts_as_a_slow_trial),
       cmocka_unit_test(rows_of_the_rules_are_tuned_apart),
       cmocka_unit_test(ranks_that_cannot_agree_on_times_fail),
-      cmocka_unit_test(in_a_node_mpi_does_what_shared_memory_cannot),
-      cmocka_unit_test(a_transport_asked_for_by_name_has_no_trials),
-      cmocka_unit_test(in_a_node_the_faster_stays),
-      cmocka_unit_test(an_unusual_call_in_a_node_is_no_trial),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

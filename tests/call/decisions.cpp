@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call/candidates.h"
 
+#include <string>
 #include <string_view>
 #include <tuple>
 
@@ -68,6 +69,32 @@ void each_collective_has_its_decision(void**) {
   }
 }
 
+// With SLIMPI_MAX_ERROR a reduce-scatter has one plan, of 32 bits: plain MPI is tried beside it,
+// and no plan sends 16-bit floats in 32 bits.
+void what_auto_tries_depends_on_the_call(void**) {
+  Config config;
+  assert_string_equal(config.set("algorithm", "auto", Source::environment).c_str(), "");
+  const auto tries = [&](ElementType type, Collective collective) {
+    call::Decisions calls;
+    calls.prepare(config, {}, "");
+    const algorithm::Decision& decision = calls.find(1 << 20, type, collective);
+    assert_int_equal(decision.automatic, decision.take);
+    std::string names;
+    for (const char* const name : decision.candidates) names += std::string(" ") + name;
+    return decision.take ? names : to_string(decision.reason);
+  };
+  using enum Collective;
+  assert_string_equal(tries(ElementType::float32, reduce_scatter).c_str(),
+                      " mpi bytegrad packed allreduce");
+  assert_string_equal(tries(ElementType::bfloat16, allreduce).c_str(), " mpi bytegrad packed");
+  assert_string_equal(config.set("max_error", "1e-2", Source::environment).c_str(), "");
+  assert_string_equal(tries(ElementType::float32, allreduce).c_str(), " mpi bytegrad allreduce");
+  assert_string_equal(tries(ElementType::float32, reduce_scatter).c_str(), " mpi allreduce");
+  assert_string_equal(tries(ElementType::float64, reduce_scatter).c_str(), " mpi allreduce");
+  assert_string_equal(tries(ElementType::float16, allreduce).c_str(), " mpi bytegrad");
+  assert_string_equal(tries(ElementType::float16, reduce_scatter).c_str(), "datatype");
+}
+
 // Other options and other rules leave nothing of the decisions before.
 void prepared_again_it_forgets(void**) {
   Rules rules;
@@ -113,6 +140,7 @@ int main() {
       cmocka_unit_test(small_calls_pass_at_the_exact_size),
       cmocka_unit_test(the_first_rule_that_holds_decides),
       cmocka_unit_test(each_collective_has_its_decision),
+      cmocka_unit_test(what_auto_tries_depends_on_the_call),
       cmocka_unit_test(prepared_again_it_forgets),
       cmocka_unit_test(what_does_not_become_shorter_is_left),
   };

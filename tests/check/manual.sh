@@ -59,6 +59,15 @@ while IFS='|' read -r begin tests guarantee; do
     esac
   done
 done <"$scratch/both"
+# The table of the ways to begin a sum has the same rows, and the tests that it names exist.
+sed -n '/^| guarantee | nonblocking/,/^$/s/^| \([A-Z].*\)/\1/p' ../tests/README.md >"$scratch/ways"
+cut -d '|' -f 1 "$scratch/rows" | sed 's/ *$//' >"$scratch/first"
+sed 's/ *|.*//' "$scratch/ways" | diff "$scratch/first" - ||
+  { echo "tests/README.md: the two tables have other rows (<: the first table)" && status=1; }
+for test in $(grep -o '`[^` ]*`' "$scratch/ways" | tr -d '`' | sort -u); do
+  ls ../tests/*/"${test%.sh}".* >/dev/null 2>&1 ||
+    { echo "tests/README.md: there is no test $test" && status=1; }
+done
 # As HTML: every link leads to a page of ours or out of html/.
 if [ -n "${MANDOC:-}" ] && [ -e "${top_builddir:-.}/Makefile" ]; then
   html=$(cd "${top_builddir:-.}" && pwd)/html

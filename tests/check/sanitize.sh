@@ -5,7 +5,7 @@
 # shellcheck disable=SC2046
 build yes base/precompiled.h.gch/program base/precompiled.h.gch/library \
   libslimpi.la slimpi-hwloc.la tests/helper/libyielding_ucx.la \
-  tests/mpi/libfaults.la tests/mpi/one_node tests/mpi/steps tests/mpi/feedback \
+  tests/mpi/libfaults.la tests/mpi/golden tests/mpi/steps tests/mpi/feedback \
   tests/mpi/failures tests/mpi/sums tests/mpi/schedules tests/mpi/tensor_state \
   tests/mpi/powersgd $(unit_tests "$usual") || verdict
 # Requests for too much memory are part of the tests. Of MPI's own leaks nothing is said. After a

@@ -53,6 +53,12 @@ not (where|before|while|when): a sentence with a subject
 nor: a sentence with a subject
 neither of (them|these|those): the noun
 '
+# A comment on a line of its own begins with its subject, so far in these directories.
+subject_first='^(include|src/(base|device|inter|intra|mpi|observe|options|topology))/'
+openings='
+of: the subject, which comes first
+what: the noun, such as the state, the text, the calls
+'
 directories=
 for name in src include kernels tools tests man share docs; do
   [ ! -d "$name" ] || directories="$directories $name"
@@ -78,7 +84,8 @@ text=$(printf '%s\n' "$files" | LC_ALL=C sort | while read -r name; do
 done)
 # File names of this project have no white space.
 # shellcheck disable=SC2086
-printf '%s\n' "$words" = "$phrases" = "$beginnings" | LC_ALL=C exec awk '
+printf '%s\n' "$words" = "$phrases" = "$beginnings" = "$openings" |
+  LC_ALL=C exec awk -v subject_first="$subject_first" '
 BEGIN { table = 0 }
 function close_table() {
   any[table] = "[^a-z0-9](" all ")[^a-z0-9]"
@@ -142,6 +149,8 @@ FNR == 1 && FILENAME != "-" {
   check(" " tolower(comment) " ", 1, "", place)
   first = !open || !whole || $0 ~ /^[ \t]*\/\*/
   if (!page && first) check(" " tolower(comment) " ", 2, "^ *", place)
+  if (!page && first && whole && FILENAME ~ subject_first)
+    check(" " tolower(comment) " ", 3, "^ *", place)
   open = !page && comment !~ /\*\/[ \t]*$/
 }
 END { exit bad }

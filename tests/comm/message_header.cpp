@@ -126,14 +126,20 @@ void a_hook_s_message_says_its_size(void**) {
   MessageHeader expected = example();
   expected.hook = true;
   expected.payload = 500;
-  for (const std::uint32_t size : {0u, 1u, 500u, 501u, kNoPayload}) {
+  for (const std::uint32_t size :
+       {0u, 1u, 500u, 501u, kNoPayload, kMarked, kMarked | 499u, kMarked | 501u}) {
     MessageHeader sent = expected;
     sent.payload = size;
-    const std::size_t carried = size == kNoPayload ? 0 : size, bytes = kHeaderBytes + carried;
+    const bool marked = (size & kMarked) != 0;
+    const std::size_t carried =
+        size == kNoPayload ? 0
+        : marked           ? ((size & ~kMarked) + 3) / 4 * 4 + (expected.count + 15) / 16 * 4
+                           : size;
+    const std::size_t bytes = kHeaderBytes + carried;
     const Status status = check_message(received(sent, bytes), bytes, expected);
-    assert_int_equal(int(status), int(size == 501 ? Status::bad_message : Status::ok));
+    assert_int_equal(int(status), int((size & ~kMarked) == 501 ? Status::bad_message : Status::ok));
     assert_int_equal(payload_of(received(sent, bytes)), size);
-    if (carried > 0 && size <= 500)
+    if (carried > 0 && (size & ~kMarked) <= 500)
       assert_true(
           rejected(received(sent, bytes - 1), bytes - 1, expected, "bytes of payload came"));
   }

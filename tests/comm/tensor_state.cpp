@@ -34,20 +34,20 @@ const void* address(int i) {
 }
 
 // A call that keeps an array.
-TensorState& use(const TensorKey& key, std::uint64_t count, bool misnumbered = false) {
-  bool found_misnumbered = false;
-  TensorState& slot = g_slots->find(key, count, &found_misnumbered);
-  assert_int_equal(found_misnumbered, misnumbered);
+TensorState& use(const TensorKey& key, TensorStates::Lost expected = TensorStates::Lost::nothing) {
+  TensorStates::Lost lost{};
+  TensorState& slot = g_slots->find(key, &lost);
+  assert_true(lost == expected);
   slot.claim(nullptr, device::host());
   float* array = nullptr;
-  assert_true(slot.open({StateArray::residual}, count, device::host(), nullptr, g_statistics,
+  assert_true(slot.open({StateArray::residual}, key.count, device::host(), nullptr, g_statistics,
                         &array) == Status::ok);
   ++slot.calls;
   slot.uninitialized = false;
   return slot;
 }
 TensorState& use(int buffer, std::uint64_t count) {
-  return use(TensorKey::of_address(address(buffer), count), count);
+  return use(TensorKey::of_address(address(buffer), count));
 }
 
 void by_address(void**) {
@@ -64,29 +64,79 @@ void by_address(void**) {
 
 void by_index(void**) {
   for (int step = 0; step < 5; ++step) {
-    assert_int_equal(use(TensorKey::of_index(0), 10).number, 0);
-    TensorState& second = use(TensorKey::of_index(1), 30);
+    assert_int_equal(use(TensorKey::of_index(0, 10)).number, 0);
+    TensorState& second = use(TensorKey::of_index(1, 30));
     assert_int_equal(second.number, 1);
     assert_int_equal(second.calls, step + 1);
     assert_true(second.named());
   }
   assert_int_equal(g_slots->size(), 2);
   // One index with another count: no index can be believed.
-  TensorState& other = use(TensorKey::of_index(1), 77, true);
+  TensorState& other = use(TensorKey::of_index(1, 77), TensorStates::Lost::indices);
   assert_int_equal(other.calls, 1);
   assert_int_equal(g_statistics.counts().state_bytes, 4 * 77);
-  assert_int_equal(use(TensorKey::of_index(0), 10).calls, 1);
+  assert_int_equal(use(TensorKey::of_index(0, 10)).calls, 1);
 }
 
-// A name with another count is another tensor; no other state is in doubt.
+// A name has a state for each count; no other state is in doubt.
 void by_name(void**) {
-  const std::uint64_t weight = use(TensorKey::of_name("weight"), 10).number;
-  assert_int_not_equal(use(TensorKey::of_name("bias"), 10).number, weight);
-  assert_int_equal(use(TensorKey::of_name("weight"), 10).number, weight);
-  assert_int_equal(use(TensorKey::of_name("weight"), 10).calls, 3);
-  assert_int_equal(use(TensorKey::of_name("bias"), 20).calls, 1);
-  assert_int_equal(use(TensorKey::of_name("weight"), 10).calls, 4);
-  assert_int_equal(g_slots->size(), 2);
+  const std::uint64_t weight = use(TensorKey::of_name("weight", 10)).number;
+  assert_int_not_equal(use(TensorKey::of_name("bias", 10)).number, weight);
+  assert_int_equal(use(TensorKey::of_name("weight", 10)).number, weight);
+  assert_int_equal(use(TensorKey::of_name("weight", 10)).calls, 3);
+  assert_int_equal(use(TensorKey::of_name("bias", 20)).calls, 1);
+  assert_int_equal(use(TensorKey::of_name("weight", 10)).calls, 4);
+  assert_int_equal(use(TensorKey::of_name("bias", 10)).calls, 2);
+  assert_int_equal(g_slots->size(), 3);
+  assert_int_equal(g_slots->find_named("bias").size(), 2);
+  g_slots->restore("bias", {});
+  assert_int_equal(g_slots->find_named("bias").size(), 0);
+  assert_int_equal(g_slots->size(), 1);
+}
+
+// A tensor has a state for each set of elements that its arrays are of. What was saved of one is
+// not for another.
+void by_elements(void**) {
+  TensorKey by_name = TensorKey::of_name("weight", 10), by_index = TensorKey::of_index(0, 10),
+            by_address = TensorKey::of_address(address(1), 10);
+  for (TensorKey* const key : {&by_name, &by_address, &by_index})
+    for (int step = 0; step < 3; ++step)
+      for (key->elements = 0; key->elements < 2; ++key->elements)
+        assert_int_equal(use(*key).calls, step + 1);
+  assert_int_equal(g_slots->size(), 6);
+  comm::SavedState saved;
+  saved.count = 10;
+  saved.elements = 1;
+  saved.calls = 20;
+  g_slots->restore("weight", {saved});
+  by_name.elements = 1;
+  assert_int_equal(use(by_name).calls, 21);
+  g_slots->restore("weight", {saved});
+  by_name.elements = 0;
+  assert_int_equal(use(by_name, TensorStates::Lost::saved).calls, 1);
+  assert_int_equal(g_slots->find_restored("weight").size(), 0);
+  by_name.elements = 1;
+  assert_int_equal(use(by_name).calls, 1);
+  g_slots->restore("weight", {saved});
+  g_slots->restore("weight", {});  // also what no call has used
+  assert_int_equal(use(by_name).calls, 1);
+}
+
+// A rank that knows no address goes by the number of the others, also after a realignment.
+void by_others(void**) {
+  const auto told = [](std::uint64_t number) {
+    return TensorKey{TensorKey::By::others, number, {}, 10, 0};
+  };
+  use(1, 10);
+  assert_int_equal(use(told(1)).calls, 1);
+  assert_int_equal(use(2, 10).number, 2);
+  TensorState& again = use(told(1));
+  assert_int_equal(again.calls, 2);
+  assert_false(again.named());
+  g_slots->realign(again, 3);
+  assert_int_equal(use(told(3)).calls, 1);
+  assert_int_equal(g_slots->next_number(), 4);
+  assert_int_equal(g_slots->size(), 3);
 }
 
 void realigned(void**) {
@@ -99,7 +149,7 @@ void realigned(void**) {
   assert_true(here.uninitialized && !here.holds_arrays());
   assert_int_equal(use(1, 10).number, 7);
   assert_int_equal(use(3, 10).number, 8);
-  TensorState& ordered = use(TensorKey::of_index(4), 10);
+  TensorState& ordered = use(TensorKey::of_index(4, 10));
   const std::uint64_t number = ordered.number;
   g_slots->realign(ordered, 9);
   assert_int_equal(ordered.number, number);
@@ -132,8 +182,8 @@ void other_place(void**) {
 }
 
 void zeros_and_sizes(void**) {
-  bool misnumbered = false;
-  TensorState& slot = g_slots->find(TensorKey::of_index(0), 10, &misnumbered);
+  TensorStates::Lost lost{};
+  TensorState& slot = g_slots->find(TensorKey::of_index(0, 10), &lost);
   float* array = nullptr;
   const auto get = [&](std::uint64_t elements) {
     return slot.open({StateArray::factor}, elements, device::host(), nullptr, g_statistics, &array);
@@ -152,8 +202,8 @@ void zeros_and_sizes(void**) {
 
 // Each peer of a buffer has a replica of its own.
 void arrays_of_members(void**) {
-  bool misnumbered = false;
-  TensorState& slot = g_slots->find(TensorKey::of_index(0), 10, &misnumbered);
+  TensorStates::Lost lost{};
+  TensorState& slot = g_slots->find(TensorKey::of_index(0, 10), &lost);
   float *own = nullptr, *of_1 = nullptr, *of_2 = nullptr;
   const auto get = [&](const StateArray& which, float** array) {
     assert_true(slot.open(which, 10, device::host(), nullptr, g_statistics, array) == Status::ok);
@@ -173,6 +223,8 @@ int main() {
   const CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(by_address, make, clear),
                               cmocka_unit_test_setup_teardown(by_index, make, clear),
                               cmocka_unit_test_setup_teardown(by_name, make, clear),
+                              cmocka_unit_test_setup_teardown(by_elements, make, clear),
+                              cmocka_unit_test_setup_teardown(by_others, make, clear),
                               cmocka_unit_test_setup_teardown(realigned, make, clear),
                               cmocka_unit_test_setup_teardown(never_comes_back, make, clear),
                               cmocka_unit_test_setup_teardown(comes_back, make, clear),

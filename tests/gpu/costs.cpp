@@ -2,8 +2,7 @@
 // What the functions of the GPU's row cost the CPU, how long a poll and a round trip take, and
 // what messages cost by both ways out of the GPU: encoded in pinned memory, or in the GPU's and
 // copied. "queued": one of many that are queued at once, so that the GPU has no pause between them.
-// tests/helper/gpu_clock.h has these figures; that inter/message_buffers.h takes the first way
-// follows from them.
+// That inter/message_buffers.h takes the first way follows from these figures.
 //
 // Usage: costs [--json FILE]. The file is complete after every row, so that a run which is cut off
 // has measured something. Exits 77 without a GPU.

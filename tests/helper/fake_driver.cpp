@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "tests/helper/emulated_cuda.h"
-#include "tests/helper/fake_kernels.h"
 #include "tests/helper/fake_state.h"
+#include "tests/helper/kernel_pointers.h"
 #include "tests/helper/protected_memory.h"
 
 #undef threadIdx
@@ -258,6 +258,11 @@ CUresult cuCtxGetDevice(CUdevice* device) {
   *device = current_context()->device;
   return CUDA_SUCCESS;
 }
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  FAKE_ENTER(cuCtxGetStreamPriorityRange);
+  *least = 0, *greatest = -5;
+  return CUDA_SUCCESS;
+}
 CUresult cuCtxSynchronize(void) {
   FAKE_ENTER(cuCtxSynchronize);
   ProtectedStream::run_all();
@@ -345,7 +350,12 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   *function = new CUfunc_st{found, current_context()->id};
   return found != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
-// What nvcc made is not looked at.
+// All kernels are loaded from the start.
+CUresult cuFuncLoad(CUfunction) {
+  FAKE_ENTER(cuFuncLoad);
+  return CUDA_SUCCESS;
+}
+// The fake driver does not look at what nvcc made.
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {
   FAKE_ENTER(cuFuncGetAttribute);
   *value = 0;
@@ -370,8 +380,9 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned
   if (current_context()->device != stream->device) return CUDA_ERROR_INVALID_HANDLE;
   const int device = stream->device;
   ProtectedStream::of(queue_of(stream)).queue([=] {
+    const std::lock_guard lock(protected_mutex());
     reach_arguments(*kernel, arguments->data(), device);
-    run_kernel(*kernel, blocks, threads, arguments->data(), device);
+    run_emulated(*kernel, blocks, threads, arguments->data());
   });
   return CUDA_SUCCESS;
 }

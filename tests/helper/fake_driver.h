@@ -2,9 +2,9 @@
 /* A CUDA driver for machines without a GPU: a libcuda.so.1 with the functions that slimpi and its
  * tests use. Its two GPUs' memory is the protected device's, which dies when the program or MPI
  * touch it; streams do their work late, a transfer at each question; kernels are those of
- * kernels/cuda, run as fake_kernels.h says. The processes of a machine share the two GPUs, or, with
- * FAKE_GPUS=own, each rank has two of its own. What follows is only in the fake driver: programs
- * look it up by name.
+ * kernels/cuda, run as emulated_cuda.h says. The processes of a machine share the two GPUs, or,
+ * with FAKE_GPUS=own, each rank has two of its own. What follows is only in the fake driver:
+ * programs look it up by name.
  */
 #ifndef SLIMPI_TESTS_HELPER_FAKE_DRIVER_H
 #define SLIMPI_TESTS_HELPER_FAKE_DRIVER_H
@@ -46,12 +46,6 @@ SLIMPI_FAKE unsigned long slimpi_fake_kernels(void);
 /* Communicators of NCCL in use, and the sends and receives so far. */
 SLIMPI_FAKE int slimpi_fake_communicators(void);
 SLIMPI_FAKE unsigned long slimpi_fake_pieces(void);
-
-/* With FAKE_PTX: the kernels that never ran, a line each; of those that ran, the number of
- * instructions, or of the executed ones; and the lines of the others. Null or 0 without. */
-SLIMPI_FAKE const char* slimpi_fake_idle_kernels(void);
-SLIMPI_FAKE size_t slimpi_fake_instructions(int executed);
-SLIMPI_FAKE const char* slimpi_fake_missing_lines(void);
 
 /* How often memory was taken, and the memory policy (of get_mempolicy) when it was last pinned. */
 SLIMPI_FAKE unsigned long slimpi_fake_allocations(void);

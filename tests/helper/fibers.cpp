@@ -17,6 +17,7 @@ struct Fibers::Fiber {
   std::unique_ptr<std::byte[]> stack;
   std::function<void()> body;
   std::function<bool()> ready;  // empty: it can go on
+  std::size_t entered = 0;
   bool ended = false;
 };
 
@@ -47,6 +48,7 @@ void Fibers::add(std::function<void()> body) {
 
 void Fibers::resume(Fiber& fiber) {
   current_ = &fiber;
+  ++fiber.entered;
   swapcontext(&main_->context, &fiber.context);
   current_ = nullptr;
 }
@@ -59,6 +61,18 @@ void Fibers::block(std::function<bool()> ready) {
   Fiber& self = *current_;
   self.ready = std::move(ready);
   swapcontext(&self.context, &main_->context);
+}
+
+void Fibers::finish() {
+  for (const auto& fiber : fibers_)
+    while (!fiber->ended) resume(*fiber);
+}
+
+std::vector<std::size_t> Fibers::positions() const {
+  std::vector<std::size_t> positions;
+  for (const auto& fiber : fibers_)
+    positions.push_back(2 * fiber->entered + (fiber->ended ? 1 : 0));
+  return positions;
 }
 
 bool Fibers::runnable(const Fiber& fiber) const {
@@ -85,6 +99,18 @@ bool Fibers::run(const Events& events, std::size_t most_steps, std::string* why)
     if (able.empty() && possible == 0) {
       *why = "deadlock: no rank can go on";
       return false;
+    }
+    if (chooser_ != nullptr) {
+      const std::size_t chosen = chooser_->choose(able.size() + possible);
+      if (chosen == kStop) {
+        *why = "stopped";
+        return false;
+      }
+      if (chosen < able.size())
+        resume(*fibers_[able[chosen]]);
+      else
+        events.happen(chosen - able.size());
+      continue;
     }
     if (order == Order::one_last && able.size() + possible > 1) std::erase(able, last);
     if (order == Order::events_first && possible != 0) able.clear();

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a kernel of kernels/cuda is given: values lie in memory of its GPU; encoded values may lie
 // in pinned memory that is mapped for kernels, too, unless atomics work on them.
+#include "tests/helper/kernel_pointers.h"
+
 #include <cstring>
 #include <string_view>
 
 #include "kernels/cuda/arguments.h"
 #include "tests/helper/emulated_cuda.h"
-#include "tests/helper/fake_kernels.h"
 #include "tests/helper/fake_state.h"
 #include "tests/helper/protected_memory.h"
 

@@ -6,13 +6,47 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/point_to_point.h"
 #include "tests/helper/fibers.h"
 
 namespace slimpi::test {
+
+// An error of a schedule, planted into the operation number `at` of its kind of one rank: the test
+// must find it.
+enum class Fault {
+  none,
+  lost_send,     // never sent
+  lost_receive,  // never posted
+  wrong_tag_send,
+  wrong_tag_receive,
+  wrong_peer_send,
+  wrong_peer_receive,
+  short_send,     // of a word less
+  short_receive,  // into a buffer of one word
+  doubled_send,
+  doubled_receive,
+  swapped_send,     // of the buffer of the send before
+  swapped_receive,  // into the buffer of the receive before
+  delayed_send,     // after the next send
+  delayed_receive,  // after the next receive
+  reused_send,      // the buffer is written at the rank's next operation
+  reused_receive,
+  flipped_bit,     // of a message on its way
+  early_wait,      // for a receive: it returns at once
+  forgotten_send,  // nobody waits for it
+  forgotten_receive,
+  wrong_length,  // told by a wait for a receive
+};
+struct Planted {
+  Fault fault = Fault::none;
+  int rank = 0;
+  std::size_t at = 0;
+};
 
 class Network {
  public:
@@ -23,6 +57,25 @@ class Network {
   // The first thing that a rank did wrong, or that went wrong for it; empty if none.
   const std::string& failure() const { return failure_; }
   void note(int rank, const std::string& text);
+
+  // Every operation lets the others run, so that a chooser sees all interleavings. It also looks
+  // whether the rank has written a buffer that is in use.
+  void pause_always() { pauses_always_ = true; }
+
+  // The rank whose request this is.
+  int owner(mpi::Request request) const;
+
+  // All operations fail from now on.
+  void abandon() { abandoned_ = true; }
+  bool abandoned() const { return abandoned_; }
+
+  void plant(const Planted& planted, std::vector<int> ranks) {
+    planted_ = planted;
+    ranks_ = std::move(ranks);
+  }
+
+  // What is under way, whatever the order in which it came to this: for the hash of a state.
+  std::vector<std::uint64_t> state() const;
 
   // Messages between ranks that were neither received nor waited for.
   std::size_t left() const { return messages_.size(); }
@@ -38,12 +91,15 @@ class Network {
     std::size_t capacity = 0;
     bool sent = false, posted = false, copied = false;
     bool send_known = false, receive_known = false;  // the wait has returned
+    bool flips = false;                              // a bit, on its way
+    std::uint64_t hash = 0;                          // of the data when they were sent
   };
 
   // The message that a send or a receive belongs to: the first with this envelope that lacks one.
   std::int64_t match(int from, int to, comm::Tag tag, bool sending);
   void note_ready(std::int64_t number);
   void copy(std::size_t which);
+  int other_than(int rank, int peer) const;
 
   Fibers& fibers_;
   Chance& chance_;
@@ -51,6 +107,9 @@ class Network {
   std::vector<std::int64_t> ready_;           // matched and not yet copied
   std::int64_t last_ = 0;
   std::string failure_;
+  bool pauses_always_ = false, abandoned_ = false;
+  Planted planted_;
+  std::vector<int> ranks_;
 };
 
 // One rank's end. A request holds the number of its message, twice that for a receive plus one.
@@ -69,12 +128,32 @@ class MemoryExchange final : public comm::PointToPoint {
   Status settle(Status status, std::span<mpi::Request> requests) override;
 
  private:
+  struct Operation {
+    int peer;
+    comm::Tag tag;
+    std::byte* data;
+    std::size_t bytes;
+    mpi::Request* request;
+  };
   void maybe_pause() {
-    if (network_.chance_.one_in(3)) network_.fibers_.pause();
+    if (network_.pauses_always_ || network_.chance_.one_in(3)) network_.fibers_.pause();
   }
+  bool has(Fault fault, std::size_t number) const {
+    const Planted& planted = network_.planted_;
+    return planted.fault == fault && planted.rank == rank_ && planted.at == number;
+  }
+  Status begin(Operation operation, bool sends);
+  void start(const Operation& operation, bool sends);
+  void reuse();
+  void check_in_flight();
 
   Network& network_;
   const int rank_;
+  // Of sends and of receives: how many so far, the last one's buffer, one that is delayed.
+  std::size_t begun_[2] = {}, waited_[2] = {};
+  std::byte* before_[2] = {};
+  std::optional<Operation> delayed_[2];
+  std::byte* reused_ = nullptr;
 };
 
 }  // namespace slimpi::test

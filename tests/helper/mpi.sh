@@ -19,9 +19,6 @@
 #                           MPICH 5.0.2 dies of: MPI_DATATYPE_NULL is an assertion, and within a
 #                           node MPICH writes in front of its own buffer where a type begins below
 #                           its address
-#   adds_otherwise FILE     whether this MPI is one of tests/mpis by tools/check --mpi and adds in
-#                           another order than slimpi inside a node, as stderr says in FILE, of
-#                           SLIMPI_LOG=debug. MPICH 5 does with four ranks, Open MPI with three
 #   report FILE KEY...      print one value of a JSON file: report r.json calls passed small
 #   `alike` NAME COMPRESSED RANKS COMMAND...
 #                           run a program of tests/programs both ways, every rank a node of its
@@ -37,6 +34,7 @@
 #   verdict                 end the test: its exit status is 1 if any check failed
 set -eu
 : "${top_srcdir:?is set by make check}" "${top_builddir:?is set by make check}"
+given_python=${PYTHON-}
 : "${MPIEXEC:=mpiexec}" "${PYTHON:=python3}"
 # A command of pyenv's takes long to find the interpreter.
 PYTHON=$("$PYTHON" -c 'import sys; print(sys.executable)' 2>/dev/null) || PYTHON=python3
@@ -113,13 +111,6 @@ mpi_dies() {
 avoid_deadly_calls() {
   if mpi_dies 1 "$1" no_type; then export NO_TYPE=skip; fi
   if mpi_dies 2 "$1" below; then export BELOW=self; fi
-}
-
-adds_otherwise() {
-  case $top_builddir in
-  */mpis/*) grep -q 'go to MPI, which adds in another order' "$1" ;;
-  *) false ;;
-  esac
 }
 
 report() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/estimate/cost.h"
+#include "tools/bench/cost.h"
 
 #include <cmath>
 

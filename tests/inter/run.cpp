@@ -48,6 +48,12 @@ const inter::Schedule& schedule_of(Case::Kind kind) {
 
 inter::Segments pieces_of(const Case& one, const inter::ExchangeSize& size);
 
+// Segments of few elements, so that a small vector has several; as few in flight as possible.
+inter::Segments short_segments(const Case& one, const inter::ExchangeSize& size) {
+  return inter::hook_segments(
+      size, one.piece, round_up(inter::message_bytes(one.format, one.piece), std::size_t(64)));
+}
+
 inter::Need need_of(const Case& one, int peers, bool staged) {
   if (one.kind == Case::Kind::neighbors)
     return {inter::neighbor_exchange_bytes(one.format, one.count, peers, staged), 0};
@@ -60,6 +66,7 @@ inter::Need need_of(const Case& one, int peers, bool staged) {
     return {segments.total, segments.elements};
   }
   if (one.kind == Case::Kind::hook) return {pieces_of(one, size).total, 0};
+  if (one.piece != 0) return {short_segments(one, size).total, one.piece};
   return schedule_of(one.kind).need(size);
 }
 
@@ -178,7 +185,10 @@ void run_rank(const Case& one, int me, Rank& rank) {
     return;
   }
   const inter::Schedule& schedule = schedule_of(one.kind);
-  const auto layout = schedule.layout(inter::size_of(context, rank.group, shard.count));
+  const inter::ExchangeSize size = inter::size_of(context, rank.group, shard.count);
+  const auto layout =
+      one.piece == 0 ? schedule.layout(size)
+                     : std::make_unique<inter::PairwiseLayout>(size, short_segments(one, size));
   (void)schedule.run(context, *layout, rank.group, shard, values.in(), values.out.data(),
                      one.residual ? values.residual.data() : nullptr);
 }
@@ -202,26 +212,97 @@ void prepare(const Case& one, int me, Network& network, Chance& chance, Rank& ra
 
 }  // namespace
 
-std::string run_case(const Case& one) {
-  Chance chance(one.seed ^ 0x5eed);
+namespace {
+
+class ChosenSteps final : public Fibers::Chooser {
+ public:
+  ChosenSteps(const Interleaving& interleaving, const Fibers& fibers, const Network& network,
+              const Ranks& ranks)
+      : interleaving_(interleaving), fibers_(fibers), network_(network), ranks_(ranks) {}
+  std::size_t choose(std::size_t steps) override { return interleaving_.choose(steps, state_); }
+
+ private:
+  std::uint64_t hash() const {
+    Hash hash;
+    hash.add(fibers_.positions());
+    hash.add(network_.state());
+    ranks_.add_memory(hash);
+    return hash.value();
+  }
+
+  const std::function<std::uint64_t()> state_ = [this] { return hash(); };
+  const Interleaving& interleaving_;
+  const Fibers& fibers_;
+  const Network& network_;
+  const Ranks& ranks_;
+};
+
+// The ranks of a case.
+class CaseRanks final : public Ranks {
+ public:
+  explicit CaseRanks(const Case& one) : one_(one), ranks_(std::size_t(one.ranks)) {}
+  int size() const override { return one_.ranks; }
+  int rank_of(int member) const override { return test::rank_of(member); }
+  void prepare(int me, Network& network, Chance& chance) override {
+    test::prepare(one_, me, network, chance, ranks_[std::size_t(me)]);
+  }
+  void run(int me) override { run_rank(one_, me, ranks_[std::size_t(me)]); }
+  void add_memory(Hash& hash) const override {
+    for (const Rank& rank : ranks_) {
+      hash.add(rank.values.out);
+      hash.add(rank.values.residual);
+      hash.add(rank.values.totals);
+      hash.add(rank.messages);
+      hash.add(rank.partial);
+    }
+  }
+  std::string verdict() override {
+    std::vector<Values> got;
+    for (Rank& rank : ranks_) got.push_back(std::move(rank.values));
+    return compare(one_, kSeed, kCall, test::rank_of, got);
+  }
+
+ private:
+  const Case& one_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace
+
+std::string run_ranks(Ranks& ranks, Chance& chance, const Interleaving* interleaving) {
   Fibers fibers(chance);
   Network network(fibers, chance);
-  std::vector<Rank> ranks(std::size_t(one.ranks));
-  device::set_mpi_takes_device_memory(one.gpu_aware);
-  for (int me = 0; me < one.ranks; ++me) {
-    Rank& rank = ranks[std::size_t(me)];
-    prepare(one, me, network, chance, rank);
-    fibers.add([&one, me, &rank] { run_rank(one, me, rank); });
+  std::optional<ChosenSteps> steps;
+  if (interleaving != nullptr) {
+    fibers.set_chooser(&steps.emplace(*interleaving, fibers, network, ranks));
+    network.pause_always();
+    std::vector<int> numbers;
+    for (int me = 0; me < ranks.size(); ++me) numbers.push_back(ranks.rank_of(me));
+    network.plant(interleaving->planted, numbers);
+  }
+  for (int me = 0; me < ranks.size(); ++me) {
+    ranks.prepare(me, network, chance);
+    fibers.add([me, &ranks] { ranks.run(me); });
   }
   std::string why;
   const bool ended = fibers.run(network.events(), 20'000'000, &why);
   close_late_streams();
+  if (!ended && interleaving != nullptr) {
+    network.abandon();
+    fibers.finish();
+    if (network.failure().empty() && why == "stopped") return {};
+  }
   if (!network.failure().empty()) return network.failure();
   if (!ended) return why;
   if (network.left() != 0) return std::to_string(network.left()) + " messages were left over";
-  std::vector<Values> got;
-  for (Rank& rank : ranks) got.push_back(std::move(rank.values));
-  return compare(one, kSeed, kCall, rank_of, got);
+  return ranks.verdict();
+}
+
+std::string run_case(const Case& one, const Interleaving* interleaving) {
+  Chance chance(one.seed ^ 0x5eed);
+  CaseRanks ranks(one);
+  device::set_mpi_takes_device_memory(one.gpu_aware);
+  return run_ranks(ranks, chance, interleaving);
 }
 
 }  // namespace slimpi::test

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One exchange of one schedule among ranks of this process, and what it must give.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "inter/schedule.h"
+#include "tests/helper/memory_exchange.h"
 
 namespace slimpi::test {
 
@@ -21,7 +26,8 @@ struct Case {
   bool residual = false, totals = false, in_place = false;
   std::uint32_t staged = 0;  // ranks, as bits, that have the late device
   bool gpu_aware = false;    // MPI takes that device's memory
-  std::uint64_t piece = 0;   // of a hook: floats of a segment, at most
+  std::uint64_t piece = 0;   // of a hook, or of a pairwise exchange with short segments: elements
+                             // of a segment, at most
 
   // What a member owns. Of a scatter, whose chunks are a program's blocks: of any length.
   comm::Range chunk(int member) const;
@@ -36,7 +42,49 @@ Case draw_case(Case::Kind kind, std::uint64_t seed);
 // long that every message buffer is received into several times.
 Case draw_staged_ring(Case::Kind kind, std::uint64_t seed);
 
-// Runs it on all ranks and compares. Empty, or what was wrong.
-std::string run_case(const Case& one);
+// A hash of 64 bits.
+class Hash {
+ public:
+  template <typename Value>
+  void add(const std::vector<Value>& values) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
+    const std::size_t length = values.size() * sizeof(Value);
+    for (std::size_t at = 0; at < length; at += 8) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, bytes + at, std::min<std::size_t>(8, length - at));
+      hash_ = (hash_ ^ word) * 0x9e3779b97f4a7c15;
+      hash_ ^= hash_ >> 29;
+    }
+    hash_ = mixed(hash_ + length);
+  }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0;
+};
+
+// Ranks that run in one process, and what they do.
+class Ranks {
+ public:
+  virtual ~Ranks() = default;
+  virtual int size() const = 0;
+  virtual int rank_of(int member) const = 0;
+  virtual void prepare(int me, Network& network, Chance& chance) = 0;
+  virtual void run(int me) = 0;
+  virtual void add_memory(Hash& hash) const = 0;
+  virtual std::string verdict() = 0;  // after the end of all; empty where all is right
+};
+
+// An interleaving that is chosen, with a planted fault. state() is a hash of
+// where the ranks are in their code, of the messages under way and of the ranks' memory. After
+// kStop the result is empty.
+struct Interleaving {
+  std::function<std::size_t(std::size_t steps, const std::function<std::uint64_t()>& state)> choose;
+  Planted planted;
+};
+
+// Runs them, in an interleaving that is drawn or chosen. Empty, or what was wrong.
+std::string run_ranks(Ranks& ranks, Chance& chance, const Interleaving* interleaving);
+std::string run_case(const Case& one, const Interleaving* interleaving = nullptr);
 
 }  // namespace slimpi::test

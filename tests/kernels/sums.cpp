@@ -120,8 +120,7 @@ float packed_limit_at(const Format& format, std::size_t i) {
   for (std::size_t k = start; k < std::min(start + kPackedBucket, first + n); ++k)
     include(extremes, to_bits(g_carry[k]));
   const int width = width_of(byte, header.detail + (bucket < header.finer ? 1 : 0));
-  return residual_limit(step_of(header.base, byte & 0x7f, width),
-                        greatest_of_number(scale_number(extremes)));
+  return residual_limit(header, step_of(header.base, byte & 0x7f, width), scale_number(extremes));
 }
 
 // The most that may be added to element i of g_carry; of a packed tile in ascending order.
@@ -134,7 +133,7 @@ float limit_at(const Format& format, std::size_t i) {
   const std::size_t bucket = bucket_elements(format, kCount), first = i / bucket * bucket;
   const auto [least, most] =
       std::minmax_element(g_carry + first, g_carry + std::min(first + bucket, kCount));
-  return residual_limit({*least, *most}, format.bits);
+  return residual_limit(format, {*least, *most});
 }
 
 // What is sent and what is kept back make up what was to be sent, whatever the residual was before:

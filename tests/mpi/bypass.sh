@@ -37,7 +37,7 @@ SLIMPI_START=2 reasons 2 start 2 sum:100000 sum:100000
 SLIMPI_ALGORITHM=off reasons 2 off 1 sum:100000
 SLIMPI_BUFFERS=device reasons 2 off 1 sum:100000
 SLIMPI_BUFFERS=device SLIMPI_ALGORITHM=auto reasons 2 off 3 sum:100000 sum:100000 sum:100000
-SLIMPI_BUFFERS=device SLIMPI_RANKS_PER_NODE=2 reasons 2 off 3 sum:100000 sum:100000 sum:100000
+SLIMPI_BUFFERS=device SLIMPI_RANKS_PER_NODE=2 reasons 2 single_node 2 sum:100000 sum:100000
 reasons 2 off 1 pcontrol:0 sum:100000 pcontrol:1
 # all_bytes STEP...: bytes between nodes, with those of a first sum, which is compressed
 all_bytes() {

@@ -6,6 +6,9 @@
  *   without    the last six
  *   one        the same, where rank 1 loads nothing
  *   changed    the same, where rank 1 has changed the last number of its state
+ *   flat       the same as load, with another hierarchy
+ *   function   the same as load, by MPI_Reduce_scatter
+ *   dropped    the same as load, and drops the states before the first sum
  *   refused    states that no rank may load: of another rank, cut short, made longer, none
  * Each rank prints its rank and a digest of the sums of the last six steps. */
 #include <dlfcn.h>
@@ -107,6 +110,9 @@ static void restore(const char* what, const char* directory) {
                 get_state(&comm, name, same, &again) == 0 && memcmp(same, state, size) == 0,
             "what was set is got");
       free(same);
+      if (strcmp(what, "dropped") == 0)
+        check(set_state(&comm, name, NULL, 0) == 0 && get_state(&comm, name, NULL, &again) == 1,
+              "a state that no sum has used is dropped");
     }
     free(state);
   }
@@ -130,6 +136,7 @@ int main(int argc, char** argv) {
   MPI_Info info;
   MPI_Info_create(&info);
   MPI_Info_set(info, "slimpi_start", "0");
+  if (strcmp(what, "flat") == 0) MPI_Info_set(info, "slimpi_hierarchy", "flat");
   MPI_Comm_set_info(comm, info);
   MPI_Info_free(&info);
   const int saves = strcmp(what, "save") == 0;
@@ -144,7 +151,14 @@ int main(int argc, char** argv) {
       const slimpi_tensor_t tensor = {sizeof tensor, tensors[t].name, &tensors[t].matrix, 1};
       for (int i = 0; i < tensors[t].count; ++i) buffer[i] = input(step, t, i);
       check(describe(&tensor) == 0, "a description");
-      MPI_Allreduce(MPI_IN_PLACE, buffer, tensors[t].count, MPI_FLOAT, MPI_SUM, comm);
+      if (strcmp(what, "function") == 0) {
+        int counts[64] = {0};
+        counts[0] = tensors[t].count;
+        MPI_Reduce_scatter(MPI_IN_PLACE, buffer, counts, MPI_FLOAT, MPI_SUM, comm);
+        MPI_Bcast(buffer, tensors[t].count, MPI_FLOAT, 0, comm);
+      } else {
+        MPI_Allreduce(MPI_IN_PLACE, buffer, tensors[t].count, MPI_FLOAT, MPI_SUM, comm);
+      }
       if (step < SAVED_AT) continue;
       for (size_t i = 0; i < (size_t)tensors[t].count * sizeof(float); ++i)
         digest = (digest ^ ((const unsigned char*)buffer)[i]) * 1099511628211u;

@@ -13,10 +13,10 @@ go() { # WHAT: its lines in WHAT.txt, its statistics in WHAT.json
   expect "$(wc -l <"$1.txt")" 3 "$name: $1"
   [ ! -s err.txt ] || [ "$(wc -l <"$1.txt")" = 3 ] || cat err.txt
 }
-alike() { # WHAT: all ranks have the same sums, and one line says that the state was dropped
+alike() { # WHAT [CAUSE]: all ranks have the same sums, and one line says that the state was dropped
   expect "$(awk '{ print $2 }' "$1.txt" | sort -u | wc -l)" 1 "$name: $1: ranks have the same sums"
   expect "$(report "$1.json" state_dropped)" 2 "$name: $1: the state of both tensors is dropped"
-  expect "$(grep -c 'different states of the tensor first' err.txt)" 1 "$name: $1: said once"
+  expect "$(grep -c "${2-different states of the tensor first}" err.txt)" 1 "$name: $1: said once"
 }
 check() {
   name=$1
@@ -30,11 +30,18 @@ check() {
   cmp -s save.txt without.txt && fail "$name: state does not matter here"
   go refused
   same without.txt refused.txt "$name: what was refused changes nothing"
+  go dropped
+  same without.txt dropped.txt "$name: a state that was dropped before a sum has used it"
   go one
   alike one
 }
 check "2 bits" SLIMPI_ALGORITHM=bytegrad SLIMPI_BITS=2 SLIMPI_ERROR_FEEDBACK=1
 check "2 bits, two nodes" SLIMPI_RANKS_PER_NODE=2
+# The residuals are of other elements there.
+for what in flat function; do
+  go $what
+  alike $what 'state that was set for the tensor first is of a sum with another function'
+done
 check "powersgd" SLIMPI_ALGORITHM=powersgd SLIMPI_RANKS_PER_NODE=1
 go changed
 alike changed

@@ -22,10 +22,6 @@ differs() {
   holds "$what: the call is named" grep -q "$call" out.txt || cat out.txt
 }
 
-export SLIMPI_INTRA=shm
-differs "one node, as many blocks" 100000 100001
-differs "one node, fewer blocks" 100000 3000000
-
 # appears COUNT PATTERN RANKS COMMAND...: a job says it in COUNT lines, in $seconds. It need not
 # end, and is ended then.
 appears() {
@@ -42,15 +38,6 @@ appears() {
   said
 }
 
-# One rank's count is new, so that rank lets MPI add; see intra/mpi_order_probe.cpp.
-seconds=10
-for calls in 1 5; do
-  holds "one node, after $calls calls: a rank that MPI has is named" appears 2 \
-    '^rank [01]: slimpi: rank 2 passes 100000 floats in call .*, 65536 floats' \
-    3 "$program" $calls 65536 65536 100000 || cat out.txt err.txt
-done
-SLIMPI_MIN_SIZE=0 holds "one node: a rank with a short sum is named" appears 1 \
-  '^rank 0: slimpi: rank 1 passes 100 floats in call ' 2 "$program" 65536 100 || cat out.txt err.txt
 seconds=25
 if expensive; then ways='shm mpi auto'; else ways='mpi auto'; fi
 for intra in $ways; do
@@ -96,6 +83,4 @@ SLIMPI_MIN_SIZE=0 reports "no floats on one rank" 1 2 "$program" 20000 0
 reports "another type" 1 3 "$program" 100000 50000d 100000
 reports "no preload on a rank" 1 2 "$top_srcdir/tests/helper/on_rank.sh" 1 LD_PRELOAD= \
   "$program" 100000 100000
-SLIMPI_RANKS_PER_NODE=4 SLIMPI_INTRA=shm reports "one node, one rank is below 64 KiB" 1 \
-  2 "$program" 100000 100
 verdict

@@ -89,20 +89,7 @@ printf '0 40000 * off *\n' >rules.txt
 SLIMPI_RULES=$work/rules.txt new_size "a new size that a rule leaves to MPI" 2 5000 20000
 SLIMPI_ALGORITHM=auto new_size "a new size of auto" 2 100000 20000
 export SLIMPI_RANKS_PER_NODE=3
-new_size "a new size in one node, too short" 2 5000 20000
 new_size "a new size in one node" 2 100000 20000
-new_size "a new size in one node of three ranks" 3 100000 20000 ends
-# A later call that needs memory, because another thread's call holds what there was. Where it is
-# MPI's turn, the others are inside MPI already.
-# shellcheck disable=SC2046
-returns "a later call in one node" 2 1 1000000 100000 later $(seq 1 12)
-# NaNs, which only MPI adds as MPI does, in a later part of a sum in place. In jobs of their own:
-# after a failure the ranks use no shared memory.
-export TEST_NAN=1 TEST_WARM=300000 SLIMPI_INTRA=shm
-for number in 1 2 3 4; do
-  returns "NaNs in one node, allocation $number" 2 1 0 300000 "$number"
-done
-unset TEST_NAN TEST_WARM SLIMPI_INTRA
 export SLIMPI_RANKS_PER_NODE=1
 
 # Before slimpi has its options it cannot tell other ranks; the job ends, with one line.

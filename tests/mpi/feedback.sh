@@ -9,6 +9,10 @@ mean() { # RANKS PER-NODE ALGORITHM BITS FEEDBACK
   SLIMPI_RANKS_PER_NODE=$2 SLIMPI_ALGORITHM=$3 SLIMPI_BITS=$4 SLIMPI_ERROR_FEEDBACK=$5 \
     under "$1" "$top_builddir/tests/mpi/feedback" mean
 }
+falls() { # ALGORITHM BITS [RANKS]
+  SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=$1 SLIMPI_BITS=$2 SLIMPI_ERROR_FEEDBACK=1 \
+    under "${3-2}" "$top_builddir/tests/mpi/feedback" falls
+}
 identity() { # RANKS PER-NODE HIERARCHY ALGORITHM BITS
   SLIMPI_RANKS_PER_NODE=$2 SLIMPI_HIERARCHY=$3 SLIMPI_ALGORITHM=$4 SLIMPI_BITS=$5 \
     SLIMPI_ERROR_FEEDBACK=1 plain "$1" "$top_builddir/tests/mpi/feedback" identity
@@ -22,6 +26,14 @@ holds "qsgd, 4 bits" mean 3 1 qsgd 4 0
 SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=qsgd holds "qsgd's draws" \
   under 3 "$top_builddir/tests/mpi/feedback" draws
 holds "bf16 with feedback" mean 2 1 bf16 8 1
+
+for bits in 1 2 3 8; do
+  holds "bytegrad, $bits bits: the mean nears the sum" falls bytegrad $bits
+done
+for bits in 1 1.5 2 2.5 3 4 8; do
+  holds "packed, $bits bits: the mean nears the sum" falls packed $bits
+done
+for bits in 1 2; do holds "qsgd, $bits bits: the mean nears the sum" falls qsgd $bits 3; done
 
 steps() { # RANKS PER-NODE HIERARCHY ALGORITHM BITS [FEEDBACK]
   SLIMPI_RANKS_PER_NODE=$2 SLIMPI_HIERARCHY=$3 SLIMPI_ALGORITHM=$4 SLIMPI_BITS=$5 \

@@ -3,11 +3,11 @@
  *   NAME CALL DIGEST
  * NAME is the first argument, the optional second one the number of floats. With `models` as
  * the third one the vectors lie close together, as models do that are averaged; with `thirds` every
- * addition rounds. The fourth one is
- * another collective than Allreduce, as in tests/helper/collectives.h, by the function for large
- * counts if `large` is the fifth one. The digest covers
- * the results of all ranks in rank order, so it also stands for algorithms whose ranks end with
- * different values. The inputs are made with integers alone: no rounding depends on the machine. */
+ * addition rounds. The fourth one is another collective than Allreduce, as in
+ * tests/helper/collectives.h, by the function for large counts if `large` is the fifth one. The
+ * digest covers the results of all ranks in rank order, so it also stands for algorithms whose
+ * ranks end with different values. The inputs are made with integers alone: no rounding depends on
+ * the machine. */
 #include <inttypes.h>
 #include <mpi.h>
 #include <stdint.h>

@@ -6,6 +6,10 @@
 //        hooks near COUNT      dense inputs; the sum is off by a fiftieth at most
 //        hooks sparse COUNT    dense inputs; each piece keeps its largest eighth
 //        hooks feedback COUNT  the mean of many calls on one input nears the exact sum
+//        hooks ugly COUNT      infinities, NaNs and sums that overflow stay what they are, each
+//                              value by itself; the others are off by a fiftieth of the greatest
+//        hooks great COUNT     the same without NaNs
+//        hooks lost COUNT      one sum with a NaN and an infinity of rank 0; nothing is checked
 //        hooks sign COUNT      the sum of mean sizes, with the sign of the majority
 //        hooks errors COUNT    five calls; prints which ones MPI called an error, on every rank,
 //                              and how their text begins
@@ -106,6 +110,46 @@ void check_feedback(std::size_t count) {
   expect(distance(mean, sum) < once / 4, "feedback brings the mean near the sum");
 }
 
+// Of 16 values one is an infinity or a NaN of one rank, or too great a sum; the rest are equal.
+float ugly(std::size_t i, int rank, float rest, bool nans) {
+  const bool chosen = int(i / 16) % g_size == rank;
+  if (i % 16 != 7) return rest;
+  switch (i / 16 % 5) {
+    case 0:
+      return chosen && nans ? std::nanf("") : rest;
+    case 1:
+      return chosen ? INFINITY : rest;
+    case 2:
+      return chosen ? -INFINITY : rest;
+    case 3:
+      return 3.4e38f;
+    default:
+      return -3.4e38f;
+  }
+}
+
+void check_ugly(std::size_t count, bool nans) {
+  for (const float rest : {1.5f, 1e38f / float(g_size), 0.0f}) {
+    Floats in(count);
+    bool good = true;
+    for (std::size_t i = 0; i < count; ++i) in[i] = ugly(i, g_rank, rest, nans);
+    Floats got(count), first;
+    MPI_Allreduce(in.data(), got.data(), int(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    first = got;
+    PMPI_Bcast(first.data(), int(count), MPI_FLOAT, 0, MPI_COMM_WORLD);
+    expect(std::memcmp(first.data(), got.data(), count * sizeof(float)) == 0,
+           "all ranks get the same bytes");
+    for (std::size_t i = 0; i < count; ++i) {
+      float sum = ugly(i, 0, rest, nans);
+      for (int rank = 1; rank < g_size; ++rank) sum += ugly(i, rank, rest, nans);
+      good = good && (std::isnan(sum)   ? std::isnan(got[i])
+                      : std::isinf(sum) ? got[i] == sum
+                                        : std::fabs(got[i] - sum) <= 0.02f * 3.4e38f);
+    }
+    expect(good, "what is not finite stays so, and nothing else becomes so");
+  }
+}
+
 void check_sign(std::size_t count) {
   std::vector<int> votes(count);
   double means = 0;
@@ -168,7 +212,13 @@ int main(int argc, char** argv) {
     check_sparse(count);
   else if (mode == "feedback")
     check_feedback(count);
-  else if (mode == "sign")
+  else if (mode == "ugly" || mode == "great")
+    check_ugly(count, mode == "ugly");
+  else if (mode == "lost") {
+    Floats in(count, 1.0f);
+    if (g_rank == 0) in[3] = std::nanf(""), in[5] = INFINITY;
+    MPI_Allreduce(MPI_IN_PLACE, in.data(), int(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  } else if (mode == "sign")
     check_sign(count);
   else if (mode == "errors")
     show_errors(count);

@@ -11,7 +11,7 @@ export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json
 
 build() {
   holds "$1 compiles without a warning" "$MPICC" -std=c99 -Wall -Wextra -Werror -O2 -shared -fPIC \
-    -I"$top_srcdir/include" -o "$work/$1.so" "$2" -lm
+    -I"$top_srcdir/include" ${3-} -o "$work/$1.so" "$2" -lm
 }
 build topk "$top_srcdir/tests/programs/hook_topk.c"
 build sign "$top_srcdir/tests/programs/hook_sign.c"
@@ -36,6 +36,14 @@ SLIMPI_ERROR_FEEDBACK=1 holds "top-k with error feedback" under 3 "$program" fee
 SLIMPI_ERROR_FEEDBACK=1 holds "top-k with steps that are not finite" \
   under 3 "$top_builddir/tests/mpi/feedback" steps
 
+build careless "$top_srcdir/tests/programs/hook_failing.c" -DCARELESS
+for ranks in 1 2; do
+  SLIMPI_ALGORITHM=hook:$work/careless.so SLIMPI_RANKS_PER_NODE=$ranks \
+    holds "infinities and NaNs, nodes of $ranks" under 4 "$program" ugly 3001
+done
+SLIMPI_ALGORITHM=hook:$work/careless.so SLIMPI_ERROR_FEEDBACK=1 \
+  holds "infinities and NaNs with error feedback" under 3 "$program" ugly 3001
+
 export SLIMPI_ALGORITHM="hook:$work/sign.so"
 for ranks in 2 3 4; do
   [ $ranks != 3 ] || expensive || continue
@@ -44,6 +52,14 @@ done
 sent=$(report report.json bytes sent)
 expect "$sent" $((2 * 4 * 6251)) "bytes that the strategy says it sent"
 SLIMPI_RANKS_PER_NODE=2 holds "sign majority on 2 nodes" under 4 "$program" sign 777
+
+# A hook that gives each rank its own values: two of rank 0 are lost on the two others.
+build own "$top_srcdir/tests/programs/hook_failing.c" -DKIND=SLIMPI_HOOK_STRATEGY
+SLIMPI_ALGORITHM="hook:$work/own.so" SLIMPI_VERIFY=1 holds "a hook that loses a NaN" \
+  under 3 "$program" lost 1000 2>lost.txt
+holds "SLIMPI_VERIFY names it" grep -q \
+  'element 3 of a sum of 1000 is 3 where MPI.s is -*nan: a defect of the hook' lost.txt
+expect "$(report report.json error beyond_bound)" 4 "two elements on two ranks"
 
 # By a rule, and by a path with capital letters and a plus sign in it.
 mkdir -p "$work/Some+Place"
@@ -61,5 +77,7 @@ build example example.c
 SLIMPI_ALGORITHM="hook:$work/example.so" SLIMPI_VERIFY=1 holds "the example sums" \
   under 3 "$program" near 100000
 error=$(report report.json error max_rel_l2)
+SLIMPI_ALGORITHM="hook:$work/example.so" holds "the example with infinities and NaNs" \
+  under 3 "$program" ugly 70001
 holds "the example's error is small: $error" awk "BEGIN { exit !($error > 0 && $error < 0.02) }"
 verdict

@@ -152,16 +152,17 @@ class Program {
     const auto [least, most] = std::minmax_element(exact.begin(), exact.end());
     const double own = (*most - *least) / levels;
     const bool draws = std::string(row_.algorithm) == "qsgd";
-    const double k = draws ? 2 + 2 / levels : 1.5 + 1 / levels;
+    const double k = draws || row_.bits == 1 ? 2 : 1.5 + 1 / levels;
     const double quantized = k * (steps * (1 + 2 * k / levels) + own);
-    // A step of packed, and what is rounded with it; of the greatest magnitude.
+    // A step of packed, what is added, and what is rounded then; of the greatest magnitude.
     const double share = std::min(2.25, 1.125 * std::exp2(2.11 - row_.bits) + 0x1p-13);
-    const double sent = share * greatest * (2 + share);
+    const double added = 4 * (share + 1.6 * std::exp2(2 - 2 * row_.bits));
+    const double lost = added + share * (1 + added), sent = lost * greatest;
     const double total = std::max(-*least, *most) + sent;
     double worst = 0;
     for (std::size_t i = 0; i < count; ++i) {
       double bound = greatest * 1e-6;
-      if (row_.bound == Bound::packed) bound += sent + share * total * (2 + share);
+      if (row_.bound == Bound::packed) bound += sent + lost * total;
       if (row_.bound == Bound::quantized) bound += quantized;
       if (row_.bound == Bound::value_codec)
         bound += 1.5 * row_.spacing * (2.1 * magnitude[i]) + 0x1p-22;

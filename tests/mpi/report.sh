@@ -7,26 +7,24 @@ need_library
 export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
 steps=$top_builddir/tests/mpi/steps
 
-# One node: sums that slimpi does itself are a class of their own, with their time in the total.
-SLIMPI_INTRA=shm SLIMPI_RANKS_PER_NODE=8 SLIMPI_LOG=info SLIMPI_REPORT=$work/node.json under 2 \
-  "$top_builddir/tests/mpi/one_node" >out.txt 2>err.txt || fail "one node: exit status $?"
-holds "one node: the line at the first call" grep -q "slimpi\[0\]: 2 ranks on 1 node: exact sums" \
-  err.txt
-expect "$(wc -l <err.txt)" 1 "one node: only that line"
-holds "one node: exact sums are a class, and their time is in the total" "$PYTHON" -c '
+# One node: MPI makes the sums.
+for target in $work/node.json stderr; do
+  SLIMPI_RANKS_PER_NODE=8 SLIMPI_LOG=info SLIMPI_REPORT=$target under 2 "$steps" init sum:100000 \
+    sum:100000 isum:100000 sum:10 finalize >out.txt 2>err.txt || fail "one node: exit status $?"
+  holds "one node: the line at the first call" \
+    grep -q "slimpi\[0\]: 2 ranks on 1 node: MPI makes the sums" err.txt
+done
+holds "one node: the report" "$PYTHON" -c '
 import json
 r = json.load(open("node.json"))
-calls, seconds = r["calls"], r["seconds"]
-assert calls["exact_in_node"] > 0, calls
-assert calls["compressed"] == 0
-assert calls["exact_in_node"] + sum(calls["passed"].values()) == calls["total"] == 32, calls
-assert seconds["total"] >= seconds["intra"] > 0, seconds
+calls = r["calls"]
+assert calls["exact_in_node"] == calls["compressed"] == 0, calls
+passed = calls["passed"]
+assert (passed["single_node"], passed["small"], calls["total"]) == (3, 1, 4), calls
+assert r["seconds"]["intra"] == 0, r["seconds"]
 assert r["bytes"]["all_plain"] == 0'
-SLIMPI_INTRA=shm SLIMPI_RANKS_PER_NODE=8 SLIMPI_REPORT=stderr under 2 \
-  "$top_builddir/tests/mpi/one_node" \
-  >out.txt 2>err.txt || fail "one node, text: exit status $?"
 holds "one node: text" \
-  grep -Eq "allreduce: [0-9]+ exact in node; left to MPI: 6 small" err.txt
+  grep -q "4 allreduce: 0 compressed; left to MPI: 1 small, 3 single_node" err.txt
 holds "one node: plural" grep -q "on 2 ranks, 1 node (" err.txt
 holds "one node: no bytes" grep -q "none between nodes" err.txt
 
@@ -40,6 +38,37 @@ assert b["plain"] == 2 * 400000, b
 assert b["all_plain"] == 2 * 880000, b
 assert b["all_done"] == b["sent"] + 2 * 480000, b
 assert abs(b["compressed_share"] - 10 / 22) < 1e-9, b'
+
+# The ratio is right whatever communicators the sums have: of rank 0 alone where none has all ranks,
+# and of the job where one has. Two groups of every second rank; sums of 400000 bytes.
+mesh() { # WHAT RANKS-PER-NODE COUNTED LEAST MOST STEP...
+  what=$1 per_node=$2 counted=$3 least=$4 most=$5
+  shift 5
+  for target in mesh.json stderr; do
+    SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_BITS=8 SLIMPI_REPORT=$target under 4 "$steps" init \
+      split:2 "$@" finalize >out.txt 2>err.txt || fail "$what: exit status $?"
+  done
+  expect "$(report mesh.json nodes)" $((4 / per_node)) "$what: nodes"
+  expect "$(report mesh.json ranks_counted)" "$counted" "$what: ranks that are counted"
+  alone=1
+  [ "$counted" = 1 ] || alone=0
+  expect "$(grep -c 'of rank 0 alone' err.txt)" "$alone" "$what: the line says so"
+  holds "$what: the ratio is from $least to $most" "$PYTHON" -c '
+import json, sys
+b = json.load(open("mesh.json"))["bytes"]
+ratio = b["all_plain"] / b["all_done"]
+assert float(sys.argv[1]) <= ratio <= float(sys.argv[2]), (ratio, b)' "$least" "$most"
+}
+mesh "two groups" 1 1 3.8 4 sum:100000
+mesh "two groups, reduce-scatters" 1 1 3.8 4 block:100000 scatter:100000,4000
+mesh "two groups, two ranks a node" 2 1 3.8 4 sum:100000
+SLIMPI_HIERARCHY=leader mesh "two groups, leaders" 2 1 3.8 4 sum:100000 block:100000
+SLIMPI_HIERARCHY=flat mesh "two groups, flat" 1 1 3.8 4 sum:100000
+# Half of the bytes are of doubles, which MPI sums: 2 / (1 + 1 / 3.9).
+mesh "two groups, doubles" 1 1 1.4 1.7 sum:100000 dsum:50000
+mesh "two groups and all" 1 4 3.8 4 sum:100000 free sum:100000
+SLIMPI_HIERARCHY=leader mesh "two groups and all, leaders" 2 4 3.8 4 sum:100000 free sum:100000
+expect "$(report mesh.json bytes all_plain)" 2400000.0 "two groups and all: plain"
 
 # What ran, not what SLIMPI_ALGORITHM says.
 printf '%s\n' '* 500K * fp16 *' '* * * bytegrad 4' >rules

@@ -34,11 +34,10 @@ std::vector<float> results(const test::Job& job, Statistics& statistics, std::si
   std::vector<float> in =
       make_input({Family::normal, count, 4, false, false, false, job.size}, job.rank);
   for (int number = 0; number < 6; ++number) {
-    bool misnumbered = false;
+    comm::TensorStates::Lost lost{};
     comm::TensorState* const slot =
-        plan.needs_state
-            ? &communicator.states.find(comm::TensorKey::of_index(0), count, &misnumbered)
-            : nullptr;
+        plan.needs_state ? &communicator.states.find(comm::TensorKey::of_index(0, count), &lost)
+                         : nullptr;
     comm::Call call{communicator, *scratch.take(),      plan, in.data(), out.data(), count, device,
                     nullptr,      ++communicator.calls, slot};
     if (slot != nullptr) job.must(plan.algorithm->reserve_state(call), "making state");

@@ -35,7 +35,7 @@ SLIMPI_INTERVAL=3 deeper nothing "low_precision_decentralized, every third call"
 unset SLIMPI_ALGORITHM
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=mpi nothing "messages inside nodes" 65536 4
 SLIMPI_BUCKET=64 SLIMPI_MIN_SIZE=0 nothing "the Bruck schedule" 4099 61 3 3
-SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=shm nothing "exact in the node" 65536
+SLIMPI_RANKS_PER_NODE=2 nothing "one node" 65536
 SLIMPI_MAX_ERROR=1e-2 nothing "SLIMPI_MAX_ERROR" 300000
 SLIMPI_MAX_ERROR=1e-9 deeper nothing "SLIMPI_MAX_ERROR, an exchange that is repeated" 16384
 SLIMPI_MAX_ERROR=1e-2 SLIMPI_BUCKET=0 SLIMPI_RANKS_PER_NODE=2 nothing \

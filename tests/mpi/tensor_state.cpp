@@ -12,15 +12,24 @@
 //   one_buffer  one buffer for two tensors of one count
 //   disagree    rank 0 has one buffer for both, the others have two
 //   swap        rank 0 exchanges its two buffers after a while
+//   functions   two buffers, summed in place by MPI_Allreduce and MPI_Reduce_scatter in turn
+//   blocks      the same by MPI_Reduce_scatter with two arrays of counts
+//   functions_named, blocks_named  the same, with the tensors named
+//   empty       by MPI_Reduce_scatter; the last rank gets nothing, and each step has a new
+//               input
+//   blocks_nonblocking, empty_nonblocking  the same by MPI_Ireduce_scatter
 //   freed       a communicator of its own, freed at the end
 #include <dlfcn.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "slimpi.h"
 #include "tests/mpi/inputs.h"
@@ -32,6 +41,7 @@ constexpr std::size_t kCount = 5000;
 
 int g_rank, g_size;
 MPI_Comm g_comm;
+bool g_nonblocking;  // the reduce-scatters
 
 int (*g_describe)(const slimpi_tensor_t*);
 
@@ -46,7 +56,8 @@ struct Tensor {
       : test{Family::normal, count, seed, false, false, false, g_size},
         in(make_input(test, g_rank)),
         exact(count),
-        mean(count) {
+        mean(count),
+        summed(count) {
     for (int rank = 0; rank < g_size; ++rank)
       for (std::size_t i = 0; i < count; ++i) exact[i] += double(make_value(test, rank, i));
   }
@@ -54,25 +65,54 @@ struct Tensor {
   void sum_in(float* buffer) {
     std::memcpy(buffer, in.data(), in.size() * sizeof(float));
     MPI_Allreduce(MPI_IN_PLACE, buffer, int(in.size()), MPI_FLOAT, MPI_SUM, g_comm);
-    for (std::size_t i = 0; i < in.size(); ++i) mean[i] += double(buffer[i]);
+    take(0, in.size(), buffer);
+  }
+  // Rank r gets the r-th of `blocks`; in place where there is no other input.
+  void scatter_in(float* buffer, const std::vector<int>& blocks, float* input = nullptr) {
+    std::memcpy(input == nullptr ? buffer : input, in.data(), in.size() * sizeof(float));
+    const void* const from = input == nullptr ? MPI_IN_PLACE : input;
+    if (g_nonblocking) {
+      MPI_Request request;
+      MPI_Ireduce_scatter(from, buffer, blocks.data(), MPI_FLOAT, MPI_SUM, g_comm, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+      MPI_Reduce_scatter(from, buffer, blocks.data(), MPI_FLOAT, MPI_SUM, g_comm);
+    }
+    std::size_t first = 0;
+    for (int rank = 0; rank < g_rank; ++rank) first += std::size_t(blocks[std::size_t(rank)]);
+    take(first, std::size_t(blocks[std::size_t(g_rank)]), buffer);
+  }
+  void take(std::size_t first, std::size_t count, const float* result) {
+    for (std::size_t i = 0; i < count; ++i) {
+      mean[first + i] += double(result[i]);
+      ++summed[first + i];
+    }
     ++calls;
-    if (calls == 1) once = error(1);
+    if (calls == 1) once = error();
   }
   void forget() {
     mean.assign(mean.size(), 0);
+    summed.assign(mean.size(), 0);
     calls = 1;
   }
-  double error(int of) const {
+  // Of an element that this rank got.
+  double error() const {
     double sum = 0;
-    for (std::size_t i = 0; i < in.size(); ++i) sum += std::pow(mean[i] / of - exact[i], 2);
-    return std::sqrt(sum);
+    int elements = 0;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      if (summed[i] == 0) continue;
+      sum += std::pow(mean[i] / summed[i] - exact[i], 2);
+      ++elements;
+    }
+    return std::sqrt(sum / std::max(elements, 1));
   }
   // A tensor that is summed exactly needs no feedback.
-  double times_closer(int of) const { return once < 1e-2 ? HUGE_VAL : once / error(of); }
+  double times_closer() const { return once < 1e-4 ? HUGE_VAL : once / error(); }
 
   Case test;
   std::vector<float> in;
   std::vector<double> exact, mean;
+  std::vector<int> summed;  // how often this rank got each element
   int calls = 0;
   double once = 0;
 };
@@ -99,7 +139,15 @@ int main(int argc, char** argv) {
   float *first = uninitialized(), *second = uninitialized();
   if (mode == "counts" || mode == "one_buffer" || (mode == "disagree" && g_rank == 0))
     second = first;
-  int counted = kSteps;
+  const bool named = mode.ends_with("_named");
+  g_nonblocking = mode.ends_with("_nonblocking");
+  const int each = int(kCount) / g_size;
+  std::vector<int> even(std::size_t(g_size), each), uneven = even, some = even;
+  for (std::size_t rank = 0; rank + 1 < even.size(); rank += 2) {
+    uneven[rank] += each / 2;
+    uneven[rank + 1] -= each / 2;
+  }
+  some[some.size() - 2] += std::exchange(some.back(), 0);
   for (int step = 0; step < kSteps; ++step) {
     if (mode.starts_with("anew") && step != 0) {
       first = uninitialized();
@@ -109,23 +157,29 @@ int main(int argc, char** argv) {
       if (g_rank == 0) std::swap(first, second);
       a.forget();  // the mean is over what follows
       b.forget();
-      counted = kSteps - step;
     }
     if (mode == "extra" && step == 10) {
       b.sum_in(second);
       a.forget();
       b.forget();
-      counted = kSteps - step;
     }
-    if (mode == "anew_named") describe("a");
-    a.sum_in(first);
-    if (mode == "anew_named") describe("b");
-    b.sum_in(second);
+    for (Tensor* const tensor : {&a, &b}) {
+      float* const buffer = tensor == &a ? first : second;
+      if (named) describe(tensor == &a ? "a" : "b");
+      if (mode.starts_with("empty"))
+        tensor->scatter_in(buffer, some, uninitialized());
+      else if (mode.starts_with("blocks"))
+        tensor->scatter_in(buffer, step % 2 == 0 ? even : uneven);
+      else if (mode.starts_with("functions") && step % 2 == 0)
+        tensor->scatter_in(buffer, even);
+      else
+        tensor->sum_in(buffer);
+    }
   }
   if (mode == "freed") MPI_Comm_free(&g_comm);
 
-  if (mode == "anew_named" && g_describe == nullptr) expected = "slimpi_describe_next";
-  const double least = std::fmin(a.times_closer(counted), b.times_closer(counted));
+  if (named && g_describe == nullptr) expected = "slimpi_describe_next";
+  const double least = std::fmin(a.times_closer(), b.times_closer());
   const bool good = expected == "kept" ? least > 10 : expected == "lost" && least < 5;
   if (g_rank == 0) std::printf("  %s: %.1f times closer\n", mode.c_str(), least);
   int failed = good ? 0 : 1;

@@ -9,7 +9,7 @@ slot=$((5000 * 4))  # bytes of one tensor's residual
 
 slots() { # MODE kept|lost CALLS_PER_STEP
   SLIMPI_CALLS_PER_STEP=$3 SLIMPI_REPORT=$work/$1.json \
-    under 3 "$top_builddir/tests/mpi/tensor_state" "$1" "$2" 2>errors.txt ||
+    under "${ranks-3}" "$top_builddir/tests/mpi/tensor_state" "$1" "$2" 2>errors.txt ||
       { cat errors.txt; return 1; }
 }
 state() { # MODE BYTES DROPPED: what the report says, and how often the ranks were told
@@ -51,6 +51,21 @@ holds "ranks that disagree, named" slots disagree kept 2
 state disagree $((2 * slot)) 0
 holds "ranks that disagree once, then find together" slots swap kept 0
 state swap $((2 * slot)) 2
+# A state for each function, counts and hierarchy, with two ranks on each of two nodes: each rank's
+# residual is of other elements with each. Rank 0 has five buckets of an allreduce, and of a
+# reduce-scatter the blocks of two ranks.
+turns() { # MODE CALLS_PER_STEP STATES BYTES
+  SLIMPI_RANKS_PER_NODE=2 ranks=4 holds "in turn: $1, $2 calls a step" slots "$1" kept "$2"
+  expect "$(report "$1.json" state first_times)" "$3" "$1: states"
+  state "$1" "$4" 0
+}
+both=$((2 * (5 * 512 * 4 + slot / 2))) two=$((2 * (slot / 2 + slot * 3 / 4)))
+for mode in functions functions_named; do turns $mode 0 4 $both; done
+for mode in blocks blocks_named blocks_nonblocking; do turns $mode 0 4 $two; done
+turns functions 2 4 $both
+SLIMPI_HIERARCHY=leader turns blocks 0 4 $((4 * slot))
+# A rank whose block is empty knows a tensor by no address. Its shard has a residual all the same.
+for mode in empty empty_nonblocking; do turns $mode 0 2 $((2 * slot * 3 / 4)); done
 # A step with one more sum, of another count: no position is believed, once.
 holds "an extra sum, named by the order of calls" slots extra kept 2
 expect "$(report extra.json state_dropped)" 1 "extra: times that all state was dropped"

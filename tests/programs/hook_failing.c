@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A hook that is right until told otherwise. Built as it is, a codec that sends floats; with -DABI,
  * -DSIZE, -DKIND, -DFLAGS other numbers stand in its table, with -DNO_SYMBOL, -DFUNCTION,
- * -DNO_DECODE and -DTINY it is not a usable one. HOOK_FAILS="what call rank" in the environment
+ * -DNO_DECODE and -DTINY it is not a usable one; with -DCARELESS it makes -8 of what is not
+ * finite. HOOK_FAILS="what call rank" in the environment
  * makes it fail there: open, encode, decode, bound (its codes are longer than that said), beyond
  * (it writes more than it says), prepare, allreduce. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +67,10 @@ static int decode(void* context, const struct slimpi_hook_call_t* call, const vo
   (void)context;
   if (bytes != 4 * count || call->size < sizeof *call) return 8;
   memcpy(out, in, bytes);
+#ifdef CARELESS
+  for (uint64_t i = 0; i < count; ++i)
+    if (!isfinite(out[i])) out[i] = -8;
+#endif
   return fails("decode", call) ? 9 : 0;
 }
 

@@ -25,6 +25,7 @@ expect "$(offered slimpi-run --error-feedback '')" "off on" "a boolean"
 expect "$(offered slimpi-run --min-size '')" "" "nothing where anything goes"
 expect "$(offered slimpi-run --rules '')" "rules.txt" "a file"
 expect "$(offered slimpi-run --report s)" "stderr stdout" "a file, or a name"
+expect "$(offered slimpi-run --torch --torch-sums '')" "all gradients" "the wrapper's own"
 expect "$(offered slimpi-run --rounding =)" "nearest stochastic" "a value behind ="
 expect "$(offered slimpi-run --rounding = s)" "stochastic" "the rest of a value behind ="
 expect "$(offered slimpi-run --bits = 4 --ro)" "--rounding" "an option behind a value behind ="
@@ -43,6 +44,6 @@ expect "$(offered slimpi-lab --rate 1)" "100mbit 10gbit 1gbit" "lab: rates"
 expect "$(offered slimpi-lab --hosts 2 -- rul)" "rules.txt" "lab: a program"
 PATH=$top_builddir/tools:$PATH
 expect "$(offered slimpi-info --to)" "--topology" "an option of slimpi-info"
-expect "$(offered slimpi-info --)" "--attach --config --estimate --full --help --json --mdoc \
---nodes --options --reasons --svg --topology --trace --version --wire" "all options of slimpi-info"
+expect "$(offered slimpi-info --)" "--attach --config --full --help --json --mdoc \
+--options --reasons --svg --topology --trace --version" "all options of slimpi-info"
 verdict

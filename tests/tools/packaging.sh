@@ -10,11 +10,7 @@ part() { sed -n "s/^#define SLIMPI_VERSION_$1 //p" "$top_srcdir/include/slimpi.h
 expect "$(part MAJOR).$(part MINOR).$(part PATCH)" "$version" "slimpi.h: the version"
 expect "$(sed -n '1s/slimpi (\([^)]*\)) .*/\1/p' "$packaging/debian/changelog")" "$version" \
   "debian/changelog: the version"
-expect "$(sed -n 's/^    version("\([^"]*\)").*/\1/p' "$packaging/spack/package.py" | head -n 1)" \
-  "$version" "Spack: the version"
 expect "$(sed -n 's/^version: //p' "$top_srcdir/CITATION.cff")" "$version" "CITATION.cff"
-holds "Spack: the recipe is Python" "$PYTHON" -c \
-  'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$packaging/spack/package.py"
 # The newest heading is this version with its date, or what comes after it.
 holds "CHANGELOG.md: this version, or what comes after it" sh -c 'grep -m 1 "^## " "$1" |
   grep -Eqx "## (Unreleased|$2 - 20[0-9]{2}-[0-9]{2}-[0-9]{2})"' sh "$top_srcdir/CHANGELOG.md" \

@@ -65,7 +65,7 @@ expect "$status" 3 "the program's exit status is its own"
 expect "$("$run" --version)" \
   "slimpi-run (slimpi) $("$run" --version | grep -o '[0-9.]*$')" "--version"
 expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\)[[ ].*/\1/p' |
-  grep -v -e compare -e stand-in -e torch -e dry-run -e version -e wire -e nodes | tr - _ |
+  grep -v -e compare -e stand-in -e torch -e dry-run -e version | tr - _ |
   LC_ALL=C sort)" \
   "$("$top_builddir/tools/slimpi-info" --options | cut -f1 | LC_ALL=C sort)" \
   "--help lists the table"
@@ -78,6 +78,9 @@ refused 2 "--bits=17 cannot be used; accepted: 1 to 16, packed also 2.5" --bits 
 refused 2 "--min-size=x cannot be used; accepted: 0 or more (K, M, G allowed)" --min-size=x true
 refused 2 "--log=inf cannot be used; accepted: error, warn, info, debug; did you mean info?" \
   --log inf true
+refused 2 "--torch-sums=sum cannot be used; accepted: gradients, all" --torch --torch-sums sum true
+refused 2 "--torch-sums needs a value; accepted: gradients, all" --torch --torch-sums
+refused 2 "--torch-sums needs --torch, whose sums it is for" --torch-sums all true
 refused 2 "SLIMPI_ALGORITHM=hook:/no/hook.so cannot be used: No such file or directory" \
   --algorithm hook:/no/hook.so true
 echo '* * * hook:/no/hook.so *' >rules
@@ -154,6 +157,12 @@ if ${CC:-cc} -static -o static seven.c 2>/dev/null; then
   warned static "is statically linked"
   expect "$status" 7 "a static program is started"
   expect "$(PMI_RANK=1 "$run" ./static 2>&1)" "" "one rank warns"
+  expect "$(RANK=1 WORLD_SIZE=2 "$run" ./static 2>&1)" "" "one rank of torchrun warns"
+  export TORCHELASTIC_RUN_ID=a
+  expect "$(PMI_RANK=0 RANK=1 "$run" ./static 2>&1)" "" "one rank of torchrun in a job warns"
+  PMI_RANK=1 RANK=0 warned static "is statically linked"
+  unset TORCHELASTIC_RUN_ID
+  RANK=1 warned static "is statically linked" # any program's variable
 fi
 if ${CC:-cc} -m32 -o other seven.c 2>/dev/null; then
   warned other "is built for another architecture than libslimpi.so"
@@ -164,6 +173,23 @@ else
   holds "another architecture" grep -q "is built for another architecture" err
 fi
 expect "$("$run" true 2>&1)" "" "no warning for a dynamic program"
+# A program whose dynamic linker is that of another C library, such as musl's.
+"$PYTHON" - /bin/true <<'END' || fail "a program with another C library"
+import os, struct, sys
+program = bytearray(open(sys.argv[1], "rb").read())
+start, = struct.unpack_from("<Q", program, 32)
+size, count = struct.unpack_from("<HH", program, 54)
+for at in range(start, start + count * size, size):
+    if struct.unpack_from("<I", program, at)[0] == 3:  # PT_INTERP
+        where, = struct.unpack_from("<Q", program, at + 8)
+        linker = program[where:program.index(0, where)].decode()
+        program[where:where + 5] = b"./ld\0"
+open("libc", "wb").write(program)
+open("ld", "wb").write(open(linker, "rb").read().replace(b"GLIBC_2.34", b"GLIBC_2.11"))
+for name in "libc", "ld": os.chmod(name, 0o755)
+END
+warned libc "has another C library than glibc, or glibc before 2.34"
+expect "$("$run" --dry-run ./libc 2>/dev/null | grep -c LD_PRELOAD)" 0 "no LD_PRELOAD"
 
 # Installed somewhere else, with and without the library.
 from_bin=$(realpath -m --relative-to="${bindir:-/usr/local/bin}" "${libdir:-/usr/local/lib}")
@@ -182,7 +208,7 @@ mv prefix 'a b'
 expect "$('a b/bin/slimpi-run' true 2>&1 | grep -c 'a blank or a colon')" 1 \
   "a directory with a blank"
 # A program without MPI, of which something was asked: one line at its end, from this program only.
-silent="nothing to report: the program loaded no MPI"
+silent="nothing to report: no MPI library is in "
 told() { # COUNT WHAT ARGUMENT...
   wanted=$1 what=$2
   shift 2
@@ -191,6 +217,9 @@ told() { # COUNT WHAT ARGUMENT...
 }
 work_done='x=0; while [ $x -lt 20000 ]; do x=$((x + 1)); done'
 told 1 "a report" --report stderr bash -c "$work_done"
+expect "$(grep -c 'is in bash at its end.*shared MPI that stays loaded$' err)" 1 "its name"
+told 1 "a Python program" --report stderr "$PYTHON" -c 'sum(range(1000000))'
+expect "$(grep -c 'slimpi-run --torch' err)" 1 "no MPI: --torch is for Python"
 told 1 "an estimate" --estimate bash -c "$work_done"
 told 1 "lines" --log info bash -c "$work_done"
 told 0 "nothing was asked" bash -c "$work_done"

@@ -159,22 +159,22 @@ same apart.txt out.txt "the merged file says the same"
 says --waits 1000 all.json
 holds "waits name ranks" grep -Eq ' receive +rank [012] ' out.txt
 
-# Inside one node, 300,000 floats of two ranks are three blocks: a barrier before the first block
-# and one after each.
-SLIMPI_RANKS_PER_NODE=0 SLIMPI_INTRA=shm SLIMPI_TRACE=$work/node.json under 2 \
-  "$top_builddir/tests/mpi/steps" init sum:300000 sum:300000 finalize >said.txt 2>&1 ||
-  fail "a job on one node"
+# Inside nodes of two, 300,000 floats are three blocks: a barrier after each, in the sum and in the
+# share.
+SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=leader SLIMPI_INTRA=shm SLIMPI_TRACE=$work/node.json \
+  under 4 "$top_builddir/tests/mpi/steps" init sum:300000 sum:300000 finalize >said.txt 2>&1 ||
+  fail "a job on two nodes of two"
 says node.json.?
-for rank in 0 1; do
-  expect "$(grep -c "node barrier.*\"pid\":$rank" node.json.$rank)" 8 "one node: barriers"
+for rank in 0 1 2 3; do
+  barriers=$(grep -c "node barrier.*\"pid\":$rank" node.json.$rank)
+  holds "nodes of two: barriers" test "$barriers" -ge 8
 done
-holds "one node: copies" grep -q '"node copy"' node.json.0
-holds "one node: slices nest" "$PYTHON" "$top_srcdir/tests/helper/nests.py" node.json.?
-expect "$(sed -n '/^Steps inside nodes/,/^$/p' out.txt | grep -c '^  [01] ')" 2 \
-  "one node: both ranks"
+holds "nodes of two: copies" grep -q '"node copy"' node.json.0
+holds "nodes of two: slices nest" "$PYTHON" "$top_srcdir/tests/helper/nests.py" node.json.?
+expect "$(sed -n '/^Steps inside nodes/,/^$/p' out.txt | grep -c '^  [0-3] ')" 4 \
+  "nodes of two: all ranks"
 
-# Rank 3 of 4 is late by 30 ms four times, whatever the others wait in. In one node MPI adds the
-# first time.
+# Rank 3 of 4 is late by 30 ms four times, whatever the others wait in.
 late_rank() { # NAME OPTION...
   name=$1
   shift
@@ -187,7 +187,6 @@ late_rank() { # NAME OPTION...
   holds "$name: rank 3 is the slowest" grep -Eq \
     '^The slowest rank is 3: the others waited (0\.[1-9]|[1-9])' out.txt
 }
-late_rank "one node" SLIMPI_RANKS_PER_NODE=0 SLIMPI_INTRA=shm
 late_rank "a node without leader" SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=leader
 late_rank "agreement" SLIMPI_RANKS_PER_NODE=2 SLIMPI_ERROR_FEEDBACK=1
 verdict

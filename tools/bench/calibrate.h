@@ -5,7 +5,7 @@
 
 #include "tools/bench/options.h"
 #include "tools/bench/world.h"
-#include "tools/estimate/cost.h"
+#include "tools/bench/cost.h"
 
 namespace slimpi::bench {
 

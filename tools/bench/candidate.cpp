@@ -6,7 +6,7 @@
 #include <climits>
 
 #include "algorithm/algorithm.h"
-#include "tools/estimate/cost.h"
+#include "tools/bench/cost.h"
 
 namespace slimpi::bench {
 namespace {

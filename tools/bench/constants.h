@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tools/bench/options.h"
-#include "tools/estimate/cost.h"
+#include "tools/bench/cost.h"
 
 namespace slimpi::bench {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tools/bench/measure.h"
-#include "tools/estimate/cost.h"
+#include "tools/bench/cost.h"
 
 namespace slimpi::bench {
 

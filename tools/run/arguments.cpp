@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "options/config.h"
-#include "tools/common/rate.h"
 
 namespace slimpi::tools {
 
@@ -40,17 +39,7 @@ std::string value_missing(const OptionRow& row, const std::string& value) {
                                       : "";
 }
 
-// --wire RATE or --nodes N, of the predictions. Returns "" or what is wrong with the value.
-std::string set_cluster(const std::string& given, const std::string& value, Cluster& cluster) {
-  if (given == "--wire")
-    return parse_rate(value, cluster.wire)
-               ? ""
-               : given + "=" + value + " cannot be used; accepted: a rate such as 1gbit";
-  const Integer nodes{1, 1 << 20};
-  return nodes.parse(value, cluster.nodes)
-             ? ""
-             : given + "=" + value + " cannot be used; accepted: " + nodes.accepted();
-}
+const std::string kTorchSums = "gradients, all";
 
 }  // namespace
 
@@ -83,22 +72,23 @@ Arguments parse_arguments(int argc, const char* const* argv) {
       result.torch |= name == "torch";
       continue;
     }
-    const bool of_cluster = name == "wire" || name == "nodes";
+    const bool of_torch = name == "torch_sums";
     const OptionRow* row = find_row(name);
-    if (row == nullptr && !of_cluster) return result.error = unknown(given, name), result;
+    if (row == nullptr && !of_torch) return result.error = unknown(given, name), result;
     if (name == "estimate" && equals == word.npos) {  // the only option whose value may be left out
       result.variables[row->variable] = "stderr";
       continue;
     }
     if (equals == word.npos && at + 1 == argc)
-      return result.error =
-                 given + " needs a value" + (of_cluster ? "" : "; accepted: " + row->accepted),
+      return result.error = given + " needs a value; accepted: " +
+                            (of_torch ? kTorchSums : row->accepted),
              result;
     const std::string value(equals == word.npos ? argv[++at] : word.substr(equals + 1));
-    if (of_cluster) {
-      result.estimates = given;
-      result.error = set_cluster(given, value, result.cluster);
-      if (!result.error.empty()) return result;
+    if (of_torch) {
+      if (value != "gradients" && value != "all")
+        return result.error = given + "=" + value + " cannot be used; accepted: " + kTorchSums,
+               result;
+      result.torch_sums = value;
       continue;
     }
     if (const std::string error = probe.set(name, value, Source::file); !error.empty())
@@ -106,6 +96,8 @@ Arguments parse_arguments(int argc, const char* const* argv) {
     result.variables[row->variable] = value;
   }
   result.program = at;
+  if (!result.torch_sums.empty() && !result.torch)
+    result.error = "--torch-sums needs --torch, whose sums it is for";
   if (result.compare && result.variables.contains("SLIMPI_ESTIMATE"))
     result.error = "--compare and --estimate cannot be used together; use one after the other";
   return result;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <string_view>
 
 namespace slimpi::tools {
@@ -37,14 +38,31 @@ bool is_elf(const unsigned char* start) {
   return std::memcmp(start, ELFMAG, SELFMAG) == 0;
 }
 
-// Does a program of our own class and machine name an interpreter, the dynamic linker?
-bool has_interpreter(std::ifstream& file, const Elf64_Ehdr& header) {
+// The interpreter, which is the dynamic linker, of a program of our own class and machine; "":
+// none.
+std::string interpreter_of(std::ifstream& file, const Elf64_Ehdr& header) {
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
     if (!read_at(file, header.e_phoff + std::uint64_t(i) * header.e_phentsize, segment)) break;
-    if (segment.p_type == PT_INTERP) return true;
+    if (segment.p_type != PT_INTERP) continue;
+    file.seekg(std::streamoff(segment.p_offset));
+    std::string path;
+    std::getline(file, path, '\0');
+    return path;
   }
-  return false;
+  return "";
+}
+
+// Whether the dynamic linker is of a C library for which the library was not built, with which no
+// program starts that preloads it: not glibc, or an older one. Only 2.34 and later have this name.
+bool is_of_other_libc(const std::string& linker) {
+#if __GLIBC_PREREQ(2, 34)
+  std::ifstream file(linker, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  return !bytes.empty() && bytes.find("GLIBC_2.34") == bytes.npos;
+#else
+  return linker.find("musl") != linker.npos;
+#endif
 }
 
 }  // namespace
@@ -76,7 +94,8 @@ Program find_program(const std::string& name, const std::string& path) {
   return result;
 }
 
-std::string unreachable(const std::string& path, const std::string& library) {
+std::string unreachable(const std::string& path, const std::string& library, bool* starts) {
+  *starts = true;
   std::ifstream program(path, std::ios::binary), preload(library, std::ios::binary);
   Elf64_Ehdr header, ours;
   if (!read_at(program, 0, header) || !is_elf(header.e_ident) || !read_at(preload, 0, ours))
@@ -84,8 +103,12 @@ std::string unreachable(const std::string& path, const std::string& library) {
   if (header.e_ident[EI_CLASS] != ours.e_ident[EI_CLASS] ||
       header.e_ident[EI_DATA] != ours.e_ident[EI_DATA] || header.e_machine != ours.e_machine)
     return "is built for another architecture than libslimpi.so";
-  if (ours.e_ident[EI_CLASS] == ELFCLASS64 && !has_interpreter(program, header))
-    return "is statically linked";
+  if (ours.e_ident[EI_CLASS] == ELFCLASS64) {
+    const std::string linker = interpreter_of(program, header);
+    if (linker.empty()) return "is statically linked";
+    *starts = !is_of_other_libc(linker);
+    if (!*starts) return "has another C library than glibc, or glibc before 2.34";
+  }
   struct stat file;
   if (stat(path.c_str(), &file) == 0 && (((file.st_mode & S_ISUID) && file.st_uid != getuid()) ||
                                          ((file.st_mode & S_ISGID) && file.st_gid != getgid())))

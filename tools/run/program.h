@@ -16,7 +16,8 @@ struct Program {
 Program find_program(const std::string& name, const std::string& path);
 
 // Why the dynamic linker will not load `library` into the program at `path`, in words that follow
-// its name: "is statically linked"; "" if it will, or if the program is a script.
-std::string unreachable(const std::string& path, const std::string& library);
+// its name: "is statically linked"; "" if it will, or if the program is a script. *starts: false
+// where the program would not start with LD_PRELOAD set.
+std::string unreachable(const std::string& path, const std::string& library, bool* starts);
 
 }  // namespace slimpi::tools

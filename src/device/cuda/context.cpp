@@ -107,7 +107,7 @@ std::uint64_t id_of(CUcontext context) {
 // As the context of a location: the memory belongs to no GPU.
 char g_no_gpu;
 
-// What Location::context says about the memory.
+// The value of Location::context for the memory.
 void* own_context(const Attributes& attributes) {
   const bool nowhere = attributes.context == nullptr && attributes.device < 0;
   return nowhere ? static_cast<void*>(&g_no_gpu) : attributes.context;
@@ -198,7 +198,7 @@ bool is_known(const void* memory) {
 
 namespace {
 
-// What the driver said about the last allocations that this thread met, by the driver's number of
+// The driver's answers about the last allocations that this thread met, by the driver's number of
 // each. It never gives a number again, so an address that was freed and is in use again is not
 // mistaken for what it was; 0 is not a number. Ordinary memory has none and is asked about each
 // time.

@@ -48,7 +48,7 @@ class Current {
   Current& operator=(const Current&) = delete;
 
   Status status() const { return status_; }
-  // Of a location or of memory; where status() is ok.
+  // The context of the location or the memory; valid where status() is ok.
   Context& context() const { return *context_; }
 
  private:
@@ -60,7 +60,7 @@ class Current {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-// What the driver knows about a pointer.
+// The driver's attributes of a pointer.
 struct Attributes {
   CUmemorytype type = CUmemorytype(0);  // 0: ordinary memory, unknown to CUDA
   unsigned managed = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the device row of CUDA consists of, by file. The functions are those of device.h.
+// The functions of CUDA's device row, by file. device.h describes them.
 #pragma once
 #include "device/device.h"
 #include "kernels/kernels.h"

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tools/bench/cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "comm/node_layout.h"
+#include "inter/bruck.h"
+#include "inter/schedule.h"
+
+namespace slimpi::cost {
+
+namespace {
+
+kernels::Format quantized(int bits) {
+  kernels::Format format;
+  format.codec = kernels::Codec::quantized;
+  format.bits = std::uint8_t(bits);
+  return format;
+}
+
+std::uint64_t floats_in(double bytes) {
+  return std::max<std::uint64_t>(1, std::uint64_t(bytes / sizeof(float)));
+}
+
+// How many ranks share a core while `active` ranks of each node work.
+double share(const Layout& layout, double active) {
+  if (layout.cores <= 0) return 1;
+  const double ranks = active * (layout.one_machine ? layout.nodes : 1);
+  return std::max(1.0, ranks / layout.cores);
+}
+
+// One swap of a message of `bytes` with another rank, in which `flows` ranks of a node take part.
+// MPI does not overlap it with anything, so link and processor time exclude each other.
+void swap(Cost& cost, double bytes, bool between_nodes, double flows, double sharing,
+          const Constants& c) {
+  // The ranks of a node share its link; `bytes` are those of one rank.
+  const double link = between_nodes ? flows * bytes * std::max(c.exchange, c.link) : 0;
+  const double processor =
+      (c.overhead + 2 * bytes * (between_nodes ? c.copy : c.node_copy)) * sharing;
+  cost.messages += 1;
+  cost.link += link;
+  cost.processor += processor;
+  cost.waiting += between_nodes ? c.latency : 0;
+  cost.seconds += (between_nodes ? c.latency : 0) + std::max(link, processor);
+}
+
+void work(Cost& cost, double seconds) {
+  cost.processor += seconds;
+  cost.seconds += seconds;
+}
+
+// All steps cost the same: each rank sends 1/ranks of the vector to one peer and waits for another.
+Cost ring(double bytes, double ranks, double nodes, double sharing, const Constants& c) {
+  Cost one, cost;
+  swap(one, bytes / ranks, nodes > 1, 1, sharing, c);
+  const double steps = 2 * (ranks - 1);
+  cost.messages = steps * one.messages;
+  cost.link = steps * one.link;
+  cost.processor = steps * one.processor;
+  cost.waiting = steps * one.waiting;
+  cost.seconds = steps * one.seconds;
+  work(cost, (ranks - 1) / ranks * bytes * c.add * sharing);
+  cost.peers = nodes > 1 ? std::min(2.0, nodes - 1) : 0;
+  return cost;
+}
+
+// Ranks beyond a power of two hand their buffer to another rank first and get the sum at the
+// end.
+Cost halving(double bytes, double ranks, double per_node, double sharing, const Constants& c) {
+  Cost cost;
+  // The largest power of two among the ranks.
+  const double power = std::exp2(std::floor(std::log2(ranks)));
+  if (ranks > power) {
+    swap(cost, bytes, per_node < 2, 1, sharing, c);
+    swap(cost, bytes, per_node < 2, 1, sharing, c);
+    work(cost, bytes * c.add * sharing);
+  }
+  double part = bytes / 2;
+  // Each step of the halving, and the step of the doubling that undoes it, move the same bytes.
+  for (double distance = power / 2; distance >= 1; distance /= 2, part /= 2) {
+    const bool away = distance >= per_node;
+    swap(cost, part, away, per_node, sharing, c);
+    swap(cost, part, away, per_node, sharing, c);
+    work(cost, part * c.add * sharing);
+    cost.peers += away ? 1 : 0;
+  }
+  return cost;
+}
+
+// The ranks of a node sum block by block through shared memory, or get the result from there.
+void within_node(Cost& cost, double bytes, double per_node, double sharing, const Constants& c) {
+  if (per_node < 2) return;
+  const double sum = bytes * (c.node_copy + c.add), copy = bytes * c.node_copy;
+  work(cost, (sum + copy) * sharing);
+}
+
+}  // namespace
+
+double pairwise_bytes(const inter::ExchangeSize& size) {
+  // The same segments on all ranks: those of a staged device.
+  inter::ExchangeSize staged = size;
+  staged.count = std::max<std::uint64_t>(size.count, 1);
+  staged.staged = true;
+  const inter::Segments segments = inter::segments_for(staged);
+  double bytes = 0;
+  for (int owner = 0; owner < size.group_size; ++owner) {
+    const std::uint64_t elements =
+        comm::chunk_of(size.count, size.group_size, owner, segments.align).count;
+    bytes += 2.0 * (size.group_size - 1) * chunk_bytes(size.format, elements, segments.elements);
+  }
+  return bytes;
+}
+
+const char* to_string(Schedule schedule) {
+  static constexpr const char* names[] = {"plain ring", "plain halving", "plain leaders", "flat",
+                                          "leader",     "sharded",       "bruck"};
+  return names[std::size_t(schedule)];
+}
+
+bool is_plain(Schedule schedule) {
+  return schedule == Schedule::ring || schedule == Schedule::halving ||
+         schedule == Schedule::leaders;
+}
+
+const char* held_by(const Cost& cost) {
+  if (cost.waiting >= cost.link && cost.waiting >= cost.processor) return "latency";
+  return cost.link >= cost.processor ? "link" : "processor";
+}
+
+Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout, const Constants& c) {
+  const double nodes = layout.nodes, per_node = layout.ranks_per_node, ranks = nodes * per_node;
+  const double all = share(layout, per_node), one = share(layout, 1);
+  const auto of = [&](double floats, double members) {
+    return inter::ExchangeSize{quantized(bits), floats_in(floats), int(members)};
+  };
+  Cost cost;
+  switch (schedule) {
+    case Schedule::ring:
+      cost = ring(bytes, ranks, nodes, all, c);
+      break;
+    case Schedule::halving:
+      cost = halving(bytes, ranks, per_node, all, c);
+      break;
+    case Schedule::leaders:
+      cost = halving(bytes, nodes, 1, one, c);
+      within_node(cost, bytes, per_node, all, c);
+      break;
+    case Schedule::flat:  // a rank's peers on its own node cost the link nothing
+      add_pairwise(cost, of(bytes, ranks), per_node * (ranks - per_node) / std::max(1.0, ranks - 1),
+                   all, c);
+      cost.peers = ranks - per_node;
+      break;
+    case Schedule::leader:
+      add_pairwise(cost, of(bytes, nodes), 1, one, c);
+      within_node(cost, bytes, per_node, all, c);
+      break;
+    case Schedule::sharded:
+      add_pairwise(cost, of(bytes / per_node, nodes), per_node, all, c);
+      within_node(cost, bytes, per_node, all, c);
+      break;
+    case Schedule::bruck:
+      add_bruck(cost, of(bytes, nodes), one, c);
+      if (nodes > 1) cost.memory += double(inter::bruck_need(of(bytes, nodes)).bytes);
+      within_node(cost, bytes, per_node, all, c);
+      break;
+  }
+  cost.memory += cost.peers * c.peer_memory;
+  cost.setup = cost.peers * c.peer_setup;
+  return cost;
+}
+
+Schedule used(double bytes, int bits, const Layout& layout) {
+  inter::ExchangeSize size;
+  size.format = quantized(bits);
+  size.count = floats_in(bytes / layout.ranks_per_node);
+  size.group_size = int(layout.nodes);
+  return inter::schedule_for(size).run == inter::run_bruck ? Schedule::bruck : Schedule::sharded;
+}
+
+Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
+                  const Constants& constants) {
+  // Of equal ones the schedule that comes first in kSchedules wins.
+  Schedule best = plain ? Schedule::ring : Schedule::flat;
+  for (const Schedule schedule : kSchedules)
+    if (is_plain(schedule) == plain && predict(schedule, bytes, bits, layout, constants).seconds <
+                                           predict(best, bytes, bits, layout, constants).seconds)
+      best = schedule;
+  return best;
+}
+
+}  // namespace slimpi::cost
