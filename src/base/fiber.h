@@ -73,7 +73,7 @@ void call_blocking(Function&& function) {
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait);
 
-// How many threads run such a function.
+// How many threads run a function of this kind.
 inline constinit std::atomic<int> g_blocking{0};
 
 // How many fibers are in flight, of all threads.

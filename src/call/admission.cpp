@@ -11,6 +11,7 @@
 #include "comm/autotuner.h"
 #include "device/plugins.h"
 #include "device/process_memory.h"
+#include "mpi/internal_comm.h"
 #include "observe/activity.h"
 #include "observe/log.h"
 
@@ -343,8 +344,7 @@ Admission admit(Allreduce& request, Way way) {
 }
 
 bool has_threads(const Runtime& runtime) {
-  int level = 0;
-  return runtime.api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple;
+  return mpi::can_help(runtime.api);
 }
 
 std::optional<DescribedTensor> take_description(const Allreduce& request) {

@@ -152,6 +152,7 @@ void Runtime::start(Loaded loaded) {
   }
   if (config.buffers == Buffers::host) device::never_use_gpus();
   if (!option_error.empty() && world_) end_job(mpi::abi.comm_world);
+  if (world_) find_hidden_functions();
   if (config.trace) Trace::start();
   if (config.estimate) CallEstimate::start(api, config);
   set_stall_limit(std::chrono::seconds(config.stall));

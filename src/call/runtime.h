@@ -127,6 +127,7 @@ class Runtime {
   void find_world();
   void warn_of_launcher() const;
   void warn_of_threads() const;
+  void find_hidden_functions() const;
   void warn_of_types() const;
   void add_session(const comm::Communicator& communicator);
   void set_world(int rank, int size);

@@ -74,7 +74,7 @@ int begin_staged(const Allreduce& call, void* handle, bool persistent,
                  const std::function<int(const Allreduce&)>& next) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return next(call);
-  std::list<StagedRequest> made_list;  // its element moves to the others without an allocation
+  std::list<StagedRequest> made_list;  // the element moves without an allocation
   StagedRequest* made = nullptr;
   const Status status = caught([&] {
     made = &made_list.emplace_back(*runtime, call, persistent);

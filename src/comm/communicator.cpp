@@ -166,10 +166,7 @@ Status Communicator::agree(const std::string& rules) {
   }
   // Travel with the options, which saves a reduction of their own.
   sums.push_back(changed_ ? 1 : 0);
-  int level = 0;
-  const bool threaded =
-      api_.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple;
-  sums.push_back(threaded ? 0 : 1);
+  sums.push_back(mpi::can_help(api_) ? 0 : 1);
   sums.push_back(device::foreign_possible() ? 1 : 0);
   sums.push_back(device::others() ? 1 : 0);
   SLIMPI_TRY(exchange_.all_max(sums));

@@ -49,7 +49,7 @@ struct F08 {
 // Whether slimpi takes part. Without requests there is nothing to do, and MPI reports wrong
 // arguments.
 bool takes_part(int count, const void* requests) {
-  return sums_in_flight() && count > 0 && requests != nullptr;
+  return sums_in_flight() && !is_probe() && count > 0 && requests != nullptr;
 }
 
 // Remembers the requests before MPI changes them. Without memory for that none is completed, and
@@ -244,6 +244,7 @@ int cancel(const auto& next, void* request) {
 // `next` calls the next definition.
 int start(int count, const void* requests, const auto& next) {
   int code = 0;
+  if (sums_in_flight() && is_probe()) return mpi::kSuccess;
   if (requests == nullptr) return next();
   const Status status = catch_all([&] { code = call::start_persistent(count, requests); });
   if (status != Status::ok) end_for(mpi::abi.comm_world, status);

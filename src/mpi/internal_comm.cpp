@@ -161,6 +161,12 @@ Status create_group(const Api& api, mpi::Comm parent, mpi::Group group, int tag,
 
 }  // namespace
 
+bool can_help(const Api& api) {
+  int level = 0;
+  return api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple &&
+         !g_completions_hidden;
+}
+
 int next_number() {
   return ++g_numbered;
 }

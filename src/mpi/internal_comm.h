@@ -16,6 +16,7 @@
 //    communicator that it serves, for at most kMostServed of them, so a program can make almost as
 //    many communicators as without slimpi.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -110,6 +111,14 @@ void make_hidden_world(const Api& api);
 // Whether make_internal() can be called in a fiber; the same on all ranks, unless they initialized
 // MPI differently.
 bool can_make_internal_in_fiber();
+
+// Whether a thread of slimpi can help sums that the program does not wait for: it has
+// MPI_THREAD_MULTIPLE, and no tool hides the functions that complete requests.
+bool can_help(const Api& api);
+
+// Functions that a tool in front of slimpi calls by PMPI names, so that slimpi does not see them.
+// Set when slimpi starts.
+inline std::atomic<bool> g_starts_hidden{false}, g_completions_hidden{false};
 
 // A number that no communicator or channel of this process has.
 int next_number();
