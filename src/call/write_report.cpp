@@ -114,7 +114,7 @@ std::unique_ptr<Report> Runtime::describe_job() const {
   for (std::size_t i = 0; i < option_rows().size(); ++i)
     if (config.is_set(Option(i)))
       report.options.emplace_back(option_rows()[i].name, config.given[i].text);
-  report.errors = statistics.errors();
+  statistics.read(report.errors);
   report.codecs = comm::used_codec_names();
   report.choices = statistics.choices.rows();
   report.ranks = std::max(world_size.load(), 1);
@@ -126,10 +126,6 @@ std::unique_ptr<Report> Runtime::describe_job() const {
   return made;
 }
 
-// Beside the numbers of all ranks, which take 9 KiB, its callers use little of the 16 KiB that a call
-// may take of the stack.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wframe-larger-than="
 // The sum over the ranks comes first and allocates nothing, so a rank that runs out of memory later
 // has already taken part in it. The counts are not on the stack, which may be short.
 void Runtime::write_summary(bool together) {
@@ -137,7 +133,7 @@ void Runtime::write_summary(bool together) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   static Counts own, job;
-  own = statistics.counts();
+  statistics.read(own);
   bool summed = false;
   int rank = std::max(world_rank.load(), 0), counted = 1;
   std::vector<std::string> hosts;
@@ -165,14 +161,12 @@ void Runtime::write_summary(bool together) {
     log_error(failure_text());
   if (config.estimate && write_estimate(*report) != Status::ok) log_error(failure_text());
 }
-#pragma GCC diagnostic pop
-
 Status Runtime::write_estimate(const Report& job) const {
   const CallEstimate* const running = CallEstimate::running();
   if (running == nullptr) return Status::ok;
-  const Estimate estimate = running->result(job);
+  const std::unique_ptr<const Estimate> estimate(new Estimate(running->result(job)));
   return write_to(*config.estimate, "SLIMPI_ESTIMATE",
-                  is_text(*config.estimate) ? to_text(estimate) : to_json(estimate));
+                  is_text(*config.estimate) ? to_text(*estimate) : to_json(*estimate));
 }
 
 // A warning about a file that cannot be written is more useful at the start than at the end.
