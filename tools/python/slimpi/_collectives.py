@@ -102,7 +102,7 @@ class Collectives:
         except Error as error:
             if not lenient:
                 raise
-            self._left = self.refusal = str(error)
+            self._left, self.refusal = "of a refused group", str(error)
             return
         # No member has used the number before, so groups of the same ranks have other tags.
         self._number = max(answer["number"] for answer in answers)

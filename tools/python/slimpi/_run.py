@@ -274,11 +274,12 @@ def _change_ddp(module):
         import torch.distributed as dist
         from . import torch as slimpi_torch
         rank = dist.get_rank(self.process_group)
+        group = getattr(self.process_group, "collectives", None)
         try:
             state = slimpi_torch.State(self.process_group, model=self)
         except Error as error:  # the same on all ranks
-            if rank == 0:
-                by = ("are sums of torch.distributed" if hasattr(self.process_group, "collectives")
+            if rank == 0 and not getattr(group, "refusal", None):  # which was said
+                by = ("are sums of torch.distributed" if group
                       else f"stay with {dist.get_backend(self.process_group)}")
                 _say(f"gradients {by}: {error}")
             return
