@@ -42,7 +42,8 @@ fuzz() {
     grep -v '^slimpi.*warning' err.txt | head -n 20
     return 0
   }
-  pass "$what"
+  # SLIMPI_VERIFY, which some communicators have, is never wrong.
+  if grep -h 'a defect of' err.txt; then fail "$what: SLIMPI_VERIFY"; else pass "$what"; fi
   tail -n 1 out.txt
   digest=$(sed -n 's/.*digest //p' out.txt | tail -n 1)
 }

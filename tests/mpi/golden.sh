@@ -44,6 +44,8 @@ run() {
   row 2 packed-3-flat SLIMPI_ALGORITHM=packed SLIMPI_BITS=3 SLIMPI_HIERARCHY=flat
   row 1 bytegrad-3-feedback SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
   row 1 bytegrad-13-feedback SLIMPI_BITS=13 SLIMPI_ERROR_FEEDBACK=1
+  row 1 bytegrad-1-feedback SLIMPI_BITS=1 SLIMPI_ERROR_FEEDBACK=1
+  row 1 qsgd-2-feedback SLIMPI_ALGORITHM=qsgd SLIMPI_BITS=2 SLIMPI_ERROR_FEEDBACK=1
   row 2 qsgd-12 SLIMPI_ALGORITHM=qsgd SLIMPI_BITS=12
   row 1 bytegrad-4-whole-chunk SLIMPI_BITS=4 SLIMPI_BUCKET=0
   row 1 bytegrad-5-stochastic SLIMPI_BITS=5 SLIMPI_ROUNDING=stochastic SLIMPI_SEED=7

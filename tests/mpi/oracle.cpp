@@ -98,7 +98,7 @@ std::vector<std::size_t> Oracle::exchange_order(const std::vector<std::size_t>& 
   return order;
 }
 
-double Oracle::step_error(double low, double high, double greatest) const {
+double Oracle::step_error(double low, double high, double greatest, bool infinite) const {
   const double largest = std::max(std::fabs(low), std::fabs(high));
   if (scheme_.algorithm == "fp16") return largest * 0x1p-11 + 0x1p-25;
   if (scheme_.algorithm == "bf16") return largest * 0x1p-8 + 0x1p-134;
@@ -109,7 +109,9 @@ double Oracle::step_error(double low, double high, double greatest) const {
   if (scheme_.algorithm == "packed")
     return std::min(1.125 * largest, 1.125 * greatest * std::exp2(3 - scheme_.bits)) +
            2 * kEpsilon * largest + 0x1p-110;
-  const double unit = (high - low) / (std::exp2(scheme_.bits) - 1);
+  // Beside infinities there are two levels less; with 1 bit there is one value.
+  const double last = std::exp2(scheme_.bits) - (infinite ? 3 : 1);
+  const double unit = last < 0 ? 2 * (high - low) : (high - low) / last;
   // The roundings of kernels/math/quantizer.h: five relative to the distance from the minimum, one
   // to the value.
   return (scheme_.stochastic ? 1.0 : 0.5) * unit + 5 * kEpsilon * (high - low) +
@@ -144,13 +146,15 @@ std::vector<Expected> Oracle::expect(const Case& test) const {
     const double greatest = greatest_of(sum);
     for (std::size_t b = 0; b + 1 < edges.size(); ++b) {
       double low = INFINITY, high = -INFINITY;
+      bool infinite = false;
       for (std::size_t at = edges[b]; at < edges[b + 1]; ++at) {
         const std::size_t i = order[at];
+        infinite = infinite || !std::isfinite(sum[i]);
         if (!std::isfinite(sum[i])) continue;
         low = std::min(low, sum[i]);
         high = std::max(high, sum[i]);
       }
-      if (low <= high) bucket_error[b] += step_error(low, high, greatest);
+      if (low <= high) bucket_error[b] += step_error(low, high, greatest, infinite);
     }
   }
   if (scheme_.algorithm == "fp16")  // what a half cannot hold becomes infinite, as in a cast
@@ -175,7 +179,8 @@ std::vector<Expected> Oracle::expect(const Case& test) const {
     }
     const double first = bucket_error[b];
     const double total = low <= high && !scatters
-                             ? step_error(low - first - summing, high + first + summing, greatest)
+                             ? step_error(low - first - summing, high + first + summing, greatest,
+                                          nonfinite)
                              : 0;  // the sum is not rounded again
     for (std::size_t at = edges[b]; at < edges[b + 1]; ++at) {
       const std::size_t i = order[at];

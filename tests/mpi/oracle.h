@@ -53,7 +53,7 @@ class Oracle {
   std::vector<std::size_t> exchange_order(const std::vector<std::size_t>& blocks,
                                           std::vector<std::size_t>* edges) const;
   // Of one rounding of a bucket of this range, in a vector of values up to `greatest`.
-  double step_error(double low, double high, double greatest) const;
+  double step_error(double low, double high, double greatest, bool infinite) const;
 
   Scheme scheme_;
   int ranks_;
