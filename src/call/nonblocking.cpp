@@ -139,6 +139,7 @@ bool Queues::step(Queue& queue) {
     for (; sum.counted_later > 0; --sum.counted_later) sum.communicator.states.count_call();
     std::unique_ptr<Sum> ended = std::move(queue.sums.front());
     queue.sums.pop_front();
+    if (ended->decision == nullptr) ended->communicator.end_nonblocking();
     complete(std::move(ended));
   }
   return false;

@@ -262,11 +262,17 @@ int cancel(void*, int complete) {
 // Whether the ranks can take nonblocking sums of the communicator; the same on all ranks at the
 // same call. The first one makes the ranks meet.
 bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator) {
-  if (communicator.unusable()) return false;
+  if (communicator.unusable()) return communicator.nonblocking.next_is_undecided();
   // In its fiber the first one finds out more, at different times on the ranks.
   if (communicator.nonblocking.any()) return true;
   if (communicator.connected()) return communicator.threaded();
-  if (has_threads(runtime) && mpi::can_make_internal_in_fiber()) return true;
+  if (has_threads(runtime) && mpi::can_make_internal_in_fiber()) {
+    // One that MPI had no room for stays refused to nonblocking sums: the ranks would not know
+    // when.
+    if (!communicator.refused() && communicator.has_room()) return true;
+    communicator.refuse_to_meet(mpi::Refusal::no_room);
+    return false;
+  }
   communicator.refuse_to_meet();
   return false;
 }
@@ -301,11 +307,15 @@ Outcome begin_held(const Admission& admitted, const Allreduce& request,
     if (!communicator.connected()) communicator.refuse_to_meet();
     return estimate_begun(runtime, communicator, request);
   }
-  if (!takes_nonblocking(runtime, communicator))
+  if (!takes_nonblocking(runtime, communicator)) {
+    const bool could =
+        communicator.refused() && has_threads(runtime) && mpi::can_make_internal_in_fiber();
     return bypass(runtime,
-                  stays_on_node(communicator, request) ? BypassReason::single_node
-                                                       : BypassReason::nonblocking,
+                  communicator.unusable() || could       ? BypassReason::failure
+                  : stays_on_node(communicator, request) ? BypassReason::single_node
+                                                         : BypassReason::nonblocking,
                   communicator, request);
+  }
   const std::uint64_t number = communicator.nonblocking.begin();
   if (communicator.agreed() && communicator.nonblocking.began_agreed(number)) {
     const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);

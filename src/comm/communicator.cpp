@@ -29,6 +29,7 @@ constexpr struct {
     {Life::connecting, Life::unusable},  // MPI could not make it
     {Life::connecting, Life::failed},    // some rank does not meet, or in a fiber
     {Life::connected, Life::agreed},
+    {Life::connected, Life::unusable},  // in a fiber; this process serves too many
     {Life::agreed, Life::connected},    // MPI_Comm_set_info
     {Life::agreed, Life::laid_out},     // the first sum that policy takes
     {Life::agreed, Life::unusable},     // MPI has no context id left
@@ -181,6 +182,8 @@ Status Communicator::agree(const std::string& rules) {
   if (sums[2 * entries.size()] != 0) start_anew();
   exchange_.set_timeout(std::chrono::seconds(config_.timeout.value_or(0)));
   SLIMPI_TRY(nonblocking.compare_before_agreed(exchange_));
+  if (refusal_ != mpi::Refusal::none) enter(Life::unusable);
+  SLIMPI_TRY(mpi::refuse(refusal_));
   enter(is_in(Life::outdated) ? Life::laid_out : Life::agreed);
   return Status::ok;
 }
@@ -224,10 +227,14 @@ void Communicator::send_refusal(mpi::Refusal refusal) {
   (void)sent_.back()->begin(api_, user_, 0, refusal);
 }
 
-void Communicator::refuse_to_meet() {
+void Communicator::refuse_to_meet(mpi::Refusal why) {
   if (!is_in(Life::fresh)) return;
   enter(Life::refused);
-  send_refusal(mpi::Refusal::single_threaded);
+  send_refusal(why);
+}
+
+void Communicator::end_nonblocking() {
+  if (nonblocking.end_undecided() && unusable()) exchange_.close();
 }
 
 void Communicator::refuse_type(ElementType type) {

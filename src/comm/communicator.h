@@ -68,6 +68,10 @@ class NonblockingSums {
   bool any() const { return begun_ != 0; }
   // Whether every rank began the sum with this number when it knew that all agree.
   bool began_agreed(std::uint64_t number) const { return number > undecided_; }
+  // Whether some rank began the next one before that.
+  bool next_is_undecided() const { return begun_ < undecided_; }
+  // The fiber of one has ended. Whether it was the last one of those.
+  bool end_undecided() { return ++ended_ == undecided_; }
   // Whether every rank began the sum with this number when it knew that all share one node.
   bool began_on_one_node(std::uint64_t number) const { return number > unplaced_; }
 
@@ -84,6 +88,7 @@ class NonblockingSums {
 
   std::uint64_t begun_ = 0;
   std::uint64_t undecided_ = 0;  // the last one that some rank began before it had agreed
+  std::uint64_t ended_ = 0;      // fibers
   std::uint64_t unplaced_ = 0;   // or before it knew that all ranks share one node
   std::atomic<bool> comparing_{false};
 };
@@ -154,7 +159,13 @@ class Communicator {
   mpi::Refusal refusal() const { return refusal_; }
   // For a rank that leaves to MPI what may be the first sum of other ranks, which find out that it
   // does. Once; returns at once.
-  void refuse_to_meet();
+  void refuse_to_meet(mpi::Refusal why = mpi::Refusal::single_threaded);
+  bool refused() const { return is_in(Life::refused); }
+  // In its first nonblocking sum: whether MPI has room for an internal communicator.
+  bool has_room() const { return mpi::has_room_in_fiber(api_, user_); }
+  // The fiber of a nonblocking sum has ended. Where other sums go to MPI, because this process
+  // serves too many communicators, the last one that needed an internal one frees it.
+  void end_nonblocking();
   // The same for a sum of a type which this rank's SLIMPI_TYPES has not; once for each type. Does
   // nothing where an earlier sum made the ranks meet, or makes them: they compare SLIMPI_TYPES.
   void refuse_type(ElementType type);

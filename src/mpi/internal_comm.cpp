@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <vector>
 
 #include "base/fiber.h"
 
@@ -51,23 +52,22 @@ mpi::Comm make_own(const Api& api, mpi::Group group) {
   return made;
 }
 
-// Whether MPI can make some more communicators in this process. Local; runs no error handler of the
-// program. True where it cannot be found out.
-bool has_room(const Api& api, mpi::Group group) {
-  mpi::Comm made[kEnoughRoom];
-  std::fill_n(made, kEnoughRoom, mpi::abi.comm_null);
+// Whether MPI can make so many more communicators in this process. Local; runs no error handler of
+// the program. True where it cannot be found out.
+bool has_room(const Api& api, mpi::Group group, std::size_t wanted) {
+  std::vector<mpi::Comm> made(wanted, mpi::abi.comm_null);
   const bool can_ask = next_definition("PMPI_Comm_create_from_group") != nullptr;
   made[0] = make_own(api, group);
   mpi::Group own = mpi::abi.group_null;
-  int count = made[0] != mpi::abi.comm_null ? 1 : 0;
+  std::size_t count = made[0] != mpi::abi.comm_null ? 1 : 0;
   if (count == 1) api.Comm_group(made[0], &own);
-  while (count != 0 && count < kEnoughRoom &&
+  while (count != 0 && count < wanted &&
          api.Comm_create(made[0], own, &made[count]) == mpi::kSuccess &&
          made[count] != mpi::abi.comm_null)
     ++count;
   if (own != mpi::abi.group_null) api.Group_free(&own);
-  for (int i = 0; i < count; ++i) api.Comm_free(&made[i]);
-  return !can_ask || count == kEnoughRoom;
+  for (std::size_t i = 0; i < count; ++i) api.Comm_free(&made[i]);
+  return !can_ask || count == wanted;
 }
 
 // While this object lives, errors on the program's communicator return. Only for programs that do
@@ -165,6 +165,15 @@ bool can_help(const Api& api) {
   int level = 0;
   return api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple &&
          !g_completions_hidden;
+}
+
+bool has_room_in_fiber(const Api& api, mpi::Comm comm) {
+  const int beyond = std::max(0, g_served - kMostServed);  // freed soon, or being made
+  mpi::Group group = mpi::abi.group_null;
+  if (api.Comm_group(comm, &group) != mpi::kSuccess) return true;
+  const bool has = has_room(api, group, std::size_t(kEnoughRoom + beyond));
+  api.Group_free(&group);
+  return has;
 }
 
 int next_number() {
@@ -293,30 +302,29 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   if (code != mpi::kSuccess) return failed(api, code);
   const bool threaded = in_fiber || is_threaded(api);
   *refusal = Refusal::none;
-  if (!in_fiber) {
-    if (threaded && !has_room(api, group)) *refusal = Refusal::no_room;
-    if (g_served >= kMostServed) *refusal = Refusal::no_more;
-  }
+  if (!in_fiber && threaded && !has_room(api, group, kEnoughRoom)) *refusal = Refusal::no_room;
+  if (g_served++ >= kMostServed) *refusal = Refusal::no_more;
   *number = next_number();
   Status status = find_maxima(api, user, wait, true, number, refusal);
   use_number(*number);
   // Ranks with another refusal are in MPI.
   if (!in_fiber && *refusal < Refusal::single_threaded) status = confirm(api, user, wait, status);
-  if (status == Status::ok) status = refuse(*refusal);
+  if (status == Status::ok && !(in_fiber && *refusal == Refusal::no_more))
+    status = refuse(*refusal);
   if (status == Status::ok && in_fiber) {
     // Only this function may run while the program is in collectives on `user`.
     // Groups that overlap have different numbers, so their messages have different tags.
     const mpi::Comm parent = mpi::abi.create_group_is_seen ? g_hidden_world.load() : user;
     const int tag = mpi::abi.create_group_is_seen ? *number % kGroupTag : kGroupTag;
     status = create_group(api, parent, group, tag, wait, made);
-    if (status == Status::absent) return status;  // the thread uses the group
+    if (status == Status::absent) group = mpi::abi.group_null;  // the thread uses it
   } else if (status == Status::ok) {
     // All ranks fail together: no context id is free on all of them.
     const Quiet quiet(api, user, !threaded);
     status = create(api, user, group, made);
   }
-  api.Group_free(&group);
-  if (status == Status::ok) ++g_served;
+  if (group != mpi::abi.group_null) api.Group_free(&group);
+  if (status != Status::ok) --g_served;
   return status;
 }
 

@@ -91,8 +91,9 @@ class FirstExchange {
 // rank already serves kMostServed communicators or MPI has no free context id. Errors on *made
 // return. *number: the same on all ranks, and no other communicator of this process has it.
 // *refusal: why it failed. `in_fiber`: all ranks have MPI_THREAD_MULTIPLE; else it fails on all
-// that have. What is collective over `user` begins before the first wait then, and any number of
-// communicators is served.
+// that have. What is collective over `user` begins before the first wait then. Sums
+// that have begun need a communicator, so where a rank already serves kMostServed there is one,
+// with *refusal no_more, to be freed after them.
 //
 // A rank that has waited for SLIMPI_TIMEOUT must not leave the others in MPI_Comm_create. So there
 // are two exchanges before that. A rank gives up in the first one only, and says so in the second
@@ -111,6 +112,9 @@ void make_hidden_world(const Api& api);
 // Whether make_internal() can be called in a fiber; the same on all ranks, unless they initialized
 // MPI differently.
 bool can_make_internal_in_fiber();
+
+// Whether MPI has context ids for another communicator and for all that are being made. Local.
+bool has_room_in_fiber(const Api& api, mpi::Comm comm);
 
 // Whether a thread of slimpi can help sums that the program does not wait for: it has
 // MPI_THREAD_MULTIPLE, and no tool hides the functions that complete requests.

@@ -45,7 +45,7 @@ ends() {
 # sweep WHAT RANKS RANK MORE COUNT LAST: the allocations of the first call. Up to number LAST the
 # ranks may have no communicator to tell a failure, so the job may end; beyond it goes on. slimpi
 # serves 32 communicators at a time, and those that failed count until the end of the job.
-every=9
+every=11
 if expensive; then every=1; fi
 sweep() {
   # Lists of numbers.
@@ -53,23 +53,23 @@ sweep() {
   ends "$1" "$2" "$3" "$4" "$5" $(seq 1 "$every" "$6")
   for first in 1 2 3; do
     # shellcheck disable=SC2046
-    returns "$1, from the $first. on" "$2" "$3" "$4" "$5" $(seq $(($6 + first)) 3 78)
+    returns "$1, from the $first. on" "$2" "$3" "$4" "$5" $(seq $(($6 + first)) 3 $(($6 + 30)))
   done
 }
 
-sweep "bytegrad, rank 0" 2 0 0 20000 66
+sweep "bytegrad, rank 0" 2 0 0 20000 88
 ends "bytegrad, rank 1 from there on" 2 1 1000000 20000 1 4 16 40
-returns "bytegrad, rank 1 from there on" 2 1 1000000 20000 70 75 80
+returns "bytegrad, rank 1 from there on" 2 1 1000000 20000 92 96 100
 # The ranks meet in the first sum, which is nonblocking.
 export TEST_NONBLOCKING=1
-sweep "nonblocking, rank 0" 2 0 0 20000 32
-sweep "nonblocking, rank 1" 2 1 0 20000 32
+sweep "nonblocking, rank 0" 2 0 0 20000 58
+sweep "nonblocking, rank 1" 2 1 0 20000 58
 # The second sum begins without memory, too.
 ends "nonblocking, rank 1 from there on" 2 1 1000000 20000 8 21 29 40 70
 unset TEST_NONBLOCKING
 export SLIMPI_ERROR_FEEDBACK=1
 ends "error feedback, all ranks" 2 -1 0 20000 1 10 30 50
-returns "error feedback, all ranks" 2 -1 0 20000 70 80 90
+returns "error feedback, all ranks" 2 -1 0 20000 92 96 100
 unset SLIMPI_ERROR_FEEDBACK
 export SLIMPI_RANKS_PER_NODE=2
 ends "two nodes of two, all ranks" 4 -1 0 20000 15 29 43

@@ -104,6 +104,38 @@ static void* run(void* argument) {
   return NULL;
 }
 
+#if HAS_PERSISTENT_SUMS
+static void make_all(MPI_Request* requests) {
+  for (int i = 0; i < kMany; ++i)
+    MPI_Allreduce_init(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &requests[i]);
+}
+
+static void* free_all(void* requests) {
+  for (int i = 0; i < kMany; ++i) MPI_Request_free((MPI_Request*)requests + i);
+  return NULL;
+}
+#endif
+
+// Persistent sums of one communicator are made while another thread frees others. Both change the
+// channels of the internal communicator.
+static void make_and_free(void) {
+#if HAS_PERSISTENT_SUMS
+  MPI_Request requests[2][kMany];
+  pthread_t thread;
+  make_all(requests[0]);
+  for (int round = 0; round < 4; ++round) {
+    pthread_create(&thread, NULL, &free_all, requests[round % 2]);
+    make_all(requests[1 - round % 2]);
+    pthread_join(thread, NULL);
+  }
+  MPI_Start(&requests[0][0]);
+  MPI_Wait(&requests[0][0], MPI_STATUS_IGNORE);
+  check(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0, "a sum after frees");
+  free_all(requests[0]);
+#endif
+}
+
 int main(int argc, char** argv) {
   int provided;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -124,6 +156,7 @@ int main(int argc, char** argv) {
     pthread_create(&g_threads[i].thread, NULL, &run, &g_threads[i]);
   for (int i = 0; i < kThreads; ++i) pthread_join(g_threads[i].thread, NULL);
   for (int i = 0; i < kThreads; ++i) MPI_Comm_free(&g_threads[i].comm);
+  make_and_free();
   if (g_rank == 0) printf("PASS nonblocking sums have the bytes of blocking ones\n");
   MPI_Finalize();
   return 0;

@@ -22,6 +22,18 @@ for per_node in 1 2; do
   done
 done
 export SLIMPI_RANKS_PER_NODE=1
+# First sums that are nonblocking: 32 communicators are served, and there is room for as many.
+by_way nonblocking
+export SLIMPI_PROGRESS=thread
+holds "nonblocking, all" under 2 "$program" all >under.txt
+has=$(sed -n 's/ communicators$//p' under.txt)
+holds "nonblocking: $has communicators of $had" test "${has:-0}" -ge "$((had - 40))"
+expect "$(report report.json calls compressed)" 33 \
+  "nonblocking: 32 are served, and one that comes later"
+expect "$(report report.json calls passed failure)" 273 "nonblocking: other sums go to MPI"
+holds "nonblocking, without room" under 2 "$program" full
+by_way blocking
+unset SLIMPI_PROGRESS
 holds "full" under 2 "$program" full
 wanted=2
 [ "$had" -lt 4096 ] || wanted=5 # an MPI with room for all that the program makes

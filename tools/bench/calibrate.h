@@ -3,9 +3,9 @@
 #pragma once
 #include <string>
 
+#include "tools/bench/cost.h"
 #include "tools/bench/options.h"
 #include "tools/bench/world.h"
-#include "tools/bench/cost.h"
 
 namespace slimpi::bench {
 

@@ -3,8 +3,8 @@
 #pragma once
 #include <string>
 
-#include "tools/bench/options.h"
 #include "tools/bench/cost.h"
+#include "tools/bench/options.h"
 
 namespace slimpi::bench {
 

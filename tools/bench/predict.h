@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/bench/measure.h"
 #include "tools/bench/cost.h"
+#include "tools/bench/measure.h"
 
 namespace slimpi::bench {
 

@@ -80,8 +80,8 @@ Arguments parse_arguments(int argc, const char* const* argv) {
       continue;
     }
     if (equals == word.npos && at + 1 == argc)
-      return result.error = given + " needs a value; accepted: " +
-                            (of_torch ? kTorchSums : row->accepted),
+      return result.error =
+                 given + " needs a value; accepted: " + (of_torch ? kTorchSums : row->accepted),
              result;
     const std::string value(equals == word.npos ? argv[++at] : word.substr(equals + 1));
     if (of_torch) {

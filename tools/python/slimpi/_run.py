@@ -270,7 +270,6 @@ def _change_ddp(module):
         init(self, *arguments, **keywords)
         if os.environ.get(_MARK) != str(os.getpid()):
             return
-        import torch
         import torch.distributed as dist
         from . import torch as slimpi_torch
         rank = dist.get_rank(self.process_group)
