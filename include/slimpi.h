@@ -91,8 +91,9 @@ int slimpi_set_state(const void* comm, const char* name, const void* state, uint
  * and in `reason`, which has `size` bytes, the line that a job would end with.
  *
  * slimpi_finalize_at_exit has exit() end MPI: by MPI_Finalize where the status is 0, else by
- * MPI_Abort with the status, because other ranks may wait for this one. Returns 0, or 1 where it
- * cannot.
+ * MPI_Abort with the status, because other ranks may wait for this one. Before MPI_Finalize all
+ * ranks wait for each other. 2 seconds after that the process ends, unless its MPI is Open MPI.
+ * Returns 0, or 1 where it cannot.
  *
  * slimpi_get_option writes the process's value of the option NAME, such as bits, to `value`, which
  * has `size` bytes: "" where it is unset. Returns 0, or 1 where there is no such option. */

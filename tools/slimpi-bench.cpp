@@ -8,6 +8,7 @@
 
 #include "tools/bench/calibrate.h"
 #include "tools/bench/constants.h"
+#include "tools/bench/digests.h"
 #include "tools/bench/measure.h"
 #include "tools/bench/options.h"
 #include "tools/bench/plot.h"
@@ -130,6 +131,8 @@ int main(int argc, char** argv) {
   if (status != 0 && world.rank == 0) fmt::print(stderr, "{}", refused);
   if (calibrates && status == 0)
     status = run_calibration(parsed.options, world, contact);
+  else if (status == 0 && parsed.options.digests)
+    status = print_digests(world);
   else if (status == 0)
     status = run(parsed.options, world);
   leave(world);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <thread>
 #include <utility>
@@ -121,24 +122,40 @@ void call_blocking(void (*function)(void*), void* argument) {
     function(argument);
     return;
   }
-  std::atomic<bool> done{false};
+  (void)wait_for_blocking([=] { function(argument); },
+                          [](const std::atomic<bool>& done) {
+                            while (!done.load(std::memory_order_acquire)) Fiber::leave();
+                            return Status::ok;
+                          });
+}
+
+Status wait_for_blocking(std::function<void()> function,
+                         const std::function<Status(const std::atomic<bool>& done)>& wait) {
+  std::shared_ptr<std::atomic<bool>> done;
   std::thread thread;
   try {
-    thread = std::thread([&] {
+    done = std::make_shared<std::atomic<bool>>(false);
+    thread = std::thread([function, done] {
       // Handlers of the program run in its own threads.
       sigset_t every;
       sigfillset(&every);
       pthread_sigmask(SIG_SETMASK, &every, nullptr);
-      function(argument);
-      done.store(true, std::memory_order_release);
+      ++g_blocking;
+      function();
+      --g_blocking;
+      done->store(true, std::memory_order_release);
     });
   } catch (const std::exception&) {
     // Without a thread this one blocks: the other ranks are on their way.
-    function(argument);
-    return;
+    function();
+    return Status::ok;
   }
-  while (!done.load(std::memory_order_acquire)) Fiber::leave();
-  thread.join();
+  const Status status = wait(*done);
+  if (status == Status::ok)
+    thread.join();
+  else
+    thread.detach();
+  return status;
 }
 
 bool let_fibers_run() {

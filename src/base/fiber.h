@@ -7,9 +7,11 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <type_traits>
 
 #include "base/call_locals.h"
+#include "base/status.h"
 
 namespace slimpi {
 
@@ -65,6 +67,14 @@ void call_blocking(Function&& function) {
   call_blocking([](void* one) { (*static_cast<std::remove_reference_t<Function>*>(one))(); },
                 &function);
 }
+
+// In a fiber the same for what may never return: while function() runs in another thread,
+// wait(done) waits for it. Returns its status; after a failure the thread is left behind.
+Status wait_for_blocking(std::function<void()> function,
+                         const std::function<Status(const std::atomic<bool>& done)>& wait);
+
+// How many threads run a function of this kind.
+inline constinit std::atomic<int> g_blocking{0};
 
 // How many fibers are in flight, of all threads.
 inline constinit std::atomic<int> g_fibers{0};

@@ -35,9 +35,11 @@ std::string environment_variable(const char* name) {
 }
 
 std::string launched_rank() {
+  // torchrun may run inside a launcher's process.
+  if (!environment_variable("TORCHELASTIC_RUN_ID").empty()) return environment_variable("RANK");
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
     if (std::string rank = environment_variable(name); !rank.empty()) return rank;
-  return "";
+  return environment_variable("WORLD_SIZE").empty() ? "" : environment_variable("RANK");
 }
 
 // A launcher inside another one's job leaves the outer one's variables in place, so one that agrees

@@ -11,6 +11,7 @@
 #include "comm/autotuner.h"
 #include "device/plugins.h"
 #include "device/process_memory.h"
+#include "mpi/internal_comm.h"
 #include "observe/activity.h"
 #include "observe/log.h"
 
@@ -60,6 +61,16 @@ Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& 
                const Allreduce& request) {
   runtime.count_bypass(communicator, reason, request);
   return Outcome::bypassed(reason);
+}
+
+ActiveCall::Subject subject(const comm::Communicator& communicator, const Allreduce& request,
+                            bool init) {
+  std::string_view tensor;
+  if (request.tensor != nullptr) tensor = request.tensor->name;
+  const bool has_blocks = request.collective != Collective::allreduce;
+  return communicator.subject(
+      std::uint64_t(request.count), tensor,
+      {request.collective, has_blocks && request.blocks.array == nullptr, init, type_of(request)});
 }
 
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator) {
@@ -333,8 +344,7 @@ Admission admit(Allreduce& request, Way way) {
 }
 
 bool has_threads(const Runtime& runtime) {
-  int level = 0;
-  return runtime.api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple;
+  return mpi::can_help(runtime.api);
 }
 
 std::optional<DescribedTensor> take_description(const Allreduce& request) {

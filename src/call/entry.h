@@ -166,6 +166,15 @@ inline bool sums_in_flight() {
   return g_fibers.load(std::memory_order_acquire) != 0;
 }
 
+// While slimpi calls a function of MPI as the program does, to see whether it comes back here: set
+// to true by slimpi's definition, which does nothing else then. Null: no such call. Sums count as
+// in flight meanwhile.
+inline constinit thread_local bool* t_probe = nullptr;
+inline bool is_probe() {
+  if (t_probe != nullptr) *t_probe = true;
+  return t_probe != nullptr;
+}
+
 // Lets them make progress.
 void progress();
 
@@ -218,8 +227,9 @@ class Completing {
 };
 
 // The same for the call that runs in this fiber, on slimpi's own communicator: on the program's,
-// other collectives may have begun since.
-int sum_by_mpi(const Allreduce& call);
+// other collectives may have begun since. begin() calls MPI's nonblocking function of the call's
+// form, because another form may add in another order. Returns MPI's code.
+int sum_by_mpi(const Allreduce& call, int (*begin)(const Allreduce& call, mpi::Request* request));
 
 // MPI_Pcontrol: 0 off, 1 on, 2 writes the report.
 void control(int level);

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -173,8 +172,11 @@ void Queues::run(void* argument) {
   if (outcome.done) sum.code = outcome.code;
   if (status == Status::ok && !outcome.done)
     status = caught([&] { sum.code = call_mpi(sum.call, outcome.reason); });
-  if (status != Status::ok)
-    (void)caught([&] { sum.code = fail_call(sum.runtime, sum.communicator, status); });
+  if (status == Status::ok) return;
+  // Without an internal communicator nothing tells the other ranks, which may wait for this one.
+  if (!sum.communicator.connected())
+    end_for(comm_for_errors(sum.runtime, sum.comm, sum.of_comm), status);
+  (void)caught([&] { sum.code = fail_call(sum.runtime, sum.communicator, status); });
 }
 
 // Lets the sums go on while the program's threads do not: they compute, or block in MPI, where
@@ -307,19 +309,14 @@ int postpone_failure(Sum& sum, Status status, bool logs) {
   return mpi::abi.err_other;
 }
 
-int sum_by_mpi(const Allreduce& call) {
-  comm::Communicator& communicator = Queues::all().running()->communicator;
-  comm::Exchange& exchange = communicator.exchange();
-  if (call.collective == Collective::allreduce)
-    return exchange.sum_by_mpi(call.in, call.out, std::uint64_t(call.count), call.datatype,
-                               row_of(type_of(call)).bytes);
-  std::vector<int> counts;
-  for (int rank = 0; rank < communicator.size(); ++rank) {
-    const std::int64_t count = call.blocks.of(rank);
-    if (count > INT_MAX) return refuse_count("MPI_Ireduce_scatter", count);
-    counts.push_back(int(count));
-  }
-  return exchange.scatter_by_mpi(call.in, call.out, counts, call.datatype);
+int sum_by_mpi(const Allreduce& call, int (*begin)(const Allreduce& call, mpi::Request* request)) {
+  Allreduce own = call;
+  own.fortran = true;  // the PMPI_ name: no tool sees the communicator
+  return Queues::all().running()->communicator.exchange().make_by_mpi(
+      [&](mpi::Comm on, mpi::Request* request) {
+        own.comm = on;
+        return begin(own, request);
+      });
 }
 
 void progress() {

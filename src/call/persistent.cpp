@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "call/admission.h"
 #include "call/element_type.h"
@@ -90,16 +91,15 @@ void start(Persistent& persistent) {
 }
 
 // All ranks compare the count: a request whose counts differ would hang at its first start.
-// *left: MPI makes the sum, because all ranks share one node and have host buffers.
-Status compare_counts(comm::Communicator& communicator, const Allreduce& request, bool* left) {
+// *left: MPI makes the sum, because all ranks share one node and have host buffers. *seen: slimpi
+// sees the starts of all ranks.
+Status compare_counts(comm::Communicator& communicator, const Allreduce& request, bool* left,
+                      bool* seen) {
   const OwnFloats environment;
-  communicator.exchange().begin_call();
-  ++communicator.taken;  // a number of its own, as a sum has
-  const ActiveCall active(subject(communicator, request));
   SLIMPI_TRY(agree_on_blocks(communicator, request));
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
-  bool same = true;
-  SLIMPI_TRY(communicator.exchange().all_true(&same));
+  *seen = !mpi::g_starts_hidden;
+  SLIMPI_TRY(communicator.exchange().all_true(seen));
   *left = stays_on_node(communicator, request);
   if (*left || !communicator.on_one_node()) return Status::ok;
   std::optional<BypassReason> reason;
@@ -111,7 +111,7 @@ Status compare_counts(comm::Communicator& communicator, const Allreduce& request
 // A number and a channel for a sum, which no other of this process has; the same on all ranks.
 // *channel is -1 where some rank has no free one. Collective.
 Status find_channel(comm::Exchange& exchange, int* number, int* channel) {
-  const comm::InternalComm& internal = *exchange.internal();
+  comm::InternalComm& internal = *exchange.internal();
   std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
   for (int proposed = 1;; proposed = *channel + 1) {
     proposed = internal.free_channel(proposed);
@@ -161,7 +161,7 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator,
 }  // namespace
 
 Outcome init_persistent(Allreduce& its_request, void* handle) {
-  if (Fiber::inside()) return {};
+  if (Fiber::inside() || handle == nullptr) return {};
   std::optional<DescribedTensor> tensor = take_description(its_request);
   const Admission admitted = admit(its_request, Way::persistent);
   if (admitted.communicator == nullptr) return admitted.outcome;
@@ -175,14 +175,21 @@ Outcome init_persistent(Allreduce& its_request, void* handle) {
   if (decision == nullptr) return outcome;
   if (CallEstimate::running() != nullptr) return estimate_begun(runtime, communicator, request);
   if (communicator.failed()) return decision->take ? refuse_failed(runtime, communicator) : outcome;
-  bool left = stays_on_node(communicator, request);
-  const Status compared = left ? Status::ok : compare_counts(communicator, request, &left);
+  bool left = stays_on_node(communicator, request), seen = false;
+  Status compared = Status::ok;
+  std::optional<ActiveCall> active;
+  if (!left) {
+    communicator.exchange().begin_call();
+    ++communicator.taken;  // a number of its own, as a sum has
+    active.emplace(subject(communicator, request, true));
+    compared = compare_counts(communicator, request, &left, &seen);
+  }
   // MPI could not tell all ranks the nodes; the sums of the communicator go to it from now on.
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   if (compared != Status::ok) return Outcome::finished(fail_call(runtime, communicator, compared));
   if (!decision->take) return outcome;
   if (left) return bypass(runtime, BypassReason::single_node, communicator, request);
-  if (!communicator.threaded())
+  if (!communicator.threaded() || !seen)
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
   return make(runtime, communicator, *decision, request, std::move(tensor), handle);
 }
@@ -218,7 +225,7 @@ PersistentEnd::~PersistentEnd() {
                                   [&](const auto& one) { return one.get() == one_; });
   if (found == others.list.end()) return;
   ended = std::move(*found);
-  ended->communicator.end_calls();
+  (void)caught([&] { ended->communicator.end_calls(); });
   others.list.erase(found);
   --g_count;
 }

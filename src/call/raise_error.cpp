@@ -32,17 +32,4 @@ int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status)
   return runtime.raise(communicator.user(), status, !communicator.exchange().failure_reported());
 }
 
-// A rank that has no memory for something small cannot know where the others wait for it.
-void end_for(mpi::Comm comm, Status status) {
-  Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr) return;
-  runtime->option_error = status == Status::no_memory ? "no host memory" : failure_text();
-  runtime->end_job(comm);
-}
-
-int fail_on(mpi::Comm comm, Status status) {
-  Runtime* const runtime = Runtime::started();
-  return runtime == nullptr ? mpi::abi.err_other : runtime->raise(comm, status);
-}
-
 }  // namespace slimpi::call

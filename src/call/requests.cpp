@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The requests of nonblocking sums: how they begin, whether a sum is decided at once or in its
 // fiber, and how the functions that complete requests raise the errors of sums.
+#include <dlfcn.h>
+
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -15,6 +17,8 @@
 #include "call/nonblocking.h"
 #include "comm/waiter.h"
 #include "mpi/internal_comm.h"
+#include "mpi/search.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 
@@ -87,13 +91,13 @@ bool is_completing() {
 }
 
 Completing::Completing(int count, const void* requests) : array_(requests) {
-  ++t_completing;
   requests_.reserve(std::size_t(count));
   staged_.reserve(std::size_t(count));
   for (int i = 0; i < count; ++i) {
     requests_.push_back(mpi::read_at<mpi::Request>(requests, i));
     staged_.push_back(staged_number(requests_.back()));
   }
+  ++t_completing;  // last: the destructor runs only then
 }
 
 Completing::~Completing() {
@@ -141,6 +145,79 @@ int Completing::raise(int code, const Completed& completed, bool ends) {
     if (code == mpi::kSuccess) code = completed.several ? mpi::abi.err_in_status : raised;
   }
   return code;
+}
+
+namespace {
+
+// The definition of a function that a tool in front of slimpi has; null: there is none.
+template <typename Function>
+Function* tools_definition(const char* name) {
+  void* const seen = dlsym(RTLD_DEFAULT, name);
+  if (seen == nullptr) return nullptr;
+  const mpi::Image image = mpi::image_of(seen);
+  const bool is_tools =
+      image.first != mpi::image_of(reinterpret_cast<void*>(&is_completing)).first &&
+      !image.name.starts_with("libmpi");
+  return is_tools ? reinterpret_cast<Function*>(seen) : nullptr;
+}
+
+// Whether a tool keeps the process's calls of the function from slimpi. It is called once, with
+// arguments that do nothing.
+template <typename... Arguments>
+bool is_hidden(const char* name, Arguments... arguments) {
+  auto* const tools = tools_definition<int(Arguments...)>(name);
+  if (tools == nullptr) return false;
+  bool reached = false;
+  t_probe = &reached;
+  tools(arguments...);
+  t_probe = nullptr;
+  return !reached;
+}
+
+// The same for functions that start requests.
+template <typename... Arguments>
+bool hides_starts(const mpi::Api& api, const char* name, Arguments... arguments) {
+  constexpr int kTag = 31740;  // no message of the program, which is alone on MPI_COMM_SELF
+  mpi::Request request = mpi::abi.request_null;
+  if (tools_definition<int(Arguments..., mpi::Request*)>(name) == nullptr ||
+      api.Recv_init(nullptr, 0, mpi::abi.type_char, 0, kTag, mpi::abi.comm_self, &request) !=
+          mpi::kSuccess)
+    return false;
+  const bool hidden = is_hidden(name, arguments..., &request);
+  if (hidden) api.Cancel(&request);  // the tool has started the request
+  api.Wait(&request, mpi::abi.status_ignore);
+  api.Request_free(&request);
+  return hidden;
+}
+
+}  // namespace
+
+// A tool that knows neither nonblocking nor persistent collectives may call MPI_Start or MPI_Wait
+// by their PMPI names. Persistent sums would never start then.
+void Runtime::find_hidden_functions() const {
+  mpi::Request none = mpi::abi.request_null;
+  int flag = 0, index = 0, found = 0;
+  count_fibers(1, &enter_fibers);
+  mpi::MessageStatus* const ignore = mpi::abi.status_ignore;
+  mpi::g_completions_hidden = is_hidden("MPI_Wait", &none, ignore) ||
+                              is_hidden("MPI_Waitall", 1, &none, ignore) ||
+                              is_hidden("MPI_Waitany", 1, &none, &index, ignore) ||
+                              is_hidden("MPI_Waitsome", 1, &none, &found, &index, ignore) ||
+                              is_hidden("MPI_Test", &none, &flag, ignore) ||
+                              is_hidden("MPI_Testall", 1, &none, &flag, ignore) ||
+                              is_hidden("MPI_Testany", 1, &none, &index, &flag, ignore) ||
+                              is_hidden("MPI_Testsome", 1, &none, &found, &index, ignore);
+  mpi::g_starts_hidden = hides_starts(api, "MPI_Start") || hides_starts(api, "MPI_Startall", 1);
+  count_fibers(-1, &enter_fibers);
+  if (world_rank != 0) return;
+  if (mpi::g_completions_hidden)
+    log_warn(
+        "a tool hides functions that complete requests from slimpi, so sums that are not "
+        "blocking go to MPI; preload the tool after slimpi");
+  else if (mpi::g_starts_hidden)
+    log_warn(
+        "a tool hides MPI_Start or MPI_Startall from slimpi, so persistent sums go to MPI; "
+        "preload the tool after slimpi");
 }
 
 // How a nonblocking sum begins.
@@ -263,8 +340,8 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
 }
 
 Outcome begin(Allreduce& request, void* handle) {
-  // A hook's own calls, or those of callbacks that MPI makes meanwhile.
-  if (Fiber::inside()) return {};
+  // A hook's own calls, or those of callbacks that MPI makes meanwhile. MPI reports a wrong handle.
+  if (Fiber::inside() || handle == nullptr) return {};
   std::optional<DescribedTensor> tensor = take_description(request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
     const HoldFibers held;

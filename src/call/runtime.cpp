@@ -152,6 +152,7 @@ void Runtime::start(Loaded loaded) {
   }
   if (config.buffers == Buffers::host) device::never_use_gpus();
   if (!option_error.empty() && world_) end_job(mpi::abi.comm_world);
+  if (world_) find_hidden_functions();
   if (config.trace) Trace::start();
   if (config.estimate) CallEstimate::start(api, config);
   set_stall_limit(std::chrono::seconds(config.stall));
@@ -320,6 +321,22 @@ void Runtime::abort_job(mpi::Comm comm) {
   usleep(kTimeToForward);
   api.Abort(world_ ? mpi::abi.comm_world : comm, 2);
   _exit(2);
+}
+
+// A rank that has no memory for something small cannot know where the others wait for it. The
+// catch: where there is no memory for the text either, it is that of an earlier error, or none.
+void end_for(mpi::Comm comm, Status status) {
+  Runtime* const runtime = Runtime::started();
+  if (runtime == nullptr) return;
+  (void)caught([&] {
+    runtime->option_error = status == Status::no_memory ? "no host memory" : failure_text();
+  });
+  runtime->end_job(comm);
+}
+
+int fail_on(mpi::Comm comm, Status status) {
+  Runtime* const runtime = Runtime::started();
+  return runtime == nullptr ? mpi::abi.err_other : runtime->raise(comm, status);
 }
 
 }  // namespace slimpi::call

@@ -5,6 +5,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -119,7 +120,7 @@ class Runtime {
   // it, the rank is appended.
   std::string trace_path() const;
   std::vector<std::string> gather_hosts();
-  Report describe_job() const;
+  std::unique_ptr<Report> describe_job() const;
   static Runtime* begin(mpi::Comm comm);
   static bool mpi_runs(const mpi::Api& api, mpi::Comm comm);
   Status configure(mpi::Found found);
@@ -127,6 +128,7 @@ class Runtime {
   void find_world();
   void warn_of_launcher() const;
   void warn_of_threads() const;
+  void find_hidden_functions() const;
   void warn_of_types() const;
   void add_session(const comm::Communicator& communicator);
   void set_world(int rank, int size);
@@ -163,12 +165,8 @@ class Runtime {
 };
 
 // What a call of the communicator is named by, while its thread is in it.
-inline ActiveCall::Subject subject(const comm::Communicator& communicator,
-                                   const Allreduce& request) {
-  std::string_view tensor;
-  if (request.tensor != nullptr) tensor = request.tensor->name;
-  return communicator.subject(std::uint64_t(request.count), tensor, request.collective);
-}
+ActiveCall::Subject subject(const comm::Communicator& communicator, const Allreduce& request,
+                            bool init = false);
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error
 // on the program's communicator. Returns the code for the program. Messages may still be in flight,

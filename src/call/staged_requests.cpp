@@ -5,10 +5,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <list>
 #include <mutex>
-#include <utility>
-#include <vector>
 
 #include "base/exceptions.h"
 #include "base/fiber.h"
@@ -31,10 +29,11 @@ struct StagedRequest {
   std::uint64_t number = 0;
 };
 
-// All of the process. Each counts as a sum in flight, so that slimpi sees its completion.
+// All of the process. Each counts as a sum in flight while it runs, so that slimpi sees its
+// completion.
 struct All {
   std::mutex mutex;
-  std::vector<std::unique_ptr<StagedRequest>> list;
+  std::list<StagedRequest> list;
 };
 All& all() {
   static auto* const everything = new All;
@@ -47,19 +46,26 @@ std::uint64_t g_last_number = 0;  // with the mutex
 // With the mutex; null: there is none.
 template <typename Same>
 StagedRequest* find(const Same& same) {
-  for (const auto& one : all().list)
-    if (same(*one)) return one.get();
+  for (StagedRequest& one : all().list)
+    if (same(one)) return &one;
   return nullptr;
 }
 StagedRequest* find_number(std::uint64_t number) {
   return find([&](const StagedRequest& one) { return one.number == number; });
 }
 
+// With the mutex.
+void set_started(StagedRequest& one, bool started) {
+  if (one.started == started) return;
+  one.started = started;
+  count_fibers(started ? 1 : -1, &enter_fibers);
+}
+
 // With the mutex. MPI does not use the copies any more.
-void remove(const StagedRequest* gone) {
-  std::erase_if(all().list, [&](const auto& one) { return one.get() == gone; });
+void remove(StagedRequest* gone) {
+  set_started(*gone, false);
+  all().list.remove_if([&](const StagedRequest& one) { return &one == gone; });
   --g_count;
-  count_fibers(-1, &enter_fibers);
 }
 
 }  // namespace
@@ -68,22 +74,19 @@ int begin_staged(const Allreduce& call, void* handle, bool persistent,
                  const std::function<int(const Allreduce&)>& next) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return next(call);
-  std::unique_ptr<StagedRequest> made;
+  std::list<StagedRequest> made_list;  // the element moves without an allocation
+  StagedRequest* made = nullptr;
   const Status status = caught([&] {
-    made = std::make_unique<StagedRequest>(*runtime, call, persistent);
+    made = &made_list.emplace_back(*runtime, call, persistent);
     if (!made->call.needed()) return Status::ok;
     SLIMPI_TRY(made->call.open());
-    SLIMPI_TRY(persistent ? Status::ok : made->call.bring_in());
-    const std::lock_guard lock(all().mutex);
-    all().list.reserve(all().list.size() + 1);
-    return Status::ok;
+    return persistent ? Status::ok : made->call.bring_in();
   });
   if (status != Status::ok) return runtime->raise(call.comm, status);
   if (!made->call.needed()) return next(call);
   const int code = programs_code([&] { return next(made->call.copy()); });
   if (code != mpi::kSuccess) return code;
   made->request = mpi::read<mpi::Request>(handle);
-  made->started = !persistent;
   // MPI may use one handle for all calls that are complete at once.
   int done = 0;
   if (!persistent) runtime->api.Request_get_status(made->request, &done, mpi::abi.status_ignore);
@@ -94,9 +97,9 @@ int begin_staged(const Allreduce& call, void* handle, bool persistent,
   }
   const std::lock_guard lock(all().mutex);
   made->number = ++g_last_number;
-  all().list.push_back(std::move(made));
+  all().list.splice(all().list.end(), made_list);
   ++g_count;
-  count_fibers(1, &enter_fibers);
+  set_started(*made, !persistent);
   return code;
 }
 
@@ -113,8 +116,9 @@ Status start_staged(std::uint64_t number) {
   const std::lock_guard lock(all().mutex);
   StagedRequest* const found = find_number(number);
   if (found == nullptr) return Status::ok;
-  found->started = true;
-  return found->call.bring_in();
+  const Status status = found->call.bring_in();
+  set_started(*found, status == Status::ok);
+  return status;
 }
 
 int finish_staged(std::uint64_t number, Finish how) {
@@ -128,7 +132,7 @@ int finish_staged(std::uint64_t number, Finish how) {
     status = found->call.bring_back();
     found->call.count();
   }
-  if (how != Finish::unsure) found->started = false;
+  if (how != Finish::unsure) set_started(*found, false);
   if (how == Finish::ends && !found->persistent) remove(found);
   lock.unlock();
   return status == Status::ok ? mpi::kSuccess : Runtime::started()->raise(comm, status);
@@ -148,7 +152,7 @@ void free_staged(std::uint64_t number) {
 
 void abandon_staged() {
   const std::lock_guard lock(all().mutex);
-  for (const auto& one : all().list) one->request = mpi::abi.request_null;
+  for (StagedRequest& one : all().list) one.request = mpi::abi.request_null;
 }
 
 }  // namespace slimpi::call

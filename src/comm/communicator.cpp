@@ -121,20 +121,20 @@ Communicator::~Communicator() {
 // A rank may come late to its first call, or never. The wait names those from which nothing has
 // come (`arrivals`, as in mpi::WaitFor). It looks for no failure report: the communicator on which
 // ranks report failures is what they are making.
-Status Communicator::wait_for_ranks(mpi::Request& request, std::span<const int> arrivals) {
+Status Communicator::wait_for_ranks(const mpi::Poll& poll, std::span<const int> arrivals,
+                                    bool limited) {
   Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
-  waiter.set_arrivals(arrivals, std::chrono::seconds(config_.timeout.value_or(0)));
-  for (int done = 0;;) {
-    const int code = api_.Test(&request, &done, mpi::abi.status_ignore);
-    if (code != mpi::kSuccess) return fail(Status::mpi, mpi::error_text(api_, code));
-    if (done != 0) return Status::ok;
+  waiter.set_arrivals(arrivals, std::chrono::seconds(limited ? config_.timeout.value_or(0) : 0));
+  for (bool done = false;;) {
+    SLIMPI_TRY(poll(&done));
+    if (done) return Status::ok;
     SLIMPI_TRY(waiter.pause());
   }
 }
 
 Status Communicator::make_internal_comm() {
-  const auto wait = [this](mpi::Request& request, std::span<const int> arrivals) {
-    return wait_for_ranks(request, arrivals);
+  const auto wait = [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
+    return wait_for_ranks(poll, arrivals, limited);
   };
   const bool in_fiber = Fiber::inside();
   enter(Life::connecting);
@@ -166,10 +166,7 @@ Status Communicator::agree(const std::string& rules) {
   }
   // Travel with the options, which saves a reduction of their own.
   sums.push_back(changed_ ? 1 : 0);
-  int level = 0;
-  const bool threaded =
-      api_.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple;
-  sums.push_back(threaded ? 0 : 1);
+  sums.push_back(mpi::can_help(api_) ? 0 : 1);
   sums.push_back(device::foreign_possible() ? 1 : 0);
   sums.push_back(device::others() ? 1 : 0);
   SLIMPI_TRY(exchange_.all_max(sums));
@@ -210,7 +207,7 @@ void Communicator::give_up() {
 }
 
 ActiveCall::Subject Communicator::subject(std::uint64_t count, std::string_view tensor,
-                                          Collective collective) const {
+                                          Function function) const {
   return {std::uint64_t(number_),
           name_,
           rank_,
@@ -219,7 +216,7 @@ ActiveCall::Subject Communicator::subject(std::uint64_t count, std::string_view 
           count,
           exchange_.trace().first_world_rank(),
           tensor,
-          collective};
+          function};
 }
 
 void Communicator::send_refusal(mpi::Refusal refusal) {
@@ -241,12 +238,16 @@ void Communicator::refuse_type(ElementType type) {
 }
 
 void Communicator::finish_refusals() {
+  const auto wait = [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
+    return wait_for_ranks(poll, arrivals, limited);
+  };
   for (auto& sent : sent_)
-    if (wait_for_ranks(sent->request, sent->arrivals()) != Status::ok) return;
+    if (sent->wait(wait, true) != Status::ok) return;
   sent_.clear();
 }
 
 void Communicator::end_calls() {
+  const std::lock_guard lock(exchange_.internal()->mutex);
   exchange_.internal()->roll_call.end_calls(std::uint32_t(number_), std::uint32_t(taken));
 }
 
@@ -254,7 +255,10 @@ void Communicator::begin_end(int* word, mpi::Request* request) {
   sent_.clear();  // by now MPI has completed them
   if (!connected() || failed()) return;
   end_calls();
-  exchange_.internal()->roll_call.finalize();
+  {
+    const std::lock_guard lock(exchange_.internal()->mutex);
+    exchange_.internal()->roll_call.finalize();
+  }
   *word = 0;
   (void)api_.Iallreduce(mpi::abi.in_place, word, 1, mpi::abi.type_int, mpi::abi.op_max,
                         exchange_.comm(), request);

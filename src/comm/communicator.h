@@ -116,7 +116,7 @@ class Communicator {
   bool has_peers() const { return !inter_ && size_ > 1 && !spans_other_world; }
   // What a call is named by, while its thread is in it.
   ActiveCall::Subject subject(std::uint64_t count, std::string_view tensor = {},
-                              Collective collective = Collective::allreduce) const;
+                              Function function = {}) const;
 
   // Options.
   Config& config() { return config_; }
@@ -226,7 +226,7 @@ class Communicator {
   void enter(Life life);
   Status make_internal_comm();
   void send_refusal(mpi::Refusal refusal);
-  Status wait_for_ranks(mpi::Request& request, std::span<const int> arrivals);
+  Status wait_for_ranks(const mpi::Poll& poll, std::span<const int> arrivals, bool limited);
   Status find_layout();
   Status choose_leaders(const void* buffer);
   void start_anew();

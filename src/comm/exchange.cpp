@@ -47,7 +47,8 @@ InternalComm::~InternalComm() {
   mpi::free_internal(api, &comm);
 }
 
-int InternalComm::free_channel(int least) const {
+int InternalComm::free_channel(int least) {
+  const std::lock_guard lock(mutex);
   for (int channel = least; channel < channels_; ++channel)
     if (used_channels.count(channel) == 0) return channel;
   return -1;
@@ -62,17 +63,23 @@ Exchange::~Exchange() {
 }
 
 void Exchange::open(std::shared_ptr<InternalComm> internal, int channel, int number) {
-  internal_ = std::move(internal);
+  {
+    const std::lock_guard lock(internal->mutex);
+    internal->used_channels.insert(channel);
+  }
+  trace_.set_comm(internal->comm, number);
   channel_ = channel;
-  internal_->used_channels.insert(channel);
-  rank_ = internal_->rank;
-  size_ = internal_->size;
-  trace_.set_comm(internal_->comm, number);
+  rank_ = internal->rank;
+  size_ = internal->size;
+  internal_ = std::move(internal);  // last: with it failures are reported, for which all is set
 }
 
 void Exchange::close() {
   if (internal_ == nullptr) return;
-  internal_->used_channels.erase(channel_);
+  {
+    const std::lock_guard lock(internal_->mutex);
+    internal_->used_channels.erase(channel_);
+  }
   if (sums_comm_ != mpi::abi.comm_null && internal_->comm != mpi::abi.comm_null &&
       !internal_->failed)
     api_.Comm_free(&sums_comm_);
@@ -90,8 +97,7 @@ int Exchange::mpi_tag(Tag tag) const {
   const ActiveCall* const call = ActiveCall::current();
   std::uint64_t row = internal_->first_row(channel_);
   if (call != nullptr && tag != Tag::agreement && tag != Tag::completion) {
-    const std::uint64_t sums = call->sum_word(64) ^ std::uint64_t(call->collective()) << 62;
-    const std::uint64_t mixed = sums * 0x9e3779b97f4a7c15 >> 32;
+    const std::uint64_t mixed = call->sum_word(64) * 0x9e3779b97f4a7c15 >> 32;
     row += mixed * internal_->counts(channel_) >> 32;
   }
   return int(tag) + kTags * int(row);

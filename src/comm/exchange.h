@@ -3,9 +3,11 @@
 // all ranks.
 #pragma once
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -42,7 +44,7 @@ class InternalComm {
   void abandon() { comm = mpi::abi.comm_null; }
 
   // The first channel from `least` on that no exchange of this rank uses; -1: there is none.
-  int free_channel(int least) const;
+  int free_channel(int least);
 
   // How many channels the tags of this MPI can tell apart, and how many counts in each of them; see
   // Exchange::mpi_tag().
@@ -60,7 +62,8 @@ class InternalComm {
   mpi::Comm comm;
   int rank = 0, size = 0;
   std::set<int> used_channels;
-  bool failed = false;  // a call failed after messages were sent; no other call may follow
+  // A call failed after messages were sent; no other call may follow. Read without the mutex.
+  std::atomic<bool> failed{false};
   RollCall roll_call;
 
   // What a rank reports that failed.
@@ -74,9 +77,9 @@ class InternalComm {
   // By rank: reported a failure, and receives nothing any more. Sized at the construction, because
   // after a failure there may be no memory.
   std::vector<bool> failed_ranks;
-  int failed_count = 0;
-  // The report of the earliest call.
-  Status reported = Status::ok;
+  std::atomic<int> failed_count{0};
+  // The report of the earliest call. `reported` is also read without the mutex; it is set last.
+  std::atomic<Status> reported{Status::ok};
   std::uint64_t reported_call = 0;
   std::uint32_t reported_channel = 0;
   std::chrono::steady_clock::time_point reported_at;
@@ -134,9 +137,10 @@ class Exchange final : public PointToPoint {
 
   // Whether a report was received that ends this call.
   bool failure_reported() const {
-    return internal_ != nullptr && internal_->reported != Status::ok &&
-           (internal_->reported_channel != std::uint32_t(channel_) ||
-            internal_->reported_call <= call_);
+    if (internal_ == nullptr || internal_->reported == Status::ok) return false;
+    const std::lock_guard lock(internal_->mutex);
+    return internal_->reported_channel != std::uint32_t(channel_) ||
+           internal_->reported_call <= call_;
   }
 
   // Element-wise minimum and maximum over all ranks of the communicator; collective. In a call to
@@ -151,14 +155,15 @@ class Exchange final : public PointToPoint {
   // Element-wise sum over all ranks, the same on all of them; collective. Counted as sent.
   Status all_sum(std::span<double> values);
 
-  // MPI's own sum over the communicator, for calls that MPI may not block, of elements of `width`
-  // bytes; returns MPI's code. `in` may be MPI_IN_PLACE. Channels other than 0 make a communicator
-  // of their own for it, at the first such sum.
+  // A sum by MPI over the communicator, for calls that MPI may not block; returns MPI's code.
+  // start(communicator, request) begins it. Channels other than 0 make a communicator of their own
+  // for it, at the first such sum. No failure ends the wait: MPI may use the buffers until then.
+  using StartByMpi = std::function<int(mpi::Comm, mpi::Request*)>;
+  int make_by_mpi(const StartByMpi& start);
+
+  // The same for an allreduce of elements of `width` bytes, of any count. `in` may be MPI_IN_PLACE.
   int sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
                  std::size_t width);
-
-  // The same for a reduce-scatter with these counts of the ranks' blocks.
-  int scatter_by_mpi(const void* in, void* out, std::span<const int> counts, mpi::Datatype type);
 
   // A persistent receive of an empty message that this rank sends to itself by complete(). Returns
   // MPI's code.
@@ -188,7 +193,9 @@ class Exchange final : public PointToPoint {
   }
   // Before MPI ends.
   void drain_roll_call() {
-    if (internal_ != nullptr) internal_->roll_call.drain(internal_->comm);
+    if (internal_ == nullptr) return;
+    const std::lock_guard lock(internal_->mutex);
+    internal_->roll_call.drain(internal_->comm);
   }
 
   // Whether MPI may still read messages of a call that failed: their memory is never used again.
@@ -205,8 +212,6 @@ class Exchange final : public PointToPoint {
   // different things find it out.
   static constexpr std::size_t kAgreed = 16;
 
-  template <typename Start>
-  int make_by_mpi(const Start& start);
   Status spread_maxima(std::span<std::uint64_t> words);
   Status pass_words(int to, int from, std::size_t count);
   Status move_words(std::span<std::uint64_t> words, int to, int from);
@@ -219,7 +224,7 @@ class Exchange final : public PointToPoint {
   bool receive_failure(int from = mpi::abi.any_source);
   bool receive_stray();
   void cancel_receives(std::span<mpi::Request> requests);
-  void drain(std::span<mpi::Request> requests);
+  void drain(Status status, std::span<mpi::Request> requests);
   void release_sends(Status status, std::span<mpi::Request> requests);
   bool finished(mpi::Request& request);
   int mpi_tag(Tag tag) const;

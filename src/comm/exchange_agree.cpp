@@ -19,8 +19,8 @@ namespace slimpi::comm {
 
 namespace {
 
-// What the call sums and the rank as one word, by which the maximum of all words is of the largest
-// count.
+// What the call sums and the rank as one word: where ranks differ, the largest and the smallest
+// word do.
 constexpr int kRankBits = 24, kSumBits = 64 - kRankBits;
 constexpr std::uint64_t kRanks = 1 << kRankBits;
 std::uint64_t sum_of(std::uint64_t word) {
@@ -112,10 +112,7 @@ Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
   return Status::ok;
 }
 
-// start(communicator, request) begins a sum. No failure ends the wait: MPI may read and write the
-// buffers until the sum is made.
-template <typename Start>
-int Exchange::make_by_mpi(const Start& start) {
+int Exchange::make_by_mpi(const StartByMpi& start) {
   if (channel_ != 0 && sums_comm_ == mpi::abi.comm_null &&
       mpi::copy_internal(api_, comm(), channel_, &sums_comm_) != Status::ok)
     return mpi::abi.err_other;
@@ -142,13 +139,6 @@ int Exchange::sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Da
           mpi::abi.op_sum, on, request);
     });
   return code;
-}
-
-int Exchange::scatter_by_mpi(const void* in, void* out, std::span<const int> counts,
-                             mpi::Datatype type) {
-  return make_by_mpi([&](mpi::Comm on, mpi::Request* request) {
-    return api_.Ireduce_scatter(in, out, counts.data(), type, mpi::abi.op_sum, on, request);
-  });
 }
 
 Status Exchange::share_texts(std::span<char> texts) {

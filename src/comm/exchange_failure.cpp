@@ -28,6 +28,11 @@ using Clock = std::chrono::steady_clock;
 
 // How long to wait for messages that are in flight after their receives were cancelled.
 constexpr auto kPatience = std::chrono::seconds(2);
+// The same after SLIMPI_TIMEOUT: a rank that is absent sends nothing.
+constexpr auto kPatienceIfAbsent = std::chrono::milliseconds(250);
+std::chrono::milliseconds patience(Status status) {
+  return status == Status::absent ? kPatienceIfAbsent : kPatience;
+}
 
 // How long a report of a later call is kept back. After an error of the program the ranks may count
 // calls differently; then nobody may wait for ever.
@@ -36,8 +41,9 @@ constexpr auto kLongestDelay = std::chrono::seconds(10);
 }  // namespace
 
 void Exchange::send_failure(Status status, std::string_view text) {
-  if (internal_ == nullptr || internal_->failure == nullptr) return;
+  if (internal_ == nullptr) return;
   const std::lock_guard lock(internal_->mutex);
+  if (internal_->failure == nullptr) return;
   // Once only: the sends below may read it until the process ends.
   InternalComm::Failure& failure = *internal_->failure.release();
   failure.call = call_;
@@ -73,17 +79,18 @@ bool Exchange::receive_failure(int from) {
   internal_->reported_channel = failure.channel;
   internal_->reported_at = Clock::now();
   failure.text[sizeof failure.text - 1] = '\0';
-  internal_->reported = code == mpi::kSuccess ? Status(failure.status) : Status::mpi;
   // A rank that forwards another rank's failure has already named the first rank that failed.
   char first[32] = "";
   if (!std::string_view(failure.text).starts_with("rank "))
     std::snprintf(first, sizeof first, "rank %d failed: ", status.source());
   std::snprintf(internal_->reported_text, sizeof internal_->reported_text, "%s%s", first,
                 failure.text);
+  internal_->reported.store(code == mpi::kSuccess ? Status(failure.status) : Status::mpi);
   return true;
 }
 
 Status Exchange::check() {
+  const std::lock_guard lock(internal_->mutex);
   if (!failure_reported()) {
     (void)receive_failure();
     if (internal_->reported != Status::ok && Clock::now() - internal_->reported_at > kLongestDelay)
@@ -137,11 +144,11 @@ bool Exchange::receive_stray() {
 // A message that is never received stays inside MPI, and MPI_Finalize may then crash or hang. So
 // ranks that failed receive what others have sent, until all ranks have failed and their own sends
 // are complete. A rank that succeeded reports nothing; the wait for it ends after kPatience.
-void Exchange::drain(std::span<mpi::Request> requests) {
+void Exchange::drain(Status status, std::span<mpi::Request> requests) {
   const auto in_flight = [&](mpi::Request& request) {
     return is_send(request) && !finished(request);
   };
-  const auto end = Clock::now() + kPatience;
+  const auto end = Clock::now() + patience(status);
   Waiter waiter(Waiter::Poll::mpi);
   while (size_ > 1) {
     while (Clock::now() <= end && receive_stray()) continue;
@@ -155,13 +162,16 @@ void Exchange::drain(std::span<mpi::Request> requests) {
 // MPI may read a message directly from this rank's memory until the receiver has it or has failed.
 // A receiver that is absent may never do either, so then the memory is left to MPI.
 void Exchange::release_sends(Status status, std::span<mpi::Request> requests) {
-  const auto end = Clock::now() + kPatience;
+  const auto end = Clock::now() + patience(status);
   for (mpi::Request& request : requests) {
     const Started* const started = find(request);
     if (started == nullptr || !started->message.sent) continue;
     Waiter waiter(Waiter::Poll::mpi);
-    while (!finished(request) && !internal_->failed_ranks[std::size_t(started->message.peer)] &&
-           !sends_left_) {
+    const auto peer_failed = [&] {
+      const std::lock_guard lock(internal_->mutex);
+      return internal_->failed_ranks[std::size_t(started->message.peer)];
+    };
+    while (!finished(request) && !peer_failed() && !sends_left_) {
       if (!receive_failure()) waiter.rest();
       sends_left_ = status == Status::absent && Clock::now() > end;
     }
@@ -176,7 +186,7 @@ Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
     // memory to be received stays inside MPI.
     (void)caught([&] { cancel_receives(requests); });
     send_failure(status, cleaning_up.before());
-    (void)caught([&] { drain(requests); });
+    (void)caught([&] { drain(status, requests); });
     (void)caught([&] { release_sends(status, requests); });
   }
   started_.clear();
@@ -185,7 +195,11 @@ Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
 }
 
 void Exchange::report_failure(Status status) {
-  if (internal_ != nullptr && internal_->failure != nullptr) (void)settle(status, {});
+  if (internal_ == nullptr) return;
+  std::unique_lock lock(internal_->mutex);
+  const bool sent = internal_->failure == nullptr;
+  lock.unlock();
+  if (!sent) (void)settle(status, {});
 }
 
 }  // namespace slimpi::comm

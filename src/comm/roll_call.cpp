@@ -31,7 +31,7 @@ RollCall::Place RollCall::own_place(std::uint32_t communicator) const {
           call->record().stage,
           std::uint32_t(call->sum_word(32)),
           call->count(),
-          call->collective()};
+          call->record().function};
 }
 
 // MPI may read a note until its request is complete.
@@ -113,14 +113,15 @@ Status RollCall::compare(const ActiveCall& call) const {
                                         " has called MPI_Finalize and does not take part in " +
                                         describe_call(call.record()));
     } else if (is_same_call(*place, call)) {
-      if (place->collective != call.collective())
+      if (place->function != call.record().function)
         return fail(Status::bad_message,
-                    "rank " + std::to_string(rank) + " calls another function than this rank's " +
-                        row_of(call.collective()).name + " in " + describe_call(call.record()) +
-                        "; all ranks must call the same one");
+                    describe_other_function(rank, Function::of(place->function)));
       // The whole count: the word of an answer has 31 bits of it.
       if (place->count != call.count())
-        return fail(Status::bad_message, describe_other_sum(rank, place->count, 64));
+        return fail(
+            Status::bad_message,
+            describe_other_sum(
+                rank, std::uint64_t(place->function) << (63 - Function::kBits) | place->count, 64));
       if (place->sum != std::uint32_t(call.sum_word(32)))
         return fail(Status::bad_message, describe_other_sum(rank, place->sum, 32));
     }
@@ -133,14 +134,17 @@ std::string RollCall::describe(const ActiveCall& call) const {
   int named = 0;
   for (std::size_t rank = 0; rank < answers_.size() && named < 4; ++rank) {
     const auto& place = answers_[rank];
-    if (!place || (is_same_call(*place, call) && place->count == call.count())) continue;
+    if (!place || (is_same_call(*place, call) && place->count == call.count() &&
+                   place->stage == call.record().stage))
+      continue;
     ++named;
     text += "; rank " + std::to_string(rank);
     if (place->stage == WaitStage::mpi_finalize)
       text += " has called MPI_Finalize";
     else
       text += " waits in call " + std::to_string(place->call) + ", " +
-              std::to_string(place->count) + " floats, stage " + to_string(place->stage);
+              describe_count(place->count, Function::of(place->function)) + ", stage " +
+              to_string(place->stage);
   }
   return text;
 }

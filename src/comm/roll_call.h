@@ -29,7 +29,7 @@ class RollCall {
     WaitStage stage = WaitStage::none;  // mpi_finalize: `call` is the last one of the rank
     std::uint32_t sum = 0;              // ActiveCall::sum_word
     std::uint64_t count = 0;
-    Collective collective = Collective::allreduce;
+    std::uint32_t function = 0;  // Function::word()
     std::uint32_t zero = 0;
   };
 

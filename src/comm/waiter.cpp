@@ -30,6 +30,8 @@ constexpr auto kPublished = std::chrono::milliseconds(50);
 constexpr seconds kCompared(2);
 // How long the others have to answer.
 constexpr seconds kTimeToAnswer(1);
+// Of the time between two checks no more counts as waiting.
+constexpr seconds kLongestLook(1);
 
 class Linux final : public WaitPolicy::System {
  public:
@@ -83,14 +85,20 @@ void poll_without_rest() {
 Status Waiter::check() {
   const auto now = Clock::now();
   // The clock is not read before the first check: most waits end earlier.
-  if (began_ == Clock::time_point{}) began_ = now;
+  if (began_ == Clock::time_point{}) began_ = looked_ = now;
+  // A process that was suspended, or did not look for another reason, was not waiting.
+  if (const auto stood = now - looked_ - kLongestLook; stood > Clock::duration::zero()) {
+    began_ += stood;
+    asked_at_ += stood;
+  }
+  looked_ = now;
   if (now - began_ >= kPublished) SLIMPI_TRY(check_long(now));
   return exchange_ == nullptr ? Status::ok : exchange_->check();
 }
 
-Waiter::Question Waiter::question_due(seconds waited) const {
-  // 0: never.
-  if (timeout_.count() != 0 && waited >= timeout_) return Question::timeout;
+Waiter::Question Waiter::question_due(Clock::duration waited) const {
+  // 0: never. The answers are there when the time is over.
+  if (timeout_.count() != 0 && waited >= timeout_ - kTimeToAnswer) return Question::timeout;
   if (const seconds stall = stall_limit(); stall.count() != 0 && waited >= stall)
     return Question::report;
   return waited >= kCompared ? Question::compare : Question::none;
@@ -113,7 +121,7 @@ Status Waiter::check_long(Clock::time_point now) {
   const auto waited = std::chrono::floor<seconds>(now - began_);
   // Answers arrive at any time, one after the other.
   if (asked_ && call != nullptr) SLIMPI_TRY(asks_->roll_call().compare(*call));
-  if (const Question due = question_due(waited); due > question_) {
+  if (const Question due = question_due(now - began_); due > question_) {
     question_ = due;
     asked_at_ = now;
     const int peer = asks_ != nullptr && request_ != nullptr ? asks_->peer_of(*request_) : -1;
@@ -122,11 +130,11 @@ Status Waiter::check_long(Clock::time_point now) {
   if (asked_ && now - asked_at_ < kTimeToAnswer && !asks_->roll_call().silent().empty())
     return Status::ok;
   std::vector<int> absent;
-  if (question_ == Question::timeout)
+  if (question_ == Question::timeout && waited >= timeout_)
     return fail(Status::absent, "waited " + describe(waited, &absent) +
                                     "; SLIMPI_TIMEOUT=" + std::to_string(timeout_.count()) +
                                     " makes this an error, 0 waits for ever");
-  if (question_ == Question::report && !reported_) {
+  if (const seconds stall = stall_limit(); stall.count() != 0 && waited >= stall && !reported_) {
     reported_ = true;  // once for each wait, which goes on
     log_warn("waits for " + describe(waited, &absent));
     if (call != nullptr) call->reported(absent);

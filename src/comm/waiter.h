@@ -61,7 +61,7 @@ class Waiter {
   bool give_way();  // returns whether it took long
   Status check();
   Status check_long(Clock::time_point now);
-  Question question_due(std::chrono::seconds waited) const;
+  Question question_due(Clock::duration waited) const;
   std::string describe(std::chrono::seconds waited, std::vector<int>* absent) const;
   std::string find_absent(std::vector<int>* absent) const;
   void end();
@@ -71,7 +71,7 @@ class Waiter {
   const unsigned polls_to_check_;
   WaitPolicy::Wait rests_;
   std::uint64_t polls_ = 0;
-  Clock::time_point began_{};  // the first check
+  Clock::time_point began_{}, looked_{};  // the first check, later if the process stood; the last
 
   // For a wait that lasts long. Both pointers may be null.
   Exchange* const asks_;  // where the others are asked

@@ -3,9 +3,12 @@
 #include "slimpi.h"
 
 #include <dlfcn.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -15,6 +18,7 @@
 #include <utility>
 
 #include "base/described_tensor.h"
+#include "base/process.h"
 #include "call/entry.h"
 #include "call/runtime.h"
 #include "intercept/names.h"
@@ -145,12 +149,56 @@ SLIMPI_EXPORT void slimpi_finish(void) {
 
 namespace {
 
+constexpr unsigned kMeetMicroseconds = 1000, kFinalizeSeconds = 2;
+constexpr int kAnswerMilliseconds = 1000;
+
 // MPI_Finalize as the program would call it: a library that was preloaded before this one may take
 // it, as that of slimpi-lab does.
 void finalize() {
   using Function = int();
   const auto first = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, "MPI_Finalize"));
   (first != nullptr ? first : SLIMPI_NEXT("MPI_Finalize", Function))();
+}
+
+// Returns once all ranks have called it. It leaves the cores to ranks that still work.
+void meet_all_ranks() {
+  mpi::Request request = mpi::abi.request_null;
+  SLIMPI_NEXT("MPI_Ibarrier", int(mpi::Comm, mpi::Request*))(mpi::abi.comm_world, &request);
+  const auto test = SLIMPI_NEXT("MPI_Test", int(mpi::Request*, int*, mpi::MessageStatus*));
+  for (int done = 0; done == 0;) {
+    if (test(&request, &done, mpi::abi.status_ignore) != 0) return;
+    if (done == 0) usleep(kMeetMicroseconds);
+  }
+}
+
+int process_manager = -1;  // the descriptor that connects a rank to Hydra, if it is one of Hydra's
+
+// A handler of SIGALRM. Hydra takes a process that leaves without these words for one that failed.
+void leave(int) {
+  constexpr char words[] = "cmd=finalize\n";
+  char answer[64];
+  pollfd wait{process_manager, POLLIN, 0};
+  if (::write(process_manager, words, sizeof words - 1) > 0 &&
+      poll(&wait, 1, kAnswerMilliseconds) > 0)
+    (void)!::read(process_manager, answer, sizeof answer);
+  _exit(0);
+}
+
+// Once all ranks have met, MPI_Finalize takes milliseconds. MPICH 4.0 over UCX and TCP may wait in
+// it for ever, on two hosts and more. Open MPI has no such fault, and must not be left without it.
+void limit_finalize() {
+  if (std::string_view(mpi::abi.name) == "Open MPI" ||
+      !environment_variable("OMPI_COMM_WORLD_RANK").empty())
+    return;
+  if (const std::string descriptor = environment_variable("PMI_FD"); !descriptor.empty())
+    process_manager = std::atoi(descriptor.c_str());
+  std::fflush(nullptr);
+  sigset_t alarms;
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  (void)std::signal(SIGALRM, &leave);
+  (void)pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
+  alarm(kFinalizeSeconds);
 }
 
 // In a child by fork it does nothing.
@@ -162,8 +210,12 @@ void end_mpi(int status, void* process) {
   if (finalized != 0) return;
   if (status == 0) {
     if (call::sums_in_flight()) (void)catch_all(call::wait_for_all_sums);
+    slimpi_finish();
+    meet_all_ranks();
+    limit_finalize();
     const call::Finalizing finalizing;
     finalize();
+    alarm(0);
     return;
   }
   usleep(kTimeToForward);

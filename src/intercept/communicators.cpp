@@ -11,6 +11,7 @@ namespace slimpi::intercept {
 namespace {
 
 int free_comm(const auto& next, void* comm) {
+  if (comm == nullptr) return next(comm);
   (void)catch_all([&] { call::finish_on(read<Comm>(comm)); });
   const Freeing freeing(read<Comm>(comm));
   return next(comm);

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/fiber.h"
 #include "base/process.h"
 #include "call/entry.h"
 #include "intercept/names.h"
@@ -169,6 +170,11 @@ int finalize_session(const auto& next, void* session) {
 
 int finalize(const auto& next) {
   if (sums_in_flight()) (void)catch_all(call::wait_for_all_sums);
+  if (g_blocking != 0) [[unlikely]]  // MPICH crashes where a thread is left in MPI
+    end_for(mpi::abi.comm_world,
+            fail(Status::absent,
+                 "a first sum that was not blocking ended by SLIMPI_TIMEOUT, and a "
+                 "thread still waits in MPI for the ranks that had given up"));
   const Finalizing finalizing;
   return next();
 }

@@ -6,6 +6,8 @@
 // definition.
 #include <dlfcn.h>
 
+#include <optional>
+
 #include "intercept/names.h"
 
 namespace slimpi::intercept {
@@ -44,10 +46,34 @@ struct F08 {
   }
 };
 
-// What an error handler of the program throws passes; see names.h.
-int raise(Completing& completing, int code, const Completed& completed) {
-  (void)catch_all([&] { code = completing.raise(code, completed); });
+// Whether slimpi takes part. Without requests there is nothing to do, and MPI reports wrong
+// arguments.
+bool takes_part(int count, const void* requests) {
+  return sums_in_flight() && !is_probe() && count > 0 && requests != nullptr;
+}
+
+// Remembers the requests before MPI changes them. Without memory for that none is completed, and
+// the program gets the error whose code this returns.
+int remember(std::optional<Completing>& completing, int count, const void* requests) {
+  const Status status = catch_all([&] { completing.emplace(count, requests); });
+  if (status == Status::ok) return mpi::kSuccess;
+  int code = mpi::abi.err_other;
+  (void)catch_all([&] { code = fail_on(mpi::abi.comm_world, status); });
   return code;
+}
+
+// What an error handler of the program throws passes; see names.h.
+int raise(Completing& completing, int code, const Completed& completed, bool ends = true) {
+  (void)catch_all([&] { code = completing.raise(code, completed, ends); });
+  return code;
+}
+
+// A test that fails may leave its result unset, or has no place for it.
+void clear(int* result) {
+  if (result != nullptr) *result = 0;
+}
+bool is_set(const int* flag) {
+  return flag != nullptr && *flag != 0;
 }
 
 template <typename Poll>
@@ -59,35 +85,38 @@ void wait_until(Poll poll) {
 // `finish` calls the next definition. statuses: of MPI_Waitall.
 int wait_for_all(int count, const void* requests, const auto& finish, void* statuses,
                  bool several) {
-  if (!sums_in_flight()) [[likely]]
+  if (!takes_part(count, requests)) [[likely]]
     return finish();
-  Completing completing(count, requests);
-  wait_until([&] { return !completing.has_sums(); });
-  return raise(completing, finish(), {.count = count, .statuses = statuses, .several = several});
+  std::optional<Completing> completing;
+  if (const int code = remember(completing, count, requests); code != 0) return code;
+  wait_until([&] { return !completing->has_sums(); });
+  return raise(*completing, finish(), {.count = count, .statuses = statuses, .several = several});
 }
 
 // `test` calls the next definition of the function that does not wait, and says what it has
 // completed.
 int wait_for_some(int count, const void* requests, const auto& test) {
-  Completing completing(count, requests);
+  std::optional<Completing> completing;
   Completed completed;
-  int code = 0;
+  int code = remember(completing, count, requests);
+  if (code != 0) return code;
   wait_until([&] {
     code = test(&completed);
     return completed.count != 0 || code != 0;
   });
-  return raise(completing, code, completed);
+  return raise(*completing, code, completed);
 }
 
-// `finish` calls the next definition and says what it has completed.
-int test(int count, const void* requests, const auto& finish) {
+// `finish` calls the next definition and says what it has completed. ends: MPI frees that.
+int test(int count, const void* requests, const auto& finish, bool ends = true) {
   Completed completed;
-  if (!sums_in_flight()) [[likely]]
+  if (!takes_part(count, requests)) [[likely]]
     return finish(&completed);
-  Completing completing(count, requests);
+  std::optional<Completing> completing;
+  if (const int code = remember(completing, count, requests); code != 0) return code;
   (void)catch_all(call::progress);
   const int code = finish(&completed);
-  return raise(completing, code, completed);
+  return raise(*completing, code, completed, ends);
 }
 
 // What the functions do, with the arguments of C. next: calls the next definition; test: that of
@@ -107,8 +136,9 @@ int wait_all(const auto& next, int count, void* requests, void* statuses) {
 
 int test_one(const auto& next, void* request, int* flag, void* status) {
   return test(1, request, [&](Completed* completed) {
+    clear(flag);
     const int code = next(request, flag, status);
-    completed->count = *flag != 0 ? 1 : 0;
+    completed->count = is_set(flag) ? 1 : 0;
     return code;
   });
 }
@@ -116,8 +146,9 @@ int test_one(const auto& next, void* request, int* flag, void* status) {
 template <typename Language = C>
 int test_all(const auto& next, int count, void* requests, int* flag, void* statuses) {
   return test(count, requests, [&](Completed* completed) {
+    clear(flag);
     const int code = next(count, requests, flag, statuses);
-    *completed = {*flag != 0 ? count : 0, nullptr, 0, Language::statuses(statuses), true};
+    *completed = {is_set(flag) ? count : 0, nullptr, 0, Language::statuses(statuses), true};
     return code;
   });
 }
@@ -125,8 +156,11 @@ int test_all(const auto& next, int count, void* requests, int* flag, void* statu
 template <typename Language>
 int found_any(const auto& next, int count, void* requests, int* index, int* flag, void* status,
               Completed* completed) {
+  clear(flag);
   const int code = next(count, requests, index, flag, status);
-  *completed = {.count = *flag != 0 ? 1 : 0, .indices = index, .base = Language::first_index()};
+  *completed = {.count = is_set(flag) && index != nullptr ? 1 : 0,
+                .indices = index,
+                .base = Language::first_index()};
   return code;
 }
 
@@ -140,7 +174,7 @@ int test_any(const auto& next, int count, void* requests, int* index, int* flag,
 template <typename Language = C>
 int wait_any(const auto& next, const auto& test, int count, void* requests, int* index,
              void* status) {
-  if (!sums_in_flight()) [[likely]]
+  if (!takes_part(count, requests)) [[likely]]
     return next(count, requests, index, status);
   return wait_for_some(count, requests, [&](Completed* completed) {
     int flag = 0;
@@ -151,8 +185,10 @@ int wait_any(const auto& next, const auto& test, int count, void* requests, int*
 template <typename Language>
 int found_some(const auto& next, int count, void* requests, int* found, int* indices,
                void* statuses, Completed* completed) {
+  clear(found);
   const int code = next(count, requests, found, indices, statuses);
-  *completed = {*found, indices, Language::first_index(), Language::statuses(statuses), true};
+  *completed = {found == nullptr || indices == nullptr ? 0 : *found, indices,
+                Language::first_index(), Language::statuses(statuses), true};
   return code;
 }
 
@@ -167,7 +203,7 @@ int test_some(const auto& next, int count, void* requests, int* found, int* indi
 template <typename Language = C>
 int wait_some(const auto& next, const auto& test, int count, void* requests, int* found,
               int* indices, void* statuses) {
-  if (!sums_in_flight()) [[likely]]
+  if (!takes_part(count, requests)) [[likely]]
     return next(count, requests, found, indices, statuses);
   return wait_for_some(count, requests, [&](Completed* completed) {
     return found_some<Language>(test, count, requests, found, indices, statuses, completed);
@@ -176,13 +212,15 @@ int wait_some(const auto& next, const auto& test, int count, void* requests, int
 
 // `handle`: where the request is. MPI keeps it.
 int get_status_at(const void* handle, int* flag, const auto& next) {
-  if (!sums_in_flight()) [[likely]]
-    return next();
-  Completing completing(1, handle);
-  (void)catch_all(call::progress);
-  int code = next();
-  (void)catch_all([&] { code = completing.raise(code, {.count = *flag != 0 ? 1 : 0}, false); });
-  return code;
+  return test(
+      1, handle,
+      [&](Completed* completed) {
+        clear(flag);
+        const int code = next();
+        completed->count = is_set(flag) ? 1 : 0;
+        return code;
+      },
+      false);
 }
 
 int get_status(const auto& next, Word request, int* flag, void* status) {
@@ -190,6 +228,7 @@ int get_status(const auto& next, Word request, int* flag, void* status) {
 }
 
 int free_request(const auto& next, void* request) {
+  if (request == nullptr) return next(request);
   call::drop_request(request);
   const PersistentEnd end(request);
   return next(request);
@@ -205,6 +244,8 @@ int cancel(const auto& next, void* request) {
 // `next` calls the next definition.
 int start(int count, const void* requests, const auto& next) {
   int code = 0;
+  if (sums_in_flight() && is_probe()) return mpi::kSuccess;
+  if (requests == nullptr) return next();
   const Status status = catch_all([&] { code = call::start_persistent(count, requests); });
   if (status != Status::ok) end_for(mpi::abi.comm_world, status);
   return code != 0 ? code : next();

@@ -105,9 +105,10 @@ int begin_or_bypass(Allreduce& call, Word request, Outcome (*ours)(Allreduce&, v
   } else {
     code = by_mpi(call);
   }
-  if (outcome.reason == BypassReason::datatype && ours == &begin) count_other_bytes(call, code);
-  if (outcome.reason && code == 0)
-    (void)catch_all([&] { estimate_nonblocking(call, *outcome.reason); });
+  if (!outcome.reason) return code;
+  const BypassReason reason = *outcome.reason;
+  if (reason == BypassReason::datatype && ours == &begin) count_other_bytes(call, code);
+  if (code == 0) (void)catch_all([&] { estimate_nonblocking(call, reason); });
   return code;
 }
 
@@ -123,17 +124,18 @@ std::optional<int> as_ints(const char* name, std::int64_t count, Word) {
 // here.
 std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, Word comm) {
   static std::mutex mutex;
-  static auto* const known = new std::set<std::vector<int>>;
-  std::vector<int> copy;
   int ranks = 0;
-  SLIMPI_NEXT("MPI_Comm_size", int(Word, int*))(comm, &ranks);
-  for (int rank = 0; rank < ranks; ++rank) {
-    const std::optional<int> count = as_ints(name, counts[rank], comm);
-    if (!count) return std::nullopt;
-    copy.push_back(*count);
-  }
-  const std::lock_guard lock(mutex);
-  return known->insert(std::move(copy)).first->data();
+  SLIMPI_NEXT("PMPI_Comm_size", int(Word, int*))(comm, &ranks);
+  for (int rank = 0; rank < ranks; ++rank)
+    if (!as_ints(name, counts[rank], comm)) return std::nullopt;
+  std::optional<const int*> kept;
+  const Status status = catch_all([&] {
+    static auto* const known = new std::set<std::vector<int>>;
+    const std::lock_guard lock(mutex);
+    kept = known->emplace(counts, counts + ranks).first->data();
+  });
+  if (status != Status::ok) (void)catch_all([&] { fail_on(cut<Comm>(comm), status); });
+  return kept;
 }
 
 }  // namespace
@@ -152,10 +154,12 @@ std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, 
   template <typename... More>                                                                    \
   [[gnu::noinline]] int function##_large(const Allreduce& call, More... more) {                  \
     using Function = int(const void*, void*, Counts::Large, Word, Word, Word, More...);          \
-    if (SLIMPI_HAS_NEXT("MPI_" name "_c"))                                                       \
-      return SLIMPI_NEXT("MPI_" name "_c", Function)(call.in, call.out, Counts::large(call),     \
-                                                     Word(call.datatype), Word(call.op),         \
-                                                     Word(call.comm), more...);                  \
+    if (SLIMPI_HAS_NEXT("MPI_" name "_c")) {                                                     \
+      auto* const next = call.fortran ? SLIMPI_NEXT("PMPI_" name "_c", Function)                 \
+                                      : SLIMPI_NEXT("MPI_" name "_c", Function);                 \
+      return next(call.in, call.out, Counts::large(call), Word(call.datatype), Word(call.op),    \
+                  Word(call.comm), more...);                                                     \
+    }                                                                                            \
     const auto ints = as_ints("MPI_" name "_c", Counts::large(call), Word(call.comm));           \
     return ints ? function##_with(call, *ints, more...) : mpi::kErrCount;                        \
   }                                                                                              \
@@ -215,7 +219,13 @@ namespace slimpi::call {
 int call_mpi_unstaged(const Allreduce& call) {
   using namespace intercept;
   // g_fibers counts the sums in flight; without one no thread is in a fiber.
-  if (g_fibers.load(std::memory_order_relaxed) != 0 && Fiber::inside()) return sum_by_mpi(call);
+  if (g_fibers.load(std::memory_order_relaxed) != 0 && Fiber::inside())
+    return sum_by_mpi(call, [](const Allreduce& one, mpi::Request* request) {
+      const auto handle = reinterpret_cast<Word>(request);
+      if (one.collective == Collective::allreduce) return Iallreduce_by_mpi(one, handle);
+      return one.blocks.array == nullptr ? Ireduce_scatter_block_by_mpi(one, handle)
+                                         : Ireduce_scatter_by_mpi(one, handle);
+    });
   return programs_code([&] {
     if (call.collective == Collective::allreduce) return Allreduce_by_mpi(call);
     return call.blocks.array == nullptr ? Reduce_scatter_block_by_mpi(call)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <numeric>
 #include <string>
 
@@ -111,17 +112,60 @@ Status create(const Api& api, mpi::Comm parent, mpi::Group group, mpi::Comm* mad
 }
 
 // The words of all ranks; see FirstExchange.
-Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, int* number,
+Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, bool limited, int* number,
                    Refusal* refusal) {
   const FirstExchange::Owner exchange = FirstExchange::make();
   SLIMPI_TRY(exchange->begin(api, comm, *number, *refusal));
-  SLIMPI_TRY(wait(exchange->request, exchange->arrivals()));
+  SLIMPI_TRY(exchange->wait(wait, limited));
   *number = exchange->number();
   *refusal = exchange->refusal();
   return Status::ok;
 }
 
+// The second exchange, after the first one ended with the status.
+Status confirm(const Api& api, mpi::Comm comm, const WaitFor& wait, Status status) {
+  if (status == Status::absent) {
+    (void)FirstExchange::make()->begin(api, comm, 0, Refusal::gave_up);
+    return status;
+  }
+  if (status != Status::ok) return status;
+  int none = 0;
+  Refusal left = Refusal::none;
+  SLIMPI_TRY(find_maxima(api, comm, wait, false, &none, &left));
+  return refuse(left);
+}
+
+// In a fiber. The arguments of the call are in memory that the thread may use for ever.
+Status create_group(const Api& api, mpi::Comm parent, mpi::Group group, int tag,
+                    const WaitFor& wait, mpi::Comm* made) {
+  struct Creation {
+    mpi::Comm made = mpi::abi.comm_null;
+    int code = mpi::kSuccess;
+  };
+  const auto creation = std::make_shared<Creation>();
+  SLIMPI_TRY(wait_for_blocking(
+      [&api, parent, group, tag, creation] {
+        creation->code = api.Comm_create_group(parent, group, tag, &creation->made);
+      },
+      [&](const std::atomic<bool>& ended) {
+        return wait(
+            [&](bool* done) {
+              *done = ended.load(std::memory_order_acquire);
+              return Status::ok;
+            },
+            {}, true);
+      }));
+  *made = creation->made;
+  return take_over(api, creation->code, made);
+}
+
 }  // namespace
+
+bool can_help(const Api& api) {
+  int level = 0;
+  return api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple &&
+         !g_completions_hidden;
+}
 
 int next_number() {
   return ++g_numbered;
@@ -167,6 +211,11 @@ Status refuse(Refusal why) {
                   "SLIMPI_TYPES differs between the ranks of a communicator (or some have "
                   "SLIMPI_ESTIMATE set): some sum a type that others leave to MPI; start all ranks "
                   "with the same value");
+    case Refusal::gave_up:
+      return fail(
+          Status::absent,
+          "some rank has waited for SLIMPI_TIMEOUT in the first float sum of a communicator "
+          "and has left it");
   }
   return fail(Status::disagreement,
               "the ranks of a communicator are in different calls: all ranks must make the same "
@@ -179,6 +228,16 @@ void FirstExchange::Leave::operator()(FirstExchange* exchange) const {
       (exchange->api_->Test(&exchange->request, &done, mpi::abi.status_ignore) == mpi::kSuccess &&
        done != 0))
     delete exchange;
+}
+
+Status FirstExchange::wait(const WaitFor& wait_for, bool limited) {
+  const auto poll = [this](bool* done) {
+    int complete = 0;
+    const int code = api_->Test(&request, &complete, mpi::abi.status_ignore);
+    *done = complete != 0;
+    return code == mpi::kSuccess ? Status::ok : fail(Status::mpi, error_text(*api_, code));
+  };
+  return wait_for(poll, arrivals(), limited);
 }
 
 Status FirstExchange::begin(const Api& api, mpi::Comm comm, int number, Refusal refusal) {
@@ -239,16 +298,18 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
     if (g_served >= kMostServed) *refusal = Refusal::no_more;
   }
   *number = next_number();
-  Status status = find_maxima(api, user, wait, number, refusal);
+  Status status = find_maxima(api, user, wait, true, number, refusal);
   use_number(*number);
+  // Ranks with another refusal are in MPI.
+  if (!in_fiber && *refusal < Refusal::single_threaded) status = confirm(api, user, wait, status);
   if (status == Status::ok) status = refuse(*refusal);
   if (status == Status::ok && in_fiber) {
     // Only this function may run while the program is in collectives on `user`.
     // Groups that overlap have different numbers, so their messages have different tags.
     const mpi::Comm parent = mpi::abi.create_group_is_seen ? g_hidden_world.load() : user;
     const int tag = mpi::abi.create_group_is_seen ? *number % kGroupTag : kGroupTag;
-    call_blocking([&] { code = api.Comm_create_group(parent, group, tag, made); });
-    status = take_over(api, code, made);
+    status = create_group(api, parent, group, tag, wait, made);
+    if (status == Status::absent) return status;  // the thread uses the group
   } else if (status == Status::ok) {
     // All ranks fail together: no context id is free on all of them.
     const Quiet quiet(api, user, !threaded);

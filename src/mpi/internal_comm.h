@@ -16,6 +16,7 @@
 //    communicator that it serves, for at most kMostServed of them, so a program can make almost as
 //    many communicators as without slimpi.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -28,9 +29,12 @@ namespace slimpi::mpi {
 
 constexpr int kMostServed = 32;
 
-// Waits for a request until it is complete. `arrivals`: a word of each rank, negative until
-// something came from that rank; empty where MPI does not tell.
-using WaitFor = std::function<Status(mpi::Request& request, std::span<const int> arrivals)>;
+// Waits until poll(&done) sets `done`. `arrivals`: a word of each rank, negative until something
+// came from that rank; empty where MPI does not tell. `limited`: SLIMPI_TIMEOUT ends the wait, with
+// Status::absent.
+using Poll = std::function<Status(bool* done)>;
+using WaitFor =
+    std::function<Status(const Poll& poll, std::span<const int> arrivals, bool limited)>;
 
 // Why a rank does not take part in an internal communicator. If ranks differ, the largest value
 // wins.
@@ -40,6 +44,7 @@ enum class Refusal {
   no_room,          // MPI has hardly any context ids left
   single_threaded,  // the process leaves nonblocking sums to MPI
   other_types,      // SLIMPI_TYPES of the rank does not name the type of the sum
+  gave_up,          // the rank has waited for SLIMPI_TIMEOUT
 };
 
 // The failure that a refusal is. unsupported: nothing is wrong, and the program's calls go to MPI
@@ -54,6 +59,8 @@ class FirstExchange {
  public:
   // Nonblocking; collective.
   Status begin(const Api& api, mpi::Comm comm, int number, Refusal refusal);
+  // Waits until the request is complete.
+  Status wait(const WaitFor& wait_for, bool limited);
   // A word of each rank, negative until it came; empty where MPI does not tell.
   std::span<const int> arrivals() const { return {words_, shown_}; }
   // Once the request is complete.
@@ -86,6 +93,11 @@ class FirstExchange {
 // *refusal: why it failed. `in_fiber`: all ranks have MPI_THREAD_MULTIPLE; else it fails on all
 // that have. What is collective over `user` begins before the first wait then, and any number of
 // communicators is served.
+//
+// A rank that has waited for SLIMPI_TIMEOUT must not leave the others in MPI_Comm_create. So there
+// are two exchanges before that. A rank gives up in the first one only, and says so in the second
+// one, which all that have completed the first one wait for. In a fiber nothing but the first one
+// is collective over `user`; there MPI_Comm_create_group runs in a thread that is left behind.
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,
                      mpi::Comm* made, int* number, Refusal* refusal);
 
@@ -99,6 +111,14 @@ void make_hidden_world(const Api& api);
 // Whether make_internal() can be called in a fiber; the same on all ranks, unless they initialized
 // MPI differently.
 bool can_make_internal_in_fiber();
+
+// Whether a thread of slimpi can help sums that the program does not wait for: it has
+// MPI_THREAD_MULTIPLE, and no tool hides the functions that complete requests.
+bool can_help(const Api& api);
+
+// Functions that a tool in front of slimpi calls by PMPI names, so that slimpi does not see them.
+// Set when slimpi starts.
+inline std::atomic<bool> g_starts_hidden{false}, g_completions_hidden{false};
 
 // A number that no communicator or channel of this process has.
 int next_number();

@@ -113,7 +113,6 @@ ActiveCall::ActiveCall(const Subject& subject)
     : record_(take_record(&own_)),
       first_(subject.first),
       tensor_(hash_of(subject.tensor)),
-      collective_(subject.collective),
       outer_(t_locals.active) {
   t_locals.active = this;
   write([&](Activity& record) {
@@ -124,6 +123,7 @@ ActiveCall::ActiveCall(const Subject& subject)
     record.communicator = subject.communicator;
     record.call = subject.call;
     record.count = subject.count;
+    record.function = subject.function.word();
     record.since = nanoseconds(std::chrono::steady_clock::now());
     record.waits_since = 0;
     record.reported = record.absent_count = 0;
@@ -139,8 +139,11 @@ ActiveCall::~ActiveCall() {
 
 std::uint64_t ActiveCall::sum_word(int bits) const {
   const std::uint64_t named = std::uint64_t(1) << (bits - 1);
-  if (tensor_ == 0) return count() & (named - 1);
-  return named | ((tensor_ ^ count()) * 0x9e3779b97f4a7c15 >> (65 - bits));
+  const std::uint64_t function = record_->function;
+  const int count_bits = bits - 1 - Function::kBits;
+  if (tensor_ == 0)
+    return function << count_bits | (count() & ((std::uint64_t(1) << count_bits) - 1));
+  return named | ((tensor_ ^ count() ^ function << 59) * 0x9e3779b97f4a7c15 >> (65 - bits));
 }
 
 ActiveCall* ActiveCall::current() {
@@ -179,6 +182,17 @@ void ActiveCall::reported(std::span<const int> absent) {
   });
 }
 
+std::string Function::text() const {
+  const std::string name = collective == Collective::allreduce ? "MPI_Allreduce"
+                           : equal_blocks                      ? "MPI_Reduce_scatter_block"
+                                                               : "MPI_Reduce_scatter";
+  return name + (init ? "_init of " : " of ") + row_of(type).name + "s";
+}
+
+std::string describe_count(std::uint64_t count, Function function) {
+  return std::to_string(count) + " " + row_of(function.type).name + "s";
+}
+
 std::string describe_call(const Activity& record) {
   const std::string number = std::to_string(record.communicator);
   std::string text = record.call == 0 ? "the first call" : "call " + std::to_string(record.call);
@@ -186,8 +200,15 @@ std::string describe_call(const Activity& record) {
   text += " (";
   if (record.communicator != 0) text += "communicator " + number + ", ";
   text += "rank " + std::to_string(record.rank) + " of " + std::to_string(record.size) + ")";
-  text += ", " + std::to_string(record.count) + " floats";
+  text += ", " + describe_count(record.count, Function::of(record.function));
   return record.tensor[0] == '\0' ? text : text + ", tensor " + record.tensor;
+}
+
+std::string describe_other_function(int rank, Function theirs) {
+  const ActiveCall& call = *ActiveCall::current();
+  return "rank " + std::to_string(rank) + " calls " + theirs.text() + ", and this rank " +
+         call.function().text() + ", in " + describe_call(call.record()) +
+         "; all ranks must make the same calls in the same order";
 }
 
 std::string describe_other_sum(int rank, std::uint64_t word, int bits) {
@@ -197,7 +218,12 @@ std::string describe_other_sum(int rank, std::uint64_t word, int bits) {
   if ((word & named) != 0 || (call != nullptr && (call->sum_word(bits) & named) != 0))
     return "rank " + std::to_string(rank) + " sums another tensor in " + own +
            "; all ranks must sum the same tensors in the same order";
-  return "rank " + std::to_string(rank) + " passes " + std::to_string(word) + " floats in " + own +
+  const int count_bits = bits - 1 - Function::kBits;
+  const Function theirs = Function::of(std::uint32_t(word >> count_bits));
+  if (call != nullptr && theirs.word() != call->function().word())
+    return describe_other_function(rank, theirs);
+  return "rank " + std::to_string(rank) + " passes " +
+         describe_count(word & ((std::uint64_t(1) << count_bits) - 1), theirs) + " in " + own +
          "; all ranks must pass the same count";
 }
 

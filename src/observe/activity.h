@@ -33,6 +33,25 @@ enum class WaitStage : std::uint32_t {
 };
 const char* to_string(WaitStage stage);
 
+// The function of MPI that a call is of, and the type of its elements. Nonblocking forms and starts
+// of persistent requests count as the blocking function.
+struct Function {
+  Collective collective = Collective::allreduce;
+  bool equal_blocks = false;  // MPI_Reduce_scatter_block
+  bool init = false;          // makes a persistent request
+  ElementType type = ElementType::float32;
+
+  static constexpr int kBits = 5;
+  std::uint32_t word() const {
+    return std::uint32_t(type) << 3 | std::uint32_t(init) << 2 | std::uint32_t(equal_blocks) << 1 |
+           std::uint32_t(collective);
+  }
+  static Function of(std::uint32_t word) {
+    return {Collective(word & 1), (word & 2) != 0, (word & 4) != 0, ElementType(word >> 3 & 3)};
+  }
+  std::string text() const;  // "MPI_Reduce_scatter_block of doubles"
+};
+
 // The record of one call. Times are nanoseconds of CLOCK_MONOTONIC, which all processes of the
 // machine share.
 struct Activity {
@@ -46,6 +65,7 @@ struct Activity {
   std::int32_t rank = 0, size = 0;  // in the communicator
   std::uint64_t communicator = 0;   // the number, the same on all its ranks; 0: not agreed yet
   std::uint64_t call = 0, count = 0;
+  std::uint32_t function = 0;  // Function::word()
   std::int64_t since = 0, waits_since = 0;
   char name[48] = "";
   char tensor[64] = "";  // the name (slimpi_describe_next), cut to this length; "": none
@@ -55,7 +75,7 @@ struct Activity {
 };
 
 struct ActivityFile {
-  static constexpr std::uint64_t kMagic = 0x3276746361706c73;  // "slpactv2" in memory
+  static constexpr std::uint64_t kMagic = 0x3376746361706c73;  // "slpactv3" in memory
   static constexpr const char* kName = "slimpi-activity";
   static constexpr std::size_t kRecords = 16;
 
@@ -83,7 +103,7 @@ class ActiveCall {
     std::uint64_t call, count;
     int first = -1;  // rank in MPI_COMM_WORLD of the communicator's first rank; -1: not known
     std::string_view tensor = {};
-    Collective collective = Collective::allreduce;
+    Function function = {};
   };
   explicit ActiveCall(const Subject& subject);
   ~ActiveCall();
@@ -97,10 +117,10 @@ class ActiveCall {
   std::uint64_t call() const { return record_->call; }
   std::uint64_t count() const { return record_->count; }
   int first() const { return first_; }
-  Collective collective() const { return collective_; }
+  Function function() const { return Function::of(record_->function); }
   // A hash of the call's sum in so many bits, by which ranks find out that their sums differ:
-  // the low bits of the count, or of a tensor with a name a hash of name and count, with the
-  // highest bit set.
+  // the function and the low bits of the count, or of a tensor with a name a hash of all three,
+  // with the highest bit set.
   std::uint64_t sum_word(int bits) const;
   void works();
   void in_mpi();
@@ -122,15 +142,21 @@ class ActiveCall {
   Activity* const record_;
   const int first_;
   const std::uint64_t tensor_;  // hash of the name; 0: none
-  const Collective collective_;
   ActiveCall* const outer_;
 };
+
+// "16384 floats"
+std::string describe_count(std::uint64_t count, Function function);
 
 // "call 7 on MPI_COMM_WORLD (communicator 1, rank 0 of 4), 16384 floats, tensor layer1.weight"
 std::string describe_call(const Activity& record);
 
+// "rank 1 calls MPI_Allreduce of doubles, and this rank MPI_Allreduce of floats, in call 7 ..."
+std::string describe_other_function(int rank, Function theirs);
+
 // The text about a rank whose sum_word() differs from that of the thread's call: "rank 1 passes
-// 100 floats in call 7 on ...; all ranks must pass the same count", or that it sums another tensor.
+// 100 floats in call 7 on ...; all ranks must pass the same count", or that it calls another
+// function, or sums another type or tensor.
 std::string describe_other_sum(int rank, std::uint64_t word, int bits);
 
 // "rank 3", "ranks 1, 2 and 5"; at most `most` are named.

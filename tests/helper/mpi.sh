@@ -34,6 +34,7 @@
 #   verdict                 end the test: its exit status is 1 if any check failed
 set -eu
 : "${top_srcdir:?is set by make check}" "${top_builddir:?is set by make check}"
+given_python=${PYTHON-}
 : "${MPIEXEC:=mpiexec}" "${PYTHON:=python3}"
 # A command of pyenv's takes long to find the interpreter.
 PYTHON=$("$PYTHON" -c 'import sys; print(sys.executable)' 2>/dev/null) || PYTHON=python3

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# For tests of PyTorch programs, behind helper/mpi.sh:
+# For tests of PyTorch programs, behind helper/mpi.sh. Unless PYTHON is given, they run with PyTorch
+# and MPICH of the environment that tools/check --pytorch has made, or that PYTORCH names. This has:
 #   torch RANKS [OPTION...] COMMAND...  run it under slimpi-run --torch, every rank a node: sorted
 #                           lines in out.txt, standard error in err.txt, and $status
 #   as_torchrun RANKS COMMAND...  run it under MPI with the environment that torchrun makes, and
 #                           without the library
 run=$top_builddir/tools/slimpi-run
+newest=${PYTORCH:-$top_builddir/pytorch}
+if [ -z "$given_python" ] && [ -e "$newest/installed" ]; then
+  PYTHON=$newest/bin/python3 MPIEXEC=$newest/bin/mpiexec
+  export PATH="$newest/bin:$PATH" TORCH_EXTENSIONS_DIR="$newest/extensions"
+fi
 unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT SLIMPI_RANKS_PER_NODE
 
 torch() {

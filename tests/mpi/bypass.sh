@@ -53,4 +53,22 @@ expect "$(all_bytes isum:100000)" 1600000.0 "what is nonblocking is bytes"
 printf '%s\n' '* 1M exempt* off *' '# the rest as usual' >rules
 SLIMPI_RULES=$work/rules reasons 2 rule 1 dup name:exempt-1 sum:100000 free
 SLIMPI_RULES=$work/rules reasons 2 rule 1 dupinfo:slimpi_bits=4 name:exempt-1 sum:100000 free
+
+# The bytes of MPI's function of the same form: with five ranks MPICH's reduce-scatters of equal
+# blocks add in another order than those of an array, and than blocking ones.
+unset SLIMPI_PROGRESS
+forms='Ireduce_scatter_block Reduce_scatter_init'
+if expensive; then
+  forms="$forms Allreduce Iallreduce Allreduce_init Reduce_scatter_block Reduce_scatter_block_init
+    Reduce_scatter Ireduce_scatter"
+fi
+case $top_builddir in */mpis/openmpi*) forms='' ;; esac # the order may change
+for form in $forms Reduce_scatter_block_init:large; do
+  set -- "$top_builddir/tests/mpi/golden" golden 150000 thirds "${form%:*}" "${form#*:}"
+  plain 5 "$@" >plain.txt
+  SLIMPI_RANKS_PER_NODE=5 under 5 "$@" >under.txt || fail "$form: exit status $?"
+  same plain.txt under.txt "$form on one node: MPI's bytes"
+  SLIMPI_START=9 under 5 "$@" >under.txt || fail "$form: exit status $?"
+  same plain.txt under.txt "$form before SLIMPI_START: MPI's bytes"
+done
 verdict

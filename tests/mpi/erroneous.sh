@@ -49,7 +49,18 @@ export SLIMPI_RANKS_PER_NODE=1
 differs "between nodes" 100000 50000
 differs "between nodes, one of three" 100000 100000 100001
 differs "between nodes, another function" 100000 100000s
-holds "the function is named" grep -q "another function than this rank's [a-z_]* in call 2" out.txt
+holds "both functions are named" grep -q "rank [01] calls MPI_[A-Z][a-z_]* of floats, and this \
+rank MPI_[A-Z][a-z_]* of floats, in call 2 " out.txt
+for way in '' i; do
+  differs "between nodes, another form ${way:+(nonblocking)}" "100000s$way" "100000v$way"
+  SLIMPI_TYPES=float,double differs "between nodes, another type ${way:+(nonblocking)}" \
+    "100000$way" "100000d$way"
+done
+holds "the type is named" grep -q "calls MPI_Allreduce of doubles, and this rank MPI_Allreduce of \
+floats, in call 2 .* 100000 floats" out.txt
+differs "between nodes, one makes a persistent sum" 100000 100000p
+SLIMPI_RANKS_PER_NODE=2 SLIMPI_TYPES=float,double differs "two nodes of two ranks, another type" \
+  100000 100000 100000 100000d
 SLIMPI_ALGORITHM=decentralized differs "neighbors" 100000 50000
 # Calls with state are agreed on first.
 SLIMPI_ERROR_FEEDBACK=1 differs "error feedback" 200000 150000

@@ -22,6 +22,8 @@
 
 static int rank, size, n, warm[8], warm_counts;
 static float *in, *out;
+static unsigned long (*count_allocations)(void);
+static void (*fail_allocations)(unsigned long, unsigned long);
 
 /* 0: the right sum; 1: an error; 2: something else. */
 static int sum_into(float* out, MPI_Comm comm, int n) {
@@ -31,6 +33,11 @@ static int sum_into(float* out, MPI_Comm comm, int n) {
   if (getenv("TEST_NONBLOCKING") != NULL) {
     code = MPI_Iallreduce(in, out, n, MPI_FLOAT, MPI_SUM, comm, &request);
     if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    /* Without memory to remember the request, MPI_Wait fails and completes nothing. */
+    if (code != MPI_SUCCESS && request != MPI_REQUEST_NULL) {
+      fail_allocations(0, 0);
+      code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
   } else {
     code = MPI_Allreduce(in, out, n, MPI_FLOAT, MPI_SUM, comm);
   }
@@ -46,9 +53,6 @@ static int sum_into(float* out, MPI_Comm comm, int n) {
 static int sum(MPI_Comm comm, int n) {
   return sum_into(out, comm, n);
 }
-
-static unsigned long (*count_allocations)(void);
-static void (*fail_allocations)(unsigned long, unsigned long);
 
 /* An error in the first call is known to all at the second one, at the latest. */
 static int judge(unsigned long number, const int results[2]) {

@@ -2,11 +2,12 @@
 /* Sums the same three vectors on every machine and prints a digest of each result:
  *   NAME CALL DIGEST
  * NAME is the first argument, the optional second one the number of floats. With `models` as
- * the third one the vectors lie close together, as models do that are averaged; with `rough` their
- * sums are rounded in every order of additions in another way. The fourth one is another collective
- * than Allreduce, as in tests/helper/collectives.h. The digest covers the results of all ranks in
- * rank order, so it also stands for algorithms whose ranks end with different values. The inputs
- * are made with integers alone: no rounding depends on the machine. */
+ * the third one the vectors lie close together, as models do that are averaged; with `thirds` every
+ * addition rounds. The fourth one is another collective than Allreduce, as in
+ * tests/helper/collectives.h, by the function for large counts if `large` is the fifth one. The
+ * digest covers the results of all ranks in rank order, so it also stands for algorithms whose
+ * ranks end with different values. The inputs are made with integers alone: no rounding depends on
+ * the machine. */
 #include <inttypes.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -24,17 +25,6 @@ static uint64_t mixed(uint64_t value) {
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
   value = (value ^ value >> 27) * 0x94d049bb133111ebu;
   return value ^ value >> 31;
-}
-
-/* Full mantissas, both signs, exponents over 24 binary places. */
-static float rough(int rank, int call, int i) {
-  const uint64_t bits =
-      mixed((uint64_t)rank * 1000003u + (uint64_t)call * 7919u + (uint64_t)i * 64u);
-  const uint32_t word = (uint32_t)(bits >> 41) | (uint32_t)(bits & 1) << 31 |
-                        (uint32_t)(115 + (bits >> 1) % 24) << 23;
-  float value;
-  memcpy(&value, &word, sizeof value);
-  return value;
 }
 
 /* Bell-shaped around 0 and exact in a float. Every 50th block of 512 values is 16 times larger,
@@ -59,9 +49,10 @@ static uint64_t digest(const void* data, size_t bytes) {
 int main(int argc, char** argv) {
   const char* const name = argc > 1 ? argv[1] : "golden";
   const int n = argc > 2 ? atoi(argv[2]) : 70001,
-            models = argc > 3 && strcmp(argv[3], "models") == 0,
-            is_rough = argc > 3 && strcmp(argv[3], "rough") == 0;
+            models = argc > 3 && strcmp(argv[3], "models") == 0;
   const char* const collective = argc > 4 ? argv[4] : "Allreduce";
+  const int thirds = argc > 3 && strcmp(argv[3], "thirds") == 0,
+            large = argc > 5 && strcmp(argv[5], "large") == 0;
   int rank, size, blocks[MOST_RANKS];
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -72,7 +63,7 @@ int main(int argc, char** argv) {
   if (in == NULL || out == NULL || all == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
   for (int call = 0; call < CALLS; ++call) {
     for (int i = 0; i < n; ++i) {
-      in[i] = is_rough ? rough(rank, call, i)
+      in[i] = thirds   ? input(rank, call, i) / 3
               : models ? input(0, 0, i) + input(rank, call, i) / 16
                        : input(rank, call, i);
       out[i] = -1;
@@ -82,7 +73,7 @@ int main(int argc, char** argv) {
       divide_blocks(collective, n, size, blocks);
       length = blocks[rank];
     }
-    sum_floats(collective, in, out, n, blocks, 0, MPI_COMM_WORLD);
+    sum_floats(collective, in, out, n, blocks, large, MPI_COMM_WORLD);
     const uint64_t mine = digest(out, (size_t)length * sizeof *out);
     MPI_Gather(&mine, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     if (rank == 0)

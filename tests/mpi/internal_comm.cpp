@@ -77,7 +77,7 @@ Status make(int refusal, int* number) {
   api.Ialltoallv = ialltoallv;
   g_refusal = refusal;
   g_made = false;
-  const mpi::WaitFor wait = [](mpi::Request&, std::span<const int> arrivals) {
+  const mpi::WaitFor wait = [](const mpi::Poll&, std::span<const int> arrivals, bool) {
     assert_int_equal(arrivals.size(), kSize);
     for (const int word : arrivals) assert_true(word >= 0);
     return Status::ok;

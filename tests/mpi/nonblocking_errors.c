@@ -100,6 +100,25 @@ static void failing(void) {
 #endif
 }
 
+// While a sum is in flight, wrong arguments are MPI's to report, and the sum goes on.
+static void wrong_arguments(void) {
+  MPI_Request r;
+  MPI_Status s[2];
+  int flag = 1, index = 0, found = 1, indices[2];
+  begin(MPI_COMM_WORLD, 0, &r);
+  check(MPI_Waitall(-1, &r, s) != MPI_SUCCESS, "Waitall of -1");
+  check(MPI_Testall(-1, &r, &flag, s) != MPI_SUCCESS, "Testall of -1");
+  check(MPI_Waitany(-1, &r, &index, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Waitany of -1");
+  check(MPI_Testsome(-1, &r, &found, indices, s) != MPI_SUCCESS, "Testsome of -1");
+  check(MPI_Waitall(2, NULL, s) != MPI_SUCCESS, "Waitall without requests");
+  check(MPI_Wait(NULL, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Wait without a request");
+  check(MPI_Test(&r, NULL, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Test without a flag");
+  check(MPI_Request_free(NULL) != MPI_SUCCESS, "Request_free without a request");
+  check(MPI_Start(NULL) != MPI_SUCCESS, "Start without a request");
+  check(MPI_Wait(&r, MPI_STATUS_IGNORE) == MPI_SUCCESS, "Wait after wrong arguments");
+  check(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0, "after wrong arguments");
+}
+
 // The standard forbids both of sums in flight. They go on, and nothing breaks.
 static void cancel_and_free(void) {
   MPI_Request r;
@@ -107,6 +126,7 @@ static void cancel_and_free(void) {
   int cancelled = 1;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  wrong_arguments();
   for (int i = 0; i < kMany; ++i) {
     begin(MPI_COMM_WORLD, i, &r);
     (void)MPI_Cancel(&r);

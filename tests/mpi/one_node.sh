@@ -12,8 +12,8 @@ for ranks in $all; do
   for form in Allreduce Iallreduce Allreduce_init Reduce_scatter Ireduce_scatter \
     Reduce_scatter_init Reduce_scatter_block Ireduce_scatter_block Reduce_scatter_block_init; do
     rm -f report.json
-    plain "$ranks" "$golden" sum 150000 rough $form >plain.txt || fail "plain $form"
-    under "$ranks" "$golden" sum 150000 rough $form >under.txt || fail "$ranks ranks, $form"
+    plain "$ranks" "$golden" sum 150000 thirds $form >plain.txt || fail "plain $form"
+    under "$ranks" "$golden" sum 150000 thirds $form >under.txt || fail "$ranks ranks, $form"
     same plain.txt under.txt "$ranks ranks, $form: MPI's own bytes"
     expect "$(report report.json calls passed single_node)" "$(report report.json calls total)" \
       "$ranks ranks, $form: left to MPI"
@@ -22,8 +22,8 @@ done
 # With options that choose among sums of slimpi's.
 for option in SLIMPI_INTRA=shm SLIMPI_ALGORITHM=auto SLIMPI_ERROR_FEEDBACK=1; do
   export "${option?}"
-  plain 3 "$golden" sum 150000 rough Iallreduce >plain.txt
-  under 3 "$golden" sum 150000 rough Iallreduce >under.txt || fail "$option"
+  plain 3 "$golden" sum 150000 thirds Iallreduce >plain.txt
+  under 3 "$golden" sum 150000 thirds Iallreduce >under.txt || fail "$option"
   same plain.txt under.txt "$option: MPI's own bytes"
   expect "$(report report.json calls passed single_node)" 3 "$option: left to MPI"
   unset "${option%%=*}"

@@ -33,6 +33,24 @@ under 2 "$steps" init psum:100000 sum:100000 finalize >out.txt
 expect "$(grep -c 'psum:100000 exact' out.txt)" 2 "PMPI_Allreduce is MPI's own"
 expect "$(grep -c ' sum:100000 near' out.txt)" 2 "MPI_Allreduce beside it is not"
 
+# A tool in front that hides MPI_Start or MPI_Wait: what needs these is left to MPI, with one line.
+seconds=30
+# hidden START|WAIT WAY RESULT
+hidden() {
+  "$MPICC" -O1 -shared -fPIC -DNEXT "-D$1" -o hides.so "$tests/tool.c" -ldl
+  preload=$work/hides.so:$slimpi
+  by_way "$2"
+  under 2 "$steps" init sum:100000 finalize >out.txt 2>err.txt || fail "$1, $2: exit status $?"
+  expect "$(grep -c "sum:100000 $3" out.txt)" 2 "a tool hides MPI_$1, $2: $3"
+  expect "$(grep -c "warning: a tool hides" err.txt)" 1 "a tool hides MPI_$1: one line"
+  by_way blocking
+  preload=$slimpi
+}
+hidden START persistent exact
+hidden START nonblocking near
+hidden WAIT persistent exact
+hidden WAIT nonblocking exact
+
 # Processes without MPI: nothing happens, nothing is said.
 quiet() {
   status=0

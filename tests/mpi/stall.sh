@@ -109,7 +109,7 @@ for way in blocking nonblocking persistent kept; do
   by_way $way
   never_ends 3 1 "rank [12] has called MPI_Finalize and does not take part in call [0-9]* on .*, \
 100000 floats, tensor layer1" init return sum:100000 0?tensor:layer1 0?sum:100000 finalize
-  SLIMPI_TIMEOUT=2 never_ends 2 2 "waited [0-9]* s in call [0-9]* on .*, tensor layer1, stage .*: \
+  SLIMPI_TIMEOUT=2 never_ends 2 2 "waited 2 s in call [0-9]* on .*, tensor layer1, stage .*: \
 not heard from: rank 1, .*SLIMPI_TIMEOUT=2" init return sum:100000 1?sleep:9000 tensor:layer1 \
     sum:100000 finalize
   for feedback in 0 1; do  # with feedback the ranks agree before the sum
@@ -117,7 +117,28 @@ not heard from: rank 1, .*SLIMPI_TIMEOUT=2" init return sum:100000 1?sleep:9000 
 on .*tensor layer[12]" init return sum:100000 0?tensor:layer1 1?tensor:layer2 sum:100000 finalize
   done
 done
+# The first sum: the late rank gets an error, too, and does not wait for those that have gone on.
+for way in blocking persistent; do
+  by_way $way
+  SLIMPI_TIMEOUT=2 never_ends 2 2 "SLIMPI_TIMEOUT" init return 1?sleep:4000 sum:100000 finalize
+done
+# In a fiber a thread of MPI's waits for them for ever, so MPI_Finalize ends the job.
+by_way nonblocking
+SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init return 1?sleep:4000 sum:100000 \
+  finalize >out.txt 2>err.txt && fail "a thread in MPI: MPI_Finalize returns"
+expect "$(grep -c " error slimpi: waited 2 s in the first call" out.txt)" 2 \
+  "a late nonblocking sum is an error on both ranks"
 by_way blocking
+# A job that is suspended as a whole has no late rank.
+SLIMPI_TIMEOUT=4 begin 1 2 3
+xargs kill -STOP <<END
+$(cat pid.0 pid.1)
+END
+sleep 4
+xargs kill -CONT <<END
+$(cat pid.0 pid.1)
+END
+holds "a job that was suspended" wait "$job"
 # The first sum, for which the ranks have not met: the late one meets nobody any more.
 SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init 1?sleep:9000 sum:100000 finalize \
   >out.txt 2>err.txt && fail "the first sum: no error"

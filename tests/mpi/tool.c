@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A tool that counts allreduces and says how many, as profilers do: built as it is, it goes on with
- * PMPI_Allreduce; with -DNEXT, with the next MPI_Allreduce in the order of symbols. */
+ * PMPI_Allreduce; with -DNEXT, with the next MPI_Allreduce in the order of symbols. With -DSTART or
+ * -DWAIT it also goes on from MPI_Start or MPI_Wait with the PMPI_ name. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -25,6 +26,17 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
   return PMPI_Allreduce(in, out, count, type, op, comm);
 #endif
 }
+
+#ifdef START
+int MPI_Start(MPI_Request* request) {
+  return PMPI_Start(request);
+}
+#endif
+#ifdef WAIT
+int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  return PMPI_Wait(request, status);
+}
+#endif
 
 __attribute__((destructor)) static void say(void) {
   if (calls != 0) fprintf(stderr, "tool " NAME ": %d\n", calls);

@@ -2,24 +2,24 @@
 # What programs do with torch.distributed that slimpi must bear, one case after the other, or the
 # cases that are named. Each rank prints a line for each case: its name, the rank, and ok, what was
 # wrong, or why this PyTorch has no such thing. The program asks for gloo, or, by a word, for slimpi
-# (explicit), for gloo with options (options), or for NCCL and a GPU (cuda).
+# (explicit), for gloo with options (options), or for NCCL and a GPU (cuda). The word kinds chooses
+# cases that look which sums are compressed.
 import datetime
+import functools
 import gc
 import sys
+import threading
+import time
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-if "explicit" in sys.argv:
-    import slimpi  # noqa: F401 (it registers the backend)
+import kinds
+from kinds import LONG, Missing
 
-LONG = 40000  # floats, more than SLIMPI_MIN_SIZE
-
-
-class Missing(Exception):
-    """This PyTorch has no such thing."""
-
+if "explicit" in sys.argv or "kinds" in sys.argv:
+    import slimpi.torch  # registers the backend
 
 def begin():
     if "cuda" in sys.argv:
@@ -34,7 +34,7 @@ torch.set_num_threads(1)
 if "cuda" in sys.argv:
     torch.set_default_device("cuda")
 begin()
-rank, ranks = dist.get_rank(), dist.get_world_size()
+rank, ranks = kinds.rank, kinds.ranks = dist.get_rank(), dist.get_world_size()
 total = ranks * (ranks + 1) // 2  # of the values rank + 1
 
 
@@ -108,7 +108,7 @@ def coalesced():
     tensors = [mine(LONG // 3), mine(LONG, 2), mine(1)]
     dist.all_reduce_coalesced(tensors)
     if "explicit" in sys.argv:  # no tensors
-        dist.group.WORLD.collectives.all_reduce("all_reduce_coalesced", [], dist.ReduceOp.SUM)
+        dist.group.WORLD.collectives.all_reduce("all_reduce_coalesced", [], dist.ReduceOp.SUM, True)
     for tensor in tensors:
         check(tensor, total)
 
@@ -167,8 +167,72 @@ def reduce_scatters_coalesced():
     check(outputs[1], total)
 
 
+def refused():
+    """What the backend refuses is an error of slimpi's groups, too."""
+    function = by_name("reduce_scatter_tensor")
+    manager = by_name("_coalescing_manager")
+    short, whole = torch.empty(LONG), mine(ranks * LONG)
+
+    def coalesced(*outputs):
+        with manager():
+            for output in outputs:
+                function(output, whole)
+
+    for what, call in {
+            "an input that is longer by one": lambda: function(short, mine(ranks * LONG + 1)),
+            "an input that is longer": lambda: function(short, mine(ranks * LONG + ranks)),
+            "an output that is shorter": lambda: function(short[1:], whole),
+            "a shorter output, averaged": lambda: function(short[1:], whole, op=dist.ReduceOp.AVG),
+            "an output of bfloat16": lambda: function(short.bfloat16(), whole),
+            "an output of doubles": lambda: function(short.double(), whole),
+            "an input of bfloat16": lambda: function(short, whole.bfloat16()),
+            "a sparse output": lambda: function(mine(LONG).to_sparse(), whole),
+            "blocks for half of the ranks": lambda: dist.reduce_scatter(
+                mine(2 * LONG), [mine(2 * LONG)] * (ranks // 2)),
+            "blocks for too many ranks": lambda: dist.reduce_scatter(short, [short] * (ranks + 1)),
+            "a longer output": lambda: dist.reduce_scatter(mine(LONG + 1), [short] * ranks),
+            "outputs whose sum is right": lambda: coalesced(mine(LONG + 1), short[1:]),
+            "a type of several": lambda: coalesced(short, short.bfloat16()),
+            "several types": lambda: dist.all_reduce_coalesced([mine(LONG), mine(LONG).bfloat16()]),
+    }.items():
+        try:
+            call()
+        except (RuntimeError, ValueError, AttributeError, TypeError):
+            continue
+        raise AssertionError(f"taken: {what}")
+    several = [mine(LONG), 10 * mine(LONG)]  # each becomes the sum of all
+    dist.group.WORLD.allreduce(several).wait()
+    for tensor in several:
+        check(tensor, 11 * total)
+
+
+def patient():
+    """A timeout of wait() is an error, and the sum goes on."""
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 0:
+        store.wait([f"patient {other}" for other in range(1, ranks)])
+    tensor = mine(LONG)
+    work = dist.all_reduce(tensor, async_op=True)
+    if rank != 0:
+        try:
+            work.wait(datetime.timedelta(milliseconds=50))
+        except RuntimeError as error:
+            assert "has not ended within 0.05 s" in str(error), error
+        else:
+            raise AssertionError("no error")
+        store.set(f"patient {rank}", "")
+    assert work.wait()
+    check(tensor, total)
+
+
+def threads():
+    return sum(thread.name == "slimpi" for thread in threading.enumerate())
+
+
 def groups():
-    """Groups of the same ranks, in other orders on other ranks; and of some ranks."""
+    """Groups of the same ranks, in other orders on other ranks; and of some ranks. No thread is
+    left of them."""
+    before = threads()
     first, second = dist.new_group(), dist.new_group()
     tensors = [mine(LONG), 10 * mine(LONG)]
     pairs = list(zip(tensors, (first, second)))
@@ -185,6 +249,10 @@ def groups():
     dist.barrier()
     for group in (first, second, parts[rank % 2]):
         dist.destroy_process_group(group)
+    end = time.monotonic() + 30
+    while threads() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert threads() == before, f"{threads()} threads, and before {before}"
 
 
 def model():
@@ -205,6 +273,24 @@ def model():
     model = nn.parallel.DistributedDataParallel(network)
     model(mine(7, 200)).sum().backward()
     check(network.weight.grad, 7 * total / ranks)
+
+
+def compiled():
+    """PyTorch's C++ calls a group's functions in the middle of a compiled program. In the second
+    forward pass a model makes its buckets anew."""
+    torch.manual_seed(1)
+    network = nn.Linear(200, 300)
+    model = torch.compile(nn.parallel.DistributedDataParallel(network), backend="eager")
+    for step in range(1, 3):
+        model(mine(7, 200)).sum().backward()
+        check(network.weight.grad, step * 7 * total / ranks)
+
+    @functools.partial(torch.compile, backend="eager")
+    def twice(tensor):
+        dist.all_reduce(tensor)
+        return 2 * tensor
+
+    check(twice(mine(LONG)), 2 * total)
 
 
 def again():
@@ -232,9 +318,11 @@ def late():
 
 
 cases = [all_reduce, average, layouts, asynchronous, coalesced, reduce_scatter,
-         reduce_scatters_coalesced, groups, again, model]
+         reduce_scatters_coalesced, refused, patient, groups, again, model, compiled]
 if "late" in sys.argv:
     cases = [late]
+if "kinds" in sys.argv:
+    cases = kinds.cases
 for case in cases:
     result = "ok"
     try:

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What programs do with models and gradients that slimpi.torch must bear, one case after the other.
 # Each rank prints a line for each case: its name, the rank, and ok or what was wrong.
+import argparse
 import copy
 import itertools
 import math
+import os
 import pickle
 import sys
+import threading
 import types
 
 import torch
@@ -16,8 +19,9 @@ import slimpi
 import slimpi.torch
 
 torch.set_num_threads(1)
-dist.init_process_group("gloo")
-rank, ranks = dist.get_rank(), dist.get_world_size()
+rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+dist.init_process_group("gloo", rank=rank, world_size=ranks, init_method="tcp://{}:{}".format(
+    os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]))
 
 
 class Bucket:
@@ -94,9 +98,9 @@ def swapped_data():
     options = {"bits": 2, "error_feedback": True}
     (model, state), (other, _) = trained(True, **options), trained(False, **options)
     assert torch.equal(values_of(model), values_of(other)), "other bits than without swaps"
-    saved = [name for bucket in state.state_dict()["buckets"] for name in bucket["layout"]]
+    known = [name for layout in state._layouts.values() for name in layout]
     names = [name for name, _ in model.module.named_parameters()]
-    assert sorted(saved) == sorted(names), f"the checkpoint has {saved}"
+    assert sorted(known) == sorted(names), f"the buckets have {known}"
     assert len(state._parameters._names) == len(names), "it knows more than the model's parameters"
 
 
@@ -180,8 +184,23 @@ def refusals():
         refused(what, slimpi.torch.State, model=types.SimpleNamespace(**{attribute: True}))
 
 
+def caught_exits():
+    """The program goes on, and ends well."""
+    parser = argparse.ArgumentParser(prog="habits.py, a wrong argument on purpose")
+    thread = threading.Thread(target=sys.exit, args=(3,))
+    thread.start()
+    thread.join()
+    for kind, end in ((SystemExit, lambda: parser.parse_args(["--wrong"])),
+                      (SystemExit, lambda: sys.exit("text")), (ZeroDivisionError, lambda: 1 / 0)):
+        try:
+            end()
+        except kind:
+            if kind is not SystemExit:
+                sys.excepthook(*sys.exc_info())  # as a program that logs its exceptions
+
+
 for case in (complex_parameters, empty_parameters, swapped_data, twice, short_floats, scales,
-             loss_scale, refusals):
+             loss_scale, refusals, caught_exits):
     result = "ok"
     try:
         case()

@@ -2,10 +2,12 @@
 # Trains with DistributedDataParallel and slimpi.torch in two runs, with a checkpoint between them.
 #   resume.py save FILE OPTIONS...   all steps; each rank keeps a checkpoint of the middle
 #   resume.py load FILE OPTIONS...   goes on from it
+# Where FILE is a directory, torch.distributed.checkpoint has one checkpoint of all ranks there.
 # OPTIONS is a dictionary in JSON, for a model of its own. Prints, for each model, each rank and a
 # digest of the model at the end, and how many sums the hook did not make with DDP's own buckets.
 import hashlib
 import json
+import os
 import sys
 
 import torch
@@ -13,6 +15,9 @@ import torch.distributed as dist
 from torch import nn
 
 import slimpi.torch
+
+if os.path.isdir(sys.argv[2]):
+    import torch.distributed.checkpoint
 
 STEPS, SAVED_AT = 9, 5
 what, file = sys.argv[1], sys.argv[2]
@@ -40,10 +45,18 @@ def train(number, options):
     model = nn.parallel.DistributedDataParallel(Network(), bucket_cap_mb=0.4)
     state = slimpi.torch.register(model, **options)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    def kept():
+        return {"model": model.module.state_dict(), "slimpi": state.state_dict()}
+
     checkpoint = f"{file}.{number}.{rank}"
+    together = os.path.join(file, str(number)) if os.path.isdir(file) else None
     first = 0
     if what == "load":
-        saved = torch.load(checkpoint)
+        if together:
+            saved = kept()
+            torch.distributed.checkpoint.load(saved, checkpoint_id=together)
+        else:
+            saved = torch.load(checkpoint)
         model.module.load_state_dict(saved["model"])
         state.load_state_dict(saved["slimpi"])
         first = SAVED_AT
@@ -51,8 +64,10 @@ def train(number, options):
     state._regrouped = lambda: (regrouped.append(1), regroup())[1]
     for step in range(first, STEPS):
         if step == SAVED_AT and what == "save":
-            torch.save({"model": model.module.state_dict(), "slimpi": state.state_dict()},
-                       checkpoint)
+            if together:
+                torch.distributed.checkpoint.save(kept(), checkpoint_id=together)
+            else:
+                torch.save(kept(), checkpoint)
         data = torch.randn(16, 200, generator=torch.Generator().manual_seed(100 * step + rank))
         optimizer.zero_grad()
         model(data).square().mean().backward()

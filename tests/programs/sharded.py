@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Trains one model in each of the given ways, and knows nothing of slimpi. Each rank prints a line
-# for each way: its name, the rank, and the loss of the last step. With --time it prints
-# milliseconds of a step and of its sums, too. zero1, zero2 and zero3 are stages of DeepSpeed's
-# ZeRO; with one of them DeepSpeed begins torch.distributed.
+# for each way: its name, the rank, and the loss of the last step, and checks that all ranks have
+# the bytes of one model. With --time it prints milliseconds of a step and of its sums, too. tp is
+# tensor parallelism with fully_shard; a further line says how many parameters differ of which its
+# ranks have copies. zero0, zero1, zero2 and zero3 are stages of DeepSpeed's ZeRO; with one of them
+# DeepSpeed begins torch.distributed.
 import argparse
+import contextlib
 import sys
 import time
 
@@ -68,19 +71,30 @@ def build(way):
     if way == "powersgd_hook":  # here it sums without compression: its first iterations
         from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
         model.register_comm_hook(powerSGD_hook.PowerSGDState(None), powerSGD_hook.powerSGD_hook)
-    if way == "fsdp1":
-        from torch.distributed.fsdp import FullyShardedDataParallel
-        model = FullyShardedDataParallel(model, device_id=torch.device(arguments.device))
-    if way in ("fsdp2", "hsdp"):
+    short = torch.bfloat16 if way.endswith("bf16") else None
+    if way.startswith("fsdp1"):
+        from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
+        model = FullyShardedDataParallel(model, device_id=torch.device(arguments.device),
+                                         mixed_precision=MixedPrecision(short, short))
+    if way.startswith(("fsdp2", "hsdp")):
         from torch.distributed.device_mesh import init_device_mesh
-        from torch.distributed.fsdp import fully_shard
-        shape = (ranks,) if way == "fsdp2" else (2, ranks // 2)
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+        shape = (2, ranks // 2) if way.startswith("hsdp") else (ranks,)
         mesh = init_device_mesh(arguments.device, shape,
                                 mesh_dim_names=("replicate", "shard")[-len(shape):])
         for layer in layers[::2]:
-            fully_shard(layer, mesh=mesh)
-        fully_shard(model, mesh=mesh)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+            fully_shard(layer, mesh=mesh, mp_policy=MixedPrecisionPolicy(short, short))
+        fully_shard(model, mesh=mesh, mp_policy=MixedPrecisionPolicy(short, short))
+    if way == "tp":
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+        from torch.distributed.tensor.parallel import (ColwiseParallel, RowwiseParallel,
+                                                       parallelize_module)
+        mesh = init_device_mesh(arguments.device, (ranks // 2, 2),
+                                mesh_dim_names=("data", "tensor"))
+        parallelize_module(model, mesh["tensor"], {"0": ColwiseParallel(), "2": RowwiseParallel()})
+        fully_shard(model, mesh=mesh["data"])
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, foreach=way != "tp")
     if way.startswith("zero"):
         model, optimizer, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config={
             "train_micro_batch_size_per_gpu": 16, "zero_allow_untested_optimizer": True,
@@ -88,14 +102,32 @@ def build(way):
     return model, optimizer
 
 
+def check_model(way, model):
+    context = contextlib.nullcontext()
+    if way.startswith("fsdp1"):
+        context = type(model).summon_full_params(model)
+    if way == "zero3":
+        context = deepspeed.zero.GatheredParameters(list(model.parameters()))
+    with context, torch.no_grad():
+        mine = torch.cat([(p.full_tensor() if hasattr(p, "full_tensor") else p).reshape(-1).float()
+                          for p in model.parameters()]).view(torch.int32)
+    others = [torch.empty_like(mine) for _ in range(ranks)]
+    dist.all_gather(others, mine)
+    for other, values in enumerate(others):
+        assert torch.equal(values, mine), f"{way}: ranks {rank} and {other} have other models"
+
+
 def train(way):
     global seconds
     model, optimizer = build(way)
-    mine = torch.Generator().manual_seed(rank)
+    mine = torch.Generator().manual_seed(rank // 2 if way == "tp" else rank)
     for step in range(arguments.steps):
         if step == 3:  # the first ones are others
             begin, seconds = time.perf_counter(), 0.0
-        loss = model(torch.randn(16, 256, generator=mine).to(arguments.device)).square().mean()
+        data = torch.randn(16, 256, generator=mine).to(arguments.device)
+        if way == "tp":
+            data *= 8  # gradients of weights are larger than those of the biases beside them
+        loss = model(data).square().mean()
         if way.startswith("zero"):
             model.backward(loss)
             model.step()
@@ -106,13 +138,34 @@ def train(way):
             for parameter in model.parameters():
                 dist.all_reduce(parameter.grad)
                 parameter.grad /= ranks
+        if way == "flat":
+            gradients = [parameter.grad for parameter in model.parameters()]
+            whole = torch.cat([gradient.reshape(-1) for gradient in gradients])
+            dist.all_reduce(whole)
+            parts = whole.split([gradient.numel() for gradient in gradients])
+            for gradient, part in zip(gradients, parts):
+                gradient.copy_(part.view_as(gradient) / ranks)
         optimizer.step()
     text = f"{way} {rank} {loss.item():.6f}"
     if arguments.time:
         count = (arguments.steps - 3) / 1000
         text += f" {(time.perf_counter() - begin) / count:.1f} {seconds / count:.1f}"
+    if way == "tp":
+        text += f"\ncopies {rank} {copies_that_differ(model)}"
+    else:
+        check_model(way, model)
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
+
+
+def copies_that_differ(model):
+    """How many parameters of the layers behind the first differ from those of the other rank of
+    tensor parallelism: each holds all of "2.bias" and of "4"."""
+    mine = {name: parameter.full_tensor().detach() for name, parameter in model.named_parameters()
+            if name in ("2.bias", "4.weight", "4.bias")}
+    all_ranks = [None] * ranks
+    dist.all_gather_object(all_ranks, mine)
+    return sum(not torch.equal(mine[name], all_ranks[rank ^ 1][name]) for name in mine)
 
 
 for way in arguments.ways:

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The backend slimpi of torch.distributed: its sums, its errors, and sharded models. It needs a
-# newer PyTorch than Debian's: PYTHON may name a Python that has one.
+# newer PyTorch than Debian's: that of tools/check --pytorch, or of the Python that PYTHON names.
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
+. "$top_srcdir/tests/helper/torch.sh"
 "$PYTHON" -c 'import torch.distributed
 print("%d%02d" % tuple(map(int, torch.__version__.split(".")[:2])))' >version.txt 2>/dev/null ||
   echo 0 >version.txt
 version=$(cat version.txt)
-[ "$version" -ge 204 ] || skip "$PYTHON has no PyTorch 2.4 (make check PYTHON=... names one)"
-. "$top_srcdir/tests/helper/torch.sh"
+[ "$version" -ge 204 ] || skip "$PYTHON has no PyTorch 2.4 (tools/check --pytorch installs one)"
 programs=$top_srcdir/tests/programs
 export OMP_NUM_THREADS=1 SLIMPI_ALGORITHM=allreduce
 
@@ -20,26 +20,48 @@ cases() { # WHAT NUMBER: out.txt has so many lines, and all cases are well
 
 # Without compression, all sums are exact. The program asks for gloo.
 torch 2 --report report.json "$PYTHON" "$programs/backend.py"
-cases "a program that asks for gloo" 20
+cases "a program that asks for gloo" 26
 [ "$(report report.json calls float32)" -gt 12 ] || fail "slimpi took few sums"
-expect "$(grep -c 'torch.distributed from SLIMPI_MIN_SIZE on (2 ranks) are made by' err.txt)" 1 \
+expect "$(grep -c 'gradients of SLIMPI_MIN_SIZE and more (2 ranks) are made by' err.txt)" 1 \
   "one line says who makes the sums"
 for reason in 'not SUM or AVG' int64 'shorter than SLIMPI_MIN_SIZE'; do
-  grep -q "by slimpi: .* all_reduce of .* left to gloo: .*$reason of" err.txt ||
+  grep -q "sums by hand, .*: exact.* left to gloo: .*$reason of" err.txt ||
     fail "the last line does not name what gloo summed: $reason"
 done
 # Groups that have a backend of their own, here gloo with options, in the place of nccl's.
 torch 2 --report report.json "$PYTHON" "$programs/backend.py" options
-cases "a program whose groups stay as they are" 20
+cases "a program whose groups stay as they are" 26
 [ "$(report report.json calls float32)" -gt 12 ] || fail "slimpi took few sums of such groups"
-grep -q 'by slimpi: .* all_reduce .* reduce_scatter_tensor .*left to gloo: ' err.txt ||
+grep -q 'sums by hand, .* MiB: exact .*left to gloo: ' err.txt ||
   fail "the last line does not name the sums of such groups"
 if expensive; then
   torch 3 "$PYTHON" "$programs/backend.py"
-  cases "three ranks" 30
-  SLIMPI_TYPES=float,float16,bfloat16 torch 2 "$PYTHON" "$programs/backend.py"
-  cases "16-bit floats by slimpi, too" 20
+  cases "three ranks" 39
 fi
+
+# Gradients are compressed and nothing else, unless a group's name or the program says so.
+printf '* * who* packed 2\n* * exempt off\n' >rules
+SLIMPI_ALGORITHM=packed torch 2 --bits 2 --rules rules "$PYTHON" "$programs/backend.py" kinds
+cases "2 bits: gradients are compressed, other sums are exact" 14
+grep -q 'sums of gradients of SLIMPI_MIN_SIZE .* by slimpi .*; other sums are exact' err.txt ||
+  fail "no line says what is compressed and what is exact"
+grep -q '[0-9]* sums by hand, [0-9.]* MiB: exact (backend.py:.*slimpi.torch.compress(tensor)' \
+  err.txt || fail "the last line does not count the sums by hand"
+grep -q '2 functional sums, .* KiB: exact; .*1 sums by hand of gradients on some ranks only' \
+  err.txt || fail "the last line does not count the other exact sums"
+if expensive; then
+  for bits in 4 8; do
+    SLIMPI_ALGORITHM=bytegrad torch 2 --bits "$bits" --rules rules "$PYTHON" \
+      "$programs/backend.py" kinds
+    cases "$bits bits: gradients are compressed, other sums are exact" 14
+  done
+  SLIMPI_ALGORITHM=bytegrad torch 2 --rules rules "$PYTHON" "$programs/backend.py" kinds options
+  cases "the same of groups that stay as they are" 14
+fi
+SLIMPI_ALGORITHM=bytegrad torch 2 --torch-sums all --report report.json "$PYTHON" \
+  "$programs/sharded.py" flat
+expect "$status $(report report.json calls compressed)" "0 5" \
+  "--torch-sums all: sums by hand are compressed"
 
 # A sum that a rank does not make is an error on the others, and the job ends with a status.
 seconds=60 torch 2 "$PYTHON" "$programs/backend.py" late
@@ -53,19 +75,48 @@ package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
 status=0
 as_torchrun 2 env PYTHONPATH="$package" "$run" --ranks-per-node 1 \
   "$PYTHON" "$programs/backend.py" explicit >out.txt 2>err.txt || status=$?
-cases "a program that asks for slimpi" 20
-# Without MPI, two ranks are two jobs of one rank each.
+cases "a program that asks for slimpi" 26
+if expensive; then
+  SLIMPI_ALGORITHM=bytegrad as_torchrun 2 env PYTHONPATH="$package" "$run" --ranks-per-node 1 \
+    --rules rules "$PYTHON" "$programs/backend.py" explicit kinds >out.txt 2>err.txt || status=$?
+  cases "a program that asks for slimpi: which sums are compressed" 14
+fi
+# Nobody but the environment says that two processes are ranks of a job.
 status=0
 for i in 0 1; do
   RANK=$i WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port PYTHONPATH=$package \
-    timeout -k 5 "$seconds" "$run" "$PYTHON" "$programs/backend.py" explicit \
+    timeout -k 5 "$seconds" "$run" --ranks-per-node 1 "$PYTHON" "$programs/backend.py" explicit \
+    >out.$i.txt 2>err.$i.txt </dev/null &
+done
+wait || true
+cat out.0.txt out.1.txt >out.txt
+cat err.0.txt err.1.txt >err.txt
+cases "ranks that no launcher started" 20
+# MPI was initialized before slimpi could join the ranks.
+for i in 0 1; do
+  RANK=$i WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port PYTHONPATH=$package \
+    timeout -k 5 "$seconds" "$run" "$PYTHON" -c 'import ctypes, runpy, sys
+from slimpi import _mpi
+ctypes.CDLL(next(_mpi._candidates()), mode=ctypes.RTLD_GLOBAL).MPI_Init(None, None)
+runpy.run_path(sys.argv[1], run_name="__main__")' "$programs/backend.py" explicit \
     >out.$i.txt 2>err.$i.txt </dev/null &
 done
 wait || true
 for i in 0 1; do
-  expect "$(grep -c 'MPI sees 1 rank(s) where torch.distributed has 2: start' err.$i.txt)" 1 \
-    "rank $i without mpiexec: one line names the fix"
+  expect "$(grep -c 'Error: rank 0: MPI was initialized before slimpi, with 1 rank.* of 2: let' \
+    err.$i.txt)" 1 "rank $i after MPI_Init of its own: one line names the fix"
 done
+# What PyTorch says where its variable has torchcomms make the groups.
+cat >comms.py <<'PROGRAM'
+import runpy, sys
+import torch.distributed
+torch.distributed.distributed_c10d._use_torchcomms_enabled = lambda: True
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+PROGRAM
+torch 2 "$PYTHON" comms.py "$programs/sharded.py" ddp
+expect "$status $(grep -c 'nothing is changed, because torchcomms makes' err.txt) $(
+  grep -c 'summed by\|made by' err.txt)" "0 1 0" "torchcomms: one line, and no sum"
 torch 2 --algorithm decentralized "$PYTHON" "$programs/sharded.py" hand
 expect "$status $(grep -c 'all sums stay with gloo: .*decentralized averages models' err.txt)" \
   "0 1" "decentralized: the sums stay with gloo, and a line says why"
@@ -89,21 +140,47 @@ models() { # SUMS WAY...: so many sums of 8 bits
     if (NF < 6 || off * off > 1e-4) print }')" "" "$*, 8 bits: losses within 1 %"
   expect "$(report report.json calls compressed)" "$wanted" "$*, 8 bits: compressed sums"
 }
-# Before 2.7 FSDP2, and before 2.11 HSDP, does not run on CPUs. The hook of the program's own is the
-# last: its group stays with gloo from then on.
+# FSDP2 begins to run on CPUs with 2.7, HSDP with 2.11. gloo of 2.7.1 returns the sum where FSDP2
+# wants the average, so its losses are no measure. The hook of the program's own is the last: its
+# group stays with gloo from then on.
 if [ "$version" -ge 211 ]; then
-  models $((5 + 15 + 5 + 15 + 15)) ddp hand fsdp1 fsdp2 hsdp powersgd_hook
-elif [ "$version" -ge 207 ]; then
-  models $((5 + 15 + 5 + 15)) ddp hand fsdp1 fsdp2 powersgd_hook
+  models $((5 + 15 + 5 + 5 + 15 + 15 + 15)) ddp hand flat fsdp1 fsdp1_bf16 fsdp2 fsdp2_bf16 hsdp \
+    powersgd_hook
 else
-  models $((5 + 15 + 5)) ddp hand fsdp1 powersgd_hook
+  models $((5 + 15 + 5)) ddp hand flat fsdp1 powersgd_hook
+fi
+grep -q '5 sums by hand, .*: exact (sharded.py:[0-9]*; .*slimpi.torch.compress(tensor)' err.txt ||
+  fail "a sum of a copy of gradients is not named"
+# torch.distributed.checkpoint has the states of all ranks, and loads them.
+mkdir checkpoint
+for what in save load; do
+  torch 2 "$PYTHON" "$programs/resume.py" $what checkpoint '{"algorithm": "packed", "bits": 2}' \
+    '{"algorithm": "bytegrad", "bits": 2, "error_feedback": true}'
+  expect "$status" 0 "$what: exit status"
+  awk '{ print $1, $2, $3 }' out.txt >$what.txt
+done
+expect "$(awk '{ print $1, $3 }' save.txt | sort -u | wc -l)" 2 "the ranks have one model"
+same save.txt load.txt "torch.distributed.checkpoint: the bits of the run that was not interrupted"
+# Copies of a parameter on ranks of tensor parallelism stay equal: each has scales of its own.
+if [ "$version" -ge 207 ]; then
+  SLIMPI_ALGORITHM=bytegrad torch 4 --bits 8 --report report.json \
+    "$PYTHON" "$programs/sharded.py" tp
+  expect "$status $(awk '$1 == "copies" { print $3 }' out.txt | xargs)" "0 0 0 0 0" \
+    "tensor parallelism: copies of parameters that differ"
+  expect "$(report report.json calls compressed)" 5 "tensor parallelism: compressed sums"
+  expect "$(grep -c 'groups of ranks' err.txt)" 0 "tensor parallelism, 8 bits: no warning"
+  SLIMPI_ALGORITHM=packed torch 4 --bits 4 "$PYTHON" "$programs/sharded.py" tp
+  expect "$status $(grep -c 'slimpi warning: groups of ranks .* cross' err.txt)" "0 1" \
+    "tensor parallelism, packed: one warning"
 fi
 export DS_ACCELERATOR=cpu
-if "$PYTHON" -c 'import deepspeed' >err.txt 2>&1; then
+if ! expensive; then
+  echo "NOTE ZeRO is of the second tier"
+elif "$PYTHON" -c 'import deepspeed' >err.txt 2>&1; then
   mkdir mpi4py
   echo 'raise ImportError("DeepSpeed asks mpi4py")' >mpi4py/__init__.py
   export PYTHONPATH="$work"
-  models $((5 + 5 + 5)) zero1 zero2 zero3
+  models $((5 + 5 + 5 + 5)) zero0 zero1 zero2 zero3
 else
   echo "SKIP ZeRO: $PYTHON has no DeepSpeed"
 fi

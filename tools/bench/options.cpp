@@ -143,6 +143,9 @@ void add_measurement(CLI::App& app, Words& words, Options& options) {
       ->group("Calls");
   app.add_flag("--in-place", options.in_place, "use MPI_IN_PLACE")->group("Calls");
   app.add_flag("--no-check", words.no_check, "do not compare with the exact sum")->group("Calls");
+  app.add_flag("--digests", options.digests,
+               "instead of times, print digests of sums, for docs/DIGESTS.md")
+      ->group("Calls");
 }
 
 void add_results(CLI::App& app, Words& words, Options& options) {

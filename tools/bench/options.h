@@ -25,6 +25,7 @@ struct Options {
   std::string interface;   // network device whose bytes are counted; "" is none
   std::string calibrate;   // file for the constants of the cost model
   std::string constants;   // file that --calibrate wrote
+  bool digests = false;
   bool predict = false;
   std::uint64_t nodes = 0;  // of the prediction; 0: a table over many
   std::uint64_t ranks_per_node = 1;

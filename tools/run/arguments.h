@@ -8,9 +8,10 @@ namespace slimpi::tools {
 
 struct Arguments {
   bool help = false, version = false, dry_run = false;
-  bool compare = false;   // every call is verified; a report at the end
-  bool stand_in = false;  // a library of MPI's name leads to slimpi, too: tools/run/stand_in.h
-  bool torch = false;     // DistributedDataParallel models of a Python program get slimpi's hook
+  bool compare = false;    // every call is verified; a report at the end
+  bool stand_in = false;   // a library of MPI's name leads to slimpi, too: tools/run/stand_in.h
+  bool torch = false;      // DistributedDataParallel models of a Python program get slimpi's hook
+  std::string torch_sums;  // which sums are compressed then; "": none was given
   std::map<std::string, std::string> variables;  // SLIMPI_ names and the values given for them
   int program = 0;                               // index of the program in argv; argc if missing
   std::string error;                             // "" or one line

@@ -53,7 +53,7 @@ def allreduce(array, name=None):
 
 def _default():
     world = _world()
-    return world, world.communicator(range(world.size), {})
+    return world, world.communicator(range(world.size), {}, "slimpi (Python)")
 
 
 def get_state(name):

@@ -3,9 +3,11 @@
 import ctypes
 import fcntl
 import json
+import os
 import socket
 import struct
 
+from . import _launcher
 from ._mpi import Error
 
 _BYTES = 4096  # of what rank 0 tells the others
@@ -74,3 +76,14 @@ def _agree(world):
 def agree(world):
     """(address, free port) of rank 0; collective."""
     return world.worker.do(_agree, world)
+
+
+def set_master():
+    """Sets MASTER_ADDR and MASTER_PORT to where rank 0 can be reached by all ranks of MPI."""
+    if ("MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ or
+            not (_launcher.is_of_mpi() or "SLURM_PROCID" in os.environ)):
+        return
+    from ._world import world
+    address, port = agree(world())
+    os.environ.setdefault("MASTER_ADDR", address)
+    os.environ.setdefault("MASTER_PORT", str(port))

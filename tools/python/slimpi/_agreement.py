@@ -20,9 +20,10 @@ def gather(store, rank, size, mine):
 
 def check_answers(answers, mine):
     """The ranks in MPI's world, by rank of the group, where all ranks of it can be summed over."""
-    for rank, answer in enumerate(answers):
-        if answer["error"]:
-            raise Error(f"rank {rank}: {answer['error']}")
+    errors = [answer["error"] for answer in answers]
+    for rank, error in enumerate(errors):
+        if error:
+            raise Error(error if errors.count(error) == len(errors) else f"rank {rank}: {error}")
     for rank, answer in enumerate(answers):
         if answer["options"] != answers[0]["options"]:
             raise Error(f"ranks 0 and {rank} have different options: {answers[0]['options']} and "
@@ -30,16 +31,23 @@ def check_answers(answers, mine):
     ranks = [answer["rank"] for answer in answers]
     if len(set(ranks)) != len(ranks) or mine["size"] < len(ranks):
         raise Error(f"MPI sees {mine['size']} rank(s) where torch.distributed has {len(ranks)}: "
-                    "start the program with mpiexec, for example mpiexec -n "
-                    f"{len(ranks)} slimpi-run --torch python3 train.py")
+                    "start the program with one launcher, for example slimpi-run --torch torchrun "
+                    f"--nproc-per-node {len(ranks)} train.py")
     return ranks, max(answer["timeout"] for answer in answers)
+
+
+def name_of(group):
+    """The name of the communicator of a process group, by which SLIMPI_RULES knows it."""
+    name = getattr(group, "group_desc", "undefined")  # PyTorch 1.13 has none
+    return "slimpi (Python)" if name in ("", "undefined") else name
 
 
 def describe(mpi, option):
     """By what sums are made, where option() has the values of options."""
     algorithm = option("algorithm")
     bits = f", {option('bits')} bits" if algorithm in ("bytegrad", "qsgd", "packed") else ""
-    return f"slimpi {mpi.version} ({algorithm}{bits}) over {mpi.description}"
+    interface = f", {mpi.interface}" if mpi.interface else ""
+    return f"slimpi {mpi.version} ({algorithm}{bits}) over {mpi.description}{interface}"
 
 
 def timeout_of(group):

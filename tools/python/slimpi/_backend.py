@@ -2,16 +2,36 @@
 """The backend "slimpi" of torch.distributed: float sums of SLIMPI_MIN_SIZE and more go to MPI,
 where slimpi compresses them. All else is gloo's."""
 import re
+import sys
+import weakref
 
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import ProcessGroup, ReduceOp
 
-from . import _seen
+from . import _gradients, _seen
+from ._agreement import name_of
 from ._collectives import Collectives
+from ._join import of_attempt
 
 _COLLECTIVE = (r"(?!__).*(reduce|gather|scatter|broadcast|send|recv|barrier|all_?to_?all|coalesc|"
                "sequence)")
+
+
+def _register(group, gloo):
+    kind = ProcessGroup.BackendType.GLOO
+    if hasattr(group, "_set_default_backend"):
+        group._set_default_backend(kind)
+    for device in ["cpu"] + ["cuda"] * torch.cuda.is_available():
+        group._register_backend(torch.device(device), kind, gloo)
+
+
+def _is_by_hand():
+    """Whether a function of torch.distributed called the method that asks. Others are called by
+    C++: for DTensor and for functional collectives."""
+    caller = sys._getframe(2).f_back  # None: a thread of C++
+    return caller is not None and (
+        caller.f_globals.get("__name__") == "torch.distributed.distributed_c10d")
 
 
 class Group(ProcessGroup):
@@ -19,15 +39,16 @@ class Group(ProcessGroup):
 
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
+        store = of_attempt(store)
         gloo = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
-        kind = ProcessGroup.BackendType.GLOO
         self._gloo = ProcessGroup(rank, size)
-        for group in (self, self._gloo):
-            if hasattr(group, "_set_default_backend"):
-                group._set_default_backend(kind)
-            for device in ["cpu"] + ["cuda"] * torch.cuda.is_available():
-                group._register_backend(torch.device(device), kind, gloo)
-        self.collectives = Collectives(rank, size, timeout.total_seconds(), "gloo", store)
+        self.of_gradients = _OfGradients(rank, size)
+        for group in (self, self._gloo, self.of_gradients):
+            _register(group, gloo)
+        me = weakref.ref(self)
+        self.collectives = Collectives(rank, size, timeout.total_seconds(), "gloo", store,
+                                       lambda: name_of(me()))
+        self.of_gradients._gloo, self.of_gradients.collectives = self._gloo, self.collectives
 
     def getBackendName(self):
         return "slimpi"
@@ -57,12 +78,12 @@ class Group(ProcessGroup):
 
     def _all_reduce(self, name, tensors, opts, by_gloo):
         op = getattr(opts, "reduceOp", opts)
-        return (self.collectives.all_reduce(name, tensors, op) or
+        return (self.collectives.all_reduce(name, tensors, op, _is_by_hand()) or
                 self._by_gloo(tensors, opts, by_gloo))
 
     def _reduce_scatter(self, name, inputs, outputs, opts, by_gloo):
         op = getattr(opts, "reduceOp", opts)
-        return (self.collectives.reduce_scatter(name, inputs, outputs, op) or
+        return (self.collectives.reduce_scatter(name, inputs, outputs, op, _is_by_hand()) or
                 self._by_gloo(outputs, opts, by_gloo))
 
     def allreduce(self, tensors, opts=ReduceOp.SUM, *rest, **keywords):
@@ -87,7 +108,7 @@ class Group(ProcessGroup):
             outputs, inputs = [outputs], [inputs]
         opts = keywords.pop("op", opts)
         return self._reduce_scatter(
-            "reduce_scatter", inputs[0], outputs, opts,
+            "reduce_scatter", inputs[0] if len(inputs) == 1 else [], outputs, opts,
             lambda opts: self._gloo.reduce_scatter(outputs, inputs, opts, *rest, **keywords))
 
 
@@ -126,3 +147,14 @@ _OWN = {"_reduce_scatter_base": _of_one, "reduce_scatter_single": _of_one,
 for _name in dir(ProcessGroup):  # versions of PyTorch have other names
     if _name not in vars(Group) and re.match(_COLLECTIVE, _name):
         setattr(Group, _name, _OWN.get(_name, _of_gloo)(_name))
+
+
+class _OfGradients(Group):
+    """The same group as DistributedDataParallel's C++ has it: the floats that it sums are
+    gradients."""
+
+    def __init__(self, rank, size):
+        ProcessGroup.__init__(self, rank, size)
+
+    def _all_reduce(self, *arguments):
+        return _gradients.reducing(super()._all_reduce)(*arguments)

@@ -1,29 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The sums that MPI makes for a process group, whatever its backend: those of floats from
-SLIMPI_MIN_SIZE on.
+SLIMPI_MIN_SIZE on that are of gradients, or that were asked for.
 
 Whether MPI sums a tensor depends on what the ranks of a group have alike: its type, its length, its
-device and the operation. Each group has a communicator and a thread of its own, so its sums keep
-their order, and no group waits for another.
+device, the operation, and who asks for the sum. Of the sums that the program makes itself MPI gets
+all, because ranks may differ in whether the tensor is a gradient: they tell each other, and the sum
+is compressed if it is one on all ranks. Each group has communicators and a thread of its own, so
+its sums keep their order, and no group waits for another.
 """
+import fnmatch
+import functools
 import os
 import threading
 
 import torch
+import torch.distributed as dist
 from torch._C._distributed_c10d import ReduceOp
 
-from . import _seen, _threads
+from . import _gradients, _join, _seen, _threads
 from ._agreement import check_answers, describe, gather
+from ._edges import Memory, Spread, alignment, mixes
 from ._mpi import Error
-from ._parameters import bytes_of
+from ._parameters import bytes_of, pieces_of_row
 from ._sums import end_streams
 from ._work import SumWork
 from ._world import Worker, world as _world
-from .torch import OF_MODELS
+from .torch import EXACT, OF_MODELS
 
 _FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
-_TYPES = {"float": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
+_TYPES = torch.float32, torch.float16, torch.bfloat16
 _MOST = 2**31 - 1  # the count of MPI_Reduce_scatter_block is an int
+# A reason of calls that are errors for most backends: each has its own text.
+_UNLIKE = "of tensors of unlike types or lengths"
 # Before 2.7, PyTorch's C++ does not keep the Python object of the Work that it holds, and
 # DistributedDataParallel asks the Work for its future as soon as it has it.
 _KEEPS_WORK = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
@@ -38,19 +46,36 @@ def _options_of(world):
     if algorithm in OF_MODELS:
         raise Error(f"{algorithm} averages models, and torch.distributed sums gradients: choose "
                     "another algorithm")
-    return {name: world.mpi.option(name) for name in ("min_size", "types", "buffers")}
+    options = {name: world.mpi.option(name) for name in ("min_size", "buffers", "rules")}
+    return dict(options, rules=_rules_of(options["rules"]),
+                sums=os.environ.get("SLIMPIRUN_TORCH_SUMS", "gradients"))
+
+
+def _rules_of(path):
+    """(least and most bytes, pattern of a name, algorithm) of each row of SLIMPI_RULES."""
+    rows = []
+    if path:
+        try:
+            with open(path) as file:
+                rows = [line.partition("#")[0].split() for line in file]
+        except OSError as error:  # the program has another directory now
+            raise Error(f"SLIMPI_RULES: {error}: give its absolute path") from error
+    return [[0 if row[0] == "*" else bytes_of(row[0]),
+             None if row[1] == "*" else bytes_of(row[1]), *row[2:4]] for row in rows if row]
 
 
 class Collectives:
     """Collective over the ranks of the group."""
 
-    def __init__(self, rank, size, seconds, backend, store):
-        """seconds: the timeout of a sum. backend: what makes the other sums. store: the group's."""
+    def __init__(self, rank, size, seconds, backend, store, name):
+        """seconds: the timeout of a sum. backend: what makes the other sums. store: the group's.
+        name: returns that of its communicators."""
+        self._name, self._all, self._exact_comm = name, False, None
         self.rank, self.size, self.backend, self._seconds = rank, size, backend, seconds
         self._comm, self._worker, self._streams = None, None, {}
-        self._lock = threading.Lock()
+        self._lock, self._memory = threading.Lock(), Memory()
         self._left = "in a group of one rank" if size == 1 else None
-        self.nodes, self.refusal = 1, None
+        self.nodes, self.refusal, self.summed = 1, None, 0
         if size > 1:
             self._join(store)
 
@@ -59,29 +84,36 @@ class Collectives:
         mine = {"error": "", "options": {}, "rank": -1, "size": 0, "number": 0,
                 "timeout": max(1, int(self._seconds)), "host": os.uname().nodename,
                 "place": _threads.place()}
+        if not dist.is_initialized():  # the group is the default one, of all ranks
+            _join.offered = store, self.rank, self.size
         try:
             world = _world()
             mine.update(options=_options_of(world), rank=world.rank, size=world.size,
                         number=world.numbers)
         except Error as error:
             mine["error"] = str(error)
+        finally:
+            _join.offered = None
         answers = gather(store, self.rank, self.size, mine)
         self.nodes = len({answer["host"] for answer in answers})
         self.places = [answer["place"] for answer in answers]
         try:
-            self._members, timeout = check_answers(answers, mine)
+            self.members, timeout = check_answers(answers, mine)
         except Error as error:
             if not lenient:
                 raise
-            self._left = self.refusal = str(error)
+            self._left, self.refusal = "of a refused group", str(error)
             return
         # No member has used the number before, so groups of the same ranks have other tags.
         self._number = max(answer["number"] for answer in answers)
         world.numbers = self._number + 1
         self._waits = {} if world.mpi.option("timeout") else {"timeout": str(timeout)}
         self._min_size = bytes_of(mine["options"]["min_size"])
-        self._types = [_TYPES[name] for name in mine["options"]["types"].split(",")
-                       if name in _TYPES]
+        self._rules = mine["options"]["rules"]
+        self._all = mine["options"]["sums"] == "all"
+        self._algorithm = world.mpi.option("algorithm")
+        world.groups.add(self)
+        self._align = alignment(self._algorithm, bytes_of(world.mpi.option("bucket")))
         self._devices = {"any": ("cpu", "cuda"), "device": ("cuda",), "host": ("cpu",)}[
             mine["options"]["buffers"]]
 
@@ -92,59 +124,117 @@ class Collectives:
         """After all sums."""
         if self._worker is not None:
             self.submit("MPI_Comm_free", [], self._free)
+            self._worker.end()
+            self._worker = None
 
     def _free(self):
-        if self._comm is not None:
-            _world().free(self._comm)
-            self._comm = None
+        for comm in filter(None, {self._comm, self._exact_comm}):
+            _world().free(comm)
+        self._comm = self._exact_comm = None
 
     def leave(self, reason):
         """Leaves all sums from now on to the backend. On all ranks."""
         self._left = self._left or reason
 
-    def _reason(self, tensors, op):
+    def _reason(self, tensors, results, op):
         """Why the backend sums these; None where MPI does."""
         if self._left:
             return self._left
-        places = {tensor.device for tensor in tensors}
+        places = {tensor.device for tensor in (*tensors, *results)}
         if len(places) > 1 or any(place.type not in self._devices for place in places):
             return "on a device"
-        if any(tensor.layout != torch.strided for tensor in tensors):
+        if any(tensor.layout != torch.strided for tensor in (*tensors, *results)):
             return "sparse"
-        others = [tensor.dtype for tensor in tensors if tensor.dtype not in self._types]
+        others = [tensor.dtype for tensor in tensors if tensor.dtype not in _TYPES]
         if others:
             return str(others[0]).replace("torch.", "")
         if not (op == ReduceOp.SUM or op == ReduceOp.AVG):
             return "not SUM or AVG"
-        if sum(tensor.numel() for tensor in tensors) * _FLOAT_BYTES < self._min_size:
+        if _floats(tensors) * _FLOAT_BYTES < self._min_size:
             return "shorter than SLIMPI_MIN_SIZE"
         if tensors[0].is_cuda and torch.cuda.is_current_stream_capturing():
             return "part of a CUDA graph"
         return None
 
-    def _take(self, name, function, tensors, results, op, reason=None):
+    def _rule(self, count):
+        """The algorithm of the row of SLIMPI_RULES that decides a sum of so many floats, where the
+        row is for groups of some names."""
+        length = count * _FLOAT_BYTES
+        for least, most, pattern, algorithm in self._rules:
+            if least <= length and (most is None or length <= most) and fnmatch.fnmatchcase(
+                    self._name(), pattern):
+                return algorithm if pattern != "*" else None
+        return None
+
+    def _take(self, name, function, tensors, results, op, by_hand, reason=None):
         """Has the thread call the function, and returns the Work; None where the backend sums these
         tensors."""
-        reason = reason or self._reason(tensors, op)
-        _seen.count(name, _seen.bytes_of(tensors), reason, self.backend)
+        reason = reason or self._reason(tensors, results, op)
+        rule = None if reason else self._rule(_floats(tensors))
+        if rule == "off":
+            reason = "off by SLIMPI_RULES"
+        known = self._all or rule or _gradients.is_reducing()
+        if not (reason or known or by_hand):
+            reason = _seen.BY_C
+        length = _seen.bytes_of(tensors)
         if reason is not None:
+            _seen.count(name, length, reason, self.backend)
             return None
         tell(self)
-        return self.submit(name, results, function, tensors, results, op)
+        row = _floats(tensors)
+        if function == self._sum_blocks:
+            row //= self.size
+        pieces = pieces_of_row(row) if self._align else None
+        mixed = mixes(self._algorithm) or bool(
+            self._align and function == self._sum_blocks and not pieces)
+        if known:
+            self._count(name, length, mixed)
+            choose = self._communicator
+        else:
+            is_gradient = _gradients.are_gradients(tensors)
+            choose = functools.partial(self._choose, name, length, mixed, is_gradient,
+                                       None if is_gradient else _seen.place_of_caller())
+        return self.submit(name, results, function, choose, tensors, results, op,
+                           Spread(pieces or (row,), self._align or 1))
 
-    def all_reduce(self, name, tensors, op):
-        return self._take(name, self._sum, tensors, tensors, op)
+    def _count(self, name, length, mixed):
+        """A compressed sum. mixed: values of several parameters share scales or bits."""
+        _seen.count(name, length)
+        if mixed:
+            _world().count(self, self._algorithm)
+        else:
+            self.summed += 1
 
-    def reduce_scatter(self, name, inputs, outputs, op):
-        """Of one output, the inputs are the blocks of all ranks, or one tensor with all blocks; of
-        several, each has its input."""
+    def all_reduce(self, name, tensors, op, by_hand):
+        """by_hand: whether a function of torch.distributed asks, which any part of the program may
+        have called."""
+        reason = None
+        if len({tensor.dtype for tensor in tensors}) > 1:
+            reason = _UNLIKE
+        if name == "all_reduce" and len(tensors) > 1:
+            reason = "of several tensors"  # each becomes the sum of all
+        return self._take(name, self._sum, tensors, tensors, op, by_hand, reason)
+
+    def reduce_scatter(self, name, inputs, outputs, op, by_hand):
+        """The inputs of "reduce_scatter", which has one output, are the blocks of all ranks. Those
+        of other names are a tensor with all blocks for each output."""
         reason = None
         if sum(tensor.numel() for tensor in outputs) > _MOST:
             reason = "too long"
-        if len(outputs) == 1 and len(inputs) > 1 and any(
-                tensor.numel() != outputs[0].numel() for tensor in inputs):
-            reason = "of unequal blocks"
-        return self._take(name, self._sum_blocks, inputs, outputs, op, reason)
+        of_blocks = name == "reduce_scatter"
+        shares = outputs * self.size if of_blocks else outputs
+        blocks = 1 if of_blocks else self.size
+        if len(inputs) != len(shares) or any(
+                one.dtype != share.dtype or one.numel() != blocks * share.numel()
+                for one, share in zip(inputs, shares)):
+            reason = _UNLIKE
+        return self._take(name, self._sum_blocks, inputs, outputs, op, by_hand, reason)
+
+    def compress(self):
+        """Has all sums from now on compressed. Collective over the group."""
+        if not self._left:
+            self.submit("slimpi.torch.compress(group)", [], self._votes, 2).wait()
+            self._all = True
 
     def submit(self, name, results, function, *arguments):
         one = SumWork(name, results, self._seconds, self._streams)
@@ -159,35 +249,69 @@ class Collectives:
     def describe(self):
         return describe(_world().mpi, _world().mpi.option)
 
+    def _new_communicator(self, options):
+        return _world().new_communicator(self.members, {**self._waits, **options}, self._name(),
+                                         1 + self._number % 32766)
+
     def _communicator(self):
         """In the thread: made at the first sum."""
         if self._comm is None:
-            self._comm = _world().new_communicator(self._members, self._waits,
-                                                   1 + self._number % 32766)
+            self._comm = self._new_communicator({})
         return self._comm
 
-    def _sum(self, tensors, results, op):
+    def _exact_communicator(self):
+        """The same for sums without compression."""
+        if self._exact_comm is None:
+            self._exact_comm = (self._communicator() if _world().mpi.option("algorithm") == "off"
+                                else self._new_communicator(EXACT))
+        return self._exact_comm
+
+    def _votes(self, mine):
+        """In the thread: how many ranks of the group said 0: not a gradient, 1: a gradient."""
+        votes = torch.zeros(3)
+        votes[mine] = 1
+        _world().sum(self._exact_communicator(), votes.data_ptr(), 3)
+        others, gradients, groups = map(int, votes.tolist())
+        if groups not in (0, self.size):
+            raise Error(f"slimpi.torch.compress(group) was called on {groups} of {self.size} ranks "
+                        "of the group, and the others make a sum: call it on all of them")
+        return others, gradients
+
+    def _choose(self, name, length, mixed, is_gradient, place):
+        """In the thread: the communicator of a sum that may be of gradients."""
+        others, gradients = self._votes(int(is_gradient))
+        if not others:
+            self._count(name, length, mixed)
+            return self._communicator()
+        _seen.count_exact(length, place, gradients != 0)
+        return self._exact_communicator()
+
+    def _sum(self, choose, tensors, results, op, spread):
         """In the thread: sums tensors as one buffer, in place."""
-        whole = _one_buffer(tensors)
+        whole = spread.spread(_one_buffer(tensors), 1, self._memory)
         end_streams(whole)
-        _world().sum(self._communicator(), whole.data_ptr(), whole.numel())
+        _world().sum(choose(), whole.data_ptr(), whole.numel())
         if op == ReduceOp.AVG:
             whole.div_(self.size)
-        _copy(whole, results)
+        _copy(spread.gather(whole), results)
 
-    def _sum_blocks(self, tensors, results, op):
+    def _sum_blocks(self, choose, tensors, results, op, spread):
         """In the thread: each rank gets its block of the sum."""
         if len(results) == 1:
             whole = _one_buffer(tensors)
         else:
             whole = torch.cat([t.detach().reshape(self.size, -1).float() for t in tensors], 1)
+        whole = spread.spread(whole, self.size, self._memory)
         block = whole.new_empty(whole.numel() // self.size)
         end_streams(whole)
-        _world().sum_blocks(self._communicator(), whole.data_ptr(), block.data_ptr(),
-                            block.numel())
+        _world().sum_blocks(choose(), whole.data_ptr(), block.data_ptr(), block.numel())
         if op == ReduceOp.AVG:
             block.div_(self.size)
-        _copy(block, results)
+        _copy(spread.gather(block), results)
+
+
+def _floats(tensors):
+    return sum(tensor.numel() for tensor in tensors)
 
 
 def _one_buffer(tensors):

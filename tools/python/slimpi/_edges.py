@@ -57,11 +57,70 @@ class _Layout:
         return self.exact
 
 
+class Memory:
+    """For one sum after the other, as much as the longest needs."""
+
+    def __init__(self):
+        self._held = {}  # by device
+
+    def place(self, floats, length):
+        held = self._held.get(floats.device)
+        if held is None or held.numel() < length:
+            held = self._held[floats.device] = floats.new_empty(length)
+        return held[:length]
+
+
+class Spread:
+    """Where pieces of parameters, one after the other in each row of a sum, lie in the sum that is
+    made: each begins a quantization bucket, so that what becomes of it depends on itself alone."""
+
+    def __init__(self, pieces, align):
+        self._rows, first, self._length = [], 0, 0
+        for count in pieces:
+            self._rows.append((first, count, self._length))
+            first += count
+            self._length += -(-count // align) * align
+        if len(self._rows) == 1:
+            self._length = first  # nothing comes behind it
+        self._count = first
+
+    def spread(self, floats, rows, memory):
+        """The floats of so many rows with zeros behind the pieces."""
+        if self._length == self._count:
+            return floats
+        floats, end = floats.view(rows, self._count), 0
+        spread = memory.place(floats, rows * self._length).view(rows, self._length)
+        for first, count, place in self._rows:
+            spread[:, end:place] = 0
+            end = place + count
+            spread[:, place:end] = floats[:, first:first + count]
+        spread[:, end:] = 0
+        return spread.view(-1)
+
+    def gather(self, spread):
+        """The pieces of one row."""
+        if self._length == self._count:
+            return spread
+        return torch.cat([spread[place:place + count] for _, count, place in self._rows])
+
+
 class Rest:
     """Of a DDP bucket after its coded sum: the values at these places, and norms of the others."""
 
     def __init__(self, name, places, exact, norms):
         self.name, self.places, self.exact, self.norms = name, places, exact, norms
+
+
+def alignment(algorithm, bucket):
+    """Floats of a quantization bucket; 0: there are none, or one is a whole chunk."""
+    if algorithm == "packed":
+        return _PACKED_BUCKET
+    return bucket if algorithm in ("bytegrad", "qsgd", "auto") else 0
+
+
+def mixes(algorithm):
+    """Whether a value in a sum depends on values of other parameters, wherever these begin."""
+    return algorithm in ("packed", "auto", "batched_powersgd") or algorithm.startswith("hook:")
 
 
 class Edges:
@@ -70,14 +129,11 @@ class Edges:
 
     def __init__(self, algorithm, bucket, least, feedback):
         self._scales = algorithm == "packed" and not feedback
-        # Floats of a quantization bucket; 0: there are none, or one is a whole chunk.
-        self._align = (_PACKED_BUCKET if algorithm == "packed" else
-                       bucket if algorithm in ("bytegrad", "qsgd", "auto") else 0)
+        self._align = alignment(algorithm, bucket)
         self._least = max(least, 1)
         self._layouts = {}  # by sizes
-        self._factors = {}  # by the name of a DDP bucket; all ranks have the same
-        # By device: for one coded sum after the other, as much as the longest needs.
-        self._memory = {}
+        self.factors = {}  # by the name of a DDP bucket; all ranks have the same
+        self._memory = Memory()
 
     def layout(self, sizes):
         """That of a DDP bucket of parameters of these sizes; None: it is summed as it is."""
@@ -99,15 +155,15 @@ class Edges:
         norms = [] if not layout.scales else [
             torch.linalg.vector_norm(floats[first:first + count]) / math.sqrt(count)
             for first, count, _ in layout.coded]
-        if norms and name not in self._factors:
+        if norms and name not in self.factors:
             summed = torch.stack(norms)
             add_exact(summed)
-            self._factors[name] = [_factor(norm, 1.0) for norm in summed.tolist()]
+            self.factors[name] = [_factor(norm, 1.0) for norm in summed.tolist()]
         places = layout.exact_on(floats.device)
         exact = floats[places]
-        factors = self._factors.get(name, [1.0] * len(layout.coded))
+        factors = self.factors.get(name, [1.0] * len(layout.coded))
         if layout.base is None:
-            together = self._place(floats, layout.coded_length)
+            together = self._memory.place(floats, layout.coded_length)
             _gather(floats, layout.coded, together)
         else:
             together = floats[layout.base:layout.base + layout.coded_length]
@@ -131,14 +187,8 @@ class Edges:
         for rest in rests:
             rest.exact, norms = next(summed), next(summed)
             if rest.norms:
-                self._factors[rest.name] = list(map(_factor, norms.tolist(),
-                                                    self._factors[rest.name]))
-
-    def _place(self, floats, length):
-        held = self._memory.get(floats.device)
-        if held is None or held.numel() < length:
-            held = self._memory[floats.device] = floats.new_empty(length)
-        return held[:length]
+                self.factors[rest.name] = list(map(_factor, norms.tolist(),
+                                                    self.factors[rest.name]))
 
 
 def _gather(floats, rows, together):

@@ -24,16 +24,18 @@ def _may_take(tensors, op):
 
 def _join(module, group):
     """Collective over the ranks of a new group. Groups that have slimpi's backend are left out."""
-    from ._agreement import timeout_of
+    from ._agreement import name_of, timeout_of
     from ._collectives import Collectives
+    from ._join import of_attempt
     if not active or module._rank_not_in_group(group) or hasattr(group, "collectives"):
         return
     backend, size = str(module.get_backend(group)), module.get_world_size(group)
     # MPI's own, and one whose ranks do not exist.
-    if backend in ("mpi", "fake") or size > _launcher.size():
+    if backend in ("mpi", "fake") or size > (_launcher.size() or size):
         return
+    name = name_of(group)
     found = _groups[group] = Collectives(module.get_rank(group), size, timeout_of(group), backend,
-                                         module._world.pg_map[group][1])
+                                         of_attempt(module._world.pg_map[group][1]), lambda: name)
     if found.refusal:
         refused(found)
     elif found.is_one_node():  # where MPI would only be slower
@@ -51,6 +53,11 @@ def _joined(module, function):
         return group
 
     return make
+
+
+def collectives_of(group):
+    """What makes sums for a process group, of whatever backend; None where slimpi makes none."""
+    return getattr(group, "collectives", None) or _groups.get(group)
 
 
 def leave(group, reason):
@@ -88,12 +95,12 @@ def _changed(module, function, inputs, outputs, method):
 
 
 def _all_reduce(collectives, tensors, _, op):
-    return collectives.all_reduce("all_reduce", tensors, op)
+    return collectives.all_reduce("all_reduce", tensors, op, True)
 
 
 def _reduce_scatter(name):
-    return lambda collectives, tensors, outputs, op: collectives.reduce_scatter(name, tensors,
-                                                                                outputs, op)
+    return lambda collectives, tensors, outputs, op: collectives.reduce_scatter(
+        name, tensors, outputs, op, True)
 
 
 _METHODS = {"all_reduce": ("tensor", "tensor", _all_reduce),

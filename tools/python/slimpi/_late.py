@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions that are called with a module once the program has imported it."""
+"""What a program finds once it asks for it: functions are called with a module when it has imported
+that, and environment variables are set when it reads them."""
 import importlib.abc
 import importlib.machinery
+import os
 import sys
 
 _functions = {}  # by the module's name, in the order of after()
@@ -34,3 +36,28 @@ def after(name, function):
     if not _functions:
         sys.meta_path.insert(0, _Finder())
     _functions.setdefault(name, []).append(function)
+
+
+class _Environment(type(os.environ)):
+    """os.environ, of which os.environ[NAME] of some names may find a value first. `in` and get()
+    do not: programs ask by these whether there is one, some ranks of them alone."""
+    names, find = (), None
+
+    def __getitem__(self, name):
+        try:
+            return super().__getitem__(name)
+        except KeyError:
+            if name not in _Environment.names or sys._getframe(1).f_code.co_filename == _MAPPING:
+                raise
+        find, _Environment.names = _Environment.find, ()
+        find()
+        return super().__getitem__(name)
+
+
+_MAPPING = type(os.environ).get.__code__.co_filename
+
+
+def variables(names, find):
+    """Has find() set variables that are not set when the program reads one of them."""
+    _Environment.names, _Environment.find = names, find
+    os.environ.__class__ = _Environment

@@ -1,16 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What MPI's launcher says in a process's environment, before MPI is initialized."""
+"""What the launcher says in a process's environment, before MPI is initialized."""
 import os
 
-# Of Open MPI, of MPICH and its relatives, and of a step of Slurm.
-_RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
-_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
-_LOCAL_RANK = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID")
-_LOCAL_SIZE = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
+# Of Open MPI, of MPICH and its relatives, and of a step of Slurm; of PyTorch.
+_RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK")
+_SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE")
+_LOCAL_RANK = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK")
+_LOCAL_SIZE = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZE")
+
+
+def is_of_mpi():
+    """Whether a launcher of MPI has started this process, and not torchrun inside of it."""
+    return "TORCHELASTIC_RUN_ID" not in os.environ and any(
+        name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"))
+
+
+def by_torch():
+    """Whether torchrun, or another launcher that sets its variables, has started this process."""
+    return not is_of_mpi() and all(
+        name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
 
 
 def _number(names):
-    for name in names:
+    for name in names[-1:] + names if by_torch() else names:
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
     return None
@@ -35,6 +47,8 @@ def local_size():
 
 def family():
     """"mpich" or "openmpi", by the launcher; None where it may be either."""
+    if not is_of_mpi():
+        return None
     if "OMPI_COMM_WORLD_SIZE" in os.environ:
         return "openmpi"
     return "mpich" if "PMI_SIZE" in os.environ and "SLURM_STEP_ID" not in os.environ else None
@@ -42,6 +56,8 @@ def family():
 
 def prefix():
     """Where the launcher's MPI is installed: its process is among the ancestors of this one."""
+    if by_torch():
+        return None
     process = os.getppid()
     for _ in range(8):
         try:
@@ -54,3 +70,14 @@ def prefix():
                 "hydra_pmi_proxy", "mpiexec", "mpirun", "orted", "orterun", "prted", "prterun"):
             return os.path.dirname(os.path.dirname(program))
     return None
+
+
+def set_environment():
+    """Sets the variables of torchrun from those of a launcher of MPI; what is set stays."""
+    if "RANK" in os.environ or size() is None:
+        return
+    values = {"RANK": rank(), "WORLD_SIZE": size(),
+              "LOCAL_RANK": local_rank(), "LOCAL_WORLD_SIZE": local_size()}
+    for name, value in values.items():
+        if value is not None:
+            os.environ.setdefault(name, str(value))

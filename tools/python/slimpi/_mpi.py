@@ -16,7 +16,7 @@ _KINDS = {"p": ctypes.c_void_p, "h": ctypes.c_size_t, "i": ctypes.c_int, "s": ct
 
 # p: a pointer, also to what is written; h: a handle; i: an int; s: text.
 _SIGNATURES = {
-    "MPI_Abort": "hi", "MPI_Allreduce": "ppihhh", "MPI_Bcast": "pihih",
+    "MPI_Abort": "hi", "MPI_Allreduce": "ppihhh", "MPI_Barrier": "h", "MPI_Bcast": "pihih",
     "MPI_Comm_create_group": "hhip", "MPI_Comm_free": "p", "MPI_Comm_group": "hp",
     "MPI_Comm_rank": "hp", "MPI_Comm_set_errhandler": "hh", "MPI_Comm_set_info": "hh",
     "MPI_Comm_set_name": "hs", "MPI_Comm_size": "hp", "MPI_Error_string": "ipp",
@@ -47,7 +47,7 @@ class Tensor(ctypes.Structure):
                 ("matrices", ctypes.POINTER(Matrix)), ("matrix_count", ctypes.c_uint64)]
 
 
-def _mapped(pattern):
+def mapped(pattern):
     """The files of this process whose name matches."""
     with open("/proc/self/maps") as maps:
         paths = dict.fromkeys(line.rstrip("\n").split(None, 5)[5] for line in maps if "/" in line)
@@ -69,7 +69,7 @@ def _installed_library():
 
 def load_slimpi():
     """The library that is preloaded, else the one that this package was installed with."""
-    for path in _mapped(r"^libslimpi\.so"):
+    for path in mapped(r"^libslimpi\.so"):
         return ctypes.CDLL(path)
     for path in _installed_library():
         if os.path.exists(path):
@@ -82,21 +82,22 @@ def load_slimpi():
 
 
 def _candidates():
-    """Files and names of MPI libraries, the launcher's own first."""
+    """Files and names of MPI libraries, the launcher's own first. torchrun can start MPICH only."""
     names = {"mpich": ["libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.0"],
              "openmpi": ["libmpi.so.40"]}
     family = _launcher.family()
-    names = names.get(family, names["mpich"] + names["openmpi"])
-    for prefix in filter(None, (_launcher.prefix(), sys.prefix)):
-        for name in names:
-            yield from glob.glob(os.path.join(prefix, "lib", name))
-            yield from glob.glob(os.path.join(prefix, "lib", "*-linux-gnu", name))
-    yield from names
+    families = [names[family]] if family else list(names.values())
+    for names in families if _launcher.by_torch() else [sum(families, [])]:
+        for prefix in filter(None, (_launcher.prefix(), sys.prefix)):
+            for name in names:
+                yield from glob.glob(os.path.join(prefix, "lib", name))
+                yield from glob.glob(os.path.join(prefix, "lib", "*-linux-gnu", name))
+        yield from names
 
 
 def load_mpi():
     """The MPI that the process has loaded, else the launcher's."""
-    for path in _mapped(r"^libmpi(ch|_abi)?\.so"):
+    for path in mapped(r"^libmpi(ch|_abi)?\.so"):
         return ctypes.CDLL(path)
     for name in _candidates():
         try:
@@ -114,6 +115,7 @@ class Mpi:
         self.slimpi = load_slimpi()
         self.library = load_mpi()
         self._functions, self._constants = {}, {}
+        self.interface = ""  # of the network, in words, where slimpi chose it
         self.slimpi.slimpi_version.restype = ctypes.c_char_p
         self.version = self.slimpi.slimpi_version().decode()
         text, length = ctypes.create_string_buffer(_TEXT_BYTES), ctypes.c_int()

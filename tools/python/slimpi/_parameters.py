@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Parameters of a model: which is which, from one iteration to the next and after a checkpoint, and
 what slimpi can do with them."""
+import functools
 import hashlib
+import math
 import re
+import threading
 import weakref
 
 from ._mpi import Error
+
+_here = threading.local()  # pieces: of the gradients that fully_shard sums in this thread
 
 
 class Parameters:
@@ -44,6 +49,27 @@ def matrices_of(parameters):
             rows = parameter.shape[0] if parameter.dim() > 1 else 1
             matrices.append((rows, floats // rows))
     return matrices
+
+
+def watch_pieces(module):
+    """Notes what fully_shard sums: a row for each rank, with a piece of each gradient. The module
+    is PyTorch's _fsdp_collectives."""
+    copy = module.foreach_reduce_scatter_copy_in
+
+    @functools.wraps(copy)
+    def copy_in(unsharded_grads, reduce_scatter_input, world_size):
+        _here.pieces = [-(-len(gradient) // world_size) * math.prod(gradient.shape[1:])
+                        for gradient in unsharded_grads]
+        return copy(unsharded_grads, reduce_scatter_input, world_size)
+
+    module.foreach_reduce_scatter_copy_in = copy_in
+
+
+def pieces_of_row(length):
+    """The lengths of the pieces of a row of so many elements that fully_shard sums now in this
+    thread; None where it is another sum. Alike on all ranks."""
+    pieces = getattr(_here, "pieces", ())
+    return pieces if pieces and sum(pieces) == length else None
 
 
 def bytes_of(text):

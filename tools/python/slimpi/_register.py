@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tells torch.distributed of the backend "slimpi", when the program imports it."""
-from . import _late
+from . import _gradients, _late
 from ._mpi import Error
+from ._parameters import watch_pieces
 
 OLDEST = (2, 4)  # PyTorch; gloo of 2.1 has no reduce-scatter
 
@@ -37,4 +38,14 @@ def _register(module):
         module.Backend.register_backend("slimpi", make)
 
 
+def _stay_uncompiled(module):
+    """Has torch.compile leave this package's functions, which PyTorch's C++ calls in the middle of
+    a compiled program, as they are: a process group in Python cannot be traced."""
+    module.add(__package__)
+
+
 _late.after("torch.distributed.distributed_c10d", _register)
+_gradients.watch()
+for _package in ("fsdp._fully_shard", "_composable.fsdp"):  # the second until 2.5
+    _late.after(f"torch.distributed.{_package}._fsdp_collectives", watch_pieces)
+_late.after("torch._dynamo.trace_rules", _stay_uncompiled)

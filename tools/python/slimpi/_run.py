@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """slimpi-run --torch: what it changes in a Python program.
 
- - RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are set from the launcher's variables, and
-   MASTER_ADDR and MASTER_PORT when init_process_group needs them; what is set stays.
+ - Under a launcher of MPI, RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are set from its
+   variables, and MASTER_ADDR and MASTER_PORT when init_process_group needs them, or the program
+   reads them; what is set stays.
  - A DistributedDataParallel model gets slimpi's hook when it is made. A hook that the program
    registers later takes its place.
  - On CPUs, where the program asks for gloo or for no backend, it gets slimpi's: _backend.
@@ -19,9 +20,13 @@ import os
 import sys
 
 from . import _functions, _late, _launcher, _register, _seen, _threads
+from ._address import set_master
+from ._launcher import set_environment
 from ._mpi import Error, WrongLauncher
+from ._world import watch_end
 
 _MARK = "_SLIMPI_TORCH"  # the process that is a rank of the job; its children are none
+_takes_all = os.environ.get("SLIMPIRUN_TORCH_SUMS") == "all"
 _said = set()
 
 
@@ -34,27 +39,6 @@ def _say(text):
 def _is_child():
     """Whether a process of the program that is a rank of the job has started this one."""
     return os.environ.get(_MARK, str(os.getpid())) != str(os.getpid())
-
-
-def set_environment():
-    if "RANK" in os.environ or _launcher.size() is None:
-        return
-    values = {"RANK": _launcher.rank(), "WORLD_SIZE": _launcher.size(),
-              "LOCAL_RANK": _launcher.local_rank(), "LOCAL_WORLD_SIZE": _launcher.local_size()}
-    for name, value in values.items():
-        if value is not None:
-            os.environ.setdefault(name, str(value))
-
-
-def set_master():
-    """Sets MASTER_ADDR and MASTER_PORT to where rank 0 can be reached by all ranks."""
-    if "MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ:
-        return
-    from . import _address
-    from ._world import world
-    address, port = _address.agree(world())
-    os.environ.setdefault("MASTER_ADDR", address)
-    os.environ.setdefault("MASTER_PORT", str(port))
 
 
 _replaced = None  # whether the default group has slimpi's backend in place of gloo and can use it
@@ -108,6 +92,10 @@ def _say_refusal(collectives):
         _say(f"all sums stay with {collectives.backend}: {collectives.refusal}")
 
 
+def _rest(backend):
+    return f"the rest by {backend}" if _takes_all else "other sums are exact"
+
+
 def _begin_sums(collectives):
     """Before the first sum that MPI gets from this rank."""
     import torch
@@ -120,16 +108,19 @@ def _begin_sums(collectives):
         return
     if changed:
         _say(changed)
-    _say(f"sums of torch.distributed from SLIMPI_MIN_SIZE on ({collectives.size} ranks) are made "
-         f"by {collectives.describe()}; the rest by {collectives.backend}"
-         f"{_of_one_node(collectives.nodes)}")
+    which = "all float sums" if _takes_all else "sums of gradients"
+    _say(f"{which} of SLIMPI_MIN_SIZE and more ({collectives.size} ranks) are made by "
+         f"{collectives.describe()}; {_rest(collectives.backend)}{_of_one_node(collectives.nodes)}")
 
 
 def _become_rank():
     """False in a process that is no rank of the job."""
-    if _is_child() or _launcher.size() is None:
+    if _is_child():
         return False
     os.environ[_MARK] = str(os.getpid())
+    if not _launcher.is_of_mpi() and os.environ.get("SLIMPIRUN_PID") != str(os.getpid()):
+        os.environ["SLIMPIRUN_PID"] = str(os.getpid())  # slimpi-run became a launcher
+        _watch_end()
     return True
 
 
@@ -141,6 +132,13 @@ def _find_master():
         if not isinstance(error, WrongLauncher) or _launcher.rank() == 0:
             _say(str(error))
         sys.exit(1)
+
+
+def _read_master():
+    """The program reads MASTER_ADDR before init_process_group: on all ranks, because it would fail
+    otherwise."""
+    if _become_rank():
+        _find_master()
 
 
 def _change_deepspeed(module):
@@ -169,28 +167,40 @@ def _change_c10d(module):
         try:
             names = signature.bind(backend, init_method, *arguments, **keywords).arguments
         except TypeError:  # for PyTorch to say
-            return True
+            return _launcher.size() is not None
         size = names.get("world_size", -1)
         size = int(os.environ.get("WORLD_SIZE", -1)) if size in (-1, None) else size
-        return size in (-1, _launcher.size())
+        launched = _launcher.size()
+        return size > 1 if launched is None else size in (-1, launched)
 
     @functools.wraps(module.init_process_group)
     def init(backend=None, init_method=None, *arguments, **keywords):
-        if is_whole(backend, init_method, arguments, keywords) and _become_rank():
+        others = getattr(module, "_use_torchcomms_enabled", bool)()
+        if is_whole(backend, init_method, arguments, keywords) and (others or _become_rank()):
             if init_method in (None, "env://") and keywords.get("store") is None:
                 _find_master()
+            if others and _launcher.rank() in (0, None):
+                _say("nothing is changed, because torchcomms makes the process groups: unset "
+                     "TORCH_DISTRIBUTED_USE_TORCHCOMMS")
             if not _register.is_old():
                 from . import _collectives
                 _collectives.lenient, _collectives.tell = True, _begin_sums
         elif _launcher.size() is None:
-            _say("no launcher of MPI started this process, so nothing is changed: use mpiexec -n N "
-                 "slimpi-run --torch " + " ".join([os.path.basename(sys.executable), *sys.argv]))
+            _say("no launcher started this process, so nothing is changed: use slimpi-run --torch "
+                 "torchrun --nproc-per-node N " + " ".join(sys.argv))
         init_process_group(backend, init_method, *arguments, **keywords)
+        _late.variables((), None)
+        launched = _launcher.size()
+        if launched is not None and module.get_world_size() > launched and module.get_rank() == 0:
+            _say(f"the program makes {module.get_world_size()} ranks itself where the launcher "
+                 f"started {launched}, so nothing is changed: let the launcher start them all")
+        global _says
+        _says = module.get_rank() == 0
         if os.environ.get(_MARK) == str(os.getpid()) and not _register.is_old():
             _functions.begin(module)
 
     module.init_process_group = init
-    if _says_if_unused():
+    if _says_if_unused() or not _is_child() and not _launcher.is_of_mpi():
         _seen.watch(module)
 
 
@@ -233,8 +243,8 @@ def _held(holder, bucket):
         if _is_state(holder.state) and holder.rank == 0:
             group = holder.state.process_group
             _say(f"gradients of DistributedDataParallel ({dist.get_world_size(group)} ranks) are "
-                 f"summed by {holder.state.describe()}{_feedback(holder.state)}; the rest by "
-                 f"{dist.get_backend(group)}{_of_one_node(_nodes)}")
+                 f"summed by {holder.state.describe()}{_feedback(holder.state)}; "
+                 f"{_rest(dist.get_backend(group))}{_of_one_node(_nodes)}")
     return holder.hook(holder.state, bucket)
 
 
@@ -264,11 +274,12 @@ def _change_ddp(module):
         import torch.distributed as dist
         from . import torch as slimpi_torch
         rank = dist.get_rank(self.process_group)
+        group = getattr(self.process_group, "collectives", None)
         try:
             state = slimpi_torch.State(self.process_group, model=self)
         except Error as error:  # the same on all ranks
-            if rank == 0:
-                by = ("are sums of torch.distributed" if hasattr(self.process_group, "collectives")
+            if rank == 0 and not getattr(group, "refusal", None):  # which was said
+                by = ("are sums of torch.distributed" if group
                       else f"stay with {dist.get_backend(self.process_group)}")
                 _say(f"gradients {by}: {error}")
             return
@@ -332,12 +343,14 @@ def _says_if_unused():
 def _say_if_unused():
     if os.environ["SLIMPIRUN_PID"] != str(os.getpid()):  # a child by fork
         return
+    if not _says or "torch.distributed.launcher" in sys.modules:  # torchrun itself
+        return
     world = sys.modules.get("slimpi._world")
     used = world is not None and world._world is not None and world._world.communicators
     # Not after an exception of the program's, an exit status of its own, or where Python found no
-    # program.
+    # program, and not where the program makes its ranks itself.
     missing = sys.argv[0] not in ("", "-c", "-m") and not os.path.exists(sys.argv[0])
-    if hasattr(sys, "last_type") or _status or missing:
+    if hasattr(sys, "last_type") or _status or missing or _makes_ranks:
         return
     if _replaced or _seen.is_counted():
         text = _seen.of_groups(used)
@@ -348,19 +361,31 @@ def _say_if_unused():
              f"{_seen.advice()} (slimpi-torch(7))")
 
 
-_status = None  # what sys.exit was given
+_says = True    # false on ranks other than 0
+_status = None  # not 0: what sys.exit ends the program with
+_makes_ranks = False  # whether it has started processes that may be ranks
 
 
-def _watch_exit():
-    leave = sys.exit
+def _watch_end():
+    atexit.register(_say_if_unused)
+    watch_end(_note_status)
 
-    @functools.wraps(leave)
-    def exit(status=None):
-        global _status
-        _status = status
-        leave(status)
 
-    sys.exit = exit
+def _watch_processes(module):
+    begin = module.BaseProcess.start
+
+    @functools.wraps(begin)
+    def start(self):
+        global _makes_ranks
+        _makes_ranks |= getattr(self._target, "__name__", "") != "_worker_loop"  # of a DataLoader
+        begin(self)
+
+    module.BaseProcess.start = start
+
+
+def _note_status(status):
+    global _status
+    _status = status
 
 
 def start():
@@ -368,8 +393,9 @@ def start():
         return
     set_environment()
     if _says_if_unused():
-        atexit.register(_say_if_unused)
-        _watch_exit()
+        _watch_end()
+        _late.after("multiprocessing.process", _watch_processes)
+    _late.variables(("MASTER_ADDR", "MASTER_PORT"), _read_master)
     _late.after("torch.distributed.distributed_c10d", _change_c10d)
     _late.after("torch.nn.parallel.distributed", _change_ddp)
     _late.after("deepspeed.comm.comm", _change_deepspeed)

@@ -2,15 +2,24 @@
 """What torch.distributed sums besides DistributedDataParallel: the last line of slimpi-run --torch
 names it."""
 import functools
+import os
 import re
+import sys
+import threading
 import types
 
 from ._register import OLDEST
 
+_MOST_PLACES = 3  # of the program's lines that are named
 _SUMS = r"_?(all_)?reduce(_|$)"  # PyTorch has new ones now and then
 _calls = {}  # by function: how many, and their bytes
-_taken = {}  # the same of those that MPI got
+_taken = {}  # the same of those that MPI got, compressed
+_exact = {}  # by kind: those that were exact because they are not known to be of gradients
+_places = {}  # lines of the program that made such sums, in order
 _left = {}   # by backend and reason: those that were left to it
+BY_C = "functional sums"  # of DTensor and of functional collectives
+_BY_HAND, _MIXED = "sums by hand", "sums by hand of gradients on some ranks only"
+_lock = threading.Lock()
 _counts = True  # false inside of a call: functions of PyTorch call each other
 
 
@@ -22,20 +31,40 @@ def bytes_of(value):
 
 
 def _add(counts, key, length):
-    calls, total = counts.get(key, (0, 0))
-    counts[key] = calls + 1, total + length
+    with _lock:
+        calls, total = counts.get(key, (0, 0))
+        counts[key] = calls + 1, total + length
 
 
-def count(name, length, reason, backend):
-    """A sum of a process group; the reason why its backend makes it, None where MPI does."""
-    if reason:
+def count(name, length, reason=None, backend=None):
+    """A sum of a process group; the reason why its backend makes it, None where it is compressed.
+    """
+    if reason == BY_C:
+        _add(_exact, reason, length)
+    elif reason:
         _add(_left.setdefault(backend, {}), reason, length)
     else:
         _add(_taken, name, length)
 
 
+def count_exact(length, place, is_mixed):
+    """A sum that MPI made exactly: the program's line, and whether some ranks have gradients."""
+    _add(_exact, _MIXED if is_mixed else _BY_HAND, length)
+    if place:
+        _places[place] = None
+
+
+def place_of_caller():
+    """FILE:LINE of the program that makes a sum."""
+    frame = sys._getframe(1)
+    while frame is not None and re.match(r"(torch|slimpi|deepspeed)\b",
+                                         frame.f_globals.get("__name__") or ""):
+        frame = frame.f_back
+    return frame and f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
 def is_counted():
-    return bool(_taken or _left)
+    return bool(_taken or _exact or _left)
 
 
 def _counted(function):
@@ -79,16 +108,28 @@ def _text(counts):
                      for name, (calls, total) in counts.items())
 
 
+def _exact_text():
+    """The sums that were exact, and what to do where they should not be."""
+    for kind, (calls, total) in sorted(_exact.items()):
+        advice = ""
+        if kind == _BY_HAND:
+            places = list(_places)[:_MOST_PLACES] + ["..."] * (len(_places) > _MOST_PLACES)
+            advice = (f" ({', '.join(places)}; if these are gradients, "
+                      "slimpi.torch.compress(tensor) before the sum compresses it)")
+        yield f"{calls} {kind}, {_size(total)}: exact{advice}"
+
+
 def of_groups(hooked):
     """What MPI summed for process groups, in a sentence. `hooked`: whether a model has slimpi's
     hook. None where that is all there is to say."""
-    left = "; ".join(f"left to {name}: {_text(counts)}" for name, counts in _left.items())
+    rest = [*_exact_text(),
+            *(f"left to {name}: {_text(counts)}" for name, counts in _left.items())]
     if _taken:
-        return f"torch.distributed on rank 0, by slimpi: {_text(_taken)}{left and '; '}{left}"
+        return "; ".join([f"torch.distributed on rank 0, by slimpi: {_text(_taken)}", *rest])
     if hooked:
-        return None
-    return ("the program made no DistributedDataParallel model, and no sum that slimpi takes" +
-            (f"; {left}" if left else ""))
+        return "; ".join(["torch.distributed on rank 0", *rest]) if _exact else None
+    return "; ".join(["the program made no DistributedDataParallel model, and no sum that slimpi "
+                      "knows to be of gradients", *rest])
 
 
 def advice():

@@ -72,16 +72,21 @@ class SumWork(Work):
         outcome = self._tensors if self._error is None else self._error
         self._place.run(self._outcome.set_result, outcome)
 
-    def expire(self, seconds=None):
+    def expire(self):
+        """Gives the sum up, which MPI may never end."""
         _world().stuck = True
-        self._end(Error(f"{self.name} has not ended within {seconds or self._seconds:g} s: a rank "
-                        "did not call it, or has ended (init_process_group(timeout=...))"))
+        self._end(self._late(self._seconds, "init_process_group"))
+
+    def _late(self, seconds, function):
+        return Error(f"{self.name} has not ended within {seconds:g} s: a rank did not call it, or "
+                     f"has ended ({function}(timeout=...))")
 
     def wait(self, timeout=timedelta(0)):
-        """Returns when the sum is there, also where it is on a GPU: MPI knows no streams."""
+        """Returns when the sum is there, also where it is on a GPU: MPI knows no streams. After a
+        timeout of the caller's the sum goes on, as gloo's does."""
         seconds = timeout.total_seconds()
         if not self._ended.wait(seconds if seconds > 0 else None):
-            self.expire(seconds)
+            raise self._late(seconds, "wait")
         if self._error is not None:
             raise self._error
         return True

@@ -7,34 +7,89 @@ the other ranks wait for sums that never come.
 """
 import atexit
 import ctypes
+import functools
 import os
 import queue
 import sys
 import threading
 import time
+import weakref
 
-from . import _launcher
+from . import _join, _launcher
 from ._mpi import Error, Mpi, WrongLauncher
 
+_NAME_BYTES = 63  # of a communicator's name: fewer than any MPI's MPI_MAX_OBJECT_NAME
 _TIME_TO_FORWARD = 0.2  # seconds; launchers drop what ranks have written just before they abort
+_SUMS_BEFORE_WARNING = 3
 
 _world = None
 _lock = threading.Lock()
 
 
+class _Leaving:
+    """What the SystemExit of sys.exit holds and is deleted with: by the interpreter, which ends the
+    program then, or in a function of the program that has caught it."""
+
+    def __init__(self, note):
+        self._note = note
+
+    def __del__(self, frame=sys._getframe):
+        try:
+            frame(1)
+        except ValueError:  # no function of Python's runs any more
+            return
+        self._note(0)
+
+
+def watch_end(note):
+    """Has note() called with a status where an exception or sys.exit is to end the program with it,
+    and with 0 where the program has caught that."""
+    hook, leave, process = sys.excepthook, sys.exit, os.getpid()
+
+    def excepthook(kind, error, trace):
+        hook(kind, error, trace)
+        # The interpreter sets last_value before it calls this. A program calls it, too.
+        if os.getpid() == process and getattr(sys, "last_value", None) is error:
+            note(1)
+
+    @functools.wraps(leave)
+    def exit(status=None):
+        try:
+            leave(status)
+        except SystemExit as end:
+            # In another thread it ends that thread.
+            if os.getpid() == process and threading.current_thread() is threading.main_thread():
+                note(status if isinstance(status, int) else int(status is not None))
+                end._slimpi = _Leaving(note)
+            raise
+
+    sys.excepthook, sys.exit = excepthook, exit
+
+
 class Worker:
     """Runs jobs in the order in which they were submitted. It keeps no process alive."""
 
-    def __init__(self):
-        self._jobs = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="slimpi", daemon=True).start()
+    def __init__(self, ends=True):
+        """ends: whether end() is for it, not for one of several that use it."""
+        self._jobs, self._ends = queue.SimpleQueue(), ends
+        self._thread = threading.Thread(target=self._run, name="slimpi", daemon=True)
+        self._thread.start()
 
     def _run(self):
-        while True:
-            self._jobs.get()()
+        job = self._jobs.get()
+        while job is not None:
+            job()
+            job = self._jobs.get()
 
     def submit(self, job):
         self._jobs.put(job)
+
+    def end(self, wait=False):
+        """Ends the thread after its jobs."""
+        if self._ends:
+            self._jobs.put(None)
+        if wait:
+            self._thread.join()
 
     def do(self, function, *arguments):
         """Runs a function in the thread and returns what it returns or raises."""
@@ -60,19 +115,21 @@ class World:
 
     def __init__(self):
         self.process = os.getpid()
-        self.worker = Worker()
+        self.worker = Worker(ends=False)
         self.communicators = {}  # by ranks and options
         self.models = {}         # how many models a communicator serves
         self.numbers = 0         # the last number of a communicator of the backend, on this rank
+        self.groups = weakref.WeakSet()  # objects with `members` and `summed`: see count()
+        self.warned = False      # of groups that cross
         self.stuck = False       # whether a sum was given up that MPI has not ended
-        self._workers = [self.worker]
+        self._workers = weakref.WeakSet()  # all others whose threads run
         self.status = 0          # not 0: an exception, or sys.exit, ends the program with it
         self.worker.do(self._begin)
         atexit.register(self._end)
-        self._watch_end()
+        watch_end(self._note_status)
 
     def _begin(self):
-        self.mpi = mpi = Mpi()
+        self.mpi = mpi = _join.join(Mpi)
         self.comm = mpi.constant("MPI_COMM_WORLD")
         if mpi.integer("MPI_Finalized"):
             raise Error("MPI was finalized before slimpi was used")
@@ -81,6 +138,7 @@ class World:
         if self.initialized:
             mpi.call("MPI_Init_thread", None, None, multiple, ctypes.byref(level))
             self._threads = level.value >= multiple
+            _join.after_init(mpi, self.comm)
         elif mpi.integer("MPI_Query_thread") < multiple:
             raise Error("the program initialized MPI without MPI_THREAD_MULTIPLE, which slimpi's "
                         "thread needs: ask MPI_Init_thread for it, or use slimpi before MPI")
@@ -94,22 +152,43 @@ class World:
                 f"the launcher started {launched} ranks, but {mpi.description} sees one: use the "
                 "mpiexec of this MPI, or put the other MPI's libmpi.so first in LD_LIBRARY_PATH")
 
-    def communicator(self, ranks, options):
-        """A communicator of these ranks of the world with these options; collective over them."""
-        key = (tuple(ranks), tuple(sorted(options.items())))
+    def communicator(self, ranks, options, name):
+        """A communicator of these ranks of the world with these options and this name; collective
+        over them."""
+        key = (tuple(ranks), tuple(sorted(options.items())), name)
         if key not in self.communicators:
-            self.communicators[key] = self.worker.do(self.new_communicator, ranks, options)
+            self.communicators[key] = self.worker.do(self.new_communicator, ranks, options, name)
         return self.communicators[key]
+
+    def count(self, group, algorithm):
+        """A compressed sum of a group, which has `members` and `summed`, in whose sums values of
+        several parameters share scales or bits. Warns once where the group crosses another one that
+        has made no such sums: that of tensor parallelism. A group of HSDP has made some by then."""
+        group.summed += 1
+        if group.summed != _SUMS_BEFORE_WARNING or self.warned or self.rank != 0:
+            return
+        mine = set(group.members)
+        for other in self.groups:
+            common = mine.intersection(other.members)
+            if not other.summed and common not in (set(), mine, set(other.members)):
+                self.warned = True
+                print(f"slimpi warning: groups of ranks {sorted(mine)} and {sorted(other.members)} "
+                      f"cross, and in compressed sums of the first by {algorithm} a parameter "
+                      "depends on those beside it: copies on ranks of the second drift apart. "
+                      "--algorithm bytegrad keeps them equal with DistributedDataParallel and "
+                      "fully_shard (slimpi-torch(7))", file=sys.stderr, flush=True)
+                return
 
     def new_worker(self):
         """A thread for the sums of one communicator; the one that there is where MPI cannot be
         called by several. Then ranks must make the sums of all communicators in one order."""
         if not self._threads:
             return self.worker
-        self._workers.append(Worker())
-        return self._workers[-1]
+        worker = Worker()
+        self._workers.add(worker)
+        return worker
 
-    def new_communicator(self, ranks, options, tag=0):
+    def new_communicator(self, ranks, options, name, tag=0):
         """In a worker's thread. Those that other threads make of the same ranks have other tags."""
         mpi = self.mpi
         world = ctypes.c_uint64(mpi.handle("MPI_Comm_group", self.comm))
@@ -119,7 +198,7 @@ class World:
         mpi.call("MPI_Group_free", ctypes.byref(group))
         mpi.call("MPI_Group_free", ctypes.byref(world))
         mpi.call("MPI_Comm_set_errhandler", comm, mpi.constant("MPI_ERRORS_RETURN"))
-        mpi.call("MPI_Comm_set_name", comm, b"slimpi (Python)")
+        mpi.call("MPI_Comm_set_name", comm, name.encode()[:_NAME_BYTES])
         if options:
             info = ctypes.c_uint64(mpi.handle("MPI_Info_create"))
             for name, value in options.items():
@@ -160,21 +239,8 @@ class World:
         self.mpi.call("MPI_Abort", self.comm, status)
         os._exit(status)
 
-    def _watch_end(self):
-        """Notes whether an exception or sys.exit with a status ends the program."""
-        hook, leave = sys.excepthook, sys.exit
-
-        def excepthook(kind, error, trace):
-            hook(kind, error, trace)
-            if os.getpid() == self.process:
-                self.status = 1
-
-        def exit(status=None):
-            if os.getpid() == self.process:
-                self.status = status if isinstance(status, int) else int(status is not None)
-            leave(status)
-
-        sys.excepthook, sys.exit = excepthook, exit
+    def _note_status(self, status):
+        self.status = status
 
     def _end(self):
         if os.getpid() != self.process:  # a child by fork
@@ -183,8 +249,9 @@ class World:
             return
         if self.status != 0 or self.stuck:
             self.abort()
-        for worker in self._workers:
-            worker.do(lambda: None)  # no sum is in flight any more
+        for worker in list(self._workers):
+            worker.end(wait=True)
+        self.worker.do(lambda: None)  # no sum is in flight any more
         # Only exit() sees the status of `raise SystemExit(1)`.
         if self.initialized and self.mpi.slimpi.slimpi_finalize_at_exit() != 0:
             self.worker.do(self.mpi.call, "MPI_Finalize")

@@ -13,27 +13,35 @@ All else (broadcasts, barriers, the program's own collectives) stays with the pr
 backend. See slimpi-torch(7).
 """
 import functools
+import io
 import types
 
 import torch
 import torch.distributed as dist
 
-from ._agreement import check_answers, describe, timeout_of
-from ._edges import Edges
+from . import _functions, _gradients
+from ._agreement import check_answers, describe, name_of, timeout_of
+from ._edges import Edges, mixes
 from ._mpi import Error
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
 from ._sums import FLOAT_BYTES, Iteration, Pending, Sum, WIDE, unwrapped
 from ._world import world as _world
 
-__all__ = ["State", "hook", "register"]
+__all__ = ["State", "compress", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
 OF_MODELS = ("decentralized", "low_precision_decentralized")
 _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
-# What is not compressed: the first iterations of algorithms with state, and short sums. MPI does
+# What is not compressed: the first iterations of algorithms with state, short sums, and those that
+# slimpi makes of other values than gradients. MPI does
 # not get these: its ranks wait for each other without a pause, and take the core from ranks that
 # compute.
-_EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
+EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
+
+
+# Options that decide the bits of a sum, with those that the State was given.
+_OF_RESULTS = ("algorithm", "bits", "bucket", "error_feedback", "hierarchy", "max_error",
+               "min_size", "powersgd_rank", "rounding", "seed")
 
 
 def _text(value):
@@ -66,9 +74,9 @@ class State:
                         "torch.distributed.init_process_group first")
         self.process_group = process_group
         self.options = {name: _text(value) for name, value in options.items()}
+        group = process_group or dist.distributed_c10d._get_default_group()
         mine = {"error": "", "options": dict(self.options, start=start_powerSGD_iter),
-                "rank": -1, "size": 0, "timeout": timeout_of(
-                    process_group or dist.distributed_c10d._get_default_group())}
+                "rank": -1, "size": 0, "timeout": timeout_of(group)}
         try:
             check_model(model)
             self._begin(start_powerSGD_iter)
@@ -76,12 +84,14 @@ class State:
         except Error as error:
             mine["error"] = str(error)
         ranks, timeout = _agree(process_group, mine)
-        self.world_size = len(ranks)
+        self.world_size, self.members, self.summed = len(ranks), ranks, 0
+        self._world.groups.add(self)
         waits = {} if self._option("timeout") else {"timeout": str(timeout)}
-        self._comm = self._world.communicator(ranks, {**waits, **self.options})
+        name = name_of(group)
+        self._comm = self._world.communicator(ranks, {**waits, **self.options}, name)
         self._exact_comm = self._comm
         if self.algorithm != "off":
-            self._exact_comm = self._world.communicator(ranks, {**waits, **_EXACT})
+            self._exact_comm = self._world.communicator(ranks, {**waits, **EXACT}, name)
         models = self._world.models
         self._model = models[self._comm] = models.get(self._comm, 0) + 1
         self.iteration = 0
@@ -95,9 +105,6 @@ class State:
         self._sums = Iteration()
 
     def _begin(self, start):
-        if self.launched_by_torchrun():
-            raise Error("the program was started without MPI: use mpiexec -n N slimpi-run --torch "
-                        "python3 train.py in place of torchrun")
         self._world = _world()
         for name, value in self.options.items():
             self._world.mpi.check_option(name, value)
@@ -116,11 +123,6 @@ class State:
         self._start = max(int(start), 1) if self._keeps_state else 0
         if self._keeps_state:
             self.options["start"] = "0"  # the iterations are counted here
-
-    @staticmethod
-    def launched_by_torchrun():
-        from . import _launcher
-        return dist.get_world_size() > 1 and _launcher.size() is None
 
     def _option(self, name):
         return self.options.get(name, self._world.mpi.option(name))
@@ -189,34 +191,51 @@ class State:
         return [(self._name(index, layout), sum((parts[name][1] for name in layout), []),
                  [parts[name][0] for name in layout]) for index, layout in loaded.items()]
 
+    def _key(self):
+        """That of what belongs to this rank in a checkpoint that has all ranks, as those of
+        torch.distributed.checkpoint have."""
+        return f"buckets of rank {dist.get_rank(self.process_group)} of {self.world_size}"
+
+    def _saved_options(self):
+        return {name: self._option(name) for name in sorted({*_OF_RESULTS, *self.options})}
+
     def state_dict(self):
-        """For a checkpoint: the iteration and what slimpi keeps of the gradients. Each rank saves
-        its own."""
+        """For a checkpoint: the iteration, the options, and what slimpi keeps of the gradients:
+        whose buckets they are in, and the state of each. Each rank saves its own."""
         buckets = []
-        for index, layout in sorted(self._layouts.items()):
-            kept = self._world.worker.do(self._world.mpi.get_state, self._comm,
-                                         self._name(index, layout))
+        for index, layout in sorted({**self._layouts, **self._loaded}.items()):
+            name = self._name(index, layout)
+            kept = self._world.worker.do(self._world.mpi.get_state, self._comm, name)
             if kept is not None:
                 kept = torch.frombuffer(bytearray(kept), dtype=torch.uint8)
-            buckets.append({"index": index, "layout": list(layout),
-                            "state": kept})
-        # Short buckets have no state, but belong to the layout of the others.
-        if all(bucket["state"] is None for bucket in buckets):
-            buckets = []
-        return {"iteration": self.iteration, "options": dict(self.options), "buckets": buckets}
+            factors = torch.tensor(self._edges.factors.get(name, ()), dtype=torch.float64)
+            buckets.append({"index": index, "layout": list(layout), "state": kept,
+                            "factors": factors})
+        whole = io.BytesIO()
+        torch.save(buckets, whole)
+        return {"iteration": self.iteration, "options": self._saved_options(),
+                self._key(): whole.getvalue()}
 
     def load_state_dict(self, state):
         """Goes on from state_dict() of the same rank; on all ranks, between two iterations."""
-        self.iteration = state["iteration"]
-        self._loaded = {}
-        for bucket in state.get("buckets", ()):
-            index, layout = bucket["index"], tuple(bucket["layout"])
+        mine = self._saved_options()
+        others = [f"{name}={value}, here {mine.get(name, 'none')}"
+                  for name, value in state["options"].items() if mine.get(name) != value]
+        if others:
+            raise Error(f"the checkpoint was saved with {'; '.join(others)}: give "
+                        "slimpi.torch.State the options that it was saved with")
+        if self._key() not in state:
+            raise Error(f"the checkpoint has no {self._key()}: save state_dict() on every rank, "
+                        "and load on each its own")
+        self.iteration, self._loaded = state["iteration"], {}
+        for bucket in torch.load(io.BytesIO(state[self._key()]), weights_only=True):
+            index, layout, kept = bucket["index"], tuple(bucket["layout"]), bucket["state"]
+            name = self._name(index, layout)
             self._loaded[index] = layout
-            if bucket["state"] is None:
-                continue
-            kept = bytes(bucket["state"].cpu().numpy())
-            if not self._world.worker.do(self._world.mpi.set_state, self._comm,
-                                         self._name(index, layout), kept):
+            if len(bucket["factors"]):
+                self._edges.factors[name] = bucket["factors"].tolist()
+            if kept is not None and not self._world.worker.do(
+                    self._world.mpi.set_state, self._comm, name, bytes(kept.numpy())):
                 raise Error("the state of a bucket is not of this rank of a group of "
                             f"{self.world_size}: save state_dict() on every rank, and load on each "
                             "its own")
@@ -233,6 +252,11 @@ def hook(state, bucket):
         buffer.div_(state.world_size)
     comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
+    if last and comm == state._comm:
+        if mixes(state.algorithm):
+            state._world.count(state, state.algorithm)
+        else:
+            state.summed += 1
     if buffer.is_sparse:
         sum_of_backend = dist.all_reduce(buffer, group=state.process_group, async_op=True)
         future = sum_of_backend.get_future().then(lambda future: future.value()[0])
@@ -264,3 +288,21 @@ def register(model, **options):
     state = State(model.process_group, model=model, **options)
     model.register_comm_hook(state, hook)
     return state
+
+
+def compress(what=None):
+    """Lets slimpi compress sums that it does not know to be of gradients. Of a tensor: sums of it
+    and of views of it, if all ranks say so. Of a process group (None: the default one): all its
+    float sums of SLIMPI_MIN_SIZE and more; call it on all ranks of the group. Returns `what`."""
+    if isinstance(what, torch.Tensor):
+        _gradients.mark(what)
+        return what
+    group = what or dist.distributed_c10d._get_default_group()
+    if group == dist.GroupMember.NON_GROUP_MEMBER:
+        return what
+    collectives = _functions.collectives_of(group)
+    if collectives is None:
+        raise Error("slimpi makes no sums of this process group: use slimpi-run --torch, or "
+                    'init_process_group("slimpi")')
+    collectives.compress()
+    return what

@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# slimpi-bench --digests prints rows of docs/DIGESTS.md: the bytes of fixed ugly sums, by every
+# algorithm and width, on up to four nodes, in the second tier on up to eight and in all ways to
+# begin a sum.
+. "$top_srcdir/tests/helper/mpi.sh"
+need_library
+need sha256sum
+page=$top_srcdir/docs/DIGESTS.md
+digests() { # RANKS ROWS WHAT
+  status=0
+  under "$1" "$top_builddir/tools/slimpi-bench" --digests >got.txt 2>err.txt || status=$?
+  expect "$status $(wc -l <got.txt)" "0 $2" "$3: rows"
+  grep -vxF -f "$page" got.txt >new.txt || true
+  expect "$(cut -d '|' -f 2-6 <new.txt)" "" "$3: rows that the page has otherwise"
+}
+if expensive; then
+  for way in blocking nonblocking persistent; do
+    by_way "$way"
+    digests 8 244 "8 ranks, $way"
+  done
+else
+  digests 4 139 "4 ranks"
+fi
+# Without the library there is nothing to print.
+status=0
+plain 1 "$top_builddir/tools/slimpi-bench" --digests >got.txt 2>err.txt || status=$?
+expect "$status $(grep -c 'libslimpi.so is not preloaded' err.txt)" "2 1" "without slimpi: one line"
+verdict

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Cases of backend.py that look which sums are compressed. Their errors tell: an exact sum has none
+# but the rounding of its type.
+import torch
+import torch.distributed as dist
+from torch import nn
+
+LONG = 40000  # floats, more than SLIMPI_MIN_SIZE
+
+rank = ranks = 0  # set when torch.distributed has begun
+
+
+class Missing(Exception):
+    """This PyTorch has no such thing."""
+
+
+def error_of(tensor, call):
+    """The relative error of a sum in place."""
+    parts = [torch.empty_like(tensor).contiguous() for _ in range(ranks)]
+    dist.all_gather(parts, tensor.clone().contiguous())
+    wanted = sum(part.double() for part in parts)
+    call(tensor)
+    return ((tensor.double() - wanted).norm() / wanted.norm()).item()
+
+
+def exact(what, tensor, call=dist.all_reduce):
+    error = error_of(tensor, call)
+    assert error < torch.finfo(tensor.dtype).eps / 2, f"{what}: error {error}"
+
+
+def compressed(what, tensor, call=dist.all_reduce):
+    error = error_of(tensor, call)
+    assert torch.finfo(tensor.dtype).eps / 2 < error < 0.9, f"{what}: error {error}"
+
+
+def random(count=LONG, kind=torch.float32):
+    return torch.randn(count, generator=torch.Generator().manual_seed(rank + 1)).to(kind)
+
+
+def parameter(gradient, optimizer=torch.optim.SGD):
+    """A parameter of an optimizer, and that."""
+    one = nn.Parameter(torch.zeros_like(gradient))
+    one.grad = gradient
+    return one, optimizer([one], 0.1)
+
+
+def metrics():
+    """Validation accuracy, from a confusion matrix of 200 classes."""
+    generator = torch.Generator().manual_seed(rank)
+    true = torch.randint(0, 200, (20000,), generator=generator)
+    guess = torch.where(torch.rand(20000, generator=generator) < 0.8, true,
+                        torch.randint(0, 200, (20000,), generator=generator))
+    counts = torch.zeros(200, 200)
+    counts.index_put_((true, guess), torch.ones(20000), accumulate=True)
+    exact("a confusion matrix", counts)
+    assert counts.sum() == 20000 * ranks, counts.sum()
+    for kind in (torch.float16, torch.bfloat16):
+        exact(kind, random(kind=kind))
+    exact("blocks", random(), lambda whole: whole[:].copy_(scattered(whole)))
+
+
+def scattered(whole):
+    """The sum by a reduce-scatter and an all-gather."""
+    parts = [torch.empty(len(whole) // ranks) for _ in range(ranks)]
+    dist.reduce_scatter(parts[rank], list(whole.clone().chunk(ranks)))
+    dist.all_gather(parts, parts[rank].clone())
+    return torch.cat(parts)
+
+
+def gradients():
+    import slimpi.torch
+    for kind in (torch.float32, torch.float16, torch.bfloat16):
+        one, optimizer = parameter(random(2 * LONG, kind))
+        compressed(f"a gradient, {kind}", one.grad)
+        one.grad = random(2 * LONG, kind)  # as zero_grad and a backward pass do
+        compressed("a new gradient", one.grad)
+        compressed("a part of a gradient", one.grad[LONG:])
+        optimizer.zero_grad()
+        exact("where a gradient was", random(kind=kind))
+    flat = random()
+    one, other = (nn.Parameter(torch.zeros(LONG // 2)) for _ in range(2))
+    one.grad, other.grad = flat.chunk(2)
+    optimizers = torch.optim.SGD([one], 0.1), torch.optim.Adam([other])
+    compressed("gradients in one buffer", flat)
+    del optimizers
+    flat = random()
+    one, optimizer = parameter(flat[1:])
+    exact("a count before gradients", flat)
+    exact("a copy of a gradient", one.grad.clone())
+    assert not slimpi.torch._gradients.is_reducing()
+
+
+def no_gradient_on_a_rank():
+    """Such as that of a layer that one rank's samples do not use."""
+    one, optimizer = parameter(random())
+    exact("a gradient on some ranks", one.grad if rank == 0 else torch.zeros(LONG))
+    compressed("a gradient on all ranks", one.grad)
+
+
+def by_choice():
+    import slimpi.torch
+    copy = random()
+    assert slimpi.torch.compress(copy) is copy
+    compressed("a tensor that was named", copy)
+    del copy
+    exact("where a named tensor was", random())
+    group = slimpi.torch.compress(dist.new_group())
+    compressed("in a group that was named", random(), lambda t: dist.all_reduce(t, group=group))
+    exact("in another group", random())
+    group = dist.new_group()
+    try:
+        if rank == 0:
+            slimpi.torch.compress(group)
+        else:
+            dist.all_reduce(mine(LONG), group=group)
+    except RuntimeError as error:
+        assert "was called on 1 of" in str(error), error
+    else:
+        raise AssertionError("a group that one rank names is no error")
+
+
+def by_rules():
+    for name, check in (("whole", compressed), ("exempt", exact), ("other", exact)):
+        group = dist.new_group(group_desc=name)
+        check(name, random(), lambda t, group=group: dist.all_reduce(t, group=group))
+    one, optimizer = parameter(random())
+    group = dist.new_group(group_desc="exempt")
+    exact("a gradient in an exempt group", one.grad, lambda t: dist.all_reduce(t, group=group))
+    compressed("a gradient", one.grad)
+
+
+def activations():
+    """Of tensor parallelism, and functional collectives."""
+    try:
+        from torch.distributed import _functional_collectives as functional
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_module
+        mesh = init_device_mesh("cpu", (ranks,))
+    except (ImportError, RuntimeError) as error:
+        raise Missing(str(error)[:40]) from error
+    exact("a functional sum", random(), lambda t: t.copy_(
+        functional.all_reduce(t, "sum", dist.group.WORLD)))
+    torch.manual_seed(1)
+    layer, data = nn.Linear(64 * ranks, 600), torch.randn(70, 64 * ranks)
+    wanted = layer(data)
+    parallelize_module(layer, mesh, RowwiseParallel())
+    error = (layer(data.chunk(ranks, 1)[rank]) - wanted).norm() / wanted.norm()
+    assert error < 1e-6, f"an activation: error {error}"
+
+
+def buckets():
+    """Of DistributedDataParallel, by a hook or by its own sums."""
+    network = nn.Linear(200, 300)
+    model = nn.parallel.DistributedDataParallel(network)
+    data = random(7 * 200).view(7, 200)
+    for _ in range(2):  # in the second, buckets are others
+        network.zero_grad()
+        model(data).square().sum().backward()
+        with model.no_sync():
+            wanted = torch.autograd.grad(network(data).square().sum(), network.weight)[0]
+        parts = [torch.empty_like(wanted) for _ in range(ranks)]
+        dist.all_gather(parts, wanted)
+        wanted = sum(parts) / ranks
+        error = ((network.weight.grad - wanted).norm() / wanted.norm()).item()
+        assert 1e-6 < error < 0.9, f"error {error}"
+
+
+cases = [metrics, gradients, no_gradient_on_a_rank, by_choice, by_rules, activations, buckets]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The network interfaces that the program named for PyTorch, for MPICH.
+
+GLOO_SOCKET_IFNAME is a list of names. NCCL_SOCKET_IFNAME is a list of prefixes; "=" before it makes
+them whole names, "^" excludes them. MPICH's UCX reads UCX_NET_DEVICES, its libfabric FI_TCP_IFACE;
+what is set there stays.
+"""
+import glob
+import os
+import socket
+
+from ._mpi import Error
+
+_VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+
+
+def matching(variable, value, names):
+    """Which of these interfaces the value of a variable means, in the order of the value."""
+    exclude, exact = False, variable == _VARIABLES[0]
+    if not exact:
+        exclude, value = value.startswith("^"), value.removeprefix("^")
+        exact, value = value.startswith("="), value.removeprefix("=")
+    # NCCL lets a port follow the name.
+    wanted = [word.strip().partition(":")[0] for word in value.split(",") if word.strip()]
+    if exclude:
+        return [name for name in names if name != "lo" and not any(
+            name == word if exact else name.startswith(word) for word in wanted)]
+    return list(dict.fromkeys(name for word in wanted for name in names if (
+        name == word if exact else name.startswith(word))))
+
+
+def _rdma_ports():
+    """As UCX names them. The variables are about sockets, so these stay."""
+    return [f"{path.split('/')[4]}:{path.split('/')[6]}"
+            for path in sorted(glob.glob("/sys/class/infiniband/*/ports/*"))]
+
+
+def _is_up(name):
+    try:
+        with open(f"/sys/class/net/{name}/flags") as flags:
+            return int(flags.read(), 16) & 1  # IFF_UP
+    except (OSError, ValueError):
+        return True
+
+
+def choose():
+    """Sets MPICH's variables before MPI_Init. Returns what was chosen, in words; "" for nothing."""
+    variable = next((name for name in _VARIABLES if os.environ.get(name)), None)
+    if variable is None or "UCX_NET_DEVICES" in os.environ or "FI_TCP_IFACE" in os.environ:
+        return ""
+    here = [name for _, name in socket.if_nameindex() if _is_up(name)]
+    chosen = matching(variable, os.environ[variable], here)
+    if not chosen:
+        raise Error(f"{variable}={os.environ[variable]} names no network interface "
+                    f"of {os.uname().nodename}, which has {', '.join(here)}")
+    os.environ["UCX_NET_DEVICES"] = ",".join(chosen + _rdma_ports())
+    os.environ["FI_TCP_IFACE"] = chosen[0]
+    return f"interface{'s' * (len(chosen) > 1)} {', '.join(chosen)} ({variable})"
