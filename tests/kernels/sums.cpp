@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums, residuals and the small kernels, against plain loops over decoded values.
+#include <pthread.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "kernels/cpu/cpu.h"
@@ -275,6 +278,44 @@ void fill_fills(void**) {
   }
 }
 
+// A thread of the program may have little stack: of 1 MiB at most 8 KiB are used.
+void kernels_need_little_stack(void**) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  skip();
+#endif
+  constexpr std::size_t kBytes = 1 << 20;
+  static std::array<unsigned char, kBytes> stack;
+  const auto used_by = [](void* (*work)(void*)) {
+    stack.fill(0xa5);
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    assert_int_equal(pthread_attr_setstack(&attributes, stack.data(), kBytes), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, work, nullptr), 0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&attributes);
+    return std::size_t(stack.end() - std::find_if(stack.begin(), stack.end(),
+                                                  [](unsigned char byte) { return byte != 0xa5; }));
+  };
+  const std::size_t alone = used_by([](void*) -> void* { return nullptr; });
+  const std::size_t all = used_by([](void*) -> void* {
+    for (const Format& format : kFormats) {
+      Addend list[kAddends];
+      for (int a = 0; a < kAddends; ++a) list[a].encoded = g_coded[a];
+      path().encode(format, RandomStream{}, g_carry, g_residual, kCount, g_coded[0], nullptr);
+      for (int a = 1; a < kAddends; ++a) list[a].encoded = g_coded[0];
+      path().sum_encode(format, RandomStream{}, list, kAddends, g_carry, g_residual, kCount, g_out,
+                        g_result, nullptr);
+      path().decode_add(format, g_out, kCount, g_result, nullptr);
+    }
+    const float* const inputs[] = {g_carry, g_carry, g_carry, g_carry, g_carry};
+    path().sum(inputs, 5, kCount, g_result, nullptr);
+    return nullptr;
+  });
+  print_message("%zu bytes of stack\n", all - alone);
+  assert_true(all <= alone + 8 * 1024);
+}
+
 }  // namespace
 
 int main() {
@@ -282,6 +323,7 @@ int main() {
       cmocka_unit_test(decode_add_adds_what_decode_gives),
       cmocka_unit_test(sum_encode_is_sum_encode_decode),
       cmocka_unit_test(residual_and_output_make_the_input),
+      cmocka_unit_test(kernels_need_little_stack),
       cmocka_unit_test(a_residual_outlives_a_nonfinite_element),
       cmocka_unit_test(sum_adds_in_order_into_any_of_its_inputs),
       cmocka_unit_test(combine_rounds_each_product),

@@ -3,6 +3,7 @@
 // Usage: feedback mean      under the preload: the mean of 200 calls on one input is at least 10
 //                           times closer to the exact sum than one call
 //        feedback falls     under the preload: that of 400 calls is 3 times closer than that of 100
+//        feedback tiny      under the preload: sums of zeros after others, and of values of 7e-34
 //        feedback draws     under the preload, 3 ranks, qsgd: ranks and calls draw independently
 //        feedback steps     under the preload: steps with infinities and NaNs, or with finite
 //        values
@@ -74,6 +75,17 @@ void mean_falls() {
     if (call != 400) continue;
     if (g_rank == 0) std::printf("  %.2f times closer\n", before / std::sqrt(squares));
     check(std::sqrt(squares) * 3 < before, "the mean of 400 calls is not 3 times closer");
+  }
+}
+
+// Nothing is checked here: SLIMPI_VERIFY does.
+void tiny() {
+  constexpr std::size_t kCount = 20000;
+  std::vector<float> in(kCount), out(kCount);
+  for (const float scale : {1.0f, 0.0f, 1.0f, 7e-34f, 0.0f}) {
+    for (std::size_t i = 0; i < kCount; ++i)
+      in[i] = scale < 1e-30f ? scale : scale * make_value(input_of(kCount, 12), g_rank, i);
+    MPI_Allreduce(in.data(), out.data(), int(kCount), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   }
 }
 
@@ -332,11 +344,12 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
   MPI_Comm_size(MPI_COMM_WORLD, &g_size);
   const std::string mode = argc > 1 ? argv[1] : "";
-  check(mode == "mean" || mode == "falls" || mode == "draws" || mode == "steps" ||
+  check(mode == "mean" || mode == "falls" || mode == "tiny" || mode == "draws" || mode == "steps" ||
             mode == "large" || mode == "identity",
-        "usage: feedback mean|falls|draws|steps|large|identity");
+        "usage: feedback mean|falls|tiny|draws|steps|large|identity");
   if (mode == "mean") mean_of_calls();
   if (mode == "falls") mean_falls();
+  if (mode == "tiny") tiny();
   if (mode == "draws") draws();
   if (mode == "steps") steps();
   if (mode == "large") large();

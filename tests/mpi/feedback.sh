@@ -35,6 +35,14 @@ for bits in 1 1.5 2 2.5 3 4 8; do
 done
 for bits in 1 2; do holds "qsgd, $bits bits: the mean nears the sum" falls qsgd $bits 3; done
 
+export SLIMPI_REPORT=$work/report.json
+for feedback in 0 1; do
+  SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=packed SLIMPI_ERROR_FEEDBACK=$feedback SLIMPI_VERIFY=1 \
+    holds "zeros and tiny values on 8 nodes" under 8 "$top_builddir/tests/mpi/feedback" tiny
+  expect "$(report report.json error beyond_bound)" 0 "SLIMPI_VERIFY finds nothing wrong"
+done
+unset SLIMPI_REPORT
+
 steps() { # RANKS PER-NODE HIERARCHY ALGORITHM BITS [FEEDBACK]
   SLIMPI_RANKS_PER_NODE=$2 SLIMPI_HIERARCHY=$3 SLIMPI_ALGORITHM=$4 SLIMPI_BITS=$5 \
     SLIMPI_ERROR_FEEDBACK=${6-1} under "$1" "$top_builddir/tests/mpi/feedback" steps
