@@ -5,6 +5,7 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -119,7 +120,7 @@ class Runtime {
   // it, the rank is appended.
   std::string trace_path() const;
   std::vector<std::string> gather_hosts();
-  Report describe_job() const;
+  std::unique_ptr<Report> describe_job() const;
   static Runtime* begin(mpi::Comm comm);
   static bool mpi_runs(const mpi::Api& api, mpi::Comm comm);
   Status configure(mpi::Found found);

@@ -102,8 +102,9 @@ std::vector<std::string> Runtime::gather_hosts() {
 }
 
 // What the report says apart from numbers that the ranks add.
-Report Runtime::describe_job() const {
-  Report report;
+std::unique_ptr<Report> Runtime::describe_job() const {
+  auto made = std::make_unique<Report>();
+  Report& report = *made;
   report.version = SLIMPI_PACKAGE_VERSION;
   report.mpi = mpi_version;
   report.algorithm = config.algorithm;
@@ -113,7 +114,7 @@ Report Runtime::describe_job() const {
   for (std::size_t i = 0; i < option_rows().size(); ++i)
     if (config.is_set(Option(i)))
       report.options.emplace_back(option_rows()[i].name, config.given[i].text);
-  report.errors = statistics.errors();
+  statistics.read(report.errors);
   report.codecs = comm::used_codec_names();
   report.choices = statistics.choices.rows();
   report.ranks = std::max(world_size.load(), 1);
@@ -122,49 +123,50 @@ Report Runtime::describe_job() const {
   if (config.ranks_per_node != 0)
     report.nodes = std::max(report.nodes, (report.ranks - 1) / int(config.ranks_per_node) + 1);
   report.unmatched_rules = unmatched(rules);
-  return report;
+  return made;
 }
 
 // The sum over the ranks comes first and allocates nothing, so a rank that runs out of memory later
-// has already taken part in it.
+// has already taken part in it. The counts are not on the stack, which may be short.
 void Runtime::write_summary(bool together) {
   const OwnFloats environment;
-  const Counts own = statistics.counts();
-  Counts job = own;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  static Counts own, job;
+  statistics.read(own);
+  bool summed = false;
   int rank = std::max(world_rank.load(), 0), counted = 1;
   std::vector<std::string> hosts;
   if (together && report_comm_ != mpi::abi.comm_null) {
-    Counts sum;
     int place = 0, size = 0;
-    if (api.Comm_rank(report_comm_, &place) == mpi::kSuccess &&
-        api.Comm_size(report_comm_, &size) == mpi::kSuccess &&
-        api.Reduce(&own, &sum, int(kCounts), mpi::abi.type_uint64_t, mpi::abi.op_sum, 0,
-                   report_comm_) == mpi::kSuccess) {
+    summed = api.Comm_rank(report_comm_, &place) == mpi::kSuccess &&
+             api.Comm_size(report_comm_, &size) == mpi::kSuccess &&
+             api.Reduce(&own, &job, int(kCounts), mpi::abi.type_uint64_t, mpi::abi.op_sum, 0,
+                        report_comm_) == mpi::kSuccess;
+    if (summed) {
       rank = place;
       counted = size;
-      job = sum;
     }
     hosts = gather_hosts();
   }
   if (rank != 0 || !(config.report || config.estimate)) return;
-  Report report = describe_job();
-  report.own = own;
-  report.job = job;
-  report.hosts = std::move(hosts);
-  report.ranks_counted = counted;
+  const std::unique_ptr<Report> report = describe_job();
+  report->own = own;
+  report->job = summed ? job : own;
+  report->hosts = std::move(hosts);
+  report->ranks_counted = counted;
   if (config.report &&
       write_to(*config.report, "SLIMPI_REPORT",
-               is_text(*config.report) ? to_text(report) : to_json(report)) != Status::ok)
+               is_text(*config.report) ? to_text(*report) : to_json(*report)) != Status::ok)
     log_error(failure_text());
-  if (config.estimate && write_estimate(report) != Status::ok) log_error(failure_text());
+  if (config.estimate && write_estimate(*report) != Status::ok) log_error(failure_text());
 }
-
 Status Runtime::write_estimate(const Report& job) const {
   const CallEstimate* const running = CallEstimate::running();
   if (running == nullptr) return Status::ok;
-  const Estimate estimate = running->result(job);
+  const std::unique_ptr<const Estimate> estimate(new Estimate(running->result(job)));
   return write_to(*config.estimate, "SLIMPI_ESTIMATE",
-                  is_text(*config.estimate) ? to_text(estimate) : to_json(estimate));
+                  is_text(*config.estimate) ? to_text(*estimate) : to_json(*estimate));
 }
 
 // A warning about a file that cannot be written is more useful at the start than at the end.

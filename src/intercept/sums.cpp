@@ -105,10 +105,10 @@ int begin_or_bypass(Allreduce& call, Word request, Outcome (*ours)(Allreduce&, v
   } else {
     code = by_mpi(call);
   }
-  const std::optional<BypassReason> reason = outcome.reason;
-  if (!reason) return code;
-  if (*reason == BypassReason::datatype && ours == &begin) count_other_bytes(call, code);
-  if (code == 0) (void)catch_all([&] { estimate_nonblocking(call, *reason); });
+  if (!outcome.reason) return code;
+  const BypassReason reason = *outcome.reason;
+  if (reason == BypassReason::datatype && ours == &begin) count_other_bytes(call, code);
+  if (code == 0) (void)catch_all([&] { estimate_nonblocking(call, reason); });
   return code;
 }
 

@@ -48,20 +48,24 @@ void Statistics::hold(std::uint64_t& held, std::uint64_t& most, std::int64_t mor
   }
 }
 
-Counts Statistics::counts() const {
-  Counts now;
+void Statistics::read(Counts& now) const {
   auto* const from = reinterpret_cast<std::uint64_t*>(&counts_);
   auto* const to = reinterpret_cast<std::uint64_t*>(&now);
   for (std::size_t i = 0; i < kCounts; ++i)
     to[i] = std::atomic_ref(from[i]).load(std::memory_order_relaxed);
   now.calls =
       std::accumulate(now.bypassed.begin(), now.bypassed.end(), now.compressed + now.exact_in_node);
+}
+
+Counts Statistics::counts() const {
+  Counts now;
+  read(now);
   return now;
 }
 
-std::array<Errors, kSizeClasses> Statistics::errors() const {
+void Statistics::read(std::array<Errors, kSizeClasses>& errors) const {
   const std::lock_guard lock(mutex_);
-  return errors_;
+  errors = errors_;
 }
 
 // Allocates nothing for a row that exists: every call of auto comes here.

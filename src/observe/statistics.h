@@ -204,8 +204,10 @@ class Statistics {
   }
 
   Counts counts() const;
+  // The same, for memory that is not on the stack.
+  void read(Counts& now) const;
   // By size class. The size classes are those of Counts::sizes.
-  std::array<Errors, kSizeClasses> errors() const;
+  void read(std::array<Errors, kSizeClasses>& errors) const;
 
   AutoChoices choices;
 

@@ -88,14 +88,27 @@ const char* to_string(Source source) {
   return kNames[int(source)];
 }
 
-const std::vector<OptionRow>& option_rows() {
-  // Never destroyed: programs call MPI from their exit handlers.
-  static const auto& rows = *new std::vector<OptionRow>{
+namespace {
+// Row by row: a list of all would take more of the stack than a call may use.
+[[gnu::noinline]] void add_row(std::vector<OptionRow>& rows, const char* name, const char* standard,
+                               Scope scope, const char* meaning, std::string accepted) {
+  rows.push_back(
+      {name, "SLIMPI_" + upper_case(name), standard, scope, meaning, std::move(accepted)});
+}
+
+std::vector<OptionRow>* make_rows() {
+  auto* const rows = new std::vector<OptionRow>;
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) \
-  {#name, "SLIMPI_" + upper_case(#name), standard, Scope::scope, meaning, (parser).accepted()},
+  add_row(*rows, #name, standard, Scope::scope, meaning, (parser).accepted());
 #include "options/options.def"
 #undef SLIMPI_OPTION
-  };
+  return rows;
+}
+}  // namespace
+
+const std::vector<OptionRow>& option_rows() {
+  // Never destroyed: programs call MPI from their exit handlers.
+  static const std::vector<OptionRow>& rows = *make_rows();
   return rows;
 }
 
