@@ -5,6 +5,7 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 need_library
 [ -z "$sanitizer" ] || skip "a sanitized library wants to be the first in a process"
+. "$top_srcdir/tests/helper/torch.sh"
 python=
 package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
 for candidate in "$PYTHON" /usr/bin/python3; do
@@ -20,7 +21,6 @@ print("%d%02d" % tuple(map(int, torch.__version__.split(".")[:2])), Mpi().descri
 done
 [ -n "$python" ] || skip "no Python with PyTorch and MPICH (Debian: python3-torch, mpich)"
 version=$(cut -d' ' -f1 version.txt)
-. "$top_srcdir/tests/helper/torch.sh"
 program=$top_srcdir/tests/programs/torchrun.py
 seconds=120
 export OMP_NUM_THREADS=1 SLIMPI_RANKS_PER_NODE=1 SLIMPI_LOG=error
