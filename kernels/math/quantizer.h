@@ -69,9 +69,10 @@ SLIMPI_HD Header infinite_header(const Header& extremes, const Extremes& of_fini
     const bool below = !is_finite(extremes.min) && extremes.min < 0;
     const bool above = !is_finite(extremes.max) && extremes.max > 0;
     if (below && above) return nonfinite_header();
-    return {below ? extremes.min : extremes.max, finite.min > 0   ? finite.min
-                                                 : finite.max < 0 ? finite.max
-                                                                  : 0};
+    // The choice is one of bits: a compiler for GPUs makes a minimum of a choice between floats.
+    const bool between = finite.min <= 0 && finite.max >= 0;
+    const std::uint32_t nearest = bits_of(finite.min > 0 ? finite.min : finite.max);
+    return {below ? extremes.min : extremes.max, float_of(between ? 0 : nearest)};
   }
   if (finite.min < finite.max) return {finite.max, finite.min};
   const std::uint32_t bits_of_it = bits_of(finite.max);

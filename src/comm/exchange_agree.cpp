@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <string>
 
 #include "base/hash.h"
@@ -131,13 +132,15 @@ int Exchange::sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Da
                          std::size_t width) {
   constexpr std::uint64_t kMost = 1u << 30;  // MPI takes the count as an int
   int code = mpi::kSuccess;
-  for (std::uint64_t first = 0; first < count && code == mpi::kSuccess; first += kMost)
-    code = make_by_mpi([&](mpi::Comm on, mpi::Request* request) {
+  for (std::uint64_t first = 0; first < count && code == mpi::kSuccess; first += kMost) {
+    const auto start = [&](mpi::Comm on, mpi::Request* request) {
       return api_.Iallreduce(
           in == mpi::abi.in_place ? in : static_cast<const std::byte*>(in) + first * width,
           static_cast<std::byte*>(out) + first * width, int(std::min(kMost, count - first)), type,
           mpi::abi.op_sum, on, request);
-    });
+    };
+    code = make_by_mpi(std::ref(start));  // without an allocation
+  }
   return code;
 }
 
