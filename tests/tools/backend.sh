@@ -45,7 +45,7 @@ SLIMPI_ALGORITHM=packed torch 2 --bits 2 --rules rules "$PYTHON" "$programs/back
 cases "2 bits: gradients are compressed, other sums are exact" 14
 grep -q 'sums of gradients of SLIMPI_MIN_SIZE .* by slimpi .*; other sums are exact' err.txt ||
   fail "no line says what is compressed and what is exact"
-grep -q '[0-9]* sums by hand, [0-9.]* MiB: exact (backend.py:.*slimpi.torch.compress(tensor)' \
+grep -q '[0-9]* sums by hand, [0-9.]* MiB: exact (kinds.py:.*slimpi.torch.compress(tensor)' \
   err.txt || fail "the last line does not count the sums by hand"
 grep -q '2 functional sums, .* KiB: exact; .*1 sums by hand of gradients on some ranks only' \
   err.txt || fail "the last line does not count the other exact sums"
@@ -95,9 +95,10 @@ cases "ranks that no launcher started" 26
 # MPI was initialized before slimpi could join the ranks.
 for i in 0 1; do
   RANK=$i WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port PYTHONPATH=$package \
-    timeout -k 5 "$seconds" "$run" "$PYTHON" -c 'import ctypes, runpy, sys
+    timeout -k 5 "$seconds" "$run" "$PYTHON" -c 'import ctypes, os, runpy, sys
 from slimpi import _mpi
 ctypes.CDLL(next(_mpi._candidates()), mode=ctypes.RTLD_GLOBAL).MPI_Init(None, None)
+sys.path.insert(0, os.path.dirname(sys.argv[1]))
 runpy.run_path(sys.argv[1], run_name="__main__")' "$programs/backend.py" explicit \
     >out.$i.txt 2>err.$i.txt </dev/null &
 done
