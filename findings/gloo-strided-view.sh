@@ -23,6 +23,8 @@ values = torch.arange(8.0) + 10 * dist.get_rank()
 dist.all_reduce(values[::2])
 if dist.get_rank() == 0:
     print(values.tolist(), flush=True)
+dist.barrier()
+dist.destroy_process_group()
 P
 echo '[10.0, 12.0, 14.0, 16.0, 4.0, 5.0, 6.0, 7.0]' >"$work/seen.txt"
 timeout 120 "$work/environment/bin/torchrun" --standalone --nproc-per-node 2 "$work/view.py" \
