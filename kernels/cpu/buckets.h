@@ -23,7 +23,7 @@ struct TileScratch {
   double exact[kTile];
   std::uint32_t words[kTile + kRandomSlack];
 
-  // Of either type; one at a time.
+  // The memory serves levels of either type, one type at a time.
   template <typename Level>
   Levels<Level>& levels() {
     if constexpr (sizeof(Level) == sizeof(Narrow))

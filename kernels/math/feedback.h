@@ -37,7 +37,8 @@ SLIMPI_HD float residual_limit(float steps, float greatest) {
   return steps < room ? steps : room;
 }
 
-// Of a bucket of values with this header. 0 in a constant bucket and in one that is not finite.
+// The limit in a bucket of values with this header. 0 in a constant bucket and in one that is not
+// finite.
 SLIMPI_HD float residual_limit(const Format& format, const Header& header) {
   if (!is_finite(header)) return 0;
   const float step = (header.max - header.min) / (float)((1 << format.bits) - 1);
@@ -45,7 +46,7 @@ SLIMPI_HD float residual_limit(const Format& format, const Header& header) {
                         header.max > -header.min ? header.max : -header.min);
 }
 
-// Of a packed bucket with this step, and this number of its scale.
+// The limit in a packed bucket with this step, and this number of its scale.
 SLIMPI_HD float residual_limit(const PackedHeader& header, float step, std::uint16_t number) {
   const float least = scale_without_bits(header);
   return residual_limit(4 * (step > least ? step : least), greatest_of_number(number));

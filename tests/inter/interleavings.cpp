@@ -13,7 +13,7 @@
 // known. reduced: partial-order reduction. A step of a rank that keeps 4 commutes with all steps of
 // others, so one order of them stands for all, except that a rank may read a buffer before its
 // message has arrived. So each message is transferred as late as possible, as early as possible,
-// and in turn with the ranks. The rows of both kinds prove that the reduction loses no fault.
+// and in turn with the ranks. Each planted fault must be found in both ways.
 #include <cstdio>
 #include <map>
 #include <memory>
