@@ -201,7 +201,7 @@ SLIMPI_HD bool is_near_overflow(const Header& header) {
   const Header finite = finite_part(header);
   return !is_nonfinite(header) && (finite.max > 0x1p100f || finite.min < -0x1p100f);
 }
-// The most that rounding has added to the magnitude of a value of the bucket: half a step or a step.
+// The most that rounding adds to the magnitude of a value of the bucket: half a step or a step.
 SLIMPI_HD double slack_of(const Header& header, int bits, bool stochastic) {
   const double step = scale_of<double>(header, bits, stochastic).step;
   return stochastic ? step : 0.5 * step + 0x1p107;
