@@ -16,7 +16,8 @@ in_small() {
   shm_size=$1
   shift
   # shellcheck disable=SC2016
-  unshare -rm sh -c 'mount -t tmpfs -o size='"$shm_size"' tmpfs /dev/shm && exec "$@"' sh "$@"
+  timeout -k 5 "$seconds" unshare -rm sh -c \
+    'mount -t tmpfs -o size='"$shm_size"' tmpfs /dev/shm && exec "$@"' sh "$@"
 }
 # check WHAT MOST: segments that the last run says in its report, and that it said nothing else
 check() {
@@ -41,10 +42,10 @@ in_small 64m true 2>/dev/null || skip "no user and mount namespaces here"
 $CC -shared -fPIC -o no_memfd.so "$top_srcdir/tests/mpi/no_memfd.c" || fail "building no_memfd.so"
 no_memfd=$work/no_memfd.so
 if in_small 64m "$MPIEXEC" -n 8 "$program" 3 </dev/null >plain.txt 2>&1; then
-  holds "8 ranks, 64 MB" in_small 64m timeout -k 5 "$seconds" "$MPIEXEC" -n 8 \
+  holds "8 ranks, 64 MB" in_small 64m "$MPIEXEC" -n 8 \
     -genv LD_PRELOAD "$preload" "$program" 3 2>err.txt </dev/null
   check "8 ranks, 64 MB" 4
-  holds "8 ranks, 64 MB, no memfd" in_small 64m timeout -k 5 "$seconds" "$MPIEXEC" -n 8 \
+  holds "8 ranks, 64 MB, no memfd" in_small 64m "$MPIEXEC" -n 8 \
     -genv LD_PRELOAD "$no_memfd:$preload" "$program" 3 2>err.txt </dev/null
   check "8 ranks, 64 MB, no memfd" 4
 else
@@ -55,13 +56,14 @@ export UCX_TLS="${UCX_TLS:-self,tcp}"
 # MPICH 4.0 over UCX and TCP may hang in MPI_Finalize (tools/slimpi-lab-exit.c).
 ending=$top_builddir/.libs/slimpi-lab-exit.so
 # Open MPI then says that it wants 16 MB.
-if in_small 1m "$MPIEXEC" -n 4 "$program" 2 </dev/null >plain.txt 2>plain.err &&
+if in_small 1m "$MPIEXEC" -n 4 -genv LD_PRELOAD "$ending" "$program" 2 </dev/null >plain.txt \
+  2>plain.err &&
   ! grep -q 'not enough space' plain.err; then
-  holds "4 ranks, 1 MB" in_small 1m timeout -k 5 "$seconds" "$MPIEXEC" -n 4 \
+  holds "4 ranks, 1 MB" in_small 1m "$MPIEXEC" -n 4 \
     -genv LD_PRELOAD "$ending:$preload" "$program" 3 2>err.txt </dev/null
   check "4 ranks, 1 MB" 4
   # A smaller segment than usual, or none: not a word either way, unless SLIMPI_INTRA asks for it.
-  holds "4 ranks, 1 MB, no memfd" in_small 1m timeout -k 5 "$seconds" "$MPIEXEC" -n 4 \
+  holds "4 ranks, 1 MB, no memfd" in_small 1m "$MPIEXEC" -n 4 \
     -genv LD_PRELOAD "$ending:$no_memfd:$preload" -genv SLIMPI_INTRA auto "$program" 3 2>err.txt \
     </dev/null
   expect "$(cat err.txt)" "" "4 ranks, 1 MB, no memfd: not a word on stderr"
