@@ -13,9 +13,9 @@
 #pragma once
 #include <optional>
 
+#include "algorithm/policy.h"
 #include "base/described_tensor.h"
-#include "call/candidates.h"
-#include "call/entry.h"
+#include "call/request.h"
 #include "call/runtime.h"
 
 namespace slimpi::call {
@@ -47,6 +47,13 @@ Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator);
 Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
                        const Allreduce& request);
 
+// Whether slimpi may take the call: a sum of a type in SLIMPI_TYPES, and some elements.
+bool is_float_sum(const Allreduce& call);
+
+// Whether the call is a float sum, maybe of no elements: it takes the description of
+// slimpi_describe_next.
+bool takes_description(const Allreduce& call);
+
 // Whether this rank can take sums that are not blocking. A thread must be able to let them make
 // progress while the program blocks, in MPI or elsewhere, and other ranks wait for its part.
 bool has_threads(const Runtime& runtime);
@@ -56,24 +63,6 @@ std::optional<DescribedTensor> take_description(const Allreduce& request);
 
 // Makes the decisions for the calls of a communicator from this rank's options.
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
-
-// *reason: why the call goes to MPI because of the memory of its buffers, if it does; the same on
-// all ranks. Buffers of the ranks may lie in different kinds of memory. The call goes to MPI in
-// three cases. (1) A buffer of some rank lies in memory of a GPU that slimpi cannot use
-// (device/foreign.h). (2) SLIMPI_BUFFERS excludes the result buffers, which are a GPU's if that of
-// some rank is. (3) All ranks share one node, and no buffer is a GPU's. Costs one load where
-// SLIMPI_BUFFERS is not set, no rank of the communicator has loaded a library of (1), and (3) needs
-// no question; else an exchange of words.
-Status agree_on_memory(comm::Communicator& communicator, const Allreduce& request,
-                       std::optional<BypassReason>* reason);
-
-// Whether MPI makes the sum because all ranks share one node, and no rank has to be asked about its
-// buffers: no rank has a GPU, or the sum is short or one that slimpi never makes on one node.
-bool stays_on_node(const comm::Communicator& communicator, const Allreduce& request);
-
-// Fails unless all ranks pass the same counts of blocks, where the call has several. Collective for
-// such calls.
-Status agree_on_blocks(comm::Communicator& communicator, const Allreduce& request);
 
 // Counts a call that MPI makes. Without a communicator, which was not looked at, rank 0 of the job
 // counts the bytes of float sums.

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "call/entry.h"
+#include "call/request.h"
 #include "call/runtime.h"
 #include "comm/memory.h"
 

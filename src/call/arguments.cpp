@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The arguments of a call that other ranks may pass differently: the counts of a reduce-scatter,
 // and where the buffers lie.
+#include "call/arguments.h"
+
 #include <string>
 
 #include "base/hash.h"
-#include "call/admission.h"
 #include "call/element_type.h"
+#include "call/runtime.h"
 #include "device/device.h"
 #include "device/foreign.h"
 #include "observe/activity.h"

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A call that MPI does: with its slice in the trace and its record in the estimate, where there are
 // any, and on copies of buffers that MPI cannot take.
+#include "call/call_mpi.h"
+
 #include <chrono>
 #include <cstdint>
 #include <string>
 
 #include "base/exceptions.h"
 #include "base/float_environment.h"
+#include "call/arguments.h"
 #include "call/element_type.h"
+#include "call/entry.h"
 #include "call/estimate.h"
 #include "call/runtime.h"
 #include "call/staging.h"

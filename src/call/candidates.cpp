@@ -9,6 +9,7 @@
 #include "base/fiber.h"
 #include "call/admission.h"
 #include "call/allreduce_call.h"
+#include "call/call_mpi.h"
 #include "call/element_type.h"
 #include "comm/autotuner.h"
 #include "observe/activity.h"

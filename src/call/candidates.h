@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "algorithm/policy.h"
-#include "call/entry.h"
+#include "call/request.h"
 #include "call/runtime.h"
 #include "comm/communicator.h"
 

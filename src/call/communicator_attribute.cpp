@@ -2,6 +2,8 @@
 // Which communicators slimpi follows. An attribute on each one holds its state, and the attribute's
 // delete callback reports its end. The keyval exists only while a communicator is followed: a
 // keyval ends with MPI, and a program with sessions may start MPI again.
+#include "call/communicator_attribute.h"
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -9,9 +11,10 @@
 #include <utility>
 
 #include "base/exceptions.h"
-#include "call/entry.h"
 #include "call/nonblocking.h"
+#include "call/persistent.h"
 #include "call/runtime.h"
+#include "call/staged_requests.h"
 #include "mpi/internal_comm.h"
 
 namespace slimpi::call {

@@ -2,10 +2,11 @@
 // What the program says while it runs. Levels of MPI_Pcontrol switch slimpi off and on. Info keys
 // are options that the program sets on one communicator. An option of the whole process cannot be
 // set there; it ends the job like an invalid value. No key is accepted without effect.
+#include "call/control.h"
+
 #include "algorithm/policy.h"
 #include "base/float_environment.h"
 #include "base/process.h"
-#include "call/entry.h"
 #include "call/runtime.h"
 #include "observe/log.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "call/entry.h"
+#include "call/request.h"
 #include "comm/communicator.h"
 #include "kernels/codecs.h"
 #include "options/option_types.h"

@@ -5,7 +5,11 @@
 #include <new>
 #include <tuple>
 
+#include "call/admission.h"
+#include "call/arguments.h"
+#include "call/candidates.h"
 #include "call/element_type.h"
+#include "call/entry.h"
 #include "call/runtime.h"
 #include "observe/log.h"
 
@@ -111,6 +115,28 @@ Estimate CallEstimate::result(const Report& job) const {
                             std::tuple(b.reason.has_value(), a.size_class, b.reason);
                    });
   return estimate;
+}
+
+Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
+                       const Allreduce& request) {
+  const bool threads = has_threads(runtime);
+  if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
+  const algorithm::Decision* const decision =
+      threads ? &communicator.attachment<Decisions>().find(request) : nullptr;
+  if (decision == nullptr || !decision->take)
+    return bypass(runtime, decision == nullptr ? BypassReason::nonblocking : decision->reason,
+                  communicator, request);
+  runtime.count_bypass(communicator, BypassReason::off, request);
+  int nodes = communicator.layout().nodes();
+  if (const int per_node = int(communicator.config().ranks_per_node); nodes == 0 && per_node != 0)
+    nodes = (communicator.size() - 1) / per_node + 1;
+  CallEstimate::running()->begun(request, nodes);
+  return {};  // the call is counted
+}
+
+void estimate_nonblocking(const Allreduce& call, BypassReason reason) {
+  if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
+    estimate->left(call, reason, false, 0);
 }
 
 }  // namespace slimpi::call

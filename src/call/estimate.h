@@ -9,12 +9,15 @@
 #include <mutex>
 #include <optional>
 
-#include "call/entry.h"
+#include "call/request.h"
+#include "comm/communicator.h"
 #include "mpi/api.h"
 #include "observe/estimate.h"
 #include "options/config.h"
 
 namespace slimpi::call {
+
+class Runtime;
 
 class CallEstimate {
  public:
@@ -62,5 +65,9 @@ class CallEstimate {
   mutable std::mutex mutex_;  // protects all below
   std::map<Key, Record> records_;
 };
+
+// With SLIMPI_ESTIMATE: counts a nonblocking or persistent sum, which MPI makes; no rank waits.
+Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
+                       const Allreduce& request);
 
 }  // namespace slimpi::call

@@ -17,6 +17,8 @@
 #include "base/fiber.h"
 #include "call/admission.h"
 #include "call/element_type.h"
+#include "call/entry.h"
+#include "call/requests.h"
 #include "comm/waiter.h"
 #include "observe/log.h"
 

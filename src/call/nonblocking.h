@@ -19,7 +19,7 @@
 #include "algorithm/policy.h"
 #include "base/described_tensor.h"
 #include "base/status.h"
-#include "call/entry.h"
+#include "call/request.h"
 #include "call/runtime.h"
 
 namespace slimpi::call {
@@ -74,51 +74,12 @@ struct Sum {
 // Lets all sums go on.
 void enter_fibers();
 
-// A request of begin_staged() has a number, because MPI uses its handle again as soon as it is
-// complete, maybe in another thread. 0: the request is another.
-std::uint64_t staged_number(mpi::Request request);
-
-// Before MPI starts the request.
-Status start_staged(std::uint64_t number);
-
-// Gives the program the result, once. Returns the code for the program.
-enum class Finish {
-  ends,    // the request is complete, and MPI has freed it, unless it is persistent
-  stays,   // the request is complete
-  unsure,  // MPI has an error, and has left the request as it was
-};
-int finish_staged(std::uint64_t number, Finish how);
-
-// MPI has freed one that it has not completed, or that is persistent.
-void free_staged(std::uint64_t number);
-
-// MPI has ended.
-void abandon_staged();
-
-// Whether this thread is in an intercepted function that completes requests.
-bool is_completing();
-
-// Before the request of a sum is completed: if it failed, the function that completes the request
-// raises the error.
-void keep_failure(std::unique_ptr<Sum> sum);
-
-// Where an error of the program's communicator `comm` is raised that had the state `of_comm`: the
-// program may have freed it since.
-mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm);
-
-// Nobody raises it any more.
-void forget_failure(mpi::Request request);
-
 // Adds a sum, whose request is made, to its communicator's queue, and begins it if it is the first
 // one there.
 void start_sum(std::unique_ptr<Sum> sum);
 
 // Whether sums with these requests are not complete.
 bool are_in_flight(std::span<const mpi::Request> requests);
-
-// With SLIMPI_ESTIMATE: counts a nonblocking or persistent sum, which MPI makes; no rank waits.
-Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
-                       const Allreduce& request);
 
 // Counts a sum of the communicator that MPI makes, after those that have begun there.
 void count_in_order(comm::Communicator& communicator);
@@ -134,16 +95,6 @@ class HoldFibers {
 
 // Ends the helper thread, which the next sum starts again. No sum is in flight.
 void end_helper();
-
-// MPI ends; the requests of persistent sums (persistent.cpp) are not used any more.
-void abandon_persistent();
-
-// MPI_Finalize was called; see Communicator::end_calls().
-void end_persistent();
-
-// The state of a named tensor that a persistent sum of this communicator has; null: none has one.
-comm::Communicator* find_persistent(const comm::Communicator& communicator,
-                                    const std::string& name);
 
 // Waits until the sums that were begun on the communicator are complete.
 void wait_for_sums(const comm::Communicator& communicator);

@@ -2,6 +2,8 @@
 // Persistent sums. Ranks may start those of one communicator in different orders, so each has a
 // channel of the internal communicator and a state of its own, made together at MPI_Allreduce_init.
 // Whether and how it is compressed is decided there, by the options that the communicator has then.
+#include "call/persistent.h"
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -13,9 +15,13 @@
 #include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "call/admission.h"
+#include "call/arguments.h"
 #include "call/element_type.h"
+#include "call/entry.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
+#include "call/requests.h"
+#include "call/staged_requests.h"
 #include "device/device.h"
 #include "mpi/internal_comm.h"
 #include "observe/activity.h"

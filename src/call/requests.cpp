@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The requests of nonblocking sums: how they begin, whether a sum is decided at once or in its
 // fiber, and how the functions that complete requests raise the errors of sums.
+#include "call/requests.h"
+
 #include <dlfcn.h>
 
 #include <atomic>
@@ -12,9 +14,13 @@
 #include "base/exceptions.h"
 #include "base/fiber.h"
 #include "call/admission.h"
+#include "call/arguments.h"
+#include "call/candidates.h"
 #include "call/element_type.h"
+#include "call/entry.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
+#include "call/staged_requests.h"
 #include "comm/waiter.h"
 #include "mpi/internal_comm.h"
 #include "mpi/search.h"
@@ -332,23 +338,6 @@ Outcome begin_held(const Admission& admitted, const Allreduce& request,
 
 }  // namespace
 
-Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
-                       const Allreduce& request) {
-  const bool threads = has_threads(runtime);
-  if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
-  const algorithm::Decision* const decision =
-      threads ? &communicator.attachment<Decisions>().find(request) : nullptr;
-  if (decision == nullptr || !decision->take)
-    return bypass(runtime, decision == nullptr ? BypassReason::nonblocking : decision->reason,
-                  communicator, request);
-  runtime.count_bypass(communicator, BypassReason::off, request);
-  int nodes = communicator.layout().nodes();
-  if (const int per_node = int(communicator.config().ranks_per_node); nodes == 0 && per_node != 0)
-    nodes = (communicator.size() - 1) / per_node + 1;
-  CallEstimate::running()->begun(request, nodes);
-  return {};  // the call is counted
-}
-
 Outcome begin(Allreduce& request, void* handle) {
   // A hook's own calls, or those of callbacks that MPI makes meanwhile. MPI reports a wrong handle.
   if (Fiber::inside() || handle == nullptr) return {};
@@ -360,11 +349,6 @@ Outcome begin(Allreduce& request, void* handle) {
     if (!admitted.communicator->nonblocking.comparing())
       return begin_held(admitted, request, std::move(tensor), handle);
   }
-}
-
-void estimate_nonblocking(const Allreduce& call, BypassReason reason) {
-  if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
-    estimate->left(call, reason, false, 0);
 }
 
 }  // namespace slimpi::call

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/described_tensor.h"
-#include "call/entry.h"
+#include "call/request.h"
 #include "comm/communicator.h"
 #include "mpi/api.h"
 #include "observe/activity.h"

@@ -2,6 +2,8 @@
 // Nonblocking and persistent calls that MPI makes on copies of buffers that it cannot take. The
 // program holds MPI's own request. The input is copied when the call begins, for a persistent one
 // at each start. The result is copied by the function that completes the request.
+#include "call/staged_requests.h"
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -10,6 +12,7 @@
 
 #include "base/exceptions.h"
 #include "base/fiber.h"
+#include "call/entry.h"
 #include "call/nonblocking.h"
 #include "call/staging.h"
 

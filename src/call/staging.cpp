@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "call/arguments.h"
 #include "comm/stream_wait.h"
 #include "observe/log.h"
 

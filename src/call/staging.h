@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "base/status.h"
-#include "call/entry.h"
+#include "call/request.h"
 #include "call/runtime.h"
 #include "comm/memory.h"
 #include "device/device.h"

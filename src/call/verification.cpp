@@ -16,6 +16,7 @@
 #include "algorithm/powersgd.h"
 #include "algorithm/residual_limit.h"
 #include "call/element_type.h"
+#include "call/entry.h"
 #include "comm/stream_wait.h"
 #include "observe/log.h"
 #include "observe/statistics.h"

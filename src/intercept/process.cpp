@@ -13,6 +13,7 @@
 
 #include "base/fiber.h"
 #include "base/process.h"
+#include "call/communicator_attribute.h"
 #include "call/entry.h"
 #include "intercept/names.h"
 #include "mpi/api.h"

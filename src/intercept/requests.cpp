@@ -8,6 +8,8 @@
 
 #include <optional>
 
+#include "call/persistent.h"
+#include "call/requests.h"
 #include "intercept/names.h"
 
 namespace slimpi::intercept {
