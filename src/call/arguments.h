@@ -6,15 +6,16 @@
 #include "base/status.h"
 #include "call/request.h"
 #include "comm/communicator.h"
+#include "observe/activity.h"
 
 namespace slimpi::call {
 
 // Finds the counts of a reduce-scatter of so many ranks; the count is negative where a block is.
-void count_blocks(Allreduce& call, int rank, int ranks);
+void count_blocks(Request& call, int rank, int ranks);
 
 // Fails unless all ranks pass the same counts of blocks, where the call has several. Collective for
 // such calls.
-Status agree_on_blocks(comm::Communicator& communicator, const Allreduce& request);
+Status agree_on_blocks(comm::Communicator& communicator, const Request& request);
 
 // *reason: why the call goes to MPI because of the memory of its buffers, if it does; the same on
 // all ranks. Buffers of the ranks may lie in different kinds of memory. The call goes to MPI in
@@ -23,11 +24,15 @@ Status agree_on_blocks(comm::Communicator& communicator, const Allreduce& reques
 // some rank is. (3) All ranks share one node, and no buffer is a GPU's. Costs one load where
 // SLIMPI_BUFFERS is not set, no rank of the communicator has loaded a library of (1), and (3) needs
 // no question; else an exchange of words.
-Status agree_on_memory(comm::Communicator& communicator, const Allreduce& request,
+Status agree_on_memory(comm::Communicator& communicator, const Request& request,
                        std::optional<BypassReason>* reason);
 
 // Whether MPI makes the sum because all ranks share one node, and no rank has to be asked about its
 // buffers: no rank has a GPU, or the sum is short or one that slimpi never makes on one node.
-bool stays_on_node(const comm::Communicator& communicator, const Allreduce& request);
+bool stays_on_node(const comm::Communicator& communicator, const Request& request);
+
+// The name of a call of the communicator, for trace and messages, while its thread is in it.
+ActiveCall::Subject subject(const comm::Communicator& communicator, const Request& request,
+                            bool init = false);
 
 }  // namespace slimpi::call

@@ -16,7 +16,7 @@ namespace slimpi::call {
 
 // Does the call, or leaves it to MPI. All three ways to begin a call count the blocks of a
 // reduce-scatter, unless it is left to MPI at sight.
-Outcome dispatch(Allreduce& call);
+Outcome dispatch(Request& call);
 
 // raise_error.cpp
 
@@ -32,15 +32,15 @@ int fail_on(mpi::Comm comm, Status status);
 
 // Calls the next definition: another tool's, or MPI's. Buffers that MPI cannot take are staged. The
 // reason is for the trace and for SLIMPI_ESTIMATE, which records no call without one.
-int call_mpi(const Allreduce& call, std::optional<BypassReason> reason);
+int call_mpi(const Request& call, std::optional<BypassReason> reason);
 
 // The same without staging, trace and estimate. src/intercept defines it.
-int call_mpi_unstaged(const Allreduce& call);
+int call_mpi_unstaged(const Request& call);
 
 // Counts the bytes of a call that MPI made because of its type, for the share of the report. A sum
 // may also be an operation of the program's.
-void count_bytes_of(const Allreduce& call);
-inline void count_other_bytes(const Allreduce& call, int code) {
+void count_bytes_of(const Request& call);
+inline void count_other_bytes(const Request& call, int code) {
   if (code == mpi::kSuccess && call.op != mpi::abi.op_max && call.op != mpi::abi.op_min)
     count_bytes_of(call);
 }
@@ -51,13 +51,13 @@ int refuse_count(const char* name, std::int64_t count);
 // estimate.cpp
 
 // Tells SLIMPI_ESTIMATE, where it runs, of a nonblocking or persistent call that is left to MPI.
-void estimate_nonblocking(const Allreduce& call, BypassReason reason);
+void estimate_nonblocking(const Request& call, BypassReason reason);
 
 // requests.cpp
 
 // Begins a nonblocking call in the background, or leaves it to MPI. A call that was begun has
 // written a request of MPI's to `request`, where the program's is.
-Outcome begin(Allreduce& call, void* request);
+Outcome begin(Request& call, void* request);
 
 // Writes MPI_REQUEST_NULL and a complete request to requests[0] and [1]. False: MPI fails.
 bool make_complete_request(int (&requests)[2]);
@@ -66,7 +66,7 @@ bool make_complete_request(int (&requests)[2]);
 
 // MPI_Allreduce_init: makes a persistent sum with its request, or leaves it to MPI. May wait for
 // the other ranks.
-Outcome init_persistent(Allreduce& call, void* request);
+Outcome init_persistent(Request& call, void* request);
 
 // Starts those of the program's requests that are persistent sums. MPI has to start the requests,
 // too.
@@ -77,8 +77,8 @@ int start_persistent(int count, const void* requests);
 // Where device::some_need_copies(): has MPI begin a nonblocking call, or make a persistent one, on
 // copies of buffers that it cannot take. `next` calls the next definition, which writes MPI's
 // request to `request`.
-int begin_staged(const Allreduce& call, void* request, bool persistent,
-                 const std::function<int(const Allreduce&)>& next);
+int begin_staged(const Request& call, void* request, bool persistent,
+                 const std::function<int(const Request&)>& next);
 
 // nonblocking.cpp
 
@@ -110,6 +110,6 @@ void drop_request(const void* request);
 // As call_mpi_unstaged(), for the call that runs in this fiber, on slimpi's own communicator: on
 // the program's, other collectives may have begun since. begin() calls MPI's nonblocking function
 // of the call's form, because another form may add in another order. Returns MPI's code.
-int sum_by_mpi(const Allreduce& call, int (*begin)(const Allreduce& call, mpi::Request* request));
+int sum_by_mpi(const Request& call, int (*begin)(const Request& call, mpi::Request* request));
 
 }  // namespace slimpi::call

@@ -40,11 +40,11 @@ void CallEstimate::start(const mpi::Api& api, const Config& config) {
   running_.store(new CallEstimate(api, config), std::memory_order_release);
 }
 
-void CallEstimate::add(const Allreduce& call, Key key, std::uint64_t nanoseconds) noexcept {
+void CallEstimate::add(const Request& call, Key key, std::uint64_t nanoseconds) noexcept {
   mpi::Count size = 0;
   api_.Type_size_x(call.datatype, &size);
   api_.Comm_size(call.comm, &key.ranks);
-  Allreduce measured = call;
+  Request measured = call;
   if (call.collective != Collective::allreduce) count_blocks(measured, 0, key.ranks);
   const std::uint64_t bytes =
       measured.count > 0 && size > 0 ? std::uint64_t(measured.count) * std::uint64_t(size) : 0;
@@ -65,7 +65,7 @@ void CallEstimate::add(const Allreduce& call, Key key, std::uint64_t nanoseconds
   }
 }
 
-void CallEstimate::left(const Allreduce& call, BypassReason reason, bool blocking,
+void CallEstimate::left(const Request& call, BypassReason reason, bool blocking,
                         std::uint64_t nanoseconds) noexcept {
   if (call.comm == mpi::abi.comm_null || call.datatype == mpi::abi.datatype_null) return;
   Key key;
@@ -74,7 +74,7 @@ void CallEstimate::left(const Allreduce& call, BypassReason reason, bool blockin
   add(call, key, nanoseconds);
 }
 
-void CallEstimate::begun(const Allreduce& call, int nodes) noexcept {
+void CallEstimate::begun(const Request& call, int nodes) noexcept {
   Key key;
   key.nodes = nodes;
   key.blocking = false;
@@ -117,8 +117,7 @@ Estimate CallEstimate::result(const Report& job) const {
   return estimate;
 }
 
-Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
-                       const Allreduce& request) {
+Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
   const bool threads = has_threads(runtime);
   if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
   const algorithm::Decision* const decision =
@@ -126,7 +125,7 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
   if (decision == nullptr || !decision->take)
     return bypass(runtime, decision == nullptr ? BypassReason::nonblocking : decision->reason,
                   communicator, request);
-  runtime.count_bypass(communicator, BypassReason::off, request);
+  count_bypass(runtime, BypassReason::off, communicator, request);
   int nodes = communicator.layout().nodes();
   if (const int per_node = int(communicator.config().ranks_per_node); nodes == 0 && per_node != 0)
     nodes = (communicator.size() - 1) / per_node + 1;
@@ -134,7 +133,7 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
   return {};  // the call is counted
 }
 
-void estimate_nonblocking(const Allreduce& call, BypassReason reason) {
+void estimate_nonblocking(const Request& call, BypassReason reason) {
   if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
     estimate->left(call, reason, false, 0);
 }

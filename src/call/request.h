@@ -3,6 +3,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <optional>
 
 #include "mpi/abi.h"
@@ -29,14 +31,20 @@ struct BlockCounts {
     return wide ? static_cast<const std::int64_t*>(array)[rank]
                 : static_cast<const int*>(array)[rank];
   }
-  std::size_t bytes(int ranks) const {
-    return array == nullptr ? 0 : std::size_t(ranks) * (wide ? sizeof(std::int64_t) : sizeof(int));
+  // Copies the array, which the program may free before the sum runs. Copies of a call share it.
+  void keep(int ranks) {
+    if (array == nullptr || kept != nullptr) return;
+    const std::size_t bytes = std::size_t(ranks) * (wide ? sizeof(std::int64_t) : sizeof(int));
+    kept = std::make_shared<std::int64_t[]>(bytes / sizeof(std::int64_t) + 1);
+    array = std::memcpy(kept.get(), array, bytes);
   }
+
+  std::shared_ptr<std::int64_t[]> kept = nullptr;
 };
 
-// A call of the program: of MPI_Allreduce or another collective that sums. The handles are cut: see
-// mpi/abi.h.
-struct Allreduce {
+// A call of the program, of MPI_Allreduce or of another collective that sums: what it asked for.
+// The handles are cut: see mpi/abi.h. A request owns its tensor and, after keep(), its counts.
+struct Request {
   const void* in;
   void* out;
   std::int64_t count;  // of the input's elements: of a reduce-scatter all blocks, once counted
@@ -45,9 +53,8 @@ struct Allreduce {
   mpi::Comm comm;
   bool large = false;    // the call came through a function for large counts, such as ..._c
   bool fortran = false;  // the call came through a PMPI_ name: see intercept/names.h
-  // From slimpi_describe_next; null where the program has said nothing. Its owner is who began the
-  // sum (dispatch), until the sum has ended.
-  const DescribedTensor* tensor = nullptr;
+  // From slimpi_describe_next; null where the program has said nothing.
+  std::shared_ptr<const DescribedTensor> tensor = nullptr;
   Collective collective = Collective::allreduce;
   BlockCounts blocks = {};     // of a reduce-scatter; as long as the call needs them
   std::int64_t own_count = 0;  // elements of this rank's block; negative: not counted yet
@@ -60,7 +67,9 @@ struct Allreduce {
   const void* buffer() const { return result_count() == 0 && in != mpi::abi.in_place ? in : out; }
 };
 
-// What became of a call. Two registers hold it: every call of the program returns one.
+enum class Way { blocking, nonblocking, persistent };
+
+// The result of a call. Two registers hold it: every call of the program returns one.
 struct Outcome {
   bool done = false;                   // else MPI has to do the call
   int code = 0;                        // for the program; of a call that is done
@@ -71,7 +80,7 @@ struct Outcome {
 };
 
 // For such calls MPI reports its own errors, if they are any.
-inline bool is_invalid(const Allreduce& call) {
+inline bool is_invalid(const Request& call) {
   const bool writes = call.result_count() != 0 || call.in == mpi::abi.in_place;
   return call.count <= 0 || call.in == nullptr || call.out == mpi::abi.in_place ||
          (writes && (call.out == nullptr || call.in == call.out));

@@ -11,7 +11,7 @@
 namespace slimpi::call {
 
 class Runtime;
-struct Sum;
+struct Pending;
 
 // While slimpi calls a function of MPI as the program does, to see whether it comes back here: set
 // to true by slimpi's definition, which does nothing else then. Null: no such call. Sums count as
@@ -34,7 +34,7 @@ class Completing {
   // Whether sums are among them that are not complete.
   bool has_sums() const;
 
-  // What the function has completed.
+  // The requests that the function has completed.
   struct Completed {
     int count = 0;
     const int* indices = nullptr;  // of the requests; null: the first ones
@@ -58,7 +58,7 @@ bool is_completing();
 
 // Before the request of a sum is completed: if it failed, the function that completes the request
 // raises the error.
-void keep_failure(std::unique_ptr<Sum> sum);
+void keep_failure(std::unique_ptr<Pending> sum);
 
 // Nobody raises it any more.
 void forget_failure(mpi::Request request);
@@ -66,5 +66,9 @@ void forget_failure(mpi::Request request);
 // The communicator on which to raise an error: `comm`, or MPI_COMM_WORLD if the program has freed
 // `comm` since it had the state `of_comm`.
 mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm);
+
+// Finds out which functions a tool keeps from slimpi (mpi::g_completions_hidden and
+// g_starts_hidden), and says so on rank 0.
+void find_hidden_functions(const Runtime& runtime);
 
 }  // namespace slimpi::call
