@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "call/entry.h"
 #include "call/sum.h"
 #include "comm/autotuner.h"
 #include "tests/helper/cmocka_cxx.h"

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "call/entry.h"
 #include "tests/helper/cmocka_cxx.h"
 
 using namespace slimpi;
