@@ -12,7 +12,7 @@
 
 namespace slimpi::algorithm {
 
-// What the calls of an algorithm do; rows may share one. Functions that are null do nothing.
+// The functions of an algorithm; rows may share one set. Functions that are null do nothing.
 struct Functions {
   Status (*run)(comm::Call& call);  // never null
   // Reserves the scratch memory that run needs. The call has its plan, buffers and scratch; its

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithm/codec_choice.h"
-#include "algorithm/hierarchical.h"
+#include "algorithm/node_frame.h"
 #include "comm/call.h"
 #include "comm/communicator.h"
 #include "comm/kernel_result.h"
@@ -232,7 +232,7 @@ Status Bounded::keep_input() {
 // The codec to start with: the finest that some rank chose. With an infinity or a NaN, or with sums
 // that may saturate, the error is unknown, so the codec is the exact one. Zeros need no levels.
 Status Bounded::agree_on_first(CodecChoice& choice) {
-  // Of float bits: a NaN's are above infinity's, and these above all others.
+  // The largest bits: those of a NaN are above infinity's, and these above all others.
   std::uint32_t largest = 0;
   for (std::uint64_t i = 0; takes_part_ && i < shard_.count; ++i)
     largest = std::max(largest, std::bit_cast<std::uint32_t>(host_in_[i]) & 0x7fffffffu);
@@ -332,7 +332,7 @@ Status Bounded::run() {
     call_.communicator.statistics().count(&Counts::repeated);
     index_ = next;
   }
-  // What these values alone decided says nothing about the next ones.
+  // A decision by these values alone says nothing about the next ones.
   if (first == choice.first(call_.plan.max_error)) choice.passed(first, index_, coarsest_);
   call_.used_codec = comm::used_codec(codec_at(call_.plan.format, index_));
   return Status::ok;

@@ -39,7 +39,7 @@ int next_codec(int index, double excess, double max_error, double peak);
 // The cheapest codec that is likely to keep `max_error` for normally distributed values.
 int codec_for_normal_values(double max_error);
 
-// Of the sums of one size.
+// The choice for the sums of one size.
 class CodecChoice {
  public:
   // The codec to start with.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "algorithm/hierarchical.h"
+#include "algorithm/node_frame.h"
 #include "comm/communicator.h"
 #include "comm/kernel_result.h"
 #include "comm/stream_wait.h"

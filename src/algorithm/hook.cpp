@@ -71,7 +71,7 @@ struct Hook::Arguments {
     about.count = call.count;
     if (call.state != nullptr) {
       about.slot = call.state->number;
-      // What a hook keeps for a slot has no bound that follows from the data.
+      // The data of a hook for a slot have no bound that follows from the sums.
       about.slot_calls = call.state->uninitialized || !call.state->named() ? 0 : call.state->calls;
     }
     about.seed = call.communicator.config().seed;

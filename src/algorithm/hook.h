@@ -91,8 +91,8 @@ class Hook {
 // calls MPI through the names that slimpi exports, where no argument says who calls.
 inline std::atomic<int> g_all_inside{0};
 
-// What a function of a hook that this thread has just called has said of its failure; "" where it
-// has not failed. The ranks go on with their messages before they agree on it, so the text does not
+// The text of a hook's function that this thread has just called, if it failed; "" where it has
+// not. The ranks go on with their messages before they agree on it, so the text does not
 // stay with the thread.
 inline std::string failure_of(Status status) {
   return status == Status::ok ? "" : failure_text();

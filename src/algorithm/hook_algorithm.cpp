@@ -20,8 +20,8 @@
 #include <memory>
 #include <vector>
 
-#include "algorithm/hierarchical.h"
 #include "algorithm/hook.h"
+#include "algorithm/node_frame.h"
 #include "algorithm/residual_limit.h"
 #include "base/round_up.h"
 #include "comm/communicator.h"
@@ -157,7 +157,7 @@ class HookCodec : public inter::ChunkCodec {
   }
   void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) override;
 
-  // What the hook has said of its first failure on this rank; "": it has not failed.
+  // The hook's text of its first failure on this rank; "": it has not failed.
   const std::string& failure() const { return failure_; }
 
  private:
@@ -245,7 +245,8 @@ void HookCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFr
   decode(part, payload);
 }
 
-// Of the exchange of this rank's shard. Hooks get host memory, so it is the same with any device.
+// The layout of the exchange of this rank's shard. Hooks get host memory, so it is the same with
+// any device.
 inter::PairwiseLayout layout_of(const comm::Call& call, const comm::InterNodeGroup& group,
                                 const Hook& hook) {
   const inter::ExchangeSize size{.format = call.plan.format,

@@ -72,7 +72,7 @@ std::string refuse_algorithm(const Config& config, const std::string& name, doub
   return "SLIMPI_MAX_ERROR cannot be combined with " + name + "; accepted: " + able + "auto, off";
 }
 
-// Of two results in one file the later one would be all that is left. Streams and devices take
+// Refuses one file for two results: the later would replace the earlier. Streams and devices take
 // both.
 std::string refuse_files(const Config& config) {
   const std::pair<const char*, const std::optional<std::string>*> results[] = {

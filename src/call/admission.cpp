@@ -3,11 +3,17 @@
 
 #include "algorithm/hook.h"
 #include "algorithm/policy.h"
+#include "base/described_tensor.h"
 #include "base/fiber.h"
 #include "base/float_environment.h"
+#include "call/arguments.h"
+#include "call/candidates.h"
+#include "call/communicator_attribute.h"
 #include "call/element_type.h"
+#include "call/entry.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
+#include "call/sum.h"
 #include "comm/autotuner.h"
 #include "device/plugins.h"
 #include "device/process_memory.h"
@@ -29,7 +35,10 @@ void ask_mpi_about_devices() {
   device::set_mpi_takes_device_memory(takes);
 }
 
-// Finds kinds of memory that the process has got since the last call.
+// Finds kinds of memory that the process has got since the last call. Each call does this once:
+// before the first bypass where a buffer may be a device's, because MPI may need a copy of it; else
+// when no step of admit() has left the call to MPI, because a call of host buffers that goes there
+// shall cost nothing.
 void find_devices() {
   device::load_plugins();
   if (device::others()) ask_mpi_about_devices();
@@ -37,40 +46,44 @@ void find_devices() {
 }
 
 // Whether both buffers are certainly the host's. A derived datatype may lead elsewhere.
-bool on_host(const Allreduce& request) {
+bool on_host(const Request& request) {
   return mpi::is_predefined(request.datatype) && device::in_process_memory(request.buffer()) &&
          (request.in == mpi::abi.in_place || device::in_process_memory(request.in));
 }
 
 // Whether some other rank may take part. Asks nothing of MPI, for which the handle may be invalid.
-bool may_have_others(const Allreduce& request) {
+bool may_have_others(const Request& request) {
   const auto comm = request.comm;
   return comm != mpi::abi.comm_self && comm != mpi::abi.comm_null;
 }
 
 }  // namespace
 
-Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum) {
+Outcome bypass(Runtime& runtime, BypassReason reason, const Request* float_sum) {
   if (float_sum != nullptr && is_float_sum(*float_sum) && may_have_others(*float_sum))
     runtime.statistics.count(&Counts::bytes_bypassed_elsewhere,
                              row_of(float_sum->collective).phases * bytes_of(*float_sum));
   return bypass(runtime, reason);
 }
 
-Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
-               const Allreduce& request) {
-  runtime.count_bypass(communicator, reason, request);
-  return Outcome::bypassed(reason);
+void count_bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
+                  const Request& request) {
+  Statistics& statistics = runtime.statistics;
+  statistics.bypassed(reason);
+  const comm::NodeLayout& layout = communicator.layout();
+  const std::uint64_t bytes = row_of(request.collective).phases * bytes_of(request);
+  if (layout.nodes() == 0)
+    statistics.count(&Counts::bytes_bypassed_elsewhere, bytes);
+  else
+    statistics.count(
+        &Counts::bytes_bypassed,
+        layout.part_of(std::uint64_t(layout.nodes() - 1) * bytes, communicator.config().hierarchy));
 }
 
-ActiveCall::Subject subject(const comm::Communicator& communicator, const Allreduce& request,
-                            bool init) {
-  std::string_view tensor;
-  if (request.tensor != nullptr) tensor = request.tensor->name;
-  const bool has_blocks = request.collective != Collective::allreduce;
-  return communicator.subject(
-      std::uint64_t(request.count), tensor,
-      {request.collective, has_blocks && request.blocks.array == nullptr, init, type_of(request)});
+Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
+               const Request& request) {
+  count_bypass(runtime, reason, communicator, request);
+  return Outcome::bypassed(reason);
 }
 
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator) {
@@ -92,7 +105,7 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
 
 // Before a call that policy takes: finds the nodes. *reason: why it is left to MPI all the same.
 Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
-                             const Allreduce& request, std::optional<BypassReason>* reason) {
+                             const Request& request, std::optional<BypassReason>* reason) {
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
   if (communicator.on_one_node()) log_one_node(runtime, communicator);
@@ -102,7 +115,7 @@ Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
 }
 
 // With SLIMPI_ESTIMATE: lets MPI do a call that policy takes, and counts what would become of it.
-Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request,
+Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                      Outcome* outcome) {
   std::optional<BypassReason> left;
   {
@@ -114,7 +127,7 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const A
     *outcome = bypass(runtime, *left, communicator, request);
     return Status::ok;
   }
-  runtime.count_bypass(communicator, BypassReason::off, request);
+  count_bypass(runtime, BypassReason::off, communicator, request);
   *outcome =
       Outcome::finished(CallEstimate::running()->call_mpi(request, communicator.layout().nodes()));
   return Status::ok;
@@ -128,11 +141,11 @@ Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   prepare_calls(runtime, communicator);
   SLIMPI_TRY(communicator.agree(
       algorithm::rules_apply(config) ? describe(rules, communicator.name()) : ""));
-  return runtime.offer_for_report(communicator);
+  return runtime.report.offer(communicator);
 }
 
 // The result of a call whose ranks could not act together.
-Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Allreduce& request,
+Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                 Status status) {
   if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
   // A limit of slimpi's own is no reason for a warning: the program gets MPI's own sum.
@@ -146,13 +159,12 @@ Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Allred
 // the job ends.
 void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.refusal() < mpi::Refusal::single_threaded) return;
-  runtime.option_error = failure_text();
-  runtime.end_job(communicator.user());
+  runtime.errors.end_job(communicator.user(), failure_text());
 }
 
 // Runs a call that policy takes.
 Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
-                  const algorithm::Decision& decision, const Allreduce& request) {
+                  const algorithm::Decision& decision, const Request& request) {
   const std::vector<comm::Plan>& plans = decision.plans;
   // Only here, because it costs more than all the steps of a call that is left to MPI.
   const OwnFloats environment;
@@ -168,12 +180,9 @@ Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
 
 }  // namespace
 
-const algorithm::Decision* decide(Runtime& runtime, comm::Communicator& communicator,
-                                  const Allreduce& request, Outcome* outcome) {
-  if (communicator.unusable()) {
-    *outcome = bypass(runtime, BypassReason::failure, communicator, request);
-    return nullptr;
-  }
+Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
+  if (communicator.unusable())
+    return {bypass(runtime, BypassReason::failure, communicator, request)};
   if (!communicator.agreed() && !communicator.failed()) {
     communicator.exchange().begin_call();
     communicator.read_name();  // part of the subject
@@ -184,34 +193,31 @@ const algorithm::Decision* decide(Runtime& runtime, comm::Communicator& communic
     const Status begun = begin_communicator(runtime, communicator);
     if (begun != Status::ok) {
       end_if_unlike(runtime, communicator);
-      *outcome = give_up(runtime, communicator, request, begun);
-      return nullptr;
+      return {give_up(runtime, communicator, request, begun)};
     }
   }
   // The others have prepared theirs, and fail for those that policy takes.
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
   const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
-  if (!decision.take) *outcome = bypass(runtime, decision.reason, communicator, request);
-  return &decision;
+  if (decision.take) return {{}, &decision};
+  return {bypass(runtime, decision.reason, communicator, request), &decision};
 }
 
 Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator) {
   const Status status = fail(
       Status::mpi, "an earlier float sum on this communicator failed; make a new communicator");
-  return Outcome::finished(runtime.raise(communicator.user(), status));
+  return Outcome::finished(runtime.errors.raise(communicator.user(), status));
 }
 
-Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
-                       const Allreduce& request) {
-  Outcome outcome;
-  const algorithm::Decision* const decision = decide(runtime, communicator, request, &outcome);
+Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
+  const auto [outcome, decision] = decide(runtime, communicator, request);
   if (decision == nullptr) return outcome;
   if (decision->take || decision->reason != BypassReason::small) communicator.states.count_call();
   return decision->take ? run(runtime, communicator, *decision, request) : outcome;
 }
 
 Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
-            const Allreduce& request) {
+            const Request& request) {
   if (communicator.failed()) return refuse_failed(runtime, communicator);
   if (stays_on_node(communicator, request))
     return bypass(runtime, BypassReason::single_node, communicator, request);
@@ -231,7 +237,7 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
 
 namespace {
 
-bool has_type_of(const Allreduce& request) {
+bool has_type_of(const Request& request) {
   const std::optional<ElementType> type = element_type(request.datatype);
   if (!type || *type == ElementType::float32) return type.has_value();
   const Runtime* const runtime = Runtime::started();
@@ -240,24 +246,19 @@ bool has_type_of(const Allreduce& request) {
 
 }  // namespace
 
-bool is_float_sum(const Allreduce& request) {
+bool is_float_sum(const Request& request) {
   return request.op == mpi::abi.op_sum && request.count > 0 && has_type_of(request);
-}
-
-bool takes_description(const Allreduce& request) {
-  return DescribedTensor::has_next() && request.op == mpi::abi.op_sum && has_type_of(request);
 }
 
 namespace {
 
 // The steps that look at nothing but the arguments. Most calls that are left to MPI end here: it is
 // the one place where an instruction counts. Without an outcome, *its_runtime is set.
-[[gnu::always_inline]] inline std::optional<Outcome> bypassed_at_sight(const Allreduce& request,
+[[gnu::always_inline]] inline std::optional<Outcome> bypassed_at_sight(const Request& request,
                                                                        Runtime** its_runtime) {
   if (Finalizing::is_finalizing()) return Outcome();
   Runtime* const runtime = *its_runtime = Runtime::get(request.comm);
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return Outcome();
-  // Before the first bypass: buffers of calls that go to MPI may need staging.
   if (!on_host(request)) find_devices();
   if (algorithm::inside_hook()) return Outcome();
   if (request.own_count < 0) runtime->statistics.count(&Counts::reduce_scatters);
@@ -269,13 +270,14 @@ namespace {
     return bypass(*runtime,
                   *type == ElementType::float32 ? BypassReason::op : BypassReason::datatype);
   if (*type != ElementType::float32 &&
-      request.comm == runtime->refused_types[std::size_t(*type)].load(std::memory_order_relaxed))
+      request.comm ==
+          runtime->communicators.refused_types[std::size_t(*type)].load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::datatype);
   return std::nullopt;
 }
 
 // The others that need no other rank.
-[[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, Allreduce& request, Way way) {
+[[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, Request& request, Way way) {
   const ElementType type = type_of(request);
   // A type that SLIMPI_TYPES does not name is left for that reason, before any other.
   const bool named = runtime->config.types.has(type);
@@ -286,12 +288,12 @@ namespace {
   if (!has_blocks && is_invalid(request)) return {bypass_for(BypassReason::small)};
   const mpi::Comm comm = request.comm;
   std::optional<int> raised;
-  comm::Communicator* const communicator = runtime->find(comm, &raised);
+  comm::Communicator* const communicator = runtime->communicators.find(comm, &raised);
   if (communicator == nullptr) {
     const Outcome bypassed = bypass_for(BypassReason::comm);
     return {raised ? Outcome::finished(*raised) : bypassed};
   }
-  if (!runtime->option_error.empty()) runtime->end_job(comm);
+  if (!runtime->option_error.empty()) runtime->errors.end_job(comm, runtime->option_error);
   const bool has_peers = communicator->has_peers();
   if (has_blocks && has_peers) {
     count_blocks(request, communicator->rank(), communicator->size());
@@ -299,7 +301,7 @@ namespace {
   }
   if (!named) {
     if (has_peers) communicator->refuse_type(type);
-    runtime->refused_types[std::size_t(type)].store(comm, std::memory_order_relaxed);
+    runtime->communicators.refused_types[std::size_t(type)].store(comm, std::memory_order_relaxed);
     return {bypass(*runtime, BypassReason::datatype)};
   }
   if (!has_peers) return {bypass(*runtime, BypassReason::comm)};
@@ -313,31 +315,16 @@ namespace {
 }
 
 // All steps after bypassed_at_sight().
-[[gnu::noinline]] Outcome dispatch_sum(Runtime* runtime, Allreduce& request) {
+[[gnu::noinline]] Outcome dispatch_sum(Runtime* runtime, Request& request) {
   const Admission admitted = admit_sum(runtime, request, Way::blocking);
   if (admitted.communicator == nullptr) return admitted.outcome;
   wait_for_sums(*admitted.communicator);
   return decide_and_run(*admitted.runtime, *admitted.communicator, request);
 }
 
-Outcome dispatch_described(Allreduce& request) {
-  Runtime* runtime = nullptr;
-  const std::optional<Outcome> bypassed = bypassed_at_sight(request, &runtime);
-  return bypassed ? *bypassed : dispatch_sum(runtime, request);
-}
-
-// As dispatch() does; the call may have a description.
-[[gnu::noinline]] Outcome describe_and_dispatch(Allreduce& request) {
-  const std::optional<DescribedTensor> tensor = take_description(request);
-  request.tensor = tensor ? &*tensor : nullptr;
-  const Outcome outcome = dispatch_described(request);
-  request.tensor = nullptr;
-  return outcome;
-}
-
 }  // namespace
 
-Admission admit(Allreduce& request, Way way) {
+Admission admit(Request& request, Way way) {
   Runtime* runtime = nullptr;
   const std::optional<Outcome> bypassed = bypassed_at_sight(request, &runtime);
   return bypassed ? Admission{*bypassed} : admit_sum(runtime, request, way);
@@ -347,17 +334,19 @@ bool has_threads(const Runtime& runtime) {
   return mpi::can_help(runtime.api);
 }
 
-std::optional<DescribedTensor> take_description(const Allreduce& request) {
-  if (!DescribedTensor::has_next()) return {};
+void take_description(Request& request) {
+  if (!DescribedTensor::has_next()) return;
   Runtime::get(request.comm);  // finds MPI, and what a float is
-  if (!takes_description(request)) return {};
-  return DescribedTensor::take_next();
+  if (request.op == mpi::abi.op_sum && has_type_of(request))
+    request.tensor = std::make_shared<const DescribedTensor>(DescribedTensor::take_next());
 }
 
-Outcome dispatch(Allreduce& request) {
+Outcome dispatch(Request& request) {
   if (DescribedTensor::has_next()) [[unlikely]]
-    return describe_and_dispatch(request);
-  return dispatch_described(request);
+    take_description(request);
+  Runtime* runtime = nullptr;
+  const std::optional<Outcome> bypassed = bypassed_at_sight(request, &runtime);
+  return bypassed ? *bypassed : dispatch_sum(runtime, request);
 }
 
 }  // namespace slimpi::call

@@ -13,14 +13,11 @@
 #pragma once
 #include <optional>
 
-#include "base/described_tensor.h"
-#include "call/candidates.h"
-#include "call/entry.h"
+#include "algorithm/policy.h"
+#include "call/request.h"
 #include "call/runtime.h"
 
 namespace slimpi::call {
-
-enum class Way { blocking, nonblocking, persistent };
 
 // Without a communicator the call has ended with the outcome.
 struct Admission {
@@ -28,52 +25,45 @@ struct Admission {
   Runtime* runtime = nullptr;
   comm::Communicator* communicator = nullptr;
 };
-Admission admit(Allreduce& request, Way way);
+Admission admit(Request& request, Way way);
 
-// What all ranks have decided; null: the call has ended with the outcome. The outcome is also set
-// where they have decided to leave it to MPI. Collective. No nonblocking sum of the communicator is
-// in flight but the one that calls it.
-const algorithm::Decision* decide(Runtime& runtime, comm::Communicator& communicator,
-                                  const Allreduce& request, Outcome* outcome);
+// The decision of all ranks, and the outcome of a call that they do not take. Without a decision
+// the ranks could not decide.
+struct Decided {
+  Outcome outcome;
+  const algorithm::Decision* decision = nullptr;
+};
+
+// Collective. No nonblocking sum of the communicator is in flight but the one that calls it.
+Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
 // Runs a sum that was decided on. Collective.
 Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
-            const Allreduce& request);
+            const Request& request);
 
 // The error of a sum that was decided on, where an earlier one of the communicator failed.
 Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator);
 
 // decide() and run(). Counts the sum for SLIMPI_CALLS_PER_STEP.
-Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator,
-                       const Allreduce& request);
+Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const Request& request);
+
+// Whether slimpi may take the call: a sum of a type in SLIMPI_TYPES, and some elements.
+bool is_float_sum(const Request& call);
 
 // Whether this rank can take sums that are not blocking. A thread must be able to let them make
 // progress while the program blocks, in MPI or elsewhere, and other ranks wait for its part.
 bool has_threads(const Runtime& runtime);
 
-// A description is for one sum, also for one that is left to MPI.
-std::optional<DescribedTensor> take_description(const Allreduce& request);
+// Gives a float sum, maybe of no elements, the description that the program made for it: also to
+// one that is left to MPI, because a description is for one sum.
+void take_description(Request& request);
 
 // Makes the decisions for the calls of a communicator from this rank's options.
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
 
-// *reason: why the call goes to MPI because of the memory of its buffers, if it does; the same on
-// all ranks. Buffers of the ranks may lie in different kinds of memory. The call goes to MPI in
-// three cases. (1) A buffer of some rank lies in memory of a GPU that slimpi cannot use
-// (device/foreign.h). (2) SLIMPI_BUFFERS excludes the result buffers, which are a GPU's if that of
-// some rank is. (3) All ranks share one node, and no buffer is a GPU's. Costs one load where
-// SLIMPI_BUFFERS is not set, no rank of the communicator has loaded a library of (1), and (3) needs
-// no question; else an exchange of words.
-Status agree_on_memory(comm::Communicator& communicator, const Allreduce& request,
-                       std::optional<BypassReason>* reason);
-
-// Whether MPI makes the sum because all ranks share one node, and no rank has to be asked about its
-// buffers: no rank has a GPU, or the sum is short or one that slimpi never makes on one node.
-bool stays_on_node(const comm::Communicator& communicator, const Allreduce& request);
-
-// Fails unless all ranks pass the same counts of blocks, where the call has several. Collective for
-// such calls.
-Status agree_on_blocks(comm::Communicator& communicator, const Allreduce& request);
+// Counts a float sum that goes to MPI for this reason, and its bytes.
+void count_bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
+                  const Request& request);
 
 // Counts a call that MPI makes. Without a communicator, which was not looked at, rank 0 of the job
 // counts the bytes of float sums.
@@ -81,8 +71,8 @@ inline Outcome bypass(Runtime& runtime, BypassReason reason) {
   runtime.statistics.bypassed(reason);
   return Outcome::bypassed(reason);
 }
-Outcome bypass(Runtime& runtime, BypassReason reason, const Allreduce* float_sum);
+Outcome bypass(Runtime& runtime, BypassReason reason, const Request* float_sum);
 Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
-               const Allreduce& request);
+               const Request& request);
 
 }  // namespace slimpi::call

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The arguments of a call that other ranks may pass differently: the counts of a reduce-scatter,
 // and where the buffers lie.
+#include "call/arguments.h"
+
 #include <string>
 
+#include "base/described_tensor.h"
 #include "base/hash.h"
-#include "call/admission.h"
 #include "call/element_type.h"
 #include "device/device.h"
 #include "device/foreign.h"
@@ -13,7 +15,17 @@
 
 namespace slimpi::call {
 
-void count_blocks(Allreduce& call, int rank, int ranks) {
+ActiveCall::Subject subject(const comm::Communicator& communicator, const Request& request,
+                            bool init) {
+  std::string_view tensor;
+  if (request.tensor != nullptr) tensor = request.tensor->name;
+  const bool has_blocks = request.collective != Collective::allreduce;
+  return communicator.subject(
+      std::uint64_t(request.count), tensor,
+      {request.collective, has_blocks && request.blocks.array == nullptr, init, type_of(request)});
+}
+
+void count_blocks(Request& call, int rank, int ranks) {
   call.count = 0;
   for (int other = 0; other < ranks && call.count >= 0; ++other) {
     const std::int64_t block = call.blocks.of(other);
@@ -36,7 +48,7 @@ std::string describe_counts(const BlockCounts& blocks, int ranks) {
   return text;
 }
 
-const char* owner_of(const Allreduce& request) {
+const char* owner_of(const Request& request) {
   const char* const owner = device::foreign_owner(request.buffer());
   if (owner != nullptr || request.in == mpi::abi.in_place) return owner;
   return device::foreign_owner(request.in);
@@ -45,7 +57,7 @@ const char* owner_of(const Allreduce& request) {
 }  // namespace
 
 // The count of the whole vector, which is in the tag of every message, says nothing of the blocks.
-Status agree_on_blocks(comm::Communicator& communicator, const Allreduce& request) {
+Status agree_on_blocks(comm::Communicator& communicator, const Request& request) {
   if (request.blocks.array == nullptr || request.blocks.agreed) return Status::ok;
   const ActiveCall active(subject(communicator, request));
   Fnv1a digest;
@@ -59,7 +71,7 @@ Status agree_on_blocks(comm::Communicator& communicator, const Allreduce& reques
       describe_counts(request.blocks, communicator.size()), "all ranks must pass the same counts");
 }
 
-bool stays_on_node(const comm::Communicator& communicator, const Allreduce& request) {
+bool stays_on_node(const comm::Communicator& communicator, const Request& request) {
   // Below this many bytes MPI's own allreduce is as fast inside a node.
   constexpr std::uint64_t kShort = 64 << 10;
   return communicator.on_one_node() &&
@@ -67,7 +79,7 @@ bool stays_on_node(const comm::Communicator& communicator, const Allreduce& requ
           type_of(request) != ElementType::float32 || request.collective != Collective::allreduce);
 }
 
-Status agree_on_memory(comm::Communicator& communicator, const Allreduce& request,
+Status agree_on_memory(comm::Communicator& communicator, const Request& request,
                        std::optional<BypassReason>* reason) {
   const Buffers wanted = communicator.config().buffers;
   const bool one_node = communicator.on_one_node();

@@ -6,8 +6,9 @@
 #include <string>
 
 #include "base/exceptions.h"
-#include "base/float_environment.h"
+#include "call/arguments.h"
 #include "call/element_type.h"
+#include "call/entry.h"
 #include "call/estimate.h"
 #include "call/runtime.h"
 #include "call/staging.h"
@@ -20,7 +21,7 @@ namespace {
 
 // To be called only where there is memory that MPI cannot take: asks the driver where the buffers
 // lie.
-int call_mpi_staged(const Allreduce& call) {
+int call_mpi_staged(const Request& call) {
   Runtime& runtime = *Runtime::started();  // exists: it added the other devices
   if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(call);
   StagedCall staged(runtime, call);
@@ -34,7 +35,7 @@ int call_mpi_staged(const Allreduce& call) {
     code = call_mpi_unstaged(staged.copy());
     return code == mpi::kSuccess ? staged.bring_back() : Status::ok;
   });
-  if (status != Status::ok) return runtime.raise(call.comm, status);
+  if (status != Status::ok) return runtime.errors.raise(call.comm, status);
   if (code != mpi::kSuccess) return code;
   staged.count();
   if (Trace* const trace = Trace::running(); trace != nullptr)
@@ -42,7 +43,7 @@ int call_mpi_staged(const Allreduce& call) {
   return code;
 }
 
-int call_mpi_untraced(const Allreduce& call) {
+int call_mpi_untraced(const Request& call) {
   if (!device::some_need_copies()) [[likely]]
     return call_mpi_unstaged(call);
   return call_mpi_staged(call);
@@ -54,7 +55,7 @@ struct TimedCall {
 };
 
 // `name`: of the slice in the trace; a literal.
-TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
+TimedCall call_mpi_timed(const Request& call, const char* name) {
   const auto begin = Trace::Clock::now();
   const int code = call_mpi_untraced(call);
   const auto end = Trace::Clock::now();
@@ -64,7 +65,7 @@ TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
   return {code, std::uint64_t(std::chrono::nanoseconds(end - begin).count())};
 }
 
-[[gnu::noinline]] int call_mpi_recorded(const Allreduce& call, std::optional<BypassReason> reason) {
+[[gnu::noinline]] int call_mpi_recorded(const Request& call, std::optional<BypassReason> reason) {
   CallEstimate* const estimate = CallEstimate::running();
   const auto [code, nanoseconds] =
       call_mpi_timed(call, reason ? row_of(*reason).text : "left to MPI");
@@ -77,7 +78,7 @@ TimedCall call_mpi_timed(const Allreduce& call, const char* name) {
 }  // namespace
 
 // The usual case is three loads: a call that is left to MPI must cost nothing else.
-int call_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
+int call_mpi(const Request& call, std::optional<BypassReason> reason) {
   if (Trace::running() == nullptr && CallEstimate::running() == nullptr) [[likely]] {
     const int code = call_mpi_untraced(call);
     if (reason == BypassReason::datatype) count_other_bytes(call, code);
@@ -88,11 +89,11 @@ int call_mpi(const Allreduce& call, std::optional<BypassReason> reason) {
 
 namespace {
 
-// MPI has done the call, so it accepts the communicator. That of a reduce-scatter of other types is
-// not known yet.
-std::int64_t count_of_all(Runtime& runtime, const Allreduce& call) {
+// The count of all elements. A reduce-scatter of a type that slimpi does not take has not been
+// counted yet. The communicator is valid: MPI has just used it.
+std::int64_t count_of_all(Runtime& runtime, const Request& call) {
   if (call.collective == Collective::allreduce) return call.count;
-  Allreduce measured = call;
+  Request measured = call;
   int ranks = 0;
   runtime.api.Comm_size(call.comm, &ranks);
   count_blocks(measured, 0, ranks);
@@ -101,7 +102,7 @@ std::int64_t count_of_all(Runtime& runtime, const Allreduce& call) {
 
 }  // namespace
 
-void count_bytes_of(const Allreduce& call) {
+void count_bytes_of(const Request& call) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr || call.comm == mpi::abi.comm_self) return;
   const std::int64_t count = count_of_all(*runtime, call);
@@ -114,12 +115,7 @@ void count_bytes_of(const Allreduce& call) {
         row_of(call.collective).phases * std::uint64_t(count) * std::uint64_t(size));
 }
 
-int call_mpi_from_inside(const Allreduce& call, std::optional<BypassReason> reason) {
-  const CallersFloats environment;
-  return call_mpi(call, reason);
-}
-
-int CallEstimate::call_mpi(const Allreduce& call, int nodes) {
+int CallEstimate::call_mpi(const Request& call, int nodes) {
   const auto [code, nanoseconds] = call_mpi_timed(call, row_of(BypassReason::off).text);
   Key key;
   key.nodes = nodes;

@@ -7,9 +7,11 @@
 
 #include "base/exceptions.h"
 #include "base/fiber.h"
+#include "base/float_environment.h"
 #include "call/admission.h"
-#include "call/allreduce_call.h"
 #include "call/element_type.h"
+#include "call/entry.h"
+#include "call/sum.h"
 #include "comm/autotuner.h"
 #include "observe/activity.h"
 #include "observe/log.h"
@@ -47,7 +49,7 @@ void Decisions::prepare(const Config& config, const Rules& rules, const std::str
   other_ = prepared(config, nullptr, rows_.size());
 }
 
-const algorithm::Decision& Decisions::find(const Allreduce& call) noexcept {
+const algorithm::Decision& Decisions::find(const Request& call) noexcept {
   return find(bytes_of(call), type_of(call), call.collective);
 }
 
@@ -74,17 +76,23 @@ std::uint64_t steady_nanoseconds() {
 // overflow.
 constexpr std::uint64_t kFailedInMpi = 3'600'000'000'000;
 
-// What a candidate did: its code for the program, whether the call counts, which is the same on all
-// ranks, and nanoseconds of it that were no work of the candidate's.
+// The result of a candidate: its code for the program, whether the call counts, which is the same
+// on all ranks, and nanoseconds of it that were no work of the candidate's.
 struct Ran {
   int code = mpi::kSuccess;
   bool counts = true;
   std::uint64_t verifying = 0;
 };
 
+// In the program's floating-point environment, called from inside slimpi's own.
+int call_mpi_from_inside(const Request& call, std::optional<BypassReason> reason) {
+  const CallersFloats environment;
+  return call_mpi(call, reason);
+}
+
 Ran run_mpi(Runtime& runtime, const comm::Communicator& communicator, BypassReason reason,
-            const Allreduce& request) {
-  runtime.count_bypass(communicator, reason, request);
+            const Request& request) {
+  count_bypass(runtime, reason, communicator, request);
   if (ActiveCall* const active = ActiveCall::current(); active != nullptr) active->in_mpi();
   return {call_mpi_from_inside(request, reason)};
 }
@@ -92,7 +100,7 @@ Ran run_mpi(Runtime& runtime, const comm::Communicator& communicator, BypassReas
 // Runs the next candidate and records its time in the autotuner.
 template <typename Run>
 Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotuner& autotuner,
-                 Candidates candidates, const Allreduce& request, Run run) {
+                 Candidates candidates, const Request& request, Run run) {
   const std::uint64_t begin = candidate_clock();
   const int candidate = autotuner.next();
   const bool was_settled = autotuner.settled();
@@ -103,7 +111,7 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   const std::uint64_t spent =
       ran.code == mpi::kSuccess ? candidate_clock() - begin - ran.verifying : kFailedInMpi;
   const std::uint64_t bytes = bytes_of(request);
-  // What this throws costs a row of the report. The others have the sum and may be in their next
+  // An exception here costs a row of the report. The others have the sum and may be in their next
   // call.
   if (communicator.rank() == 0)
     (void)caught(
@@ -123,7 +131,7 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
 
 // Sums of each type have classes of their own, and so have reduce-scatters and nonblocking sums,
 // which take longer beside the program's computation.
-std::size_t size_class(const Allreduce& request) {
+std::size_t size_class(const Request& request) {
   constexpr std::size_t kClasses = 65;  // bits of a count
   const std::size_t kind = std::size_t(request.collective) * 2 + (Fiber::inside() ? 1 : 0);
   return std::size_t(std::bit_width(std::uint64_t(request.count))) +
@@ -132,10 +140,10 @@ std::size_t size_class(const Allreduce& request) {
 
 // As run_plan(). *verifying: nanoseconds of it for SLIMPI_VERIFY.
 Outcome run_timed_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-                       const Allreduce& request, std::uint64_t* verifying) {
+                       const Request& request, std::uint64_t* verifying) {
   std::optional<BypassReason> reason;
   const Status status = caught([&] {
-    AllreduceCall call(runtime, communicator, plan, request);
+    Sum call(runtime, communicator, plan, request);
     const Status ran = call.run(&reason);
     *verifying = call.verifying();
     return ran;
@@ -150,13 +158,13 @@ Outcome run_timed_plan(Runtime& runtime, comm::Communicator& communicator, const
 std::uint64_t (*candidate_clock)() = steady_nanoseconds;
 
 Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-                 const Allreduce& request) {
+                 const Request& request) {
   std::uint64_t verifying = 0;
   return run_timed_plan(runtime, communicator, plan, request, &verifying);
 }
 
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
-                    const algorithm::Decision& decision, const Allreduce& request) {
+                    const algorithm::Decision& decision, const Request& request) {
   const std::vector<comm::Plan>& plans = decision.plans;
   comm::Autotuner* autotuner = nullptr;
   if (const Status status = communicator.attachment<comm::Autotuners>().find(

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "algorithm/policy.h"
-#include "call/entry.h"
+#include "call/request.h"
 #include "call/runtime.h"
 #include "comm/communicator.h"
 
@@ -28,7 +28,7 @@ class Decisions : public comm::Attachment {
 
   // The decision for a call of a type that slimpi sums, or for buffers of so many bytes; the same
   // on all ranks. Valid until prepare(). Throws nothing.
-  const algorithm::Decision& find(const Allreduce& call) noexcept;
+  const algorithm::Decision& find(const Request& call) noexcept;
   const algorithm::Decision& find(std::uint64_t bytes, ElementType type = ElementType::float32,
                                   Collective collective = Collective::allreduce) noexcept;
 
@@ -55,10 +55,10 @@ extern std::uint64_t (*candidate_clock)();
 // Does a call of SLIMPI_ALGORITHM=auto between nodes: by MPI's own allreduce or by one of the
 // plans.
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
-                    const algorithm::Decision& decision, const Allreduce& request);
+                    const algorithm::Decision& decision, const Request& request);
 
 // Does a call with one plan, or inside one node. Left on a fallback to MPI.
 Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-                 const Allreduce& request);
+                 const Request& request);
 
 }  // namespace slimpi::call

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which communicators slimpi follows. An attribute on each one holds its state, and the attribute's
-// delete callback reports its end. The keyval exists only while a communicator is followed: a
-// keyval ends with MPI, and a program with sessions may start MPI again.
+#include "call/communicator_attribute.h"
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -12,29 +11,30 @@
 #include "call/entry.h"
 #include "call/nonblocking.h"
 #include "call/runtime.h"
+#include "comm/waiter.h"
 #include "mpi/internal_comm.h"
 
 namespace slimpi::call {
 
 // While this object lives, the thread uses keyval_, which is not freed.
-class Runtime::Pin {
+class Registry::Pin {
  public:
-  explicit Pin(Runtime& runtime) : runtime_(runtime) {
-    const std::lock_guard lock(runtime.mutex_);
-    ++runtime.pins_;
-    keyval = runtime.keyval_;
+  explicit Pin(Registry& registry) : registry_(registry) {
+    const std::lock_guard lock(registry.mutex_);
+    ++registry.pins_;
+    keyval = registry.keyval_;
   }
-  ~Pin() { runtime_.unpin(); }
+  ~Pin() { registry_.unpin(); }
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 
   int keyval = mpi::abi.keyval_invalid;
 
  private:
-  Runtime& runtime_;
+  Registry& registry_;
 };
 
-comm::Communicator* Runtime::find(mpi::Comm comm, std::optional<int>* raised) {
+comm::Communicator* Registry::find(mpi::Comm comm, std::optional<int>* raised) {
   // The last communicator that this thread used. A handle is not reused before generation_ is
   // incremented.
   thread_local mpi::Comm last_comm{};
@@ -52,31 +52,31 @@ comm::Communicator* Runtime::find(mpi::Comm comm, std::optional<int>* raised) {
   return found;
 }
 
-// What was kept by the handle of a communicator is not looked up any more.
-void Runtime::handles_end() {
+// Records that were found by the handle of a communicator are not looked up any more.
+void Registry::handles_end() {
   for (auto& comm : refused_types) comm.store(mpi::Comm(), std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
 }
 
-comm::Communicator* Runtime::find_made(mpi::Comm comm) {
+comm::Communicator* Registry::find_made(mpi::Comm comm) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(communicators_.begin(), communicators_.end(),
+  const auto found = std::find_if(followed_.begin(), followed_.end(),
                                   [&](const auto* known) { return known->user() == comm; });
-  return found == communicators_.end() ? nullptr : *found;
+  return found == followed_.end() ? nullptr : *found;
 }
 
 // An invalid handle is passed to exactly one MPI call, the first one here. MPICH 5 returns
 // MPI_SUCCESS from a call whose error handler was a function of the program and ran; the output of
 // that call then stays unset.
-comm::Communicator* Runtime::follow(mpi::Comm comm, std::optional<int>* raised) {
+comm::Communicator* Registry::follow(mpi::Comm comm, std::optional<int>* raised) {
   constexpr int kUnset = -1;
   const Pin pin(*this);
   int keyval = pin.keyval;
   comm::Communicator* found = nullptr;
   int known = kUnset;
   const int code = keyval != mpi::abi.keyval_invalid
-                       ? api.Comm_get_attr(comm, keyval, &found, &known)
-                       : api.Comm_test_inter(comm, &known);
+                       ? runtime_.api.Comm_get_attr(comm, keyval, &found, &known)
+                       : runtime_.api.Comm_test_inter(comm, &known);
   if (code != mpi::kSuccess || known == kUnset) {
     if (raised != nullptr) *raised = code;
     return nullptr;
@@ -84,27 +84,28 @@ comm::Communicator* Runtime::follow(mpi::Comm comm, std::optional<int>* raised) 
   if (keyval != mpi::abi.keyval_invalid && known != 0) return found;
 
   drop_late();
-  auto made = std::make_unique<comm::Communicator>(api, statistics, config, comm);
-  if (!world_) add_session(*made);
-  made->spans_other_world = world_ && mpi::spans_other_world(api, comm);
+  auto made = std::make_unique<comm::Communicator>(runtime_.api, runtime_.statistics,
+                                                   runtime_.config, comm);
+  if (!runtime_.has_world) runtime_.add_session(*made);
+  made->spans_other_world = runtime_.has_world && mpi::spans_other_world(runtime_.api, comm);
   if (!make_keyval(&keyval)) return nullptr;
   {
     const std::lock_guard lock(mutex_);
-    communicators_.insert(made.get());
+    followed_.insert(made.get());
   }
-  if (api.Comm_set_attr(comm, keyval, made.get()) != mpi::kSuccess) {
+  if (runtime_.api.Comm_set_attr(comm, keyval, made.get()) != mpi::kSuccess) {
     const std::lock_guard lock(mutex_);
-    communicators_.erase(made.get());
+    followed_.erase(made.get());
     return nullptr;
   }
   return made.release();  // the attribute owns it
 }
 
 // Makes keyval_ unless another thread was faster. The caller holds a pin.
-bool Runtime::make_keyval(int* keyval) {
+bool Registry::make_keyval(int* keyval) {
   if (*keyval != mpi::abi.keyval_invalid) return true;
   int made = mpi::abi.keyval_invalid;
-  if (api.Comm_create_keyval(&mpi::copy_no_attribute, &Runtime::forget, &made, this) !=
+  if (runtime_.api.Comm_create_keyval(&mpi::copy_no_attribute, &Registry::forget, &made, this) !=
       mpi::kSuccess)
     return false;
   {
@@ -112,65 +113,58 @@ bool Runtime::make_keyval(int* keyval) {
     if (keyval_ == mpi::abi.keyval_invalid) std::swap(keyval_, made);
     *keyval = keyval_;
   }
-  if (made != mpi::abi.keyval_invalid) api.Comm_free_keyval(&made);
+  if (made != mpi::abi.keyval_invalid) runtime_.api.Comm_free_keyval(&made);
   return true;
 }
 
 // Decrements pins_. The last user of the keyval frees it.
-void Runtime::unpin() {
+void Registry::unpin() {
   int unused = mpi::abi.keyval_invalid;
   {
     const std::lock_guard lock(mutex_);
-    if (--pins_ == 0 && communicators_.empty() && late_.empty()) std::swap(keyval_, unused);
+    if (--pins_ == 0 && followed_.empty() && late_.empty()) std::swap(keyval_, unused);
   }
-  if (unused != mpi::abi.keyval_invalid) api.Comm_free_keyval(&unused);
+  if (unused != mpi::abi.keyval_invalid) runtime_.api.Comm_free_keyval(&unused);
 }
 
-int Runtime::forget(mpi::Comm comm, int, void* value, void* self) {
-  auto* const runtime = static_cast<Runtime*>(self);
+int Registry::forget(mpi::Comm comm, int, void* value, void* self) {
+  auto* const registry = static_cast<Registry*>(self);
   auto* const communicator = static_cast<comm::Communicator*>(value);
   // MPI may free the communicator later than the program, when a request of it is complete. Then it
   // calls this in the middle of its progress, where nothing of MPI may be called.
-  const bool late = !runtime->abandoned_ && !Freeing::is_freeing(comm);
-  runtime->handles_end();
+  const bool late = !registry->abandoned_ && !Freeing::is_freeing(comm);
+  registry->handles_end();
   {
-    const std::lock_guard lock(runtime->mutex_);
-    auto node = runtime->communicators_.extract(communicator);
+    const std::lock_guard lock(registry->mutex_);
+    auto node = registry->followed_.extract(communicator);
     if (node.empty()) return mpi::kSuccess;
     if (late) {
-      runtime->late_.insert(std::move(node));
-      runtime->has_late_ = true;
+      registry->late_.insert(std::move(node));
+      registry->has_late_ = true;
       return mpi::kSuccess;
     }
-    ++runtime->pins_;
+    ++registry->pins_;
   }
-  runtime->drop(communicator);
+  registry->drop(communicator);
   return mpi::kSuccess;
 }
 
 // With a pin, which ends.
-void Runtime::drop(comm::Communicator* communicator) {
+void Registry::drop(comm::Communicator* communicator) {
   wait_for_sums(*communicator);  // where the free was not intercepted
-  mpi::Comm report = mpi::abi.comm_null;
-  {
-    const std::lock_guard lock(mutex_);
-    if (report_owner_ == communicator) {
-      report_owner_ = nullptr;
-      std::swap(report, report_comm_);
-    }
-  }
+  mpi::Comm report = runtime_.report.release(*communicator);
   (void)caught([&] {
-    if (finished)
+    if (runtime_.finished)
       communicator->abandon();
     else if (report != mpi::abi.comm_null)
-      api.Comm_free(&report);
+      runtime_.api.Comm_free(&report);
     delete communicator;
   });
   unpin();
 }
 
-void Runtime::drop_late() {
-  while (has_late_.load(std::memory_order_relaxed) && !finished) {
+void Registry::drop_late() {
+  while (has_late_.load(std::memory_order_relaxed) && !runtime_.finished) {
     std::set<comm::Communicator*>::node_type node;
     {
       const std::lock_guard lock(mutex_);
@@ -180,6 +174,47 @@ void Runtime::drop_late() {
       ++pins_;
     }
     drop(node.value());
+  }
+}
+
+// Ranks that wait for this one get an error in place of a wait without end. MPI_Finalize waits for
+// all ranks, too, but answers nobody.
+void Registry::wait_for_finalize() {
+  struct End {
+    comm::Communicator* communicator;
+    int word = 0;
+    mpi::Request request = mpi::abi.request_null;
+  };
+  std::vector<std::unique_ptr<End>> ends;  // MPI writes to them, until their requests are complete
+  {
+    const std::lock_guard lock(mutex_);
+    for (comm::Communicator* communicator : followed_)
+      if (!communicator->freed) ends.push_back(std::make_unique<End>(End{communicator}));
+  }
+  for (auto& end : ends) end->communicator->begin_end(&end->word, &end->request);
+  for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
+    std::erase_if(ends, [&](std::unique_ptr<End>& end) {
+      int done = 1;
+      if (end->request == mpi::abi.request_null ||
+          runtime_.api.Test(&end->request, &done, mpi::abi.status_ignore) != mpi::kSuccess ||
+          done != 0)
+        return true;
+      if (end->communicator->serve_end()) return false;
+      (void)end.release();
+      return true;
+    });
+    if (ends.empty()) return;
+  }
+}
+
+void Registry::abandon(bool mpi_works) {
+  const std::lock_guard lock(mutex_);
+  followed_.merge(late_);
+  has_late_ = false;
+  abandoned_ = true;
+  for (comm::Communicator* communicator : followed_) {
+    if (mpi_works) communicator->exchange().drain_roll_call();
+    communicator->abandon();
   }
 }
 
@@ -205,6 +240,25 @@ bool Freeing::frees(mpi::Comm comm) {
   return false;
 }
 
+void wait_for_sums_on(mpi::Comm comm) {
+  if (!sums_in_flight() || Fiber::inside()) return;
+  Runtime* const runtime = Runtime::started();
+  if (comm::Communicator* const communicator = runtime->communicators.find_made(comm);
+      communicator != nullptr)
+    wait_for_sums(*communicator);
+}
+
+void finish_on(mpi::Comm comm) {
+  Runtime* const runtime = Runtime::started();
+  if (runtime == nullptr || Fiber::inside()) return;
+  runtime->communicators.drop_late();
+  comm::Communicator* const communicator = runtime->communicators.find_made(comm);
+  if (communicator == nullptr) return;
+  wait_for_sums(*communicator);
+  communicator->finish_refusals();
+  communicator->freed = true;
+}
+
 // The end of MPI in a process that goes on. This happens when the last session is finalized and
 // MPI_COMM_WORLD is not in use. MPI then forgets keyvals, error classes and codes, communicators
 // and everything else, and the next session starts it again.
@@ -215,7 +269,7 @@ std::atomic<int> g_open{0}, g_seen{0};
 
 Finalizing::Finalizing() {
   if (Runtime* const runtime = Runtime::started(); runtime != nullptr)
-    (void)caught([&] { runtime->drop_late(); });
+    (void)caught([&] { runtime->communicators.drop_late(); });
   now_ = true;
 }
 
@@ -239,28 +293,21 @@ int sessions_seen() {
   return g_seen;
 }
 
-void Runtime::mpi_ended() {
-  end_helper();
+// Nothing of MPI is called.
+void Registry::mpi_ended() {
   std::set<comm::Communicator*> never_freed;
   handles_end();
   {
     const std::lock_guard lock(mutex_);
-    never_freed.swap(communicators_);
+    never_freed.swap(followed_);
     never_freed.merge(late_);
     has_late_ = false;
     keyval_ = mpi::abi.keyval_invalid;
-    report_comm_ = mpi::abi.comm_null;
-    report_owner_ = nullptr;
-    error_class_ = 0;
-    error_codes_.fill(0);
   }
   for (comm::Communicator* communicator : never_freed) {
     communicator->abandon();
     delete communicator;
   }
-  abandon_persistent();
-  abandon_staged();
-  mpi::forget_internal();
 }
 
 }  // namespace slimpi::call

@@ -2,10 +2,11 @@
 // What the program says while it runs. Levels of MPI_Pcontrol switch slimpi off and on. Info keys
 // are options that the program sets on one communicator. An option of the whole process cannot be
 // set there; it ends the job like an invalid value. No key is accepted without effect.
+#include "call/control.h"
+
 #include "algorithm/policy.h"
 #include "base/float_environment.h"
 #include "base/process.h"
-#include "call/entry.h"
 #include "call/runtime.h"
 #include "observe/log.h"
 
@@ -18,7 +19,7 @@ void control(int level) {
   Runtime* const runtime = Runtime::get();
   // Writes the numbers of rank 0 only: a sum over the ranks would wait for a rank that does not
   // call MPI_Pcontrol.
-  if (level == 2 && runtime != nullptr && !runtime->finished) runtime->write_summary(false);
+  if (level == 2 && runtime != nullptr && !runtime->finished) runtime->report.write(false);
 }
 
 namespace {
@@ -54,19 +55,13 @@ std::string set_option(comm::Communicator& communicator, const std::string& opti
   return error;
 }
 
-[[noreturn]] void end_job(Runtime& runtime, const comm::Communicator& communicator,
-                          const std::string& error) {
-  runtime.option_error = error;
-  runtime.end_job(communicator.user());
-}
-
 void take_key(Runtime& runtime, comm::Communicator& communicator, const std::string& option,
               const char* value) {
   if (is_option(option)) {
     const Option index = Option(&row_of(option) - option_rows().data());
     const std::string before = communicator.config().value_text(index);
     const std::string error = set_option(communicator, option, value);
-    if (!error.empty()) end_job(runtime, communicator, error);
+    if (!error.empty()) runtime.errors.end_job(communicator.user(), error);
     // The contents of a file may have changed under the same name.
     const bool same = communicator.config().value_text(index) == before;
     if (!same || row_of(option).scope == Scope::contents) communicator.options_changed();
@@ -98,7 +93,7 @@ int take_info(mpi::Comm comm, mpi::Info info) {
   const mpi::Api& api = runtime->api;
   // All ranks are in this call, but the keys may differ. So all compare their options again, also
   // those that get no key, or no memory below.
-  comm::Communicator* communicator = runtime->find_made(comm);
+  comm::Communicator* communicator = runtime->communicators.find_made(comm);
   if (communicator != nullptr) communicator->compare_options_again();
   int keys = 0;
   api.Info_get_nkeys(info, &keys);
@@ -109,14 +104,14 @@ int take_info(mpi::Comm comm, mpi::Info info) {
     const std::string option = info_key_option(lower_case(key));
     if (option.empty()) continue;
     api.Info_get(info, key, mpi::abi.max_info_val, value, &found);
-    if (communicator == nullptr) communicator = runtime->find(comm);
+    if (communicator == nullptr) communicator = runtime->communicators.find(comm);
     if (found != 0 && communicator != nullptr) take_key(*runtime, *communicator, option, value);
   }
   if (communicator == nullptr) return mpi::kSuccess;
   // Checked after the last key: options that exclude each other may come in any order.
   const std::string error =
       algorithm::refuse(communicator->config(), runtime->rules_of(*communicator));
-  if (!error.empty()) end_job(*runtime, *communicator, error);
+  if (!error.empty()) runtime->errors.end_job(comm, error);
   return mpi::kSuccess;
 }
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "call/entry.h"
+#include "call/request.h"
 #include "comm/communicator.h"
 #include "kernels/codecs.h"
 #include "options/option_types.h"
@@ -51,17 +51,17 @@ constexpr std::optional<kernels::Codec> codec_of(ElementType type) {
 }
 
 // For a call whose elements are of one of these types.
-inline ElementType type_of(const Allreduce& call) {
+inline ElementType type_of(const Request& call) {
   return element_type(call.datatype).value_or(ElementType::float32);
 }
 
-// Of the program's buffer.
-inline std::uint64_t bytes_of(const Allreduce& call) {
+// The bytes of the program's buffer.
+inline std::uint64_t bytes_of(const Request& call) {
   return std::uint64_t(call.count) * row_of(type_of(call)).bytes;
 }
 
 // Whether SLIMPI_TYPES of the communicator names the type of the call.
-inline bool has_type(comm::Communicator& communicator, const Allreduce& call) {
+inline bool has_type(comm::Communicator& communicator, const Request& call) {
   return communicator.config().types.has(type_of(call));
 }
 

@@ -5,7 +5,11 @@
 #include <new>
 #include <tuple>
 
+#include "call/admission.h"
+#include "call/arguments.h"
+#include "call/candidates.h"
 #include "call/element_type.h"
+#include "call/entry.h"
 #include "call/runtime.h"
 #include "observe/log.h"
 
@@ -36,11 +40,11 @@ void CallEstimate::start(const mpi::Api& api, const Config& config) {
   running_.store(new CallEstimate(api, config), std::memory_order_release);
 }
 
-void CallEstimate::add(const Allreduce& call, Key key, std::uint64_t nanoseconds) noexcept {
+void CallEstimate::add(const Request& call, Key key, std::uint64_t nanoseconds) noexcept {
   mpi::Count size = 0;
   api_.Type_size_x(call.datatype, &size);
   api_.Comm_size(call.comm, &key.ranks);
-  Allreduce measured = call;
+  Request measured = call;
   if (call.collective != Collective::allreduce) count_blocks(measured, 0, key.ranks);
   const std::uint64_t bytes =
       measured.count > 0 && size > 0 ? std::uint64_t(measured.count) * std::uint64_t(size) : 0;
@@ -61,7 +65,7 @@ void CallEstimate::add(const Allreduce& call, Key key, std::uint64_t nanoseconds
   }
 }
 
-void CallEstimate::left(const Allreduce& call, BypassReason reason, bool blocking,
+void CallEstimate::left(const Request& call, BypassReason reason, bool blocking,
                         std::uint64_t nanoseconds) noexcept {
   if (call.comm == mpi::abi.comm_null || call.datatype == mpi::abi.datatype_null) return;
   Key key;
@@ -70,7 +74,7 @@ void CallEstimate::left(const Allreduce& call, BypassReason reason, bool blockin
   add(call, key, nanoseconds);
 }
 
-void CallEstimate::begun(const Allreduce& call, int nodes) noexcept {
+void CallEstimate::begun(const Request& call, int nodes) noexcept {
   Key key;
   key.nodes = nodes;
   key.blocking = false;
@@ -111,6 +115,27 @@ Estimate CallEstimate::result(const Report& job) const {
                             std::tuple(b.reason.has_value(), a.size_class, b.reason);
                    });
   return estimate;
+}
+
+Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
+  const bool threads = has_threads(runtime);
+  if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
+  const algorithm::Decision* const decision =
+      threads ? &communicator.attachment<Decisions>().find(request) : nullptr;
+  if (decision == nullptr || !decision->take)
+    return bypass(runtime, decision == nullptr ? BypassReason::nonblocking : decision->reason,
+                  communicator, request);
+  count_bypass(runtime, BypassReason::off, communicator, request);
+  int nodes = communicator.layout().nodes();
+  if (const int per_node = int(communicator.config().ranks_per_node); nodes == 0 && per_node != 0)
+    nodes = (communicator.size() - 1) / per_node + 1;
+  CallEstimate::running()->begun(request, nodes);
+  return {};  // the call is counted
+}
+
+void estimate_nonblocking(const Request& call, BypassReason reason) {
+  if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
+    estimate->left(call, reason, false, 0);
 }
 
 }  // namespace slimpi::call

@@ -9,12 +9,15 @@
 #include <mutex>
 #include <optional>
 
-#include "call/entry.h"
+#include "call/request.h"
+#include "comm/communicator.h"
 #include "mpi/api.h"
 #include "observe/estimate.h"
 #include "options/config.h"
 
 namespace slimpi::call {
+
+class Runtime;
 
 class CallEstimate {
  public:
@@ -23,13 +26,13 @@ class CallEstimate {
   static void start(const mpi::Api& api, const Config& config);
 
   // Counts a call that MPI has accepted. `reason`: why slimpi would leave it to MPI, too.
-  void left(const Allreduce& call, BypassReason reason, bool blocking,
+  void left(const Request& call, BypassReason reason, bool blocking,
             std::uint64_t nanoseconds) noexcept;
   // Counts a nonblocking or persistent call that policy takes, between so many nodes; 0: the ranks
   // do not know yet.
-  void begun(const Allreduce& call, int nodes) noexcept;
+  void begun(const Request& call, int nodes) noexcept;
   // Lets MPI do a call that policy takes, between so many nodes, and counts it.
-  int call_mpi(const Allreduce& call, int nodes);
+  int call_mpi(const Request& call, int nodes);
 
   // All calls so far. `job`: what describes the job.
   Estimate result(const Report& job) const;
@@ -53,7 +56,7 @@ class CallEstimate {
 
   CallEstimate(const mpi::Api& api, const Config& config)
       : api_(api), bucket_(config.bucket), min_size_(config.min_size) {}
-  void add(const Allreduce& call, Key key, std::uint64_t nanoseconds) noexcept;
+  void add(const Request& call, Key key, std::uint64_t nanoseconds) noexcept;
 
   static inline std::atomic<CallEstimate*> running_{nullptr};
 
@@ -62,5 +65,8 @@ class CallEstimate {
   mutable std::mutex mutex_;  // protects all below
   std::map<Key, Record> records_;
 };
+
+// With SLIMPI_ESTIMATE: counts a nonblocking or persistent sum, which MPI makes; no rank waits.
+Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
 }  // namespace slimpi::call

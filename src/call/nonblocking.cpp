@@ -17,6 +17,9 @@
 #include "base/fiber.h"
 #include "call/admission.h"
 #include "call/element_type.h"
+#include "call/entry.h"
+#include "call/requests.h"
+#include "call/sum.h"
 #include "comm/waiter.h"
 #include "observe/log.h"
 
@@ -36,7 +39,7 @@ thread_local bool t_helps = false;
 // The sums of one communicator that are not complete. The first one runs in the fiber.
 struct Queue {
   const comm::Communicator* communicator = nullptr;
-  std::deque<std::unique_ptr<Sum>> sums;
+  std::deque<std::unique_ptr<Pending>> sums;
   bool begun = false;
   Fiber fiber;
 };
@@ -49,27 +52,27 @@ class Queues {
     return *queues;
   }
 
-  void add(std::unique_ptr<Sum> sum);
+  void add(std::unique_ptr<Pending> sum);
   void advance() noexcept;
   bool idle(const comm::Communicator* communicator);
   bool has_any_of(std::span<const mpi::Request> requests);
   std::optional<int> refuse_to_cancel(mpi::Request request);
   void count_in_order(comm::Communicator& communicator);
   void drop(mpi::Request request);
-  Sum* running() const { return running_; }
+  Pending* running() const { return running_; }
   std::recursive_mutex& mutex() { return mutex_; }
   void end_helper();
 
  private:
   Queue& queue_of(const comm::Communicator& communicator);
   bool step(Queue& queue);
-  void complete(std::unique_ptr<Sum> sum);
+  void complete(std::unique_ptr<Pending> sum);
   static void run(void* sum);
   void help();
 
   std::recursive_mutex mutex_;  // a thread must hold it while it runs a fiber; guards all below
   std::vector<std::unique_ptr<Queue>> busy_, free_;
-  Sum* running_ = nullptr;  // the sum whose fiber is entered
+  Pending* running_ = nullptr;  // the sum whose fiber is entered
   std::thread helper_;
   std::mutex sleep_;  // of the helper thread; whoever gives it a reason to wake up takes it
   std::condition_variable wake_;
@@ -88,7 +91,7 @@ Queue& Queues::queue_of(const comm::Communicator& communicator) {
   return *busy_.back();
 }
 
-void Queues::add(std::unique_ptr<Sum> sum) {
+void Queues::add(std::unique_ptr<Pending> sum) {
   const std::lock_guard lock(mutex_);
   // Where there is no memory for one, the sums go on in the program's MPI calls only.
   if (!helper_.joinable() &&
@@ -129,7 +132,7 @@ void Queues::advance() noexcept {
 // Lets the sums of a queue go on until one has to wait. False: all are complete.
 bool Queues::step(Queue& queue) {
   while (!queue.sums.empty()) {
-    Sum& sum = *queue.sums.front();
+    Pending& sum = *queue.sums.front();
     if (!std::exchange(queue.begun, true)) queue.fiber.prepare(&run, &sum);
     running_ = &sum;
     const bool goes_on = queue.fiber.enter();
@@ -137,7 +140,7 @@ bool Queues::step(Queue& queue) {
     if (goes_on) return true;
     queue.begun = false;
     for (; sum.counted_later > 0; --sum.counted_later) sum.communicator.states.count_call();
-    std::unique_ptr<Sum> ended = std::move(queue.sums.front());
+    std::unique_ptr<Pending> ended = std::move(queue.sums.front());
     queue.sums.pop_front();
     if (ended->decision == nullptr) ended->communicator.end_nonblocking();
     complete(std::move(ended));
@@ -148,7 +151,7 @@ bool Queues::step(Queue& queue) {
 // A failed sum counts as one in flight until the program has completed its request and got the
 // error. Others count until their request is complete: MPI_Waitall of MPICH takes no pending
 // generalized one.
-void Queues::complete(std::unique_ptr<Sum> sum) {
+void Queues::complete(std::unique_ptr<Pending> sum) {
   void (*const end)(void*, bool) = sum->end;
   void* const argument = sum->end_argument;
   const bool failed = sum->failed();
@@ -159,7 +162,7 @@ void Queues::complete(std::unique_ptr<Sum> sum) {
 
 // Nothing of the program's is called in the fiber, so nothing of its is thrown here.
 void Queues::run(void* argument) {
-  Sum& sum = *static_cast<Sum*>(argument);
+  Pending& sum = *static_cast<Pending*>(argument);
   const FailureScope own_text;
   Outcome outcome;
   Status status = caught([&] {
@@ -242,8 +245,8 @@ std::optional<int> Queues::refuse_to_cancel(mpi::Request request) {
         Runtime& runtime = sum->runtime;
         const mpi::Comm comm = comm_for_errors(runtime, sum->comm, sum->of_comm);
         lock.unlock();
-        return runtime.raise(comm,
-                             fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
+        return runtime.errors.raise(
+            comm, fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
       }
   return {};
 }
@@ -274,7 +277,7 @@ HoldFibers::~HoldFibers() {
   Queues::all().mutex().unlock();
 }
 
-void start_sum(std::unique_ptr<Sum> sum) {
+void start_sum(std::unique_ptr<Pending> sum) {
   Queues::all().add(std::move(sum));
   enter_fibers();  // the first messages leave
 }
@@ -299,19 +302,19 @@ void end_helper() {
   Queues::all().end_helper();
 }
 
-Sum* running_sum() {
+Pending* running_sum() {
   return Fiber::inside() ? Queues::all().running() : nullptr;
 }
 
-int postpone_failure(Sum& sum, Status status, bool logs) {
+int postpone_failure(Pending& sum, Status status, bool logs) {
   sum.failure = status;
   sum.logs = logs;
   copy_failure_text(sum.text);
   return mpi::abi.err_other;
 }
 
-int sum_by_mpi(const Allreduce& call, int (*begin)(const Allreduce& call, mpi::Request* request)) {
-  Allreduce own = call;
+int sum_by_mpi(const Request& call, int (*begin)(const Request& call, mpi::Request* request)) {
+  Request own = call;
   own.fortran = true;  // the PMPI_ name: no tool sees the communicator
   return Queues::all().running()->communicator.exchange().make_by_mpi(
       [&](mpi::Comm on, mpi::Request* request) {
@@ -339,24 +342,6 @@ void drop_request(const void* handle) {
   const auto request = mpi::read<mpi::Request>(handle);
   Queues::all().drop(request);
   forget_failure(request);
-}
-
-void wait_for_sums_on(mpi::Comm comm) {
-  if (!sums_in_flight() || Fiber::inside()) return;
-  Runtime* const runtime = Runtime::started();
-  if (comm::Communicator* const communicator = runtime->find_made(comm); communicator != nullptr)
-    wait_until_idle(communicator);
-}
-
-void finish_on(mpi::Comm comm) {
-  Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr || Fiber::inside()) return;
-  runtime->drop_late();
-  comm::Communicator* const communicator = runtime->find_made(comm);
-  if (communicator == nullptr) return;
-  wait_for_sums(*communicator);
-  communicator->finish_refusals();
-  communicator->freed = true;
 }
 
 }  // namespace slimpi::call

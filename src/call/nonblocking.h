@@ -17,32 +17,20 @@
 #include <vector>
 
 #include "algorithm/policy.h"
-#include "base/described_tensor.h"
 #include "base/status.h"
-#include "call/entry.h"
+#include "call/request.h"
 #include "call/runtime.h"
 
 namespace slimpi::call {
 
-// Copies the counts of a call's blocks: the program's may be gone when the sum runs.
-inline void keep_counts(Allreduce& call, int ranks, std::vector<std::byte>& copy) {
-  const auto* const array = static_cast<const std::byte*>(call.blocks.array);
-  if (array == nullptr) return;
-  copy.assign(array, array + call.blocks.bytes(ranks));
-  call.blocks.array = copy.data();
-}
-
 // One sum, from its start to the completion of its request.
-struct Sum {
-  Sum(Runtime& its_runtime, comm::Communicator& its_communicator, const Allreduce& its_call,
-      std::optional<DescribedTensor> its_tensor)
+struct Pending {
+  Pending(Runtime& its_runtime, comm::Communicator& its_communicator, Request its_call)
       : runtime(its_runtime),
         communicator(its_communicator),
         comm(its_communicator.user()),
-        tensor(std::move(its_tensor)),
-        call(its_call) {
-    call.tensor = tensor ? &*tensor : nullptr;
-    keep_counts(call, communicator.size(), counts);
+        call(std::move(its_call)) {
+    call.blocks.keep(communicator.size());
   }
   bool failed() const { return failure != Status::ok || code != mpi::kSuccess; }
 
@@ -50,9 +38,7 @@ struct Sum {
   comm::Communicator& communicator;
   const mpi::Comm comm;  // the program's, as long as it has this state
   const comm::Communicator* of_comm = &communicator;
-  const std::optional<DescribedTensor> tensor;
-  std::vector<std::byte> counts;  // of a reduce-scatter's blocks
-  Allreduce call;
+  Request call;
   const algorithm::Decision* decision = nullptr;  // of a persistent sum, from its init
   std::optional<BypassReason> bypass = {};        // why MPI makes it; decided at its start
   mpi::Request request = mpi::abi.request_null;
@@ -62,7 +48,7 @@ struct Sum {
   // Sums of the communicator that MPI made since this one began, and that SLIMPI_CALLS_PER_STEP
   // counts after it.
   std::uint64_t counted_later = 0;
-  std::unique_ptr<Sum> next_failed;
+  std::unique_ptr<Pending> next_failed;
   bool dropped = false;  // the program has freed the request
   // What the completion raises: MPI's code, where MPI made the sum, or a failure of slimpi's.
   int code = mpi::kSuccess;
@@ -74,51 +60,12 @@ struct Sum {
 // Lets all sums go on.
 void enter_fibers();
 
-// A request of begin_staged() has a number, because MPI uses its handle again as soon as it is
-// complete, maybe in another thread. 0: the request is another.
-std::uint64_t staged_number(mpi::Request request);
-
-// Before MPI starts the request.
-Status start_staged(std::uint64_t number);
-
-// Gives the program the result, once. Returns the code for the program.
-enum class Finish {
-  ends,    // the request is complete, and MPI has freed it, unless it is persistent
-  stays,   // the request is complete
-  unsure,  // MPI has an error, and has left the request as it was
-};
-int finish_staged(std::uint64_t number, Finish how);
-
-// MPI has freed one that it has not completed, or that is persistent.
-void free_staged(std::uint64_t number);
-
-// MPI has ended.
-void abandon_staged();
-
-// Whether this thread is in an intercepted function that completes requests.
-bool is_completing();
-
-// Before the request of a sum is completed: if it failed, the function that completes the request
-// raises the error.
-void keep_failure(std::unique_ptr<Sum> sum);
-
-// Where an error of the program's communicator `comm` is raised that had the state `of_comm`: the
-// program may have freed it since.
-mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm);
-
-// Nobody raises it any more.
-void forget_failure(mpi::Request request);
-
 // Adds a sum, whose request is made, to its communicator's queue, and begins it if it is the first
 // one there.
-void start_sum(std::unique_ptr<Sum> sum);
+void start_sum(std::unique_ptr<Pending> sum);
 
 // Whether sums with these requests are not complete.
 bool are_in_flight(std::span<const mpi::Request> requests);
-
-// With SLIMPI_ESTIMATE: counts a nonblocking or persistent sum, which MPI makes; no rank waits.
-Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
-                       const Allreduce& request);
 
 // Counts a sum of the communicator that MPI makes, after those that have begun there.
 void count_in_order(comm::Communicator& communicator);
@@ -135,24 +82,14 @@ class HoldFibers {
 // Ends the helper thread, which the next sum starts again. No sum is in flight.
 void end_helper();
 
-// MPI ends; the requests of persistent sums (persistent.cpp) are not used any more.
-void abandon_persistent();
-
-// MPI_Finalize was called; see Communicator::end_calls().
-void end_persistent();
-
-// The state of a named tensor that a persistent sum of this communicator has; null: none has one.
-comm::Communicator* find_persistent(const comm::Communicator& communicator,
-                                    const std::string& name);
-
 // Waits until the sums that were begun on the communicator are complete.
 void wait_for_sums(const comm::Communicator& communicator);
 
 // The sum that runs in this fiber; null outside a fiber.
-Sum* running_sum();
+Pending* running_sum();
 
 // For a failure of the sum that runs in this fiber: keeps it for the call that completes the
 // request.
-int postpone_failure(Sum& sum, Status status, bool logs);
+int postpone_failure(Pending& sum, Status status, bool logs);
 
 }  // namespace slimpi::call

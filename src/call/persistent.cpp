@@ -2,6 +2,8 @@
 // Persistent sums. Ranks may start those of one communicator in different orders, so each has a
 // channel of the internal communicator and a state of its own, made together at MPI_Allreduce_init.
 // Whether and how it is compressed is decided there, by the options that the communicator has then.
+#include "call/persistent.h"
+
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -10,12 +12,18 @@
 #include <utility>
 #include <vector>
 
+#include "base/described_tensor.h"
 #include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "call/admission.h"
+#include "call/arguments.h"
 #include "call/element_type.h"
+#include "call/entry.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
+#include "call/requests.h"
+#include "call/staged_requests.h"
+#include "call/sum.h"
 #include "device/device.h"
 #include "mpi/internal_comm.h"
 #include "observe/activity.h"
@@ -27,15 +35,13 @@ namespace {
 
 struct Persistent {
   Persistent(Runtime& its_runtime, comm::Communicator& its_comm,
-             const algorithm::Decision& its_decision, const Allreduce& its_call,
-             std::optional<DescribedTensor> its_tensor, int number, int channel)
+             const algorithm::Decision& its_decision, Request its_call, int number, int channel)
       : runtime(its_runtime),
         of_comm(&its_comm),
         communicator(its_comm, number, channel),
         decision(its_decision),
-        call(its_call),
-        tensor(std::move(its_tensor)) {
-    keep_counts(call, its_comm.size(), counts);
+        call(std::move(its_call)) {
+    call.blocks.keep(its_comm.size());
     call.blocks.agreed = true;
   }
   Persistent(const Persistent&) = delete;
@@ -45,9 +51,7 @@ struct Persistent {
   comm::Communicator* const of_comm;  // of the program's; may be gone
   comm::Communicator communicator;
   const algorithm::Decision decision;
-  std::vector<std::byte> counts;  // of a reduce-scatter's blocks
-  Allreduce call;
-  const std::optional<DescribedTensor> tensor;
+  Request call;
   mpi::Request request = mpi::abi.request_null;
 };
 
@@ -73,14 +77,14 @@ Persistent* find(mpi::Request request) {
 }
 
 void start(Persistent& persistent) {
-  auto sum = std::make_unique<Sum>(persistent.runtime, persistent.communicator, persistent.call,
-                                   persistent.tensor);
+  auto sum =
+      std::make_unique<Pending>(persistent.runtime, persistent.communicator, persistent.call);
   forget_failure(persistent.request);  // of a sum whose completion slimpi did not see
   if (!Runtime::on) sum->bypass = BypassReason::off;
   if (sum->bypass)
-    persistent.runtime.count_bypass(persistent.communicator, *sum->bypass, sum->call);
+    count_bypass(persistent.runtime, *sum->bypass, persistent.communicator, sum->call);
   // SLIMPI_CALLS_PER_STEP counts it among the sums of the communicator.
-  if (persistent.runtime.find_made(persistent.call.comm) == persistent.of_comm)
+  if (persistent.runtime.communicators.find_made(persistent.call.comm) == persistent.of_comm)
     count_in_order(*persistent.of_comm);
   sum->of_comm = persistent.of_comm;
   sum->decision = &persistent.decision;
@@ -93,7 +97,7 @@ void start(Persistent& persistent) {
 // All ranks compare the count: a request whose counts differ would hang at its first start.
 // *left: MPI makes the sum, because all ranks share one node and have host buffers. *seen: slimpi
 // sees the starts of all ranks.
-Status compare_counts(comm::Communicator& communicator, const Allreduce& request, bool* left,
+Status compare_counts(comm::Communicator& communicator, const Request& request, bool* left,
                       bool* seen) {
   const OwnFloats environment;
   SLIMPI_TRY(agree_on_blocks(communicator, request));
@@ -124,7 +128,7 @@ Status find_channel(comm::Exchange& exchange, int* number, int* channel) {
     SLIMPI_TRY(exchange.all_true(&all));
     if (all) break;
   }
-  // As those of another communicator have, sums of a channel have a number of their own.
+  // In messages a channel counts as a communicator, so it gets a communicator number.
   *number = int(words[0]);
   mpi::use_number(*number);
   return Status::ok;
@@ -132,8 +136,7 @@ Status find_channel(comm::Exchange& exchange, int* number, int* channel) {
 
 // Makes the request of a sum that all ranks take.
 Outcome make(Runtime& runtime, comm::Communicator& communicator,
-             const algorithm::Decision& decision, const Allreduce& request,
-             std::optional<DescribedTensor> tensor, void* handle) {
+             const algorithm::Decision& decision, const Request& request, void* handle) {
   int number = 0, channel = 0;
   if (const Status status = find_channel(communicator.exchange(), &number, &channel);
       status != Status::ok)
@@ -144,12 +147,12 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator,
                                    " suffice for no more of them on one communicator");
     return bypass(runtime, BypassReason::failure, communicator, request);
   }
-  auto made = std::make_unique<Persistent>(runtime, communicator, decision, request,
-                                           std::move(tensor), number, channel);
+  auto made =
+      std::make_unique<Persistent>(runtime, communicator, decision, request, number, channel);
   const int code = made->communicator.exchange().make_completion(&made->request);
   if (code != mpi::kSuccess) return Outcome::finished(code);
-  if (made->tensor && !made->tensor->name.empty())
-    communicator.states.move_restored(made->tensor->name, made->communicator.states);
+  if (request.tensor != nullptr && !request.tensor->name.empty())
+    communicator.states.move_restored(request.tensor->name, made->communicator.states);
   mpi::write(handle, made->request);
   All& others = all();
   const std::lock_guard lock(others.mutex);
@@ -160,18 +163,15 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator,
 
 }  // namespace
 
-Outcome init_persistent(Allreduce& its_request, void* handle) {
+Outcome init_persistent(Request& request, void* handle) {
   if (Fiber::inside() || handle == nullptr) return {};
-  std::optional<DescribedTensor> tensor = take_description(its_request);
-  const Admission admitted = admit(its_request, Way::persistent);
+  take_description(request);
+  const Admission admitted = admit(request, Way::persistent);
   if (admitted.communicator == nullptr) return admitted.outcome;
-  Allreduce request = its_request;
-  request.tensor = tensor ? &*tensor : nullptr;
   Runtime& runtime = *admitted.runtime;
   comm::Communicator& communicator = *admitted.communicator;
   wait_for_sums(communicator);
-  Outcome outcome;
-  const algorithm::Decision* const decision = decide(runtime, communicator, request, &outcome);
+  const auto [outcome, decision] = decide(runtime, communicator, request);
   if (decision == nullptr) return outcome;
   if (CallEstimate::running() != nullptr) return estimate_begun(runtime, communicator, request);
   if (communicator.failed()) return decision->take ? refuse_failed(runtime, communicator) : outcome;
@@ -191,7 +191,7 @@ Outcome init_persistent(Allreduce& its_request, void* handle) {
   if (left) return bypass(runtime, BypassReason::single_node, communicator, request);
   if (!communicator.threaded() || !seen)
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
-  return make(runtime, communicator, *decision, request, std::move(tensor), handle);
+  return make(runtime, communicator, *decision, request, handle);
 }
 
 int start_persistent(int count, const void* requests) {
@@ -201,7 +201,7 @@ int start_persistent(int count, const void* requests) {
     const auto request = mpi::read_at<mpi::Request>(requests, i);
     if (Persistent* const one = find(request); one != nullptr) start(*one);
     if (const Status status = start_staged(staged_number(request)); status != Status::ok)
-      return Runtime::started()->raise(mpi::abi.comm_world, status);
+      return Runtime::started()->errors.raise(mpi::abi.comm_world, status);
   }
   return mpi::kSuccess;
 }
@@ -235,7 +235,8 @@ comm::Communicator* find_persistent(const comm::Communicator& communicator,
   All& known = all();
   const std::lock_guard lock(known.mutex);
   for (const auto& one : known.list)
-    if (one->of_comm == &communicator && one->tensor && one->tensor->name == name)
+    if (one->of_comm == &communicator && one->call.tensor != nullptr &&
+        one->call.tensor->name == name)
       return &one->communicator;
   return nullptr;
 }

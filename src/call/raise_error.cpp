@@ -1,35 +1,119 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a call that slimpi took ends when something fails.
-#include <string>
+#include "call/raise_error.h"
+
+#include <unistd.h>
 
 #include "base/exceptions.h"
+#include "base/float_environment.h"
+#include "base/process.h"
+#include "call/entry.h"
+#include "call/nonblocking.h"
+#include "call/requests.h"
 #include "call/runtime.h"
-#include "observe/activity.h"
+#include "observe/log.h"
 
 namespace slimpi::call {
 
 namespace {
 
-// A message says what differs, but not in which call.
-Status name_call(Status status) {
-  const ActiveCall* const active = ActiveCall::current();
+std::string describe_failure(Status status) {
   const std::string text = failure_text();
-  if (status == Status::bad_message && active != nullptr && text.find(" in call ") == text.npos)
-    return fail(status, text + ", in " + describe_call(active->record()));
-  return status;
+  return text.empty() ? to_string(status) : text;
 }
 
 }  // namespace
 
-int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
-  // A failed hook is known to all ranks, and no message is in flight.
-  if (status == Status::hook) return runtime.raise(communicator.user(), status, true);
-  // A disagreement too is known to all ranks. Rank 0 has already logged it.
-  if (status == Status::disagreement) return runtime.raise(communicator.user(), status, false);
-  communicator.give_up();
-  (void)caught([&] { return name_call(status); });
-  communicator.exchange().report_failure(status);
-  return runtime.raise(communicator.user(), status, !communicator.exchange().failure_reported());
+// The MPI error code of a kind of failure, made at its first use. MPI has room for few codes, so
+// the text of a code is that of the last failure of its kind.
+int Errors::code_of(Status status, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  const mpi::Api& api = runtime_.api;
+  if (class_ == 0) api.Add_error_class(&class_);
+  int& code = codes_[std::size_t(status)];
+  if (code == 0 && (class_ == 0 || api.Add_error_code(class_, &code) != mpi::kSuccess)) {
+    code = 0;
+    return mpi::abi.err_other;
+  }
+  api.Add_error_string(code, text.substr(0, std::size_t(mpi::abi.max_error_string) - 1).c_str());
+  return code;
+}
+
+// Without memory for the text and its code, the error handler gets MPI_ERR_OTHER.
+int Errors::raise(mpi::Comm comm, Status status, bool logs) {
+  // An error that is fatal ends the job now: the program may be waiting for something else.
+  if (Pending* const sum = running_sum(); sum != nullptr) {
+    comm = comm_for_errors(runtime_, sum->comm, sum->of_comm);
+    if (!is_fatal(comm)) return postpone_failure(*sum, status, logs);
+  }
+  const mpi::Api& api = runtime_.api;
+  int code = mpi::abi.err_other, rank = 0;
+  api.Comm_rank(comm, &rank);
+  const auto log_it = [&] { log_once(LogLevel::error, describe_failure(status)); };
+  (void)caught([&] {
+    code = code_of(status, "slimpi: " + describe_failure(status));
+    // Every rank found the same failed hook; only rank 0 logs it.
+    if (logs && (status != Status::hook || rank == 0)) log_it();
+  });
+  if (is_fatal(comm)) {
+    // Another rank logs it, or all ranks know it and rank 0 has logged it.
+    if (!logs && status != Status::disagreement) {
+      sleep(1);
+      (void)caught([&] { log_it(); });
+    }
+    abort_job(comm);
+  }
+  const CallersFloats environment;
+  return programs_code([&] {  // the error handler
+    api.Comm_call_errhandler(comm, code);
+    return code;
+  });
+}
+
+bool Errors::is_fatal(mpi::Comm comm) const {
+  const mpi::Api& api = runtime_.api;
+  mpi::Errhandler handler = mpi::abi.errhandler_null;
+  if (api.Comm_get_errhandler(comm, &handler) != mpi::kSuccess) return false;
+  if (handler == mpi::abi.errors_are_fatal) return true;
+  if (handler != mpi::abi.errors_return) api.Errhandler_free(&handler);
+  return false;
+}
+
+void Errors::end_job(mpi::Comm comm, const std::string& why) const {
+  // Usually every rank has the same bad value: rank 0 logs it, the others give it time to end the
+  // job.
+  if (runtime_.world_rank > 0) sleep(1);
+  log_error(why);
+  abort_job(comm);
+}
+
+// Does what MPI_ERRORS_ARE_FATAL does. MPICH 4.2 may end the job with status 0 from
+// MPI_Comm_call_errhandler, or from MPI_Abort of a smaller communicator, and its MPI_Abort may
+// return.
+void Errors::abort_job(mpi::Comm comm) const {
+  usleep(kTimeToForward);
+  runtime_.api.Abort(runtime_.has_world ? mpi::abi.comm_world : comm, 2);
+  _exit(2);
+}
+
+void Errors::mpi_ended() {
+  const std::lock_guard lock(mutex_);
+  class_ = 0;
+  codes_.fill(0);
+}
+
+// A rank that has no memory for something small cannot know where the others wait for it. The
+// catch: where there is no memory for the text either, the line is empty.
+void end_for(mpi::Comm comm, Status status) {
+  Runtime* const runtime = Runtime::started();
+  if (runtime == nullptr) return;
+  std::string why;
+  (void)caught([&] { why = status == Status::no_memory ? "no host memory" : failure_text(); });
+  runtime->errors.end_job(comm, why);
+}
+
+int fail_on(mpi::Comm comm, Status status) {
+  Runtime* const runtime = Runtime::started();
+  return runtime == nullptr ? mpi::abi.err_other : runtime->errors.raise(comm, status);
 }
 
 }  // namespace slimpi::call

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The requests of nonblocking sums: how they begin, whether a sum is decided at once or in its
 // fiber, and how the functions that complete requests raise the errors of sums.
+#include "call/requests.h"
+
 #include <dlfcn.h>
 
 #include <atomic>
@@ -12,9 +14,13 @@
 #include "base/exceptions.h"
 #include "base/fiber.h"
 #include "call/admission.h"
+#include "call/arguments.h"
+#include "call/candidates.h"
 #include "call/element_type.h"
+#include "call/entry.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
+#include "call/staged_requests.h"
 #include "comm/waiter.h"
 #include "mpi/internal_comm.h"
 #include "mpi/search.h"
@@ -28,15 +34,15 @@ thread_local int t_completing = 0;  // intercepted functions that this thread is
 
 // Sums that failed, until their requests are completed or freed.
 std::mutex g_mutex;
-std::unique_ptr<Sum> g_failed;
+std::unique_ptr<Pending> g_failed;
 std::atomic<int> g_failures{0};  // how many; changes with the mutex
 
-std::unique_ptr<Sum> take_failed(mpi::Request request) {
+std::unique_ptr<Pending> take_failed(mpi::Request request) {
   if (g_failures.load(std::memory_order_acquire) == 0) return nullptr;
   const std::lock_guard lock(g_mutex);
-  for (std::unique_ptr<Sum>* link = &g_failed; *link != nullptr; link = &(*link)->next_failed) {
+  for (std::unique_ptr<Pending>* link = &g_failed; *link != nullptr; link = &(*link)->next_failed) {
     if ((*link)->request != request) continue;
-    std::unique_ptr<Sum> found = std::move(*link);
+    std::unique_ptr<Pending> found = std::move(*link);
     *link = std::move(found->next_failed);
     --g_failures;
     count_fibers(-1, &enter_fibers);
@@ -45,7 +51,7 @@ std::unique_ptr<Sum> take_failed(mpi::Request request) {
   return nullptr;
 }
 
-int raise_failure(Sum& sum) {
+int raise_failure(Pending& sum) {
   const mpi::Comm comm = comm_for_errors(sum.runtime, sum.comm, sum.of_comm);
   if (sum.failure == Status::ok)
     return programs_code([&] {
@@ -53,16 +59,16 @@ int raise_failure(Sum& sum) {
       return sum.code;
     });
   (void)fail(sum.failure, sum.text);
-  return sum.runtime.raise(comm, sum.failure, sum.logs);
+  return sum.runtime.errors.raise(comm, sum.failure, sum.logs);
 }
 
 }  // namespace
 
 mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm) {
-  return runtime.find_made(comm) == of_comm ? comm : mpi::abi.comm_world;
+  return runtime.communicators.find_made(comm) == of_comm ? comm : mpi::abi.comm_world;
 }
 
-void keep_failure(std::unique_ptr<Sum> sum) {
+void keep_failure(std::unique_ptr<Pending> sum) {
   const std::lock_guard lock(g_mutex);
   sum->next_failed = std::move(g_failed);
   g_failed = std::move(sum);
@@ -112,7 +118,7 @@ int Completing::raise(int code, const Completed& completed, bool ends) {
   const auto index_of = [&](int i) {
     return completed.indices == nullptr ? i : completed.indices[i] - completed.base;
   };
-  std::unique_ptr<Sum> failed;
+  std::unique_ptr<Pending> failed;
   for (int i = 0; i < completed.count; ++i) {
     const int index = index_of(i);
     if (index < 0 || std::size_t(index) >= requests_.size()) continue;
@@ -124,7 +130,7 @@ int Completing::raise(int code, const Completed& completed, bool ends) {
     const int staged = finish_staged(staged_[std::size_t(index)], how);
     if (code == mpi::kSuccess) code = staged;
     if (!ends) continue;
-    if (std::unique_ptr<Sum> sum = take_failed(request); sum != nullptr) {
+    if (std::unique_ptr<Pending> sum = take_failed(request); sum != nullptr) {
       sum->next_failed = std::move(failed);
       failed = std::move(sum);
     }
@@ -194,7 +200,7 @@ bool hides_starts(const mpi::Api& api, const char* name, Arguments... arguments)
 
 // A tool that knows neither nonblocking nor persistent collectives may call MPI_Start or MPI_Wait
 // by their PMPI names. Persistent sums would never start then.
-void Runtime::find_hidden_functions() const {
+void find_hidden_functions(const Runtime& runtime) {
   mpi::Request none = mpi::abi.request_null;
   int flag = 0, index = 0, found = 0;
   count_fibers(1, &enter_fibers);
@@ -207,9 +213,10 @@ void Runtime::find_hidden_functions() const {
                               is_hidden("MPI_Testall", 1, &none, &flag, ignore) ||
                               is_hidden("MPI_Testany", 1, &none, &index, &flag, ignore) ||
                               is_hidden("MPI_Testsome", 1, &none, &found, &index, ignore);
-  mpi::g_starts_hidden = hides_starts(api, "MPI_Start") || hides_starts(api, "MPI_Startall", 1);
+  mpi::g_starts_hidden =
+      hides_starts(runtime.api, "MPI_Start") || hides_starts(runtime.api, "MPI_Startall", 1);
   count_fibers(-1, &enter_fibers);
-  if (world_rank != 0) return;
+  if (runtime.world_rank != 0) return;
   if (mpi::g_completions_hidden)
     log_warn(
         "a tool hides functions that complete requests from slimpi, so sums that are not "
@@ -224,8 +231,8 @@ void Runtime::find_hidden_functions() const {
 
 namespace {
 
-// What MPI keeps of a nonblocking sum until its generalized request is freed. No message to this
-// process stands for it: before the ranks have met there is no communicator for one but a
+// The state of a nonblocking sum that MPI keeps until its generalized request is freed. No message
+// to this process stands for it: before the ranks have met there is no communicator for one but a
 // communicator of this process alone, where MPICH's messages are not safe among threads.
 struct Completion {
   explicit Completion(const mpi::Api& its_api) : api(its_api) {}
@@ -277,9 +284,9 @@ bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator) {
   return false;
 }
 
-Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Allreduce& call,
-                       std::optional<DescribedTensor> tensor, void* request) {
-  auto sum = std::make_unique<Sum>(runtime, communicator, call, std::move(tensor));
+Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Request& call,
+                       void* request) {
+  auto sum = std::make_unique<Pending>(runtime, communicator, call);
   auto completion = std::make_unique<Completion>(runtime.api);
   const int code = runtime.api.Grequest_start(&query, &free_request, &cancel, completion.get(),
                                               &completion->request);
@@ -298,8 +305,7 @@ Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const
 }
 
 // With HoldFibers, while the ranks are not comparing how many sums each has begun.
-Outcome begin_held(const Admission& admitted, const Allreduce& request,
-                   std::optional<DescribedTensor> tensor, void* handle) {
+Outcome begin_held(const Admission& admitted, const Request& request, void* handle) {
   Runtime& runtime = *admitted.runtime;
   comm::Communicator& communicator = *admitted.communicator;
   if (CallEstimate::running() != nullptr) {
@@ -327,44 +333,22 @@ Outcome begin_held(const Admission& admitted, const Allreduce& request,
       return bypass(runtime, reason, communicator, request);
     }
   }
-  return begin_in_fiber(runtime, communicator, request, std::move(tensor), handle);
+  return begin_in_fiber(runtime, communicator, request, handle);
 }
 
 }  // namespace
 
-Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator,
-                       const Allreduce& request) {
-  const bool threads = has_threads(runtime);
-  if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
-  const algorithm::Decision* const decision =
-      threads ? &communicator.attachment<Decisions>().find(request) : nullptr;
-  if (decision == nullptr || !decision->take)
-    return bypass(runtime, decision == nullptr ? BypassReason::nonblocking : decision->reason,
-                  communicator, request);
-  runtime.count_bypass(communicator, BypassReason::off, request);
-  int nodes = communicator.layout().nodes();
-  if (const int per_node = int(communicator.config().ranks_per_node); nodes == 0 && per_node != 0)
-    nodes = (communicator.size() - 1) / per_node + 1;
-  CallEstimate::running()->begun(request, nodes);
-  return {};  // the call is counted
-}
-
-Outcome begin(Allreduce& request, void* handle) {
+Outcome begin(Request& request, void* handle) {
   // A hook's own calls, or those of callbacks that MPI makes meanwhile. MPI reports a wrong handle.
   if (Fiber::inside() || handle == nullptr) return {};
-  std::optional<DescribedTensor> tensor = take_description(request);
+  take_description(request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
     const HoldFibers held;
     const Admission admitted = admit(request, Way::nonblocking);
     if (admitted.communicator == nullptr) return admitted.outcome;
     if (!admitted.communicator->nonblocking.comparing())
-      return begin_held(admitted, request, std::move(tensor), handle);
+      return begin_held(admitted, request, handle);
   }
-}
-
-void estimate_nonblocking(const Allreduce& call, BypassReason reason) {
-  if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
-    estimate->left(call, reason, false, 0);
 }
 
 }  // namespace slimpi::call

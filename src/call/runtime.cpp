@@ -8,10 +8,16 @@
 #include "base/float_environment.h"
 #include "base/process.h"
 #include "call/element_type.h"
+#include "call/entry.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
+#include "call/persistent.h"
+#include "call/requests.h"
+#include "call/staged_requests.h"
+#include "call/without_sums.h"
 #include "device/device.h"
 #include "device/plugins.h"
+#include "mpi/internal_comm.h"
 #include "observe/activity.h"
 #include "observe/log.h"
 
@@ -138,12 +144,12 @@ void Runtime::start(Loaded loaded) {
   if (option_error.empty()) option_error = algorithm::refuse(config, rules);
 
   find_world();
-  if (world_ && is_first_process()) warn_of_launcher();
-  if (world_ ? world_rank == 0 : is_first_process()) {
+  if (has_world && is_first_process()) warn_of_launcher();
+  if (has_world ? world_rank == 0 : is_first_process()) {
     for (const std::string& warning : loaded.warnings) log_warn(warning);
-    if (world_) warn_of_threads();
+    if (has_world) warn_of_threads();
     warn_of_types();
-    if (option_error.empty()) check_writability();
+    if (option_error.empty()) report.check_writability();
     // An estimate is all that the job is run for, so it does not begin where this cannot be
     // written.
     if (option_error.empty() && config.estimate && !is_stream(*config.estimate))
@@ -151,14 +157,14 @@ void Runtime::start(Loaded loaded) {
         option_error = "SLIMPI_ESTIMATE=" + *config.estimate + " cannot be written: " + why;
   }
   if (config.buffers == Buffers::host) device::never_use_gpus();
-  if (!option_error.empty() && world_) end_job(mpi::abi.comm_world);
-  if (world_) find_hidden_functions();
+  if (!option_error.empty() && has_world) errors.end_job(mpi::abi.comm_world, option_error);
+  if (has_world) find_hidden_functions(*this);
   if (config.trace) Trace::start();
   if (config.estimate) CallEstimate::start(api, config);
   set_stall_limit(std::chrono::seconds(config.stall));
   start_activity();
   set_activity_rank(world_rank, world_size);
-  if (world_) watch_for_the_end();
+  if (has_world) watch_for_the_end();
   process_ = getpid();
 }
 
@@ -206,7 +212,7 @@ void Runtime::find_world() {
   api.Comm_rank(mpi::abi.comm_world, &rank);
   api.Comm_size(mpi::abi.comm_world, &size);
   set_world(rank, size);
-  world_ = true;
+  has_world = true;
 }
 
 // Sessions have no MPI_COMM_WORLD; the largest communicator so far is used in its place. Threads
@@ -214,9 +220,9 @@ void Runtime::find_world() {
 void Runtime::add_session(const comm::Communicator& communicator) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  if (world_) return;
+  if (has_world) return;
   find_world();  // MPI_Init may have been called after sessions
-  if (world_)
+  if (has_world)
     watch_for_the_end();
   else if (communicator.size() > world_size)
     set_world(communicator.rank(), communicator.size());
@@ -242,101 +248,30 @@ const Rules& Runtime::rules_of(comm::Communicator& communicator) const {
   return own.rules ? *own.rules : rules;
 }
 
-// How a failure becomes an MPI error on the program's communicator, or the end of the job.
-
-namespace {
-
-std::string describe_failure(Status status) {
-  const std::string text = failure_text();
-  return text.empty() ? to_string(status) : text;
+void Runtime::mpi_ended() {
+  end_helper();
+  communicators.mpi_ended();
+  report.mpi_ended();
+  errors.mpi_ended();
+  abandon_persistent();
+  abandon_staged();
+  mpi::forget_internal();
 }
 
-}  // namespace
-
-// The MPI error code of a kind of failure, made at its first use. MPI has room for few codes, so
-// the text of a code is that of the last failure of its kind.
-int Runtime::code_of(Status status, const std::string& text) {
-  const std::lock_guard lock(mutex_);
-  if (error_class_ == 0) api.Add_error_class(&error_class_);
-  int& code = error_codes_[std::size_t(status)];
-  if (code == 0 &&
-      (error_class_ == 0 || api.Add_error_code(error_class_, &code) != mpi::kSuccess)) {
-    code = 0;
-    return mpi::abi.err_other;
+void Runtime::finish(bool mpi_works) {
+  if (finished.exchange(true)) return;
+  const OwnFloats environment;
+  if (mpi_works) {
+    wait_for_all_sums();
+    end_helper();
+    (void)caught([&] {
+      end_persistent();
+      communicators.wait_for_finalize();
+    });
   }
-  api.Add_error_string(code, text.substr(0, std::size_t(mpi::abi.max_error_string) - 1).c_str());
-  return code;
-}
-
-// Without memory for the text and its code, the error handler gets MPI_ERR_OTHER.
-int Runtime::raise(mpi::Comm comm, Status status, bool logs) {
-  // An error that is fatal ends the job now: the program may be waiting for something else.
-  if (Sum* const sum = running_sum(); sum != nullptr) {
-    comm = comm_for_errors(*this, sum->comm, sum->of_comm);
-    if (!is_fatal(comm)) return postpone_failure(*sum, status, logs);
-  }
-  int code = mpi::abi.err_other, rank = 0;
-  api.Comm_rank(comm, &rank);
-  const auto log_it = [&] { log_once(LogLevel::error, describe_failure(status)); };
-  (void)caught([&] {
-    code = code_of(status, "slimpi: " + describe_failure(status));
-    // Every rank found the same failed hook; only rank 0 logs it.
-    if (logs && (status != Status::hook || rank == 0)) log_it();
-  });
-  if (is_fatal(comm)) {
-    // Another rank logs it, or all ranks know it and rank 0 has logged it.
-    if (!logs && status != Status::disagreement) {
-      sleep(1);
-      (void)caught([&] { log_it(); });
-    }
-    abort_job(comm);
-  }
-  const CallersFloats environment;
-  return programs_code([&] {  // the error handler
-    api.Comm_call_errhandler(comm, code);
-    return code;
-  });
-}
-
-bool Runtime::is_fatal(mpi::Comm comm) const {
-  mpi::Errhandler handler = mpi::abi.errhandler_null;
-  if (api.Comm_get_errhandler(comm, &handler) != mpi::kSuccess) return false;
-  if (handler == mpi::abi.errors_are_fatal) return true;
-  if (handler != mpi::abi.errors_return) api.Errhandler_free(&handler);
-  return false;
-}
-
-void Runtime::end_job(mpi::Comm comm) {
-  // Usually every rank has the same bad value: rank 0 logs it, the others give it time to end the
-  // job.
-  if (world_rank > 0) sleep(1);
-  log_error(option_error);
-  abort_job(comm);
-}
-
-// Does what MPI_ERRORS_ARE_FATAL does. MPICH 4.2 may end the job with status 0 from
-// MPI_Comm_call_errhandler, or from MPI_Abort of a smaller communicator, and its MPI_Abort may
-// return.
-void Runtime::abort_job(mpi::Comm comm) {
-  usleep(kTimeToForward);
-  api.Abort(world_ ? mpi::abi.comm_world : comm, 2);
-  _exit(2);
-}
-
-// A rank that has no memory for something small cannot know where the others wait for it. The
-// catch: where there is no memory for the text either, it is that of an earlier error, or none.
-void end_for(mpi::Comm comm, Status status) {
-  Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr) return;
-  (void)caught([&] {
-    runtime->option_error = status == Status::no_memory ? "no host memory" : failure_text();
-  });
-  runtime->end_job(comm);
-}
-
-int fail_on(mpi::Comm comm, Status status) {
-  Runtime* const runtime = Runtime::started();
-  return runtime == nullptr ? mpi::abi.err_other : runtime->raise(comm, status);
+  report.finish(mpi_works);
+  communicators.abandon(mpi_works);
+  abandon_persistent();
 }
 
 }  // namespace slimpi::call

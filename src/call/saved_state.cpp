@@ -2,12 +2,16 @@
 // The states of a named tensor as bytes, for checkpoints: what slimpi_get_state writes and
 // slimpi_set_state reads. Of error feedback and of the low-rank algorithms only: the replicas of
 // the decentralized ones belong to those of peers, and what a hook keeps is its own.
+#include "call/saved_state.h"
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "algorithm/algorithm.h"
+#include "call/entry.h"
 #include "call/nonblocking.h"
+#include "call/persistent.h"
 #include "call/runtime.h"
 #include "comm/stream_wait.h"
 #include "comm/tensor_state.h"
@@ -129,7 +133,7 @@ comm::Communicator* find_owner(mpi::Comm comm, const std::string& name) {
   Runtime* const runtime = Runtime::get(comm);
   if (runtime == nullptr || runtime->finished) return nullptr;
   wait_for_sums_on(comm);
-  comm::Communicator* const communicator = runtime->find(comm);
+  comm::Communicator* const communicator = runtime->communicators.find(comm);
   if (communicator == nullptr) return nullptr;
   comm::Communicator* const persistent = find_persistent(*communicator, name);
   if (persistent == nullptr) return communicator;

@@ -2,6 +2,8 @@
 // Nonblocking and persistent calls that MPI makes on copies of buffers that it cannot take. The
 // program holds MPI's own request. The input is copied when the call begins, for a persistent one
 // at each start. The result is copied by the function that completes the request.
+#include "call/staged_requests.h"
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -10,6 +12,7 @@
 
 #include "base/exceptions.h"
 #include "base/fiber.h"
+#include "call/entry.h"
 #include "call/nonblocking.h"
 #include "call/staging.h"
 
@@ -18,7 +21,7 @@ namespace slimpi::call {
 namespace {
 
 struct StagedRequest {
-  StagedRequest(Runtime& runtime, const Allreduce& its_call, bool its_persistent)
+  StagedRequest(Runtime& runtime, const Request& its_call, bool its_persistent)
       : call(runtime, its_call), comm(its_call.comm), persistent(its_persistent) {}
 
   StagedCall call;
@@ -70,8 +73,8 @@ void remove(StagedRequest* gone) {
 
 }  // namespace
 
-int begin_staged(const Allreduce& call, void* handle, bool persistent,
-                 const std::function<int(const Allreduce&)>& next) {
+int begin_staged(const Request& call, void* handle, bool persistent,
+                 const std::function<int(const Request&)>& next) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return next(call);
   std::list<StagedRequest> made_list;  // the element moves without an allocation
@@ -82,7 +85,7 @@ int begin_staged(const Allreduce& call, void* handle, bool persistent,
     SLIMPI_TRY(made->call.open());
     return persistent ? Status::ok : made->call.bring_in();
   });
-  if (status != Status::ok) return runtime->raise(call.comm, status);
+  if (status != Status::ok) return runtime->errors.raise(call.comm, status);
   if (!made->call.needed()) return next(call);
   const int code = programs_code([&] { return next(made->call.copy()); });
   if (code != mpi::kSuccess) return code;
@@ -93,7 +96,7 @@ int begin_staged(const Allreduce& call, void* handle, bool persistent,
   if (done != 0) {
     made->call.count();
     const Status brought = made->call.bring_back();
-    return brought == Status::ok ? code : runtime->raise(call.comm, brought);
+    return brought == Status::ok ? code : runtime->errors.raise(call.comm, brought);
   }
   const std::lock_guard lock(all().mutex);
   made->number = ++g_last_number;
@@ -135,10 +138,11 @@ int finish_staged(std::uint64_t number, Finish how) {
   if (how != Finish::unsure) set_started(*found, false);
   if (how == Finish::ends && !found->persistent) remove(found);
   lock.unlock();
-  return status == Status::ok ? mpi::kSuccess : Runtime::started()->raise(comm, status);
+  return status == Status::ok ? mpi::kSuccess : Runtime::started()->errors.raise(comm, status);
 }
 
-// Of a nonblocking sum it is an error of the program's, and MPI may still use the copies.
+// To free the request of a nonblocking sum is an error of the program, and MPI may still use the
+// copies.
 void free_staged(std::uint64_t number) {
   if (number == 0) return;
   const std::lock_guard lock(all().mutex);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "call/arguments.h"
 #include "comm/stream_wait.h"
 #include "observe/log.h"
 
@@ -93,8 +94,9 @@ StagingBuffer* StagingPool::pick(const device::Location& location, std::size_t b
   return found;
 }
 
-// Of `count` elements. False where there is nothing to copy, or MPI will reject the call.
-bool find_span(const mpi::Api& api, const Allreduce& call, std::int64_t count, Span* span) {
+// Finds the bytes of `count` elements. False where there is nothing to copy, or MPI will reject the
+// call.
+bool find_span(const mpi::Api& api, const Request& call, std::int64_t count, Span* span) {
   const auto type = call.datatype;
   if (count < 0 || type == mpi::abi.datatype_null) return false;
   if (count == 0) return true;
@@ -144,7 +146,7 @@ Status CallBuffer::move(const char* name, std::byte* to, const std::byte* from) 
                              span_.bytes);
 }
 
-StagedCall::StagedCall(Runtime& runtime, const Allreduce& call, const Spans& spans)
+StagedCall::StagedCall(Runtime& runtime, const Request& call, const Spans& spans)
     : runtime_(runtime),
       copy_(call),
       spans_(spans),
@@ -155,11 +157,11 @@ StagedCall::StagedCall(Runtime& runtime, const Allreduce& call, const Spans& spa
       copies_in_(spans.valid && !aliased_ && in_.needs_copy()),
       copies_out_(spans.valid && out_.needs_copy()) {}
 
-StagedCall::Spans StagedCall::measure(const Allreduce& call) {
+StagedCall::Spans StagedCall::measure(const Request& call) {
   if (call.comm == mpi::abi.comm_null) return {};
   const mpi::Api& api = Runtime::started()->api;
-  // Of a reduce-scatter that was left to MPI at sight, the counts are not known yet.
-  Allreduce measured = call;
+  // A reduce-scatter that was left to MPI at sight has not been counted yet.
+  Request measured = call;
   if (call.collective != Collective::allreduce) {
     int rank = 0, ranks = 0;
     api.Comm_rank(call.comm, &rank);

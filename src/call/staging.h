@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "base/status.h"
-#include "call/entry.h"
+#include "call/request.h"
 #include "call/runtime.h"
 #include "comm/memory.h"
 #include "device/device.h"
@@ -55,7 +55,7 @@ class CallBuffer {
 class StagedCall {
  public:
   // Asks the driver where the buffers lie.
-  StagedCall(Runtime& runtime, const Allreduce& call) : StagedCall(runtime, call, measure(call)) {}
+  StagedCall(Runtime& runtime, const Request& call) : StagedCall(runtime, call, measure(call)) {}
 
   // Whether MPI cannot take some buffer. Not where it will reject the call.
   bool needed() const { return copies_in_ || copies_out_; }
@@ -66,19 +66,19 @@ class StagedCall {
   void count();               // in the report
   std::size_t bytes() const;  // of the input
 
-  // What MPI gets; after open().
-  const Allreduce& copy() const { return copy_; }
+  // The call that MPI gets; after open().
+  const Request& copy() const { return copy_; }
 
  private:
   struct Spans {
     Span in, out;
     bool valid = false;
   };
-  StagedCall(Runtime& runtime, const Allreduce& call, const Spans& spans);
-  static Spans measure(const Allreduce& call);
+  StagedCall(Runtime& runtime, const Request& call, const Spans& spans);
+  static Spans measure(const Request& call);
 
   Runtime& runtime_;
-  Allreduce copy_;
+  Request copy_;
   const Spans spans_;
   const bool in_place_, aliased_;
   CallBuffer in_, out_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The end of a process in which slimpi never started: the program has no MPI, or sums by other
 // means. Where slimpi-run was asked to print something, silence would look like success.
+#include "call/without_sums.h"
+
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -8,7 +10,6 @@
 #include <string>
 
 #include "base/process.h"
-#include "call/runtime.h"
 #include "mpi/api.h"
 #include "observe/log.h"
 #include "options/config.h"

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of the job: sums the numbers of all ranks and writes the report.
+#include "call/write_report.h"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <new>
+#include <set>
+#include <utility>
 
 #include "base/exceptions.h"
 #include "base/files.h"
 #include "base/float_environment.h"
 #include "base/process.h"
-#include "call/element_type.h"
-#include "call/entry.h"
+#include "call/communicator_attribute.h"
 #include "call/estimate.h"
-#include "call/nonblocking.h"
 #include "call/runtime.h"
 #include "comm/call.h"
-#include "comm/waiter.h"
 #include "mpi/internal_comm.h"
 #include "observe/log.h"
 #include "observe/report.h"
@@ -25,51 +25,39 @@
 namespace slimpi::call {
 
 // Threads may offer communicators in a different order on every rank, so the ranks of each one
-// agree whether it may be used, and number it. Of those that may be used, the one with the lowest
-// number is used. Where a session was opened on some rank, the communicator for the report is freed
-// with the one that it was made from, because otherwise it would outlive its session.
-Status Runtime::offer_for_report(comm::Communicator& communicator) {
+// agree whether it may be used, and number it. The usable communicator with the lowest number wins.
+// If any rank has opened a session, the report's communicator is freed together with its parent, so
+// that it does not outlive the session.
+Status JobReport::offer(comm::Communicator& communicator) {
   std::uint64_t words[] = {0, 0, 0, 0};
-  if (!world_ || communicator.size() != world_size) return Status::ok;
-  if (world_rank == 0) words[0] = ++offers_;
+  if (!runtime_.has_world || communicator.size() != runtime_.world_size) return Status::ok;
+  if (runtime_.world_rank == 0) words[0] = ++offers_;
   words[1] = sessions_seen() != 0 ? 1 : 0;
   {
     const std::lock_guard lock(mutex_);
-    words[2] = report_comm_ != mpi::abi.comm_null ? 1 : 0;
+    words[2] = comm_ != mpi::abi.comm_null ? 1 : 0;
   }
-  words[3] = config.report && world_rank != 0 ? 1 : 0;
+  words[3] = runtime_.config.report && runtime_.world_rank != 0 ? 1 : 0;
   SLIMPI_TRY(communicator.exchange().all_max(words));
   const auto [number, with_sessions, taken, reports] = words;
-  if (reports != 0 && world_rank == 0 && !config.report)
+  if (reports != 0 && runtime_.world_rank == 0 && !runtime_.config.report)
     log_once(LogLevel::warn,
              "SLIMPI_REPORT is set on another rank and not on rank 0, which writes the report; "
              "set it on rank 0");
   mpi::Comm made = mpi::abi.comm_null;
-  if (taken != 0 || mpi::copy_internal(api, communicator.exchange().comm(), 0, &made) != Status::ok)
+  if (taken != 0 ||
+      mpi::copy_internal(runtime_.api, communicator.exchange().comm(), 0, &made) != Status::ok)
     return Status::ok;
   {
     const std::lock_guard lock(mutex_);
-    if (report_comm_ == mpi::abi.comm_null || number < report_number_) {
-      std::swap(report_comm_, made);
-      report_number_ = number;
-      report_owner_ = with_sessions != 0 ? &communicator : nullptr;
+    if (comm_ == mpi::abi.comm_null || number < number_) {
+      std::swap(comm_, made);
+      number_ = number;
+      owner_ = with_sessions != 0 ? &communicator : nullptr;
     }
   }
-  if (made != mpi::abi.comm_null) api.Comm_free(&made);
+  if (made != mpi::abi.comm_null) runtime_.api.Comm_free(&made);
   return Status::ok;
-}
-
-void Runtime::count_bypass(const comm::Communicator& communicator, BypassReason reason,
-                           const Allreduce& request) {
-  statistics.bypassed(reason);
-  const comm::NodeLayout& layout = communicator.layout();
-  const std::uint64_t bytes = row_of(request.collective).phases * bytes_of(request);
-  if (layout.nodes() == 0)
-    statistics.count(&Counts::bytes_bypassed_elsewhere, bytes);
-  else
-    statistics.count(
-        &Counts::bytes_bypassed,
-        layout.part_of(std::uint64_t(layout.nodes() - 1) * bytes, communicator.config().hierarchy));
 }
 
 namespace {
@@ -81,17 +69,17 @@ HostName host_name() {
 }
 }  // namespace
 
-// The hosts of the job, each once. Collective over report_comm_.
-std::vector<std::string> Runtime::gather_hosts() {
+// The hosts of the job, each once. Collective over comm_.
+std::vector<std::string> JobReport::gather_hosts() {
   HostName own = host_name();
   int rank = 0, size = 1;
   std::vector<HostName> all{own};
-  if (report_comm_ != mpi::abi.comm_null) {
-    api.Comm_rank(report_comm_, &rank);
-    api.Comm_size(report_comm_, &size);
+  if (comm_ != mpi::abi.comm_null) {
+    runtime_.api.Comm_rank(comm_, &rank);
+    runtime_.api.Comm_size(comm_, &size);
     all.resize(rank == 0 ? std::size_t(size) : 1);
-    if (api.Gather(own.data(), int(own.size()), mpi::abi.type_char, all.data(), int(own.size()),
-                   mpi::abi.type_char, 0, report_comm_) != mpi::kSuccess)
+    if (runtime_.api.Gather(own.data(), int(own.size()), mpi::abi.type_char, all.data(),
+                            int(own.size()), mpi::abi.type_char, 0, comm_) != mpi::kSuccess)
       return {};
   }
   std::vector<std::string> hosts;
@@ -101,87 +89,90 @@ std::vector<std::string> Runtime::gather_hosts() {
   return hosts;
 }
 
-// What the report says apart from numbers that the ranks add.
-std::unique_ptr<Report> Runtime::describe_job() const {
+// The parts of the report apart from numbers that the ranks add.
+std::unique_ptr<Report> JobReport::describe_job() const {
   auto made = std::make_unique<Report>();
   Report& report = *made;
   report.version = SLIMPI_PACKAGE_VERSION;
-  report.mpi = mpi_version;
-  report.algorithm = config.algorithm;
+  report.mpi = runtime_.mpi_version;
+  report.algorithm = runtime_.config.algorithm;
   report.command = process_command();
   report.date = date_now();
   report.wall_seconds = seconds_since_load();
   for (std::size_t i = 0; i < option_rows().size(); ++i)
-    if (config.is_set(Option(i)))
-      report.options.emplace_back(option_rows()[i].name, config.given[i].text);
-  statistics.read(report.errors);
+    if (runtime_.config.is_set(Option(i)))
+      report.options.emplace_back(option_rows()[i].name, runtime_.config.given[i].text);
+  runtime_.statistics.read(report.errors);
   report.codecs = comm::used_codec_names();
-  report.choices = statistics.choices.rows();
-  report.ranks = std::max(world_size.load(), 1);
-  report.nodes = nodes;
+  report.choices = runtime_.statistics.choices.rows();
+  report.ranks = std::max(runtime_.world_size.load(), 1);
+  report.nodes = runtime_.nodes;
   // Rank 0's communicators may have fewer.
-  if (config.ranks_per_node != 0)
-    report.nodes = std::max(report.nodes, (report.ranks - 1) / int(config.ranks_per_node) + 1);
-  report.unmatched_rules = unmatched(rules);
+  if (runtime_.config.ranks_per_node != 0)
+    report.nodes =
+        std::max(report.nodes, (report.ranks - 1) / int(runtime_.config.ranks_per_node) + 1);
+  report.unmatched_rules = unmatched(runtime_.rules);
   return made;
 }
 
 // The sum over the ranks comes first and allocates nothing, so a rank that runs out of memory later
 // has already taken part in it. The counts are not on the stack, which may be short.
-void Runtime::write_summary(bool together) {
+void JobReport::write(bool together) {
   const OwnFloats environment;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
   static Counts own, job;
-  statistics.read(own);
+  runtime_.statistics.read(own);
   bool summed = false;
-  int rank = std::max(world_rank.load(), 0), counted = 1;
+  int rank = std::max(runtime_.world_rank.load(), 0), counted = 1;
   std::vector<std::string> hosts;
-  if (together && report_comm_ != mpi::abi.comm_null) {
+  if (together && comm_ != mpi::abi.comm_null) {
     int place = 0, size = 0;
-    summed = api.Comm_rank(report_comm_, &place) == mpi::kSuccess &&
-             api.Comm_size(report_comm_, &size) == mpi::kSuccess &&
-             api.Reduce(&own, &job, int(kCounts), mpi::abi.type_uint64_t, mpi::abi.op_sum, 0,
-                        report_comm_) == mpi::kSuccess;
+    summed = runtime_.api.Comm_rank(comm_, &place) == mpi::kSuccess &&
+             runtime_.api.Comm_size(comm_, &size) == mpi::kSuccess &&
+             runtime_.api.Reduce(&own, &job, int(kCounts), mpi::abi.type_uint64_t, mpi::abi.op_sum,
+                                 0, comm_) == mpi::kSuccess;
     if (summed) {
       rank = place;
       counted = size;
     }
     hosts = gather_hosts();
   }
-  if (rank != 0 || !(config.report || config.estimate)) return;
+  if (rank != 0 || !(runtime_.config.report || runtime_.config.estimate)) return;
   const std::unique_ptr<Report> report = describe_job();
   report->own = own;
   report->job = summed ? job : own;
   report->hosts = std::move(hosts);
   report->ranks_counted = counted;
-  if (config.report &&
-      write_to(*config.report, "SLIMPI_REPORT",
-               is_text(*config.report) ? to_text(*report) : to_json(*report)) != Status::ok)
+  if (runtime_.config.report &&
+      write_to(*runtime_.config.report, "SLIMPI_REPORT",
+               is_text(*runtime_.config.report) ? to_text(*report) : to_json(*report)) !=
+          Status::ok)
     log_error(failure_text());
-  if (config.estimate && write_estimate(*report) != Status::ok) log_error(failure_text());
+  if (runtime_.config.estimate && write_estimate(*report) != Status::ok) log_error(failure_text());
 }
-Status Runtime::write_estimate(const Report& job) const {
+Status JobReport::write_estimate(const Report& job) const {
   const CallEstimate* const running = CallEstimate::running();
   if (running == nullptr) return Status::ok;
   const std::unique_ptr<const Estimate> estimate(new Estimate(running->result(job)));
-  return write_to(*config.estimate, "SLIMPI_ESTIMATE",
-                  is_text(*config.estimate) ? to_text(*estimate) : to_json(*estimate));
+  return write_to(*runtime_.config.estimate, "SLIMPI_ESTIMATE",
+                  is_text(*runtime_.config.estimate) ? to_text(*estimate) : to_json(*estimate));
 }
 
 // A warning about a file that cannot be written is more useful at the start than at the end.
-void Runtime::check_writability() {
+void JobReport::check_writability() const {
   const auto look = [](const char* variable, const std::string& path) {
     if (const std::string reason = why_not_writable(path); !reason.empty())
       log_warn(std::string(variable) + "=" + path + " cannot be written yet: " + reason);
   };
-  if (config.report && !is_stream(*config.report)) look("SLIMPI_REPORT", *config.report);
-  if (config.trace) look("SLIMPI_TRACE", trace_path());
+  if (runtime_.config.report && !is_stream(*runtime_.config.report))
+    look("SLIMPI_REPORT", *runtime_.config.report);
+  if (runtime_.config.trace) look("SLIMPI_TRACE", trace_path());
 }
 
-std::string Runtime::trace_path() const {
-  const std::string& pattern = *config.trace;
-  const std::string rank = std::to_string(std::max(world_rank.load(), 0));
+std::string JobReport::trace_path() const {
+  const std::string& pattern = *runtime_.config.trace;
+  const std::string rank = std::to_string(std::max(runtime_.world_rank.load(), 0));
   std::string path;
   bool of_one_rank = false;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -201,69 +192,37 @@ std::string Runtime::trace_path() const {
   return of_one_rank ? path : path + "." + rank;
 }
 
-void Runtime::save_trace() {
+void JobReport::save_trace() const {
   const Trace* const trace = Trace::running();
   if (trace == nullptr) return;
   const std::string path = trace_path();
-  if (const int error = trace->write(path.c_str(), std::max(world_rank.load(), 0)); error != 0)
+  if (const int error = trace->write(path.c_str(), std::max(runtime_.world_rank.load(), 0));
+      error != 0)
     log_error("SLIMPI_TRACE=" + path + " cannot be written: " + why_no_result(error));
 }
 
-// Ranks that wait for this one get an error in place of a wait without end. MPI_Finalize waits for
-// all ranks, too, but answers nobody.
-void Runtime::wait_for_finalize() {
-  struct End {
-    comm::Communicator* communicator;
-    int word = 0;
-    mpi::Request request = mpi::abi.request_null;
-  };
-  std::vector<std::unique_ptr<End>> ends;  // MPI writes to them, until their requests are complete
-  end_persistent();
-  {
-    const std::lock_guard lock(mutex_);
-    for (comm::Communicator* communicator : communicators_)
-      if (!communicator->freed) ends.push_back(std::make_unique<End>(End{communicator}));
-  }
-  for (auto& end : ends) end->communicator->begin_end(&end->word, &end->request);
-  for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
-    std::erase_if(ends, [&](std::unique_ptr<End>& end) {
-      int done = 1;
-      if (end->request == mpi::abi.request_null ||
-          api.Test(&end->request, &done, mpi::abi.status_ignore) != mpi::kSuccess || done != 0)
-        return true;
-      if (end->communicator->serve_end()) return false;
-      (void)end.release();
-      return true;
-    });
-    if (ends.empty()) return;
-  }
+mpi::Comm JobReport::release(const comm::Communicator& owner) {
+  const std::lock_guard lock(mutex_);
+  if (owner_ != &owner) return mpi::abi.comm_null;
+  owner_ = nullptr;
+  return std::exchange(comm_, mpi::abi.comm_null);
 }
 
-void Runtime::finish(bool mpi_works) {
-  if (finished.exchange(true)) return;
-  const OwnFloats environment;
-  if (!mpi_works) report_comm_ = mpi::abi.comm_null;
-  if (mpi_works) {
-    wait_for_all_sums();
-    end_helper();
-    (void)caught([&] { wait_for_finalize(); });
-  }
+void JobReport::mpi_ended() {
+  const std::lock_guard lock(mutex_);
+  comm_ = mpi::abi.comm_null;
+  owner_ = nullptr;
+}
+
+void JobReport::finish(bool mpi_works) {
+  if (!mpi_works) comm_ = mpi::abi.comm_null;
   try {
-    write_summary(true);
+    write(true);
   } catch (const std::bad_alloc&) {
     log_warn("no memory for the report");
   }
   save_trace();
-  if (report_comm_ != mpi::abi.comm_null) api.Comm_free(&report_comm_);
-  const std::lock_guard lock(mutex_);
-  communicators_.merge(late_);
-  has_late_ = false;
-  abandoned_ = true;
-  for (comm::Communicator* communicator : communicators_) {
-    if (mpi_works) communicator->exchange().drain_roll_call();
-    communicator->abandon();
-  }
-  abandon_persistent();
+  if (comm_ != mpi::abi.comm_null) runtime_.api.Comm_free(&comm_);
 }
 
 }  // namespace slimpi::call

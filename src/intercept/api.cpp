@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions of slimpi.h.
+#include "call/communicator_attribute.h"
+#include "call/control.h"
+#include "call/saved_state.h"
 #include "slimpi.h"
 
 #include <dlfcn.h>
@@ -19,7 +22,6 @@
 
 #include "base/described_tensor.h"
 #include "base/process.h"
-#include "call/entry.h"
 #include "call/runtime.h"
 #include "intercept/names.h"
 #include "observe/log.h"

@@ -4,6 +4,8 @@
 // iterates over the communicator's attributes, so no attribute may be read or set there. All ranks
 // are inside that call together, whichever callback runs first on each, so all of them leave sums
 // on that communicator to MPI. The others give a communicator info keys.
+#include "call/communicator_attribute.h"
+#include "call/control.h"
 #include "intercept/names.h"
 
 namespace slimpi::intercept {

@@ -18,7 +18,7 @@ std::string experimental(std::string name) {
 
 void* next_definition(const char* name, std::atomic<void*>& known) {
   void* next = nullptr;
-  // What the search throws leaves the function missing, for this call.
+  // An exception in the search leaves the function missing, for this call.
   (void)caught([&] {
     next = mpi::next_definition(name);
     // Open MPI had persistent collectives under this name before they were standard.
@@ -42,7 +42,7 @@ bool has_next(const char* name, std::atomic<int>& known) {
 }
 
 bool is_fortran_code(const void* address) {
-  // Of the last caller: most threads call from one place.
+  // The last caller: most threads call from one place.
   thread_local mpi::Word first = 0, end = 0;
   thread_local bool fortran = false;
   if (reinterpret_cast<mpi::Word>(address) - first >= end - first) {

@@ -13,9 +13,10 @@
 
 namespace slimpi::intercept {
 
-// What this layer does is in their words.
+// The words of this layer are those of both.
 using namespace call;
 using namespace mpi;
+using call::Request;
 
 // The catch-all. No exception of slimpi's crosses an MPI entry point: what slimpi throws where a
 // sum begins ends the job with one line (end_for); elsewhere it costs what slimpi would have done:

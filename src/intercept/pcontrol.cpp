@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdarg>
 
+#include "call/control.h"
 #include "intercept/names.h"
 
 namespace slimpi::intercept {

@@ -13,6 +13,7 @@
 
 #include "base/fiber.h"
 #include "base/process.h"
+#include "call/communicator_attribute.h"
 #include "call/entry.h"
 #include "intercept/names.h"
 #include "mpi/api.h"
@@ -129,7 +130,7 @@ void tell_thread_level() {
       "MPI_THREAD_MULTIPLE; SLIMPI_PROGRESS=calls leaves the level and these sums to MPI");
 }
 
-// Of several MPIs in the process this chooses that of the caller, before a function is looked up.
+// Chooses, of several MPIs in the process, that of the caller, before a function is looked up.
 ThreadLevel wanted_level() {
   auto level = ThreadLevel::programs;
   (void)catch_all([&] {

@@ -8,6 +8,8 @@
 
 #include <optional>
 
+#include "call/persistent.h"
+#include "call/requests.h"
 #include "intercept/names.h"
 
 namespace slimpi::intercept {
@@ -16,7 +18,7 @@ using Completed = Completing::Completed;
 
 namespace {
 
-// What the languages say differently of arrays. C: indices from 0.
+// How the languages differ in arrays. C: indices from 0.
 struct C {
   static int first_index() { return 0; }
   static void* statuses(void* array) { return array; }
@@ -62,7 +64,7 @@ int remember(std::optional<Completing>& completing, int count, const void* reque
   return code;
 }
 
-// What an error handler of the program throws passes; see names.h.
+// An exception of the program's error handler passes; see names.h.
 int raise(Completing& completing, int code, const Completed& completed, bool ends = true) {
   (void)catch_all([&] { code = completing.raise(code, completed, ends); });
   return code;
@@ -119,8 +121,8 @@ int test(int count, const void* requests, const auto& finish, bool ends = true) 
   return raise(*completing, code, completed, ends);
 }
 
-// What the functions do, with the arguments of C. next: calls the next definition; test: that of
-// the function which does not wait.
+// The work of the functions, with the arguments of C. next: calls the next definition; test: that
+// of the function which does not wait.
 
 int wait_one(const auto& next, void* request, void* status) {
   return wait_for_all(
@@ -234,7 +236,7 @@ int free_request(const auto& next, void* request) {
   return next(request);
 }
 
-// Of a sum in flight it is an error.
+// To cancel a sum in flight is an error.
 int cancel(const auto& next, void* request) {
   int code = 0;
   (void)catch_all([&] { code = call::refuse_to_cancel(request); });

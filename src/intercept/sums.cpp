@@ -6,12 +6,12 @@
 // Programs such as mpi4py use a function for large counts where they find one. With an MPI older
 // than 4.0, or other than MPICH, they may find only the one here. It then does what the function
 // for small counts can do.
+#include <atomic>
 #include <climits>
 #include <cstdint>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "device/device.h"
@@ -21,61 +21,45 @@ namespace slimpi::intercept {
 
 namespace {
 
-// What the functions say differently of counts. set: into a call; small, large: from it.
+// How each function stores its counts. set() writes them into a call; small() and large() read them
+// back.
 struct OneCount {
   using Small = int;
   using Large = std::int64_t;
-  static void set(Allreduce& call, Large count) { call.count = count; }
-  static int small(const Allreduce& call) { return int(call.count); }
-  static Large large(const Allreduce& call) { return call.count; }
+  static void set(Request& call, Large count) { call.count = count; }
+  static int small(const Request& call) { return int(call.count); }
+  static Large large(const Request& call) { return call.count; }
 };
 
 struct BlockCount {
   using Small = int;
   using Large = std::int64_t;
-  static void set(Allreduce& call, Large count) {
+  static void set(Request& call, Large count) {
     call.collective = Collective::reduce_scatter;
     call.blocks.each = count;
     call.own_count = -1;
   }
-  static int small(const Allreduce& call) { return int(call.blocks.each); }
-  static Large large(const Allreduce& call) { return call.blocks.each; }
+  static int small(const Request& call) { return int(call.blocks.each); }
+  static Large large(const Request& call) { return call.blocks.each; }
 };
 
 struct RanksCounts {
   using Small = const int*;
   using Large = const std::int64_t*;
   template <typename Count>
-  static void set(Allreduce& call, const Count* counts) {
+  static void set(Request& call, const Count* counts) {
     call.collective = Collective::reduce_scatter;
     call.blocks = {0, counts, sizeof(Count) == sizeof(std::int64_t)};
     call.own_count = -1;
   }
-  static Small small(const Allreduce& call) { return static_cast<Small>(call.blocks.array); }
-  static Large large(const Allreduce& call) { return static_cast<Large>(call.blocks.array); }
+  static Small small(const Request& call) { return static_cast<Small>(call.blocks.array); }
+  static Large large(const Request& call) { return static_cast<Large>(call.blocks.array); }
 };
 
 enum class Form { usual, large, fortran };
 
-template <typename Counts, typename Count>
-[[gnu::always_inline]] inline Allreduce make_call(const void* in, void* out, Count count,
-                                                  Word datatype, Word op, Word comm,
-                                                  Form form = Form::usual) {
-  mpi::find_abi();
-  Allreduce call{in,
-                 out,
-                 0,
-                 cut_known<Datatype>(datatype),
-                 cut_known<Op>(op),
-                 cut_known<Comm>(comm),
-                 form == Form::large,
-                 form == Form::fortran};
-  Counts::set(call, count);
-  return call;
-}
-
 // Does the call, or lets MPI do it.
-[[gnu::always_inline]] inline int do_or_bypass(Allreduce& call) {
+[[gnu::always_inline]] inline int do_or_bypass(Request& call) {
   Outcome outcome;
   Status status = catch_all([&] { outcome = dispatch(call); });
   if (status != Status::ok) [[unlikely]]
@@ -88,26 +72,26 @@ template <typename Counts, typename Count>
   return code;
 }
 
-// Begins or makes the call by `ours`, or lets MPI do so.
+// Begins the call or makes its request, or lets MPI do so.
 template <typename ByMpi>
-int begin_or_bypass(Allreduce& call, Word request, Outcome (*ours)(Allreduce&, void*),
-                    const ByMpi& by_mpi) {
+int begin_or_bypass(Request& call, Way way, Word request, const ByMpi& by_mpi) {
+  auto* const handle = reinterpret_cast<void*>(request);
+  const bool persistent = way == Way::persistent;
   Outcome outcome;
-  const Status status = catch_all([&] { outcome = ours(call, reinterpret_cast<void*>(request)); });
+  const Status status = catch_all(
+      [&] { outcome = persistent ? init_persistent(call, handle) : begin(call, handle); });
   if (status != Status::ok) [[unlikely]]
     end_for(call.comm, status);
   if (outcome.done) return outcome.code;
   int code = 0;
   if (device::some_need_copies()) [[unlikely]] {
-    (void)catch_all([&] {
-      code = begin_staged(call, reinterpret_cast<void*>(request), ours != &begin, by_mpi);
-    });
+    (void)catch_all([&] { code = begin_staged(call, handle, persistent, by_mpi); });
   } else {
     code = by_mpi(call);
   }
   if (!outcome.reason) return code;
   const BypassReason reason = *outcome.reason;
-  if (reason == BypassReason::datatype && ours == &begin) count_other_bytes(call, code);
+  if (reason == BypassReason::datatype && !persistent) count_other_bytes(call, code);
   if (code == 0) (void)catch_all([&] { estimate_nonblocking(call, reason); });
   return code;
 }
@@ -138,98 +122,237 @@ std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, 
   return kept;
 }
 
+// The next definitions of a function and of its form for large counts, by their MPI_ names and, for
+// Fortran, their PMPI_ names. `more` follows the communicator.
+template <typename Counts>
+struct Next {
+  const char *name, *large;                               // both begin with PMPI_
+  std::atomic<void*> known[2] = {}, known_large[2] = {};  // by MPI_, by PMPI_
+  std::atomic<int> has_large = 0;
+
+  // The usual form costs nothing for the large one.
+  template <typename... More>
+  int operator()(const Request& call, More... more) {
+    if (call.large) [[unlikely]]
+      return call_large(call, more...);
+    return call_next(name, known, call, Counts::small(call), more...);
+  }
+
+  template <typename... More>
+  [[gnu::noinline]] int call_large(const Request& call, More... more) {
+    const int has = has_large.load(std::memory_order_relaxed);
+    if (has != 0 ? has > 0 : has_next(large + 1, has_large))
+      return call_next(large, known_large, call, Counts::large(call), more...);
+    const auto ints = as_ints(large + 1, Counts::large(call), Word(call.comm));
+    return ints ? call_next(name, known, call, *ints, more...) : mpi::kErrCount;
+  }
+
+  template <typename Count, typename... More>
+  static int call_next(const char* name, std::atomic<void*> (&known)[2], const Request& call,
+                       Count counts, More... more) {
+    void* next = known[call.fortran].load(std::memory_order_acquire);
+    if (next == nullptr) [[unlikely]]
+      next = next_definition(call.fortran ? name : name + 1, known[call.fortran]);
+    using Function = int(const void*, void*, Count, Word, Word, Word, More...);
+    return reinterpret_cast<Function*>(next)(call.in, call.out, counts, Word(call.datatype),
+                                             Word(call.op), Word(call.comm), more...);
+  }
+};
+
+constinit Next<OneCount> next_Allreduce{"PMPI_Allreduce", "PMPI_Allreduce_c"};
+constinit Next<OneCount> next_Iallreduce{"PMPI_Iallreduce", "PMPI_Iallreduce_c"};
+constinit Next<OneCount> next_Allreduce_init{"PMPI_Allreduce_init", "PMPI_Allreduce_init_c"};
+constinit Next<BlockCount> next_Reduce_scatter_block{"PMPI_Reduce_scatter_block",
+                                                     "PMPI_Reduce_scatter_block_c"};
+constinit Next<BlockCount> next_Ireduce_scatter_block{"PMPI_Ireduce_scatter_block",
+                                                      "PMPI_Ireduce_scatter_block_c"};
+constinit Next<BlockCount> next_Reduce_scatter_block_init{"PMPI_Reduce_scatter_block_init",
+                                                          "PMPI_Reduce_scatter_block_init_c"};
+constinit Next<RanksCounts> next_Reduce_scatter{"PMPI_Reduce_scatter", "PMPI_Reduce_scatter_c"};
+constinit Next<RanksCounts> next_Ireduce_scatter{"PMPI_Ireduce_scatter", "PMPI_Ireduce_scatter_c"};
+constinit Next<RanksCounts> next_Reduce_scatter_init{"PMPI_Reduce_scatter_init",
+                                                     "PMPI_Reduce_scatter_init_c"};
+
+// The common body of all functions. A call of a PMPI_ name goes to MPI as it is, unless MPI's
+// Fortran makes it. Inline, because it looks at the caller of the exported function. The program's
+// request, where there is one, is the last argument.
+template <Way way, typename Counts, typename Count, typename... More>
+[[gnu::always_inline]] inline int sum(Next<Counts>& next, Form form, const void* in, void* out,
+                                      Count counts, Word datatype, Word op, Word comm,
+                                      More... more) {
+  mpi::find_abi();
+  Request call{in,
+               out,
+               0,
+               cut_known<Datatype>(datatype),
+               cut_known<Op>(op),
+               cut_known<Comm>(comm),
+               form == Form::large,
+               form == Form::fortran};
+  Counts::set(call, counts);
+  const auto by_mpi = [&](const Request& one) { return next(one, more...); };
+  if (form == Form::fortran && !SLIMPI_FROM_FORTRAN) return by_mpi(call);
+  if constexpr (way == Way::blocking) {
+    return do_or_bypass(call);
+  } else {
+    const Word last[] = {more...};
+    return begin_or_bypass(call, way, last[sizeof...(more) - 1], by_mpi);
+  }
+}
+
 }  // namespace
 
-// Defines function(call, more...), which calls the next definition of MPI_name; `more` follows the
-// communicator. The usual form costs nothing for the large one.
-#define SLIMPI_BY_MPI(function, name, Counts)                                                    \
-  template <typename... More>                                                                    \
-  int function##_with(const Allreduce& call, Counts::Small counts, More... more) {               \
-    using Function = int(const void*, void*, Counts::Small, Word, Word, Word, More...);          \
-    auto* const next =                                                                           \
-        call.fortran ? SLIMPI_NEXT("PMPI_" name, Function) : SLIMPI_NEXT("MPI_" name, Function); \
-    return next(call.in, call.out, counts, Word(call.datatype), Word(call.op), Word(call.comm),  \
-                more...);                                                                        \
-  }                                                                                              \
-  template <typename... More>                                                                    \
-  [[gnu::noinline]] int function##_large(const Allreduce& call, More... more) {                  \
-    using Function = int(const void*, void*, Counts::Large, Word, Word, Word, More...);          \
-    if (SLIMPI_HAS_NEXT("MPI_" name "_c")) {                                                     \
-      auto* const next = call.fortran ? SLIMPI_NEXT("PMPI_" name "_c", Function)                 \
-                                      : SLIMPI_NEXT("MPI_" name "_c", Function);                 \
-      return next(call.in, call.out, Counts::large(call), Word(call.datatype), Word(call.op),    \
-                  Word(call.comm), more...);                                                     \
-    }                                                                                            \
-    const auto ints = as_ints("MPI_" name "_c", Counts::large(call), Word(call.comm));           \
-    return ints ? function##_with(call, *ints, more...) : mpi::kErrCount;                        \
-  }                                                                                              \
-  template <typename... More>                                                                    \
-  int function(const Allreduce& call, More... more) {                                            \
-    if (call.large) [[unlikely]]                                                                 \
-      return function##_large(call, more...);                                                    \
-    return function##_with(call, Counts::small(call), more...);                                  \
-  }
+SLIMPI_EXPORT int MPI_Allreduce(const void* in, void* out, int count, Word type, Word op,
+                                Word comm) {
+  return sum<Way::blocking>(next_Allreduce, Form::usual, in, out, count, type, op, comm);
+}
+SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count, Word type, Word op,
+                                  Word comm) {
+  return sum<Way::blocking>(next_Allreduce, Form::large, in, out, count, type, op, comm);
+}
+SLIMPI_EXPORT int PMPI_Allreduce(const void* in, void* out, int count, Word type, Word op,
+                                 Word comm) {
+  return sum<Way::blocking>(next_Allreduce, Form::fortran, in, out, count, type, op, comm);
+}
+SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word type, Word op,
+                                 Word comm, Word request) {
+  return sum<Way::nonblocking>(next_Iallreduce, Form::usual, in, out, count, type, op, comm,
+                               request);
+}
+SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count, Word type,
+                                   Word op, Word comm, Word request) {
+  return sum<Way::nonblocking>(next_Iallreduce, Form::large, in, out, count, type, op, comm,
+                               request);
+}
+SLIMPI_EXPORT int PMPI_Iallreduce(const void* in, void* out, int count, Word type, Word op,
+                                  Word comm, Word request) {
+  return sum<Way::nonblocking>(next_Iallreduce, Form::fortran, in, out, count, type, op, comm,
+                               request);
+}
+SLIMPI_EXPORT int MPI_Allreduce_init(const void* in, void* out, int count, Word type, Word op,
+                                     Word comm, Word info, Word request) {
+  return sum<Way::persistent>(next_Allreduce_init, Form::usual, in, out, count, type, op, comm,
+                              info, request);
+}
+SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t count, Word type,
+                                       Word op, Word comm, Word info, Word request) {
+  return sum<Way::persistent>(next_Allreduce_init, Form::large, in, out, count, type, op, comm,
+                              info, request);
+}
+SLIMPI_EXPORT int PMPI_Allreduce_init(const void* in, void* out, int count, Word type, Word op,
+                                      Word comm, Word info, Word request) {
+  return sum<Way::persistent>(next_Allreduce_init, Form::fortran, in, out, count, type, op, comm,
+                              info, request);
+}
 
-// Defines the three functions with a prefix and a suffix.
-#define SLIMPI_FORM(prefix, name, later, suffix, Counts, Count, form)                            \
-  SLIMPI_EXPORT int prefix##name##suffix(const void* in, void* out, Counts::Count counts,        \
-                                         Word datatype, Word op, Word comm) {                    \
-    Allreduce call = make_call<Counts>(in, out, counts, datatype, op, comm, form);               \
-    if (form == Form::fortran && !SLIMPI_FROM_FORTRAN) return name##_by_mpi(call);               \
-    return do_or_bypass(call);                                                                   \
-  }                                                                                              \
-  SLIMPI_EXPORT int prefix##later##suffix(const void* in, void* out, Counts::Count counts,       \
-                                          Word datatype, Word op, Word comm, Word request) {     \
-    Allreduce call = make_call<Counts>(in, out, counts, datatype, op, comm, form);               \
-    const auto by_mpi = [&](const Allreduce& one) { return later##_by_mpi(one, request); };      \
-    if (form == Form::fortran && !SLIMPI_FROM_FORTRAN) return by_mpi(call);                      \
-    return begin_or_bypass(call, request, begin, by_mpi);                                        \
-  }                                                                                              \
-  SLIMPI_EXPORT int prefix##name##_init##suffix(const void* in, void* out, Counts::Count counts, \
-                                                Word datatype, Word op, Word comm, Word info,    \
-                                                Word request) {                                  \
-    Allreduce call = make_call<Counts>(in, out, counts, datatype, op, comm, form);               \
-    const auto by_mpi = [&](const Allreduce& one) {                                              \
-      return name##_init_by_mpi(one, info, request);                                             \
-    };                                                                                           \
-    if (form == Form::fortran && !SLIMPI_FROM_FORTRAN) return by_mpi(call);                      \
-    return begin_or_bypass(call, request, init_persistent, by_mpi);                              \
-  }
+SLIMPI_EXPORT int MPI_Reduce_scatter_block(const void* in, void* out, int count, Word type, Word op,
+                                           Word comm) {
+  return sum<Way::blocking>(next_Reduce_scatter_block, Form::usual, in, out, count, type, op, comm);
+}
+SLIMPI_EXPORT int MPI_Reduce_scatter_block_c(const void* in, void* out, std::int64_t count,
+                                             Word type, Word op, Word comm) {
+  return sum<Way::blocking>(next_Reduce_scatter_block, Form::large, in, out, count, type, op, comm);
+}
+SLIMPI_EXPORT int PMPI_Reduce_scatter_block(const void* in, void* out, int count, Word type,
+                                            Word op, Word comm) {
+  return sum<Way::blocking>(next_Reduce_scatter_block, Form::fortran, in, out, count, type, op,
+                            comm);
+}
+SLIMPI_EXPORT int MPI_Ireduce_scatter_block(const void* in, void* out, int count, Word type,
+                                            Word op, Word comm, Word request) {
+  return sum<Way::nonblocking>(next_Ireduce_scatter_block, Form::usual, in, out, count, type, op,
+                               comm, request);
+}
+SLIMPI_EXPORT int MPI_Ireduce_scatter_block_c(const void* in, void* out, std::int64_t count,
+                                              Word type, Word op, Word comm, Word request) {
+  return sum<Way::nonblocking>(next_Ireduce_scatter_block, Form::large, in, out, count, type, op,
+                               comm, request);
+}
+SLIMPI_EXPORT int PMPI_Ireduce_scatter_block(const void* in, void* out, int count, Word type,
+                                             Word op, Word comm, Word request) {
+  return sum<Way::nonblocking>(next_Ireduce_scatter_block, Form::fortran, in, out, count, type, op,
+                               comm, request);
+}
+SLIMPI_EXPORT int MPI_Reduce_scatter_block_init(const void* in, void* out, int count, Word type,
+                                                Word op, Word comm, Word info, Word request) {
+  return sum<Way::persistent>(next_Reduce_scatter_block_init, Form::usual, in, out, count, type, op,
+                              comm, info, request);
+}
+SLIMPI_EXPORT int MPI_Reduce_scatter_block_init_c(const void* in, void* out, std::int64_t count,
+                                                  Word type, Word op, Word comm, Word info,
+                                                  Word request) {
+  return sum<Way::persistent>(next_Reduce_scatter_block_init, Form::large, in, out, count, type, op,
+                              comm, info, request);
+}
+SLIMPI_EXPORT int PMPI_Reduce_scatter_block_init(const void* in, void* out, int count, Word type,
+                                                 Word op, Word comm, Word info, Word request) {
+  return sum<Way::persistent>(next_Reduce_scatter_block_init, Form::fortran, in, out, count, type,
+                              op, comm, info, request);
+}
 
-// Defines a function in all its forms; `later` is the name of the nonblocking one.
-#define SLIMPI_SUM(name, later, Counts)                          \
-  namespace {                                                    \
-  SLIMPI_BY_MPI(name##_by_mpi, #name, Counts)                    \
-  SLIMPI_BY_MPI(later##_by_mpi, #later, Counts)                  \
-  SLIMPI_BY_MPI(name##_init_by_mpi, #name "_init", Counts)       \
-  }                                                              \
-  SLIMPI_FORM(MPI_, name, later, , Counts, Small, Form::usual)   \
-  SLIMPI_FORM(MPI_, name, later, _c, Counts, Large, Form::large) \
-  SLIMPI_FORM(PMPI_, name, later, , Counts, Small, Form::fortran)
-
-SLIMPI_SUM(Allreduce, Iallreduce, OneCount)
-SLIMPI_SUM(Reduce_scatter_block, Ireduce_scatter_block, BlockCount)
-SLIMPI_SUM(Reduce_scatter, Ireduce_scatter, RanksCounts)
+SLIMPI_EXPORT int MPI_Reduce_scatter(const void* in, void* out, const int* counts, Word type,
+                                     Word op, Word comm) {
+  return sum<Way::blocking>(next_Reduce_scatter, Form::usual, in, out, counts, type, op, comm);
+}
+SLIMPI_EXPORT int MPI_Reduce_scatter_c(const void* in, void* out, const std::int64_t* counts,
+                                       Word type, Word op, Word comm) {
+  return sum<Way::blocking>(next_Reduce_scatter, Form::large, in, out, counts, type, op, comm);
+}
+SLIMPI_EXPORT int PMPI_Reduce_scatter(const void* in, void* out, const int* counts, Word type,
+                                      Word op, Word comm) {
+  return sum<Way::blocking>(next_Reduce_scatter, Form::fortran, in, out, counts, type, op, comm);
+}
+SLIMPI_EXPORT int MPI_Ireduce_scatter(const void* in, void* out, const int* counts, Word type,
+                                      Word op, Word comm, Word request) {
+  return sum<Way::nonblocking>(next_Ireduce_scatter, Form::usual, in, out, counts, type, op, comm,
+                               request);
+}
+SLIMPI_EXPORT int MPI_Ireduce_scatter_c(const void* in, void* out, const std::int64_t* counts,
+                                        Word type, Word op, Word comm, Word request) {
+  return sum<Way::nonblocking>(next_Ireduce_scatter, Form::large, in, out, counts, type, op, comm,
+                               request);
+}
+SLIMPI_EXPORT int PMPI_Ireduce_scatter(const void* in, void* out, const int* counts, Word type,
+                                       Word op, Word comm, Word request) {
+  return sum<Way::nonblocking>(next_Ireduce_scatter, Form::fortran, in, out, counts, type, op, comm,
+                               request);
+}
+SLIMPI_EXPORT int MPI_Reduce_scatter_init(const void* in, void* out, const int* counts, Word type,
+                                          Word op, Word comm, Word info, Word request) {
+  return sum<Way::persistent>(next_Reduce_scatter_init, Form::usual, in, out, counts, type, op,
+                              comm, info, request);
+}
+SLIMPI_EXPORT int MPI_Reduce_scatter_init_c(const void* in, void* out, const std::int64_t* counts,
+                                            Word type, Word op, Word comm, Word info,
+                                            Word request) {
+  return sum<Way::persistent>(next_Reduce_scatter_init, Form::large, in, out, counts, type, op,
+                              comm, info, request);
+}
+SLIMPI_EXPORT int PMPI_Reduce_scatter_init(const void* in, void* out, const int* counts, Word type,
+                                           Word op, Word comm, Word info, Word request) {
+  return sum<Way::persistent>(next_Reduce_scatter_init, Form::fortran, in, out, counts, type, op,
+                              comm, info, request);
+}
 
 }  // namespace slimpi::intercept
 
 namespace slimpi::call {
 
 // Called inside the catch-all: what MPI's error handlers throw is the program's.
-int call_mpi_unstaged(const Allreduce& call) {
+int call_mpi_unstaged(const Request& call) {
   using namespace intercept;
   // g_fibers counts the sums in flight; without one no thread is in a fiber.
   if (g_fibers.load(std::memory_order_relaxed) != 0 && Fiber::inside())
-    return sum_by_mpi(call, [](const Allreduce& one, mpi::Request* request) {
+    return sum_by_mpi(call, [](const Request& one, mpi::Request* request) {
       const auto handle = reinterpret_cast<Word>(request);
-      if (one.collective == Collective::allreduce) return Iallreduce_by_mpi(one, handle);
-      return one.blocks.array == nullptr ? Ireduce_scatter_block_by_mpi(one, handle)
-                                         : Ireduce_scatter_by_mpi(one, handle);
+      if (one.collective == Collective::allreduce) return next_Iallreduce(one, handle);
+      return one.blocks.array == nullptr ? next_Ireduce_scatter_block(one, handle)
+                                         : next_Ireduce_scatter(one, handle);
     });
   return programs_code([&] {
-    if (call.collective == Collective::allreduce) return Allreduce_by_mpi(call);
-    return call.blocks.array == nullptr ? Reduce_scatter_block_by_mpi(call)
-                                        : Reduce_scatter_by_mpi(call);
+    if (call.collective == Collective::allreduce) return next_Allreduce(call);
+    return call.blocks.array == nullptr ? next_Reduce_scatter_block(call)
+                                        : next_Reduce_scatter(call);
   });
 }
 

@@ -2,6 +2,7 @@
 #include "intra/intra_node.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "comm/communicator.h"
 #include "comm/memory.h"
@@ -29,6 +30,9 @@ constexpr Transport kTransports[] = {
     {"nccl", [](comm::Communicator&) { return false; }, nullptr, reduce_scatter_by_nccl,
      all_gather_by_nccl},
 };
+static_assert(kTransports[int(comm::NodePath::shm)].name == std::string_view("shm") &&
+              kTransports[int(comm::NodePath::mpi)].name == std::string_view("mpi") &&
+              kTransports[int(comm::NodePath::nccl)].name == std::string_view("nccl"));
 
 comm::NodePath first_path(comm::Communicator& communicator) {
   int path = 0;

@@ -108,18 +108,29 @@ Status BlockPass::find_addends(std::uint64_t block, std::pmr::vector<const float
   return Status::ok;
 }
 
+// Adds this rank's piece of a block, by add_addends(addends, piece). A rank without a shard does
+// nothing.
+template <typename Add>
+Status BlockPass::add(std::uint64_t block, const Add& add_addends) {
+  const comm::Range mine = own(block);
+  if (mine.count == 0) return Status::ok;
+  std::pmr::vector<const float*> addends(&call_.scratch.objects);
+  SLIMPI_TRY(find_addends(block, addends));
+  const Slice slice = node_slice(call_, "node add", mine.count * sizeof(float));
+  add_addends(addends, mine);
+  return Status::ok;
+}
+
 Status BlockPass::run_sum() {
   SLIMPI_TRY(offer());
   SLIMPI_TRY(agree());
   if (call_.node_path == comm::NodePath::nccl) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     // A rank without a shard passes the same barriers.
-    if (const comm::Range mine = own(block); mine.count != 0) {
-      std::pmr::vector<const float*> addends(&call_.scratch.objects);
-      SLIMPI_TRY(find_addends(block, addends));
-      const Slice slice = node_slice(call_, "node add", mine.count * sizeof(float));
+    SLIMPI_TRY(add(block, [&](const std::pmr::vector<const float*>& addends,
+                              const comm::Range& mine) {
       add_in_order(call_.device_stream(), addends, mine.count, scratch(), call_.out + mine.first);
-    }
+    }));
     // While the owners add a block, the next one is copied: one barrier serves both.
     SLIMPI_TRY(copy_to_others(block + 1));
     SLIMPI_TRY(barrier());
@@ -144,13 +155,11 @@ Status BlockPass::run_allreduce() {
   SLIMPI_TRY(agree());
   if (call_.node_path == comm::NodePath::nccl) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
-    if (const comm::Range mine = own(block); mine.count != 0) {
-      std::pmr::vector<const float*> addends(&call_.scratch.objects);
-      SLIMPI_TRY(find_addends(block, addends));
-      const Slice slice = node_slice(call_, "node add", mine.count * sizeof(float));
-      add_in_pairs(call_.device_stream(), addends, mine.count, scratch(), blocks_.piece(),
-                   call_.out + mine.first, &call_.scratch.objects);
-    }
+    SLIMPI_TRY(
+        add(block, [&](const std::pmr::vector<const float*>& addends, const comm::Range& mine) {
+          add_in_pairs(call_.device_stream(), addends, mine.count, scratch(), blocks_.piece(),
+                       call_.out + mine.first, &call_.scratch.objects);
+        }));
     SLIMPI_TRY(copy_sum(block, call_.out + own(block).first));
     SLIMPI_TRY(copy_to_others(block + 1));
     SLIMPI_TRY(barrier());

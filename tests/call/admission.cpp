@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which calls slimpi leaves to MPI before it looks at options and sizes, what MPI_Pcontrol's levels
 // and info keys do; all with an MPI that has no processes.
+#include "call/communicator_attribute.h"
+#include "call/control.h"
 #include "call/entry.h"
 #include "call/runtime.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/fake_mpi.h"
 
 using namespace slimpi;
-using call::Allreduce;
+using call::Request;
 using call::Runtime;
 using call::Word;
 
 // What src/intercept defines.
-int call::call_mpi_unstaged(const Allreduce&) {
+int call::call_mpi_unstaged(const Request&) {
   return mpi::kSuccess;
 }
 
@@ -22,7 +24,7 @@ float g_in[1000], g_out[1000];
 
 void* const g_in_place = reinterpret_cast<void*>(mpi::abi.in_place.word);
 
-Allreduce floats(mpi::Comm comm = mpi::abi.comm_world) {
+Request floats(mpi::Comm comm = mpi::abi.comm_world) {
   return {g_in, g_out, 1000, mpi::abi.type_float, mpi::abi.op_sum, comm};
 }
 
@@ -32,7 +34,7 @@ std::uint64_t passed(BypassReason reason) {
 }
 
 // The call is left to MPI, and counted once, for this reason.
-void assert_left(Allreduce request, BypassReason reason) {
+void assert_left(Request request, BypassReason reason) {
   const std::uint64_t before = passed(reason), calls = Runtime::get()->statistics.counts().calls;
   const call::Outcome outcome = call::dispatch(request);
   assert_false(outcome.done);
@@ -42,7 +44,7 @@ void assert_left(Allreduce request, BypassReason reason) {
 }
 
 void nothing_starts_before_mpi_does(void**) {
-  Allreduce request = floats();
+  Request request = floats();
   const call::Outcome outcome = call::dispatch(request);
   assert_false(outcome.done);
   assert_false(outcome.reason.has_value());
@@ -54,7 +56,7 @@ void nothing_starts_before_mpi_does(void**) {
 }
 
 void other_types_and_operations_are_left(void**) {
-  Allreduce request = floats();
+  Request request = floats();
   request = floats(mpi::abi.comm_self);  // elsewhere this rank tells the others
   request.datatype = mpi::abi.type_double;
   assert_left(request, BypassReason::datatype);
@@ -66,10 +68,10 @@ void other_types_and_operations_are_left(void**) {
 // MPI reports errors of its own for these.
 void invalid_arguments_are_left(void**) {
   for (const auto& break_it :
-       {+[](Allreduce& r) { r.count = 0; }, +[](Allreduce& r) { r.count = -1; },
-        +[](Allreduce& r) { r.out = nullptr; }, +[](Allreduce& r) { r.in = nullptr; },
-        +[](Allreduce& r) { r.in = r.out; }, +[](Allreduce& r) { r.out = g_in_place; }}) {
-    Allreduce request = floats();
+       {+[](Request& r) { r.count = 0; }, +[](Request& r) { r.count = -1; },
+        +[](Request& r) { r.out = nullptr; }, +[](Request& r) { r.in = nullptr; },
+        +[](Request& r) { r.in = r.out; }, +[](Request& r) { r.out = g_in_place; }}) {
+    Request request = floats();
     break_it(request);
     assert_left(request, BypassReason::small);
   }
@@ -85,7 +87,7 @@ void communicators_without_other_ranks_of_this_world_are_left(void**) {
 
 // The error handler has run: MPI must not see the handle a second time.
 void an_invalid_communicator_is_passed_to_mpi_once(void**) {
-  Allreduce request = floats(mpi::Comm(test::kInvalidComm));
+  Request request = floats(mpi::Comm(test::kInvalidComm));
   const call::Outcome outcome = call::dispatch(request);
   assert_true(outcome.done);
   assert_int_equal(outcome.code, test::kErrorOfHandler);
@@ -125,8 +127,9 @@ void info_keys_set_options_of_one_communicator(void**) {
   const mpi::Info info = mpi::Info(1);
   test::fake_mpi().info = {{"SLIMPI_Bits", "4"}, {"other_bits", "2"}, {"slimpi_bucket", "512"}};
   assert_int_equal(call::take_info(mpi::abi.comm_self, info), mpi::kSuccess);
-  const Config& set = Runtime::get()->find(mpi::abi.comm_self)->config();
-  const Config& other = Runtime::get()->find(mpi::Comm(test::kIntercommunicator))->config();
+  const Config& set = Runtime::get()->communicators.find(mpi::abi.comm_self)->config();
+  const Config& other =
+      Runtime::get()->communicators.find(mpi::Comm(test::kIntercommunicator))->config();
   assert_true(set.bits == 4);
   assert_int_equal(set.bucket, 512);
   assert_true(other.bits == Config().bits);

@@ -7,15 +7,16 @@
 #include <map>
 #include <set>
 
-#include "call/allreduce_call.h"
+#include "call/entry.h"
+#include "call/sum.h"
 #include "comm/autotuner.h"
 #include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/fake_mpi.h"
 
 using namespace slimpi;
-using call::Allreduce;
-using call::AllreduceCall;
+using call::Request;
 using call::Runtime;
+using call::Sum;
 using call::Word;
 
 namespace {
@@ -43,7 +44,7 @@ void run(const std::string& way) {
 }  // namespace
 
 // In the place of the library's own.
-int call::call_mpi_unstaged(const Allreduce&) {
+int call::call_mpi_unstaged(const Request&) {
   run("mpi");
   return g_script.mpi_code;
 }
@@ -51,14 +52,14 @@ int call::fail_call(Runtime&, comm::Communicator&, Status) {
   ++g_script.failures;
   return kErrorOfCall;
 }
-AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
-                             const comm::Plan& plan, const Allreduce& request)
+Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
+         const Request& request)
     : runtime_(runtime),
       communicator_(communicator),
       plan_(plan),
       request_(request),
       count_(std::uint64_t(request.count)) {}
-Status AllreduceCall::run(std::optional<BypassReason>* bypass) {
+Status Sum::run(std::optional<BypassReason>* bypass) {
   *bypass = g_script.fallback;
   if (!g_script.fallback) ::run(plan_.algorithm->name);
   g_now += g_script.verifying;
@@ -69,7 +70,7 @@ Status AllreduceCall::run(std::optional<BypassReason>* bypass) {
 namespace {
 
 float g_in[100000], g_out[100000];
-const Allreduce kRequest = {
+const Request kRequest = {
     g_in, g_out, 100000, mpi::abi.type_float, mpi::abi.op_sum, mpi::abi.comm_world};
 constexpr int kRounds = comm::Autotuner::kRounds;
 constexpr int kWays = 4;  // MPI, bytegrad, packed, allreduce

@@ -5,12 +5,13 @@
 #include <string_view>
 #include <tuple>
 
+#include "call/entry.h"
 #include "tests/helper/cmocka_cxx.h"
 
 using namespace slimpi;
 
 // What src/intercept defines.
-int call::call_mpi_unstaged(const Allreduce&) {
+int call::call_mpi_unstaged(const Request&) {
   return mpi::kSuccess;
 }
 

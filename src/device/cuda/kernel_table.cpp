@@ -242,10 +242,19 @@ void low_rank(const LowRank& factors, const float* in, float share, float* resid
 }  // namespace
 
 const Kernels* cuda_kernels() {
-  static constexpr Kernels table = {"cuda",     encode,  decode<false>, decode<true>,
-                                    sum_encode, sum,     combine,       find_beyond,
-                                    compare,    fill,    low_rank,      device::cuda::multiply,
-                                    nullptr,    pair_sum};
+  static constexpr Kernels table = {.name = "cuda",
+                                    .encode = encode,
+                                    .decode = decode<false>,
+                                    .decode_add = decode<true>,
+                                    .sum_encode = sum_encode,
+                                    .sum = sum,
+                                    .combine = combine,
+                                    .find_beyond = find_beyond,
+                                    .compare = compare,
+                                    .fill = fill,
+                                    .low_rank = low_rank,
+                                    .multiply = device::cuda::multiply,
+                                    .pair_sum = pair_sum};
   return &table;
 }
 

@@ -6,6 +6,8 @@ import importlib.machinery
 import os
 import sys
 
+OLDEST = (2, 4)  # the first PyTorch with the backend; gloo of 2.1 has no reduce-scatter
+
 _functions = {}  # by the module's name, in the order of after()
 
 

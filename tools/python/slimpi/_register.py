@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tells torch.distributed of the backend "slimpi", when the program imports it."""
 from . import _gradients, _late
+from ._late import OLDEST
 from ._mpi import Error
 from ._parameters import watch_pieces
-
-OLDEST = (2, 4)  # PyTorch; gloo of 2.1 has no reduce-scatter
 
 
 def is_old():

@@ -8,7 +8,7 @@ import sys
 import threading
 import types
 
-from ._register import OLDEST
+from ._late import OLDEST
 
 _MOST_PLACES = 3  # of the program's lines that are named
 _SUMS = r"_?(all_)?reduce(_|$)"  # PyTorch has new ones now and then

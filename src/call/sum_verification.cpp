@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SLIMPI_VERIFY: the error of a call, measured against MPI's own sum of the same input. Both sums
 // lie in the call's scratch memory on the host. All ranks of the call verify it, or none.
-#include "call/allreduce_call.h"
+#include "call/sum.h"
 
 #include <fmt/core.h>
 
@@ -16,6 +16,7 @@
 #include "algorithm/powersgd.h"
 #include "algorithm/residual_limit.h"
 #include "call/element_type.h"
+#include "call/entry.h"
 #include "comm/stream_wait.h"
 #include "observe/log.h"
 #include "observe/statistics.h"
@@ -129,7 +130,7 @@ double quantization_step(const comm::Call& call, std::span<const float> values) 
   return (double(*greatest) - double(*least)) / last_level(call);
 }
 
-// Of each block the quantization step and the magnitude.
+// Two numbers for each block: the quantization step and the magnitude.
 std::size_t sums_of_blocks(const comm::Call& call) {
   return 2 * blocks_of(call).number();
 }
@@ -205,7 +206,7 @@ bool is_low_rank(const comm::Call& call) {
   return call.plan.algorithm->functions == &algorithm::functions::low_rank;
 }
 
-// Of each matrix its L2 norm.
+// One number for each matrix: its L2 norm.
 std::size_t sums_of_matrices(const comm::Call& call) {
   return algorithm::matrices_of(call).low_rank.size();
 }
@@ -312,7 +313,7 @@ Status find_result(const comm::Call& call, std::uint64_t count, const float** re
 
 // Before the call: keeps its input; of doubles, those of the program. *kept is false on all ranks
 // where some rank has no memory for the two sums. Collective.
-Status AllreduceCall::keep_input(const comm::Call& call, bool* kept) {
+Status Sum::keep_input(const comm::Call& call, bool* kept) {
   const bool doubles = type_ == ElementType::float64;
   const device::Location host;
   const std::size_t bytes = count_ * sizeof(float);
@@ -342,7 +343,7 @@ Status AllreduceCall::keep_input(const comm::Call& call, bool* kept) {
 // After it: has MPI add the kept inputs, and counts how far the result is from the exact sum.
 // Of 16-bit floats that is what was rounded for the program, and MPI adds 32-bit floats.
 // Collective.
-Status AllreduceCall::verify_result(const comm::Call& call) {
+Status Sum::verify_result(const comm::Call& call) {
   const bool floats = type_ == ElementType::float32, doubles = type_ == ElementType::float64;
   const Inside verifying(runtime_.statistics, &Counts::verify_nanoseconds);
   comm::Exchange& exchange = communicator_.exchange();

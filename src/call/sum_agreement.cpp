@@ -9,14 +9,14 @@
 #include "algorithm/residual_limit.h"
 #include "base/described_tensor.h"
 #include "base/hash.h"
-#include "call/allreduce_call.h"
+#include "call/sum.h"
 #include "comm/kernel_result.h"
 #include "device/device.h"
 #include "observe/log.h"
 
 namespace slimpi::call {
 
-struct AllreduceCall::Agreement {
+struct Sum::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
   std::uint64_t unfit;              // the state is too far from the call's values
@@ -31,7 +31,7 @@ struct AllreduceCall::Agreement {
 
 // Compares with the other ranks. Claims the tensor state, where the call has one, and reserves its
 // arrays where the call needs them.
-Status AllreduceCall::compare(comm::Call& call, Agreement* agreement) {
+Status Sum::compare(comm::Call& call, Agreement* agreement) {
   comm::TensorState* const state = call.state;
   if (state != nullptr) state->claim(plan_.algorithm, location_);
   *agreement = {};
@@ -75,7 +75,7 @@ Status AllreduceCall::compare(comm::Call& call, Agreement* agreement) {
 
 // Finds the buffer's tensor state, if the plan needs one, and ensures that all ranks use the same
 // one.
-Status AllreduceCall::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
+Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
   if (plan_.needs_state)
     SLIMPI_TRY(find_state(call));
   else if (!plan_.algorithm->finite_only && !converts())
@@ -138,7 +138,7 @@ Status AllreduceCall::agree(comm::Call& call, std::optional<BypassReason>* bypas
 }
 
 // Reports that some rank has a shape from slimpi_describe_next that others do not have.
-Status AllreduceCall::name_shapes() {
+Status Sum::name_shapes() {
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
   std::string text;
   for (const auto& [rows, columns] : plan_.matrices)
@@ -151,7 +151,7 @@ Status AllreduceCall::name_shapes() {
 
 // Checks this rank's input for values that the algorithm or error feedback cannot take: non-finite
 // values, and values whose sum may overflow.
-Status AllreduceCall::check_values(const comm::Call& call, Agreement* agreement) {
+Status Sum::check_values(const comm::Call& call, Agreement* agreement) {
   const bool finite_only = plan_.algorithm->finite_only;
   if (!finite_only && (!plan_.error_feedback || plan_.algorithm->finds_nonfinite))
     return Status::ok;
@@ -165,7 +165,7 @@ Status AllreduceCall::check_values(const comm::Call& call, Agreement* agreement)
 
 // Whether this rank's state can be of the values. Their buffers must be in one place for that: an
 // input that is not is copied to the output, which nobody reads before the call ends.
-Status AllreduceCall::check_state(comm::Call& call, Agreement* agreement) {
+Status Sum::check_state(comm::Call& call, Agreement* agreement) {
   const auto fits = plan_.algorithm->functions->state_fits;
   if (fits == nullptr || call.state == nullptr || call.state->uninitialized) return Status::ok;
   SLIMPI_TRY(colocate_buffers(call));
@@ -175,8 +175,8 @@ Status AllreduceCall::check_state(comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// What the program says of the tensor, or else its address.
-comm::TensorKey AllreduceCall::tensor_key() const {
+// The tensor by its description, by its place in the step, or else by its address.
+comm::TensorKey Sum::tensor_key() const {
   if (request_.tensor != nullptr && !request_.tensor->name.empty())
     return comm::TensorKey::of_name(request_.tensor->name, count_);
   const std::uint64_t step = communicator_.config().calls_per_step;
@@ -186,7 +186,7 @@ comm::TensorKey AllreduceCall::tensor_key() const {
 }
 
 // TensorKey::elements. The arrays of a low-rank algorithm are of all elements on every rank.
-std::uint64_t AllreduceCall::digest_elements() const {
+std::uint64_t Sum::digest_elements() const {
   if (plan_.algorithm->sends_factors) return 0;
   const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);
   Fnv1a digest;
@@ -201,7 +201,7 @@ std::uint64_t AllreduceCall::digest_elements() const {
 
 // A rank whose block is empty gets no part of the sum, and knows the tensor by no address. The
 // other ranks tell it which state they mean.
-Status AllreduceCall::find_state(comm::Call& call) {
+Status Sum::find_state(comm::Call& call) {
   comm::TensorStates& states = communicator_.states;
   comm::TensorKey key = key_;
   key.elements = digest_elements();

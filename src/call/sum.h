@@ -5,21 +5,21 @@
 #include <optional>
 #include <vector>
 
-#include "call/entry.h"
+#include "call/request.h"
 #include "call/runtime.h"
 #include "comm/memory.h"
 
 namespace slimpi::call {
 
-class AllreduceCall {
+class Sum {
  public:
-  AllreduceCall(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-                const Allreduce& request);
-  ~AllreduceCall() {
+  Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
+      const Request& request);
+  ~Sum() {
     if (communicator_.exchange().sends_left()) scratch_.leave();
   }
-  AllreduceCall(const AllreduceCall&) = delete;
-  AllreduceCall& operator=(const AllreduceCall&) = delete;
+  Sum(const Sum&) = delete;
+  Sum& operator=(const Sum&) = delete;
 
   // Runs the plan, or adds inside the node that all ranks share. `*bypass` is set when all ranks
   // agreed on a fallback to MPI; the buffers are unchanged then. An error means that the ranks may
@@ -30,14 +30,14 @@ class AllreduceCall {
   std::uint64_t verifying() const { return verifying_; }
 
  private:
-  // What the ranks exchange before a call: the maximum of each word over all ranks.
+  // The words that the ranks exchange before a call: the maximum of each word over all ranks.
   struct Agreement;
 
   // The call as the layers below see it. Leases the scratch memory. Its stream, number and state
   // are set when they are known.
   comm::Call call();
-  // Of another type than float: the values as floats take the place of both buffers, until
-  // give_result().
+  // Whether the elements are of another type than float. Then the values as floats take the place
+  // of both buffers, until give_result().
   bool converts() const { return type_ != ElementType::float32; }
   Status take_floats();
   void give_result();
@@ -68,7 +68,7 @@ class AllreduceCall {
   Runtime& runtime_;
   comm::Communicator& communicator_;
   comm::Plan plan_;
-  const Allreduce& request_;
+  const Request& request_;
   const float* in_;
   float* out_;
   const std::uint64_t count_;                      // elements of in_
@@ -84,5 +84,10 @@ class AllreduceCall {
   comm::CallScratchLease scratch_;
   std::optional<comm::Scatter> scatter_;  // of a reduce-scatter; in memory of scratch_
 };
+
+// Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error
+// on the program's communicator. Returns the code for the program. Messages may still be in flight,
+// so no later call on this communicator can be done, unless all ranks know the failure.
+int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status);
 
 }  // namespace slimpi::call

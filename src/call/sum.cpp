@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/allreduce_call.h"
+#include "call/sum.h"
 
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@
 namespace slimpi::call {
 
 namespace {
-// Of a value between nodes, for the trace; 0 where a hook or SLIMPI_MAX_ERROR decides.
+// The bits of a value between nodes, for the trace; 0 where a hook or SLIMPI_MAX_ERROR decides.
 int bits_of(const comm::Plan& plan) {
   if (plan.hook != nullptr || plan.max_error > 0) return 0;
   return kernels::value_bits(plan.format);
@@ -47,8 +47,8 @@ class TracedBits {
 };
 }  // namespace
 
-AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
-                             const comm::Plan& plan, const Allreduce& request)
+Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
+         const Request& request)
     : runtime_(runtime),
       communicator_(communicator),
       plan_(plan),
@@ -67,7 +67,7 @@ AllreduceCall::AllreduceCall(Runtime& runtime, comm::Communicator& communicator,
 }
 
 // Hands the described matrices to the algorithm, where they fit into the buffer.
-void AllreduceCall::use_matrices() {
+void Sum::use_matrices() {
   std::uint64_t left = count_;
   for (const auto& [rows, columns] : request_.tensor->matrices) {
     if (rows * columns > left) {  // slimpi_describe_next has checked the product
@@ -84,7 +84,7 @@ void AllreduceCall::use_matrices() {
 
 // A step of SLIMPI_VERIFY.
 template <typename Step>
-Status AllreduceCall::timed_verify(const Step& step) {
+Status Sum::timed_verify(const Step& step) {
   const std::uint64_t begin = candidate_clock();
   const Status status = step();
   verifying_ += candidate_clock() - begin;
@@ -93,7 +93,7 @@ Status AllreduceCall::timed_verify(const Step& step) {
 
 // Steps that end in a decision of all ranks come first: until the number is taken, every rank can
 // still leave the call to MPI, and none has written to the program's buffers.
-Status AllreduceCall::run(std::optional<BypassReason>* bypass) {
+Status Sum::run(std::optional<BypassReason>* bypass) {
   const Inside inside(runtime_.statistics);
   if (communicator_.on_one_node()) return run_in_node(bypass);
   if (converts()) copied_ = take_floats();
@@ -127,7 +127,7 @@ Status AllreduceCall::run(std::optional<BypassReason>* bypass) {
 }
 
 // With the buffers in one place, to the end of the work on their device.
-Status AllreduceCall::run_plan(comm::Call& call) {
+Status Sum::run_plan(comm::Call& call) {
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t sent_before = communicator_.exchange().bytes_sent();
   SLIMPI_TRY(colocate_buffers(call));
@@ -148,13 +148,13 @@ Status AllreduceCall::run_plan(comm::Call& call) {
   return Status::ok;
 }
 
-const void* AllreduceCall::programs_input() const {
+const void* Sum::programs_input() const {
   return request_.in == mpi::abi.in_place ? request_.out : request_.in;
 }
 
 // Does nothing if a GPU has the buffers: the ranks leave that call to MPI. The limit of doubles is
 // that of error feedback, so that no sum overflows where the sum in double does not.
-Status AllreduceCall::take_floats() {
+Status Sum::take_floats() {
   if (left_on_device_) return Status::ok;
   comm::Memory& copy = scratch_.take()->floats;
   SLIMPI_TRY(
@@ -176,7 +176,7 @@ Status AllreduceCall::take_floats() {
 }
 
 // All ranks have the same floats of an allreduce, so their elements are the same, too.
-void AllreduceCall::give_result() {
+void Sum::give_result() {
   const Timed timed(runtime_.statistics, Stage::decode, "from float32", bytes_of(request_));
   const kernels::Kernels& host = *device::host().kernels();
   if (const auto codec = codec_of(type_))
@@ -186,7 +186,7 @@ void AllreduceCall::give_result() {
     host.widen(out_, result_count_, static_cast<double*>(request_.out), nullptr);
 }
 
-comm::Call AllreduceCall::call() {
+comm::Call Sum::call() {
   comm::Call call{communicator_, *scratch_.take(), plan_,   in_, out_,
                   count_,        location_,        nullptr, 0,   nullptr};
   if (request_.collective == Collective::allreduce) return call;
@@ -206,12 +206,12 @@ comm::Call AllreduceCall::call() {
 }
 
 // The elements of the sum that the call has in out_.
-comm::Range AllreduceCall::result_range() const {
+comm::Range Sum::result_range() const {
   return scatter_ ? scatter_->blocks[std::size_t(communicator_.rank())] : comm::Range{0, count_};
 }
 
 // A float sum of ranks that share one node, with a buffer of a GPU on some rank.
-Status AllreduceCall::run_in_node(std::optional<BypassReason>* bypass) {
+Status Sum::run_in_node(std::optional<BypassReason>* bypass) {
   intra::NodeState& node = intra::NodeState::of(communicator_);
   comm::Call call = this->call();
   if (!node.ready()) SLIMPI_TRY(node.prepare(call));
@@ -230,7 +230,7 @@ Status AllreduceCall::run_in_node(std::optional<BypassReason>* bypass) {
 // Where input and output are in memory of different devices or of different GPUs, copies the input
 // to the output, or of a reduce-scatter, whose output is shorter, to scratch memory. The output's
 // device does the work.
-Status AllreduceCall::colocate_buffers(comm::Call& call) {
+Status Sum::colocate_buffers(comm::Call& call) {
   if (in_ == out_) return Status::ok;
   if (in_location_ == location_) return Status::ok;
   const device::Device &from = *in_location_.device, &to = *location_.device;
@@ -250,7 +250,7 @@ Status AllreduceCall::colocate_buffers(comm::Call& call) {
 }
 
 // Counts a call that slimpi did between nodes.
-void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent) {
+void Sum::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent) {
   const comm::NodeLayout& layout = communicator_.layout();
   CompressedCall done;
   done.algorithm = plan_.algorithm->id;
@@ -274,7 +274,7 @@ void AllreduceCall::count(const comm::Call& call, std::uint64_t nanoseconds, std
 }
 
 // Once a job. Who chose the algorithm, its bits or its error knows that sums are rounded.
-void AllreduceCall::warn_of_rounding() {
+void Sum::warn_of_rounding() {
   if (runtime_.world_rank != 0 || plan_.format.codec != kernels::Codec::quantized ||
       runtime_.rounding_told.load(std::memory_order_relaxed))
     return;
@@ -294,7 +294,7 @@ void AllreduceCall::warn_of_rounding() {
            bits + " accepts the rounding and ends this warning.");
 }
 
-void AllreduceCall::log_banner() {
+void Sum::log_banner() {
   if (communicator_.rank() != 0 || runtime_.banner_logged.exchange(true)) return;
   std::string text = std::string("slimpi ") + SLIMPI_PACKAGE_VERSION + ": " +
                      algorithm::describe(plan_) + "; " + std::to_string(communicator_.size()) +
@@ -306,6 +306,34 @@ void AllreduceCall::log_banner() {
     if (communicator_.config().given[i].source != Source::built_in)
       text += "; " + rows[i].variable + "=" + communicator_.config().given[i].text;
   log_info(text);
+}
+
+// How a call that slimpi took ends when something fails.
+
+namespace {
+
+// A message says what differs, but not in which call.
+Status name_call(Status status) {
+  const ActiveCall* const active = ActiveCall::current();
+  const std::string text = failure_text();
+  if (status == Status::bad_message && active != nullptr && text.find(" in call ") == text.npos)
+    return fail(status, text + ", in " + describe_call(active->record()));
+  return status;
+}
+
+}  // namespace
+
+int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
+  // A failed hook is known to all ranks, and no message is in flight.
+  if (status == Status::hook) return runtime.errors.raise(communicator.user(), status, true);
+  // A disagreement too is known to all ranks. Rank 0 has already logged it.
+  if (status == Status::disagreement)
+    return runtime.errors.raise(communicator.user(), status, false);
+  communicator.give_up();
+  (void)caught([&] { return name_call(status); });
+  communicator.exchange().report_failure(status);
+  return runtime.errors.raise(communicator.user(), status,
+                              !communicator.exchange().failure_reported());
 }
 
 }  // namespace slimpi::call

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which communicators slimpi follows, and their end. An attribute on each one holds its state, and
+// the attribute's delete callback reports its end. The keyval exists only while a communicator is
+// followed: a keyval ends with MPI, and a program with sessions may start MPI again.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "comm/communicator.h"
+#include "mpi/abi.h"
+#include "options/option_types.h"
+
+namespace slimpi::call {
+
+class Runtime;
+
+class Registry {
+ public:
+  explicit Registry(Runtime& runtime) : runtime_(runtime) {}
+
+  // slimpi's state for the user's communicator; made at its first call. null for MPI_COMM_NULL, for
+  // a communicator that is being freed or left alone, and for one that MPI does not know. In the
+  // last case its error handler has run, and *raised, where given, is the code for the program.
+  comm::Communicator* find(mpi::Comm comm, std::optional<int>* raised = nullptr);
+
+  // The same where there is one already; makes none and calls no MPI function.
+  comm::Communicator* find_made(mpi::Comm comm);
+
+  // Drops what is kept of communicators that MPI has freed later than the program (forget()). Not
+  // in MPI's progress.
+  void drop_late();
+
+  // MPI_Finalize: ranks that wait for this one get an error.
+  void wait_for_finalize();
+
+  // No communicator calls MPI any more.
+  void abandon(bool mpi_works);
+
+  // Every handle is invalid, also of communicators that were never freed.
+  void mpi_ended();
+
+  // For each type that SLIMPI_TYPES does not name: the communicator whose ranks were told last, if
+  // that was necessary. Its later sums of that type go to MPI at once.
+  std::array<std::atomic<mpi::Comm>, kElementTypes> refused_types{};
+
+ private:
+  class Pin;
+  comm::Communicator* follow(mpi::Comm comm, std::optional<int>* raised);
+  bool make_keyval(int* keyval);
+  void handles_end();
+  void unpin();
+  void drop(comm::Communicator* communicator);
+  static int forget(mpi::Comm comm, int keyval, void* value, void* registry);
+
+  Runtime& runtime_;
+  std::atomic<bool> has_late_{false};
+  std::atomic<bool> abandoned_{false};
+  std::atomic<std::uint64_t> generation_{1};  // incremented when a communicator is freed
+  std::mutex mutex_;                          // protects all members below
+  std::set<comm::Communicator*> followed_;
+  std::set<comm::Communicator*> late_;    // freed by MPI, not dropped yet
+  int keyval_ = mpi::abi.keyval_invalid;  // exists while a communicator is followed or pins_ > 0
+  int pins_ = 0;                          // number of threads that use keyval_
+};
+
+// While this object lives, the thread frees `comm`. The program's delete callbacks run; float sums
+// that they make on `comm` go to MPI.
+class Freeing {
+ public:
+  explicit Freeing(mpi::Comm comm);
+  ~Freeing();
+  Freeing(const Freeing&) = delete;
+  Freeing& operator=(const Freeing&) = delete;
+
+  // Whether this thread is freeing `comm`. A thread sees its own increment at once, and needs no
+  // other's.
+  static bool is_freeing(mpi::Comm comm) {
+    return alive_.load(std::memory_order_relaxed) != 0 && frees(comm);
+  }
+
+ private:
+  static bool frees(mpi::Comm comm);
+  static inline std::atomic<int> alive_{0};  // of all threads
+
+  const mpi::Comm comm_;
+  const Freeing* const outer_;
+};
+
+// While this object lives, MPI_Finalize runs. Delete callbacks of the program may call
+// MPI_Allreduce on communicators that are about to be freed.
+class Finalizing {
+ public:
+  Finalizing();
+  ~Finalizing();
+  Finalizing(const Finalizing&) = delete;
+  Finalizing& operator=(const Finalizing&) = delete;
+
+  // Whether the process is inside MPI_Finalize.
+  static bool is_finalizing() { return now_.load(std::memory_order_relaxed); }
+
+ private:
+  static inline std::atomic<bool> now_{false};
+};
+
+// A session was opened; a session was closed.
+void session_opened();
+void session_closed();
+
+// How many sessions were opened in this process so far.
+int sessions_seen();
+
+}  // namespace slimpi::call

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How failures become MPI errors on the program's communicators, or the end of the job.
+#pragma once
+#include <array>
+#include <mutex>
+#include <string>
+
+#include "base/status.h"
+#include "mpi/abi.h"
+
+namespace slimpi::call {
+
+class Runtime;
+
+class Errors {
+ public:
+  explicit Errors(Runtime& runtime) : runtime_(runtime) {}
+
+  // Raises an MPI error on the user's communicator: its error handler runs, and the result is the
+  // code for the program. `logs`: this rank logs the failure; false where another rank reported it.
+  int raise(mpi::Comm comm, Status status, bool logs = true);
+
+  // Ends the job, with one line that says why.
+  [[noreturn]] void end_job(mpi::Comm comm, const std::string& why) const;
+
+  // MPI has forgotten its error class and codes.
+  void mpi_ended();
+
+ private:
+  int code_of(Status status, const std::string& text);
+  bool is_fatal(mpi::Comm comm) const;
+  [[noreturn]] void abort_job(mpi::Comm comm) const;
+
+  Runtime& runtime_;
+  std::mutex mutex_;  // protects both below
+  int class_ = 0;
+  // The MPI error codes of failures, by Status; 0: not made yet.
+  std::array<int, std::size_t(Status::internal) + 1> codes_{};
+};
+
+}  // namespace slimpi::call

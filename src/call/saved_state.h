@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The states of a named tensor as bytes, for checkpoints.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "mpi/abi.h"
+
+namespace slimpi::call {
+
+// The state of a named tensor as bytes. Empty where the communicator has no such state. Waits for
+// device memory.
+std::optional<std::vector<std::byte>> save_state(mpi::Comm comm, const std::string& name);
+
+// Local. False where the bytes are not what this rank of a communicator of this size saved.
+bool restore_state(mpi::Comm comm, const std::string& name, std::span<const std::byte> bytes);
+
+// Local. The next sum of that name begins without a state. True, also where there is none.
+bool drop_state(mpi::Comm comm, const std::string& name);
+
+}  // namespace slimpi::call

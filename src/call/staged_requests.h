@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The requests of calls that MPI makes on copies of buffers that it cannot take. Each has a number,
+// because MPI uses its handle again as soon as it is complete, maybe in another thread. 0: none.
+#pragma once
+#include <cstdint>
+
+#include "base/status.h"
+#include "mpi/abi.h"
+
+namespace slimpi::call {
+
+// The number of a request of begin_staged(); 0 for another request.
+std::uint64_t staged_number(mpi::Request request);
+
+// Before MPI starts the request.
+Status start_staged(std::uint64_t number);
+
+// Gives the program the result, once. Returns the code for the program.
+enum class Finish {
+  ends,    // the request is complete, and MPI has freed it, unless it is persistent
+  stays,   // the request is complete
+  unsure,  // MPI has an error, and has left the request as it was
+};
+int finish_staged(std::uint64_t number, Finish how);
+
+// MPI has freed one that it has not completed, or that is persistent.
+void free_staged(std::uint64_t number);
+
+// MPI has ended.
+void abandon_staged();
+
+}  // namespace slimpi::call

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+namespace slimpi::call {
+
+// At the end of a process without a Runtime: says so where slimpi-run was asked for a report, an
+// estimate, a trace or lines of level info.
+void report_no_sums();
+
+}  // namespace slimpi::call

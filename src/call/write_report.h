@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The end of the job: the numbers of all ranks, the report, the estimate and the trace.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "comm/communicator.h"
+#include "mpi/abi.h"
+#include "observe/report.h"
+
+namespace slimpi::call {
+
+class Runtime;
+
+class JobReport {
+ public:
+  explicit JobReport(Runtime& runtime) : runtime_(runtime) {}
+
+  // Keeps a communicator that spans the job, over which the report is summed. Collective.
+  Status offer(comm::Communicator& communicator);
+
+  // The communicator for the report, if it is to be freed with this one; else null.
+  mpi::Comm release(const comm::Communicator& owner);
+
+  // Writes the report to the target of SLIMPI_REPORT. `together`: with the bytes of all ranks;
+  // collective over the job once offer() found a communicator.
+  void write(bool together);
+
+  // Warns where the report or the trace could not be written.
+  void check_writability() const;
+
+  // Writes report, estimate and trace. Where MPI does not work any more, the report has this
+  // process's numbers only.
+  void finish(bool mpi_works);
+
+  // MPI has ended, and with it the communicator.
+  void mpi_ended();
+
+ private:
+  Status write_estimate(const Report& job) const;
+  void save_trace() const;
+  // SLIMPI_TRACE with %r, %h and %p replaced; %% is a percent sign. Where neither %r nor %p is in
+  // it, the rank is appended.
+  std::string trace_path() const;
+  std::vector<std::string> gather_hosts();
+  std::unique_ptr<Report> describe_job() const;
+
+  Runtime& runtime_;
+  std::atomic<std::uint64_t> offers_{0};  // rank 0: communicators offered for the report
+  std::mutex mutex_;                      // protects all members below
+  mpi::Comm comm_ = mpi::abi.comm_null;
+  std::uint64_t number_ = 0;
+  // With sessions: the communicator that comm_ was made from, and is freed with; else null.
+  const comm::Communicator* owner_ = nullptr;
+};
+
+}  // namespace slimpi::call
