@@ -58,6 +58,7 @@ struct PackedTile {
   const std::uint8_t* bytes;  // of each bucket
   const std::byte* units;     // the first bucket's
   const std::byte* end;       // of the tile
+  std::uint32_t buckets, room;
   PackedTable table;
   std::uint16_t begin[kMostBuckets];  // of each bucket, in units
 };
@@ -70,6 +71,8 @@ void open_packed(const Format& format, const std::byte* in, std::size_t n, Packe
   tile.units = in + packed_header_bytes(n);
   tile.end = in + packed_tile_bytes(format, n);
   const std::size_t buckets = packed_buckets(n);
+  tile.buckets = (std::uint32_t)buckets;
+  tile.room = packed_units(format, n);
   tile.damaged = !is_header(tile.header, buckets);
   if (tile.damaged) return;
   fill_table(tile.header, tile.table);
@@ -78,7 +81,7 @@ void open_packed(const Format& format, const std::byte* in, std::size_t n, Packe
     tile.begin[bucket] = (std::uint16_t)units;
     units += tile.table.width[PackedTable::row(tile.header, bucket, tile.bytes[bucket])];
   }
-  tile.damaged = units > packed_units(format, n);
+  tile.damaged = units + tile.header.marks > tile.room;
 }
 
 SLIMPI_HD std::size_t bucket_at(std::size_t i, std::size_t n) {
@@ -131,6 +134,30 @@ SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, 
   }
 }
 
+// Those of a bucket. `all`: PackedHeader::marks; `end`: of the tile's units.
+SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32_t buckets,
+                               std::uint32_t bucket) {
+  std::uint8_t* const bytes = end - all * kUnitBytes;
+  const std::uint32_t width = bytes[bucket] & 3;
+  std::uint32_t units = units_of_marks(buckets);
+  for (std::uint32_t other = 0; width != 0 && other < bucket; ++other) units += bytes[other] & 3;
+  const bool fit = units + width <= all;
+  return {fit ? bytes[bucket] : kNanMark << 2, bytes + units * kUnitBytes};
+}
+
+// Adds the infinities and NaNs to elements first .. of the tile.
+[[gnu::noinline]] void add_marks(const PackedTile& tile, std::size_t first, std::size_t n,
+                                 float* to) {
+  auto* const end = (std::uint8_t*)tile.units + tile.room * kUnitBytes;
+  PackedMarks marks = {};
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto at = (std::uint32_t)(first + i);
+    if (i % kPackedBucket == 0)
+      marks = marks_at(tile.header.marks, end, tile.buckets, at / kPackedBucket);
+    if (marks.byte != 0) to[i] = add(to[i], marked_value(marks, at % kPackedBucket));
+  }
+}
+
 // to = elements first .. of the tile, or sum + these elements; `first` is a multiple of
 // kPackedBucket, and `to` may be `sum`.
 template <bool adds>
@@ -139,11 +166,14 @@ SLIMPI_HD void decode_packed(const PackedTile& tile, std::size_t first, std::siz
   std::size_t i = 0;
   for (; i + kPackedBucket <= n; i += kPackedBucket)
     decode_packed_bucket<adds>(tile, (first + i) / kPackedBucket, sum + i, to + i);
-  if (i == n) return;
-  float last[kPackedBucket] = {};
-  if (adds) std::memcpy(last, sum + i, (n - i) * sizeof(float));
-  decode_packed_bucket<adds>(tile, (first + i) / kPackedBucket, last, last);
-  std::memcpy(to + i, last, (n - i) * sizeof(float));
+  if (i < n) {
+    float last[kPackedBucket] = {};
+    if (adds) std::memcpy(last, sum + i, (n - i) * sizeof(float));
+    decode_packed_bucket<adds>(tile, (first + i) / kPackedBucket, last, last);
+    std::memcpy(to + i, last, (n - i) * sizeof(float));
+  }
+  if (!tile.damaged && tile.header.marks != 0) [[unlikely]]
+    add_marks(tile, first, n, to);
 }
 void read_packed(const PackedTile& tile, std::size_t first, std::size_t n, float* to) {
   decode_packed<false>(tile, first, n, to, to);
@@ -194,28 +224,57 @@ std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   return (std::uint32_t)units;
 }
 
-// Makes all of the plan from the extremes.
-void make_plan(const Format& format, std::size_t n, PackedPlan& plan) {
+// Completes the numbers of buckets with values of `in` that are not finite. Returns the units of
+// the marks.
+[[gnu::noinline]] std::uint32_t find_marks(const float* in, std::size_t n, PackedPlan& plan) {
+  std::uint32_t units = units_of_marks(packed_buckets(n));
+  for (std::size_t i = 0; i < n; i += kPackedBucket) {
+    std::uint16_t& number = plan.numbers[i / kPackedBucket];
+    if (number != kNonfinite) continue;
+    std::uint32_t counts = 0;
+    BucketExtremes finite;
+    for (std::size_t j = i; j < i + bucket_at(i, n); ++j) {
+      counts += 1u << 8 * mark_of(in[j]);
+      if (is_finite(in[j])) include(finite, bits_of(in[j]));
+    }
+    number = marked_number(counts, finite);
+    units += marks_of(number) & 3;
+  }
+  return units;
+}
+
+// Makes all of the plan from the extremes. `in` is what tells infinities from NaNs.
+void make_plan(const Format& format, const float* in, std::size_t n, PackedPlan& plan) {
   const std::size_t buckets = packed_buckets(n);
-  const std::uint32_t room = packed_units(format, n);
+  std::uint32_t room = packed_units(format, n), marks = 0;
   for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
     const auto [high, low] = plan.extremes[bucket];
     plan.numbers[bucket] = scale_number({high, low});
   }
-  std::int32_t most = 0;  // signed: g++ 12 makes no vectors of the other
-  for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
-    const auto number = (std::int32_t)finite_number(plan.numbers[bucket]);
-    most = most > number ? most : number;
+  const auto greatest = [&] {
+    std::int32_t most = 0;  // signed: g++ 12 makes no vectors of the other
+    for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+      const auto number = (std::int32_t)finite_number(plan.numbers[bucket]);
+      most = most > number ? most : number;
+    }
+    return (std::uint32_t)most;
+  };
+  std::uint32_t most = greatest();
+  if (most > kMostScale) [[unlikely]] {
+    marks = find_marks(in, n, plan);
+    if (marks > room) marks = 0;
+    room -= marks;
+    most = greatest();
   }
-  const std::uint32_t base = base_for((std::uint32_t)most);
+  const std::uint32_t base = base_for(most);
   for (std::size_t bucket = 0; bucket < buckets; ++bucket)
-    plan.bytes[bucket] = scale_byte(plan.numbers[bucket], base);
+    plan.bytes[bucket] = scale_byte(plan.numbers[bucket], base, marks != 0);
   for (std::size_t bucket = buckets; bucket % 4 != 0; ++bucket) plan.bytes[bucket] = 0;
   ScaleCounts counts;
   count_scales(plan.bytes, buckets, counts);
   const std::int32_t detail =
       most_detail([&](std::int32_t tried) { return units_with(counts, tried) <= room; });
-  plan.header = {(std::uint16_t)base, (std::int16_t)detail, 0, 0};
+  plan.header = {(std::uint16_t)base, (std::int16_t)detail, 0, (std::uint16_t)marks};
   fill_table(plan.header, plan.table);
   // Divided here, as a bucket would wait for it: inverse_step_of(), with another exponent.
   for (std::size_t row = 0; row < 2 * PackedTable::kFiner; ++row)
@@ -279,13 +338,41 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
                    PackedPlan& plan) {
   for (std::size_t i = 0; i < n; i += kPackedBucket) {
     const std::size_t bucket = i / kPackedBucket;
-    if (plan.numbers[bucket] == kNonfinite) continue;
+    if (marks_of(plan.numbers[bucket]) != 0) continue;
     const std::size_t row = PackedTable::row(plan.header, bucket, plan.bytes[bucket]);
     const float limit = residual_limit(plan.header, plan.table.step[row], plan.numbers[bucket]);
     add_residual(in + i, limit, bucket_at(i, n), residual + i);
     plan.extremes[bucket] = extremes_at(residual, i, n);
   }
-  make_plan(format, n, plan);
+  make_plan(format, in, n, plan);
+}
+
+// Encodes the bucket at element i of a tile of n, in which not all are finite, and returns the end
+// of its levels. The residual stays. `end`: of the tile's units.
+[[gnu::noinline]] std::byte* encode_marked(const PackedPlan& plan, std::size_t n, std::size_t i,
+                                           const float* in, float* decoded, std::byte* end,
+                                           std::byte* out) {
+  const std::size_t bucket = i / kPackedBucket, count = bucket_at(i, n);
+  const std::uint32_t byte = marks_of(plan.numbers[bucket]);
+  std::uint32_t mark[kPackedBucket];
+  float values[kPackedBucket] = {}, back[kPackedBucket];
+  for (std::size_t j = 0; j < count; ++j) {
+    mark[j] = mark_of(in[i + j]);
+    if (mark[j] == 0) values[j] = in[i + j];
+  }
+  if (plan.header.marks != 0) {
+    (end - plan.header.marks * kUnitBytes)[bucket] = (std::byte)byte;
+    const PackedMarks marks = marks_at(plan.header.marks, (std::uint8_t*)end,
+                                       (std::uint32_t)packed_buckets(n), (std::uint32_t)bucket);
+    for (std::uint32_t bit = 0; bit < (byte & 3); ++bit)
+      for (std::size_t j = 0; j < count; ++j)
+        marks.units[bit * kUnitBytes + j / 8] |=
+            (std::uint8_t)(mark_bit(byte, mark[j], bit) << j % 8);
+  }
+  out = encode_packed_bucket(plan, bucket, {values, nullptr, back}, out);
+  for (std::size_t j = 0; decoded != nullptr && j < count; ++j)
+    decoded[i + j] = add(back[j], marked_value(mark[j]));
+  return out;
 }
 
 // Encodes a tile of n elements of `in`, with what is added of `residual` unless that is null.
@@ -295,23 +382,31 @@ void encode_packed(const Format& format, const float* in, float* residual, std::
                    float* decoded, const float* upcoming, PackedPlan& plan, std::byte* out) {
   for (std::size_t i = 0; i < n; i += kPackedBucket)
     plan.extremes[i / kPackedBucket] = extremes_at(in, i, n);
-  make_plan(format, n, plan);
+  make_plan(format, in, n, plan);
   if (residual != nullptr) add_residuals(format, in, residual, n, plan);
   const float* const from = residual == nullptr ? in : residual;
   const std::size_t header = packed_header_bytes(n);
+  std::byte *const end = out + header + packed_units(format, n) * kUnitBytes,
+             *const marks = end - plan.header.marks * kUnitBytes;
+  std::memset(marks, 0, (std::size_t)(out + packed_tile_bytes(format, n) - marks));
   std::memcpy(out, &plan.header, sizeof plan.header);
   std::memcpy(out + sizeof plan.header, plan.bytes, header - sizeof plan.header);
   std::byte* to = out + header;
   std::size_t i = 0;
   for (; i + kPackedBucket <= n; i += kPackedBucket) {
     if (upcoming != nullptr) prefetch(upcoming + i, kPackedBucket * sizeof(float));
+    if (marks_of(plan.numbers[i / kPackedBucket]) != 0) [[unlikely]] {
+      to = encode_marked(plan, n, i, in, decoded, end, to);
+      continue;
+    }
     to = encode_packed_bucket(plan, i / kPackedBucket,
                               {from + i, residual == nullptr ? nullptr : residual + i,
                                decoded == nullptr ? nullptr : decoded + i},
                               to);
   }
-
-  if (i < n) {
+  if (i < n && marks_of(plan.numbers[i / kPackedBucket]) != 0) {
+    to = encode_marked(plan, n, i, in, decoded, end, to);
+  } else if (i < n) {
     float values[kPackedBucket] = {}, kept[kPackedBucket], back[kPackedBucket];
     const std::size_t bytes = (n - i) * sizeof(float);
     std::memcpy(values, from + i, bytes);
@@ -320,7 +415,7 @@ void encode_packed(const Format& format, const float* in, float* residual, std::
     if (residual != nullptr) std::memcpy(residual + i, kept, bytes);
     if (decoded != nullptr) std::memcpy(decoded + i, back, bytes);
   }
-  std::memset(to, 0, (std::size_t)(out + packed_tile_bytes(format, n) - to));
+  std::memset(to, 0, (std::size_t)(marks - to));
 }
 
 }  // namespace
