@@ -387,7 +387,7 @@ void encode_packed(const Format& format, const float* in, float* residual, std::
   const float* const from = residual == nullptr ? in : residual;
   const std::size_t header = packed_header_bytes(n);
   std::byte *const end = out + header + packed_units(format, n) * kUnitBytes,
-             *const marks = end - plan.header.marks * kUnitBytes;
+                   *const marks = end - plan.header.marks * kUnitBytes;
   std::memset(marks, 0, (std::size_t)(out + packed_tile_bytes(format, n) - marks));
   std::memcpy(out, &plan.header, sizeof plan.header);
   std::memcpy(out + sizeof plan.header, plan.bytes, header - sizeof plan.header);

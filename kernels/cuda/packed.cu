@@ -106,8 +106,8 @@ SLIMPI_DEVICE std::uint16_t* numbers_in(const PackedSlice& slice, std::byte* out
 // The number of a bucket in which not all values are finite, of which this lane has two, or one, or
 // none.
 SLIMPI_DEVICE_RARE std::uint16_t marked_number(float low, float high, bool has_low, bool has_high) {
-  const std::uint32_t counts = (has_low ? 1u << 8 * mark_of(low) : 0) +
-                               (has_high ? 1u << 8 * mark_of(high) : 0);
+  const std::uint32_t counts =
+      (has_low ? 1u << 8 * mark_of(low) : 0) + (has_high ? 1u << 8 * mark_of(high) : 0);
   const BucketExtremes finite = extremes_of({is_finite(low) ? low : 0, is_finite(high) ? high : 0});
   return marked_number(__reduce_add_sync(kAllLanes, counts), finite);
 }

@@ -134,8 +134,7 @@ SLIMPI_DEVICE void find_marks(const PackedSlice& slice, const std::byte* in, Pac
     before += bytes[bucket] & 3;
   const std::uint32_t mine = slice.bucket + lane;
   const std::uint32_t byte = mine < slice.tile.buckets ? bytes[mine] & 15 : 0, width = byte & 3;
-  const std::uint32_t units =
-      described + __reduce_add_sync(kAllLanes, before) + sum_before(width);
+  const std::uint32_t units = described + __reduce_add_sync(kAllLanes, before) + sum_before(width);
   const bool fit = width == 0 || units + width <= marks;
   if (byte != 0 && (int)lane / kWarpBuckets == WarpTeam::index())
     source.bucket[lane].marks = (std::uint16_t)(fit ? (first + units) << 4 | byte : kNanMark << 2);
@@ -203,7 +202,7 @@ SLIMPI_DEVICE std::uint32_t opened_units(const PackedSlice& slice, const PackedS
 // No encoder has written the tile: it decodes to NaN. Nothing behind its end is read.
 SLIMPI_DEVICE bool is_damaged(const PackedSlice& slice, const PackedSource& source,
                               std::uint32_t units) {
-  return !is_header(source.header, slice.tile.buckets) || 
+  return !is_header(source.header, slice.tile.buckets) ||
          (units >> 16) + source.header.marks > slice.tile.units;
 }
 

@@ -33,9 +33,9 @@
 // exact, as +0. The greatest scale is the greatest float, of which a multiple may be rounded.
 //
 // An infinity or a NaN is 0 among the levels and has a mark: 1 for infinity, 2 for -infinity, 3 for
-// a NaN. The marks are the last PackedHeader::marks units of a tile. They begin with a byte for each
-// bucket, zeros up to a whole unit. Its bits 0 and 1 are the width of the bucket's marks, which
-// follow in the order of the buckets, bits 2 and 3 a mark:
+// a NaN. The marks are the last PackedHeader::marks units of a tile. They begin with a byte for
+// each bucket, zeros up to a whole unit. Its bits 0 and 1 are the width of the bucket's marks,
+// which follow in the order of the buckets, bits 2 and 3 a mark:
 //   0   all values of the bucket have this mark, or it is 0 and none has one
 //   1   those have it whose bit is set: value i that of bit i of a unit
 //   2   a unit has the low bits of all marks, the next one the high bits
@@ -47,12 +47,12 @@
 
 namespace slimpi::kernels {
 
-constexpr int kScaleShift = 20;               // bits of a float below those of a scale
-constexpr std::uint32_t kScales = 127;        // of a tile, besides zero
-constexpr std::uint32_t kLeastBase = 136;     // the number of 2^-110
-constexpr std::uint32_t kMostScale = 0x7f8;   // the number of the greatest float
-constexpr std::uint32_t kHugeScale = 0x718;   // the number of 2^100
-constexpr std::uint8_t kNegativeSide = 0x80;  // of a bucket, beside its scale
+constexpr int kScaleShift = 20;                  // bits of a float below those of a scale
+constexpr std::uint32_t kScales = 127;           // of a tile, besides zero
+constexpr std::uint32_t kLeastBase = 136;        // the number of 2^-110
+constexpr std::uint32_t kMostScale = 0x7f8;      // the number of the greatest float
+constexpr std::uint32_t kHugeScale = 0x718;      // the number of 2^100
+constexpr std::uint8_t kNegativeSide = 0x80;     // of a bucket, beside its scale
 constexpr std::uint8_t kNonfiniteBucket = 0x80;  // decodes to NaN
 
 struct PackedHeader {

@@ -91,7 +91,8 @@ bool Disturbance::take(const std::string& word, int rank) {
   };
   if (word == "fork") return fork_ = true;
   if (word == "float") return float_ = true;
-  return number("stack", stack_) || number("signals", hertz_) || number("files", files_) || number("memory", memory_);
+  return number("stack", stack_) || number("signals", hertz_) || number("files", files_) ||
+         number("memory", memory_);
 }
 
 void Disturbance::begin() {
@@ -130,7 +131,8 @@ int Disturbance::call(const std::function<int()>& sum) {
   getcontext(&fiber);
   fiber.uc_stack = {memory, 0, std::size_t(stack_)};
   fiber.uc_link = &outside;
-  makecontext(&fiber, [] { code = (*called)(); }, 0);
+  makecontext(
+      &fiber, [] { code = (*called)(); }, 0);
   swapcontext(&outside, &fiber);
   return code;
 }

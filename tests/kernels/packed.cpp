@@ -196,7 +196,8 @@ void what_is_not_finite_stays_single(void**) {
 // Error feedback leaves the residuals of a bucket with an infinity as they are.
 void a_bucket_with_marks_keeps_its_residuals(void**) {
   std::vector<float> in(200), residual(200), out(200);
-  for (std::size_t i = 0; i < 200; ++i) in[i] = i == 70 ? -INFINITY : bell(3, i), residual[i] = .01f;
+  for (std::size_t i = 0; i < 200; ++i)
+    in[i] = i == 70 ? -INFINITY : bell(3, i), residual[i] = .01f;
   const Format format = packed(10, 65536);
   std::vector<std::byte> bytes(encoded_bytes(format, 200));
   path().encode(format, RandomStream{}, in.data(), residual.data(), 200, bytes.data(), nullptr);
@@ -300,10 +301,14 @@ void the_decoder_trusts_nothing(void**) {
 void damaged_tiles_are_nan(void**) {
   const Format format = packed(8, 1024);
   const Coded c = coded(format, 1000, [](std::size_t i) { return bell(8, i); });
-  const PackedHeader headers[] = {
-      {0, 0, 0, 0},    {900, kMostDetail, 0, 0},     {900, 0, 0, 1},
-      {900, 0, 17, 0}, {900, kMostDetail + 1, 0, 0}, {900, kLeastDetail - 1, 0, 0},
-      {0x7f8, 0, 0, 0}, {900, 0, 0, 120}};
+  const PackedHeader headers[] = {{0, 0, 0, 0},
+                                  {900, kMostDetail, 0, 0},
+                                  {900, 0, 0, 1},
+                                  {900, 0, 17, 0},
+                                  {900, kMostDetail + 1, 0, 0},
+                                  {900, kLeastDetail - 1, 0, 0},
+                                  {0x7f8, 0, 0, 0},
+                                  {900, 0, 0, 120}};
   for (const PackedHeader& header : headers) {
     std::vector<std::byte> bytes = c.bytes;
     std::vector<float> out(1000);

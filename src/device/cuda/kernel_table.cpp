@@ -242,10 +242,9 @@ void low_rank(const LowRank& factors, const float* in, float share, float* resid
 }  // namespace
 
 const Kernels* cuda_kernels() {
-  static constexpr Kernels table = {"cuda",     encode,  decode<false>, decode<true>,
-                                    sum_encode, sum,     combine,       find_beyond,
-                                    compare,    fill,    low_rank,      device::cuda::multiply,
-                                    nullptr,    pair_sum};
+  static constexpr Kernels table = {
+      "cuda",  encode, decode<false>, decode<true>,           sum_encode, sum, combine, find_beyond,
+      compare, fill,   low_rank,      device::cuda::multiply, pair_sum};
   return &table;
 }
 
