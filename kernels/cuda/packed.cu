@@ -90,49 +90,6 @@ SLIMPI_DEVICE void correct_huge_sums(const PackedSumArguments& a, const PackedSl
   });
 }
 
-// The extremes of a bucket, from the values of all lanes.
-SLIMPI_DEVICE BucketExtremes extremes_of(const float (&values)[kLaneValues]) {
-  BucketExtremes found = {INT32_MIN, 0};
-  SLIMPI_UNROLL
-  for (int j = 0; j < kLaneValues; ++j) include(found, bits_of(values[j]));
-  return {__reduce_max_sync(kAllLanes, found.high), __reduce_max_sync(kAllLanes, found.low)};
-}
-
-// The numbers of the scales of a tile that is being encoded, until its levels take their place.
-SLIMPI_DEVICE std::uint16_t* numbers_in(const PackedSlice& slice, std::byte* out) {
-  return (std::uint16_t*)units_of(slice, out + slice.bytes);
-}
-
-// The number of a bucket in which not all values are finite, of which this lane has two, or one, or
-// none.
-SLIMPI_DEVICE_RARE std::uint16_t marked_number(float low, float high, bool has_low, bool has_high) {
-  const std::uint32_t counts =
-      (has_low ? 1u << 8 * mark_of(low) : 0) + (has_high ? 1u << 8 * mark_of(high) : 0);
-  const BucketExtremes finite = extremes_of({is_finite(low) ? low : 0, is_finite(high) ? high : 0});
-  return marked_number(__reduce_add_sync(kAllLanes, counts), finite);
-}
-// The number of bucket b of the warp, of its values; 0 behind the end.
-SLIMPI_DEVICE std::uint16_t number_of(const PackedSlice& slice, const PackedValues& values, int b) {
-  const std::uint16_t number = scale_number(extremes_of(values[b]));
-  if (number != kNonfinite) return number;
-  return marked_number(values[b][0], values[b][1], has_packed(slice, b, 0),
-                       has_packed(slice, b, 1));
-}
-
-// Writes the numbers of the scales of the warp's buckets.
-SLIMPI_DEVICE void write_numbers(const PackedSlice& slice, const PackedValues& values,
-                                 std::uint16_t* numbers) {
-  const int lane = WarpTeam::thread();
-  std::uint16_t mine = 0;
-  SLIMPI_UNROLL
-  for (int b = 0; b < kWarpBuckets; ++b) {
-    const std::uint16_t number = number_of(slice, values, b);
-    if (lane == b) mine = number;
-  }
-  const std::uint32_t bucket = bucket_of_warp(slice, lane);
-  if (lane < kWarpBuckets && bucket < slice.tile.buckets) numbers[bucket] = mine;
-}
-
 // The sum of the addends to `result`, unless that is null; the numbers of its scales to `out`,
 // unless that is null.
 SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
@@ -359,8 +316,8 @@ SLIMPI_DEVICE_RARE void write_marks(PackedMarks marks, float low, float high) {
     auto* const words = (std::uint32_t*)marks.units + bit * kUnitWords;
     const std::uint32_t first = __reduce_add_sync(kAllLanes, of_low);
     const std::uint32_t second = __reduce_add_sync(kAllLanes, of_high);
-    if (WarpTeam::thread() == 0) words[0] = first;
-    if (WarpTeam::thread() == 0) words[1] = second;
+    if (WarpTeam::thread() < 2)
+      words[WarpTeam::thread()] = WarpTeam::thread() == 0 ? first : second;
   }
 }
 
