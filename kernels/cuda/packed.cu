@@ -309,15 +309,14 @@ SLIMPI_DEVICE void put_levels(const PackedPair& levels, std::int32_t width, std:
 
 // Writes the marks of a bucket, from the values of all lanes.
 SLIMPI_DEVICE_RARE void write_marks(PackedMarks marks, float low, float high) {
+  const int lane = WarpTeam::thread();
   SLIMPI_ROLLED
   for (std::uint32_t bit = 0; bit < (marks.byte & 3); ++bit) {
-    const std::uint32_t of_low = mark_bit(marks.byte, mark_of(low), bit) << WarpTeam::thread();
-    const std::uint32_t of_high = mark_bit(marks.byte, mark_of(high), bit) << WarpTeam::thread();
     auto* const words = (std::uint32_t*)marks.units + bit * kUnitWords;
-    const std::uint32_t first = __reduce_add_sync(kAllLanes, of_low);
-    const std::uint32_t second = __reduce_add_sync(kAllLanes, of_high);
-    if (WarpTeam::thread() < 2)
-      words[WarpTeam::thread()] = WarpTeam::thread() == 0 ? first : second;
+    const std::uint32_t first = mark_bit(marks.byte, mark_of(low), bit) << lane;
+    const std::uint32_t second = mark_bit(marks.byte, mark_of(high), bit) << lane;
+    words[0] = __reduce_add_sync(kAllLanes, first);  // the same of all lanes
+    words[1] = __reduce_add_sync(kAllLanes, second);
   }
 }
 
