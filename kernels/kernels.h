@@ -57,10 +57,9 @@ struct Kernels {
   const char* name;  // "generic", "avx2", "avx512", "cuda"
 
   // out = encode(in + e), where e is the residual, clamped to a step of `in` (math/feedback.h).
-  // Unless residual is null: residual = in + e - decode(out). A bucket with a non-finite element is
-  // encoded as non-finite, and its residual stays unchanged.
-  // `out` has encoded_bytes(format, count) bytes; all of them are written. `in` may not overlap
-  // `out`.
+  // Unless residual is null: residual = in + e - decode(out). The residual of a
+  // bucket with a non-finite element stays unchanged. `out` has encoded_bytes(format, count) bytes;
+  // all of them are written. `in` may not overlap `out`.
   void (*encode)(const Format& format, const RandomStream& random, const float* in, float* residual,
                  std::size_t count, std::byte* out, Stream* stream);
 
@@ -116,14 +115,9 @@ struct Kernels {
   // whether there is one. Null in tables that never have one.
   bool (*multiply)(const Product& product, Stream* stream) = nullptr;
 
-  // out = a + b in the floating-point environment of the caller, traps included, with the NaNs of
-  // the processor; out may be a or b. True: some element is NaN in both, and which NaN their sum is
-  // may depend on the order of the two. Null in tables whose arithmetic is not the processor's.
-  bool (*add)(const float* a, const float* b, std::size_t count, float* out) = nullptr;
-
   // As sum, in the order of a tree: of n inputs, r more than a power of two, the first 2r are added
-  // in pairs; then neighbors are, level by level. Null in tables that have `add`, or that leave it
-  // to sums of two.
+  // in pairs; then neighbors are, level by level. Null in tables that leave it to
+  // sums of two.
   void (*pair_sum)(const float* const* in, int in_count, std::size_t count, float* out,
                    Stream* stream) = nullptr;
 

@@ -237,21 +237,6 @@ bool multiply_here(const Product& product, Stream*) {
   return true;
 }
 
-// Compares as integers, so that only the additions raise exceptions.
-[[gnu::noinline]] bool add_as_caller(const float* a, const float* b, std::size_t count,
-                                     float* out) {
-  constexpr auto kInfinity = (std::int32_t)kInfinityBits;
-  std::int32_t found = 0;
-  SLIMPI_ELEMENTWISE
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto first = (std::int32_t)(bits_of(a[i]) & 0x7fffffff);
-    const auto second = (std::int32_t)(bits_of(b[i]) & 0x7fffffff);
-    found |= (first > kInfinity ? -1 : 0) & (second > kInfinity ? -1 : 0);
-    out[i] = a[i] + b[i];
-  }
-  return found != 0;
-}
-
 [[gnu::noinline]] void narrow(const double* in, std::size_t count, const Float64Limits& limits,
                               float* out, bool* holds) {
   *holds = true;
@@ -298,7 +283,6 @@ const Kernels table = {
     Entry<fill>::call,
     Entry<low_rank>::call,
     multiply_here,
-    add_as_caller,
     nullptr,
     Entry<narrow>::call,
     Entry<widen>::call,

@@ -5,14 +5,13 @@
 #include <cstring>
 #include <utility>
 
+#include "kernels/cpu/packed_plan.h"
 #include "kernels/cpu/planes.h"
 #include "kernels/cpu/tiles.h"
 #include "kernels/cpu/vectors.h"
 
 namespace slimpi::kernels {
 namespace {
-
-constexpr std::uint32_t kMostBuckets = kMostPackedTile / kPackedBucket;
 
 // The integer type of a level with so many bits.
 template <int width>
@@ -31,26 +30,6 @@ constexpr auto by_width(const Make& make) {
   return by_width(make, std::make_integer_sequence<int, kMostWidth>());
 }
 
-// What follows from a header, by the scale of a bucket; then the same for the finer buckets.
-struct PackedTable {
-  static constexpr std::size_t kFiner = kScales + 1;
-  std::uint8_t width[2 * kFiner];
-  float step[2 * kFiner];
-
-  static std::size_t row(const PackedHeader& header, std::size_t bucket, std::uint8_t byte) {
-    return (bucket < header.finer ? kFiner : 0) + (byte & 0x7f);
-  }
-};
-void fill_table(const PackedHeader& header, PackedTable& table) {
-  for (std::uint32_t more = 0; more < 2; ++more)
-    for (std::uint32_t scale = 0; scale <= kScales; ++scale) {
-      const std::size_t row = more * PackedTable::kFiner + scale;
-      const std::int32_t width = width_of((std::uint8_t)scale, header.detail + (std::int32_t)more);
-      table.width[row] = (std::uint8_t)width;
-      table.step[row] = step_of(header.base, scale, width);
-    }
-}
-
 // An encoded tile that is being read.
 struct PackedTile {
   bool damaged;  // no encoder has written it: decodes to NaN
@@ -58,6 +37,7 @@ struct PackedTile {
   const std::uint8_t* bytes;  // of each bucket
   const std::byte* units;     // the first bucket's
   const std::byte* end;       // of the tile
+  std::uint32_t buckets, room;
   PackedTable table;
   std::uint16_t begin[kMostBuckets];  // of each bucket, in units
 };
@@ -70,6 +50,8 @@ void open_packed(const Format& format, const std::byte* in, std::size_t n, Packe
   tile.units = in + packed_header_bytes(n);
   tile.end = in + packed_tile_bytes(format, n);
   const std::size_t buckets = packed_buckets(n);
+  tile.buckets = (std::uint32_t)buckets;
+  tile.room = packed_units(format, n);
   tile.damaged = !is_header(tile.header, buckets);
   if (tile.damaged) return;
   fill_table(tile.header, tile.table);
@@ -78,11 +60,7 @@ void open_packed(const Format& format, const std::byte* in, std::size_t n, Packe
     tile.begin[bucket] = (std::uint16_t)units;
     units += tile.table.width[PackedTable::row(tile.header, bucket, tile.bytes[bucket])];
   }
-  tile.damaged = units > packed_units(format, n);
-}
-
-SLIMPI_HD std::size_t bucket_at(std::size_t i, std::size_t n) {
-  return n - i < kPackedBucket ? n - i : kPackedBucket;
+  tile.damaged = units + tile.header.marks > tile.room;
 }
 
 // to = the values of a bucket's levels; `sum` is not read. Or to = sum + these values; `to` may be
@@ -131,6 +109,30 @@ SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, 
   }
 }
 
+// The marks of a bucket. `all`: PackedHeader::marks; `end`: of the units of the tile.
+SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32_t buckets,
+                               std::uint32_t bucket) {
+  std::uint8_t* const bytes = end - all * kUnitBytes;
+  const std::uint32_t width = bytes[bucket] & 3;
+  std::uint32_t units = units_of_marks(buckets);
+  for (std::uint32_t other = 0; width != 0 && other < bucket; ++other) units += bytes[other] & 3;
+  const bool fit = units + width <= all;
+  return {fit ? bytes[bucket] : kNanMark << 2, bytes + units * kUnitBytes};
+}
+
+// Adds the infinities and NaNs to elements first .. of the tile.
+[[gnu::noinline]] void add_marks(const PackedTile& tile, std::size_t first, std::size_t n,
+                                 float* to) {
+  auto* const end = (std::uint8_t*)tile.units + tile.room * kUnitBytes;
+  PackedMarks marks = {};
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto at = (std::uint32_t)(first + i);
+    if (i % kPackedBucket == 0)
+      marks = marks_at(tile.header.marks, end, tile.buckets, at / kPackedBucket);
+    if (marks.byte != 0) to[i] = add(to[i], marked_value(marks, at % kPackedBucket));
+  }
+}
+
 // to = elements first .. of the tile, or sum + these elements; `first` is a multiple of
 // kPackedBucket, and `to` may be `sum`.
 template <bool adds>
@@ -139,11 +141,14 @@ SLIMPI_HD void decode_packed(const PackedTile& tile, std::size_t first, std::siz
   std::size_t i = 0;
   for (; i + kPackedBucket <= n; i += kPackedBucket)
     decode_packed_bucket<adds>(tile, (first + i) / kPackedBucket, sum + i, to + i);
-  if (i == n) return;
-  float last[kPackedBucket] = {};
-  if (adds) std::memcpy(last, sum + i, (n - i) * sizeof(float));
-  decode_packed_bucket<adds>(tile, (first + i) / kPackedBucket, last, last);
-  std::memcpy(to + i, last, (n - i) * sizeof(float));
+  if (i < n) {
+    float last[kPackedBucket] = {};
+    if (adds) std::memcpy(last, sum + i, (n - i) * sizeof(float));
+    decode_packed_bucket<adds>(tile, (first + i) / kPackedBucket, last, last);
+    std::memcpy(to + i, last, (n - i) * sizeof(float));
+  }
+  if (!tile.damaged && tile.header.marks != 0) [[unlikely]]
+    add_marks(tile, first, n, to);
 }
 void read_packed(const PackedTile& tile, std::size_t first, std::size_t n, float* to) {
   decode_packed<false>(tile, first, n, to, to);
@@ -151,83 +156,6 @@ void read_packed(const PackedTile& tile, std::size_t first, std::size_t n, float
 void add_packed(const PackedTile& tile, std::size_t first, std::size_t n, const float* sum,
                 float* to) {
   decode_packed<true>(tile, first, n, sum, to);
-}
-
-// What an encoder knows of a tile before it rounds values.
-struct PackedPlan {
-  PackedHeader header;
-  FoundExtremes extremes[kMostBuckets];
-  std::uint16_t numbers[kMostBuckets];   // of the scales
-  std::uint8_t bytes[kMostBuckets + 4];  // of the buckets; zeros up to a multiple of 4
-  PackedTable table;
-  float inverse_step[2 * PackedTable::kFiner];  // by the table's rows
-};
-
-// The extremes of the bucket that begins at element i of a tile of n.
-SLIMPI_HD FoundExtremes extremes_at(const float* from, std::size_t i, std::size_t n) {
-  return i + kPackedBucket <= n ? bucket_extremes(from + i) : extremes_of(from + i, n - i);
-}
-
-// The buckets of a tile that are not zeros, by pairs of scales, 2k and 2k + 1, which have the same
-// widths.
-struct ScaleCounts {
-  static constexpr std::uint32_t kPairs = (kScales + 1) / 2;
-  std::int32_t of_pair[kPairs];
-};
-// Neighbors often have the same scale; two counts in turn do not wait for each other.
-void count_scales(const std::uint8_t* bytes, std::size_t buckets, ScaleCounts& counts) {
-  std::int32_t count[2 * PackedTable::kFiner] = {};
-  for (std::size_t bucket = 0; bucket < buckets; ++bucket)
-    ++count[bucket % 2 * PackedTable::kFiner + (bytes[bucket] & 0x7f)];
-  count[0] = count[PackedTable::kFiner] = 0;
-  for (std::uint32_t pair = 0; pair < ScaleCounts::kPairs; ++pair) {
-    const std::int32_t* const even = count + 2 * pair;
-    const std::int32_t* const odd = even + PackedTable::kFiner;
-    counts.of_pair[pair] = even[0] + even[1] + odd[0] + odd[1];
-  }
-}
-// The units that they take.
-std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
-  std::int32_t units = 0;
-  for (std::uint32_t pair = 0; pair < ScaleCounts::kPairs; ++pair)
-    units += counts.of_pair[pair] * width_of((std::uint8_t)(2 * pair + 1), detail);
-  return (std::uint32_t)units;
-}
-
-// Makes all of the plan from the extremes.
-void make_plan(const Format& format, std::size_t n, PackedPlan& plan) {
-  const std::size_t buckets = packed_buckets(n);
-  const std::uint32_t room = packed_units(format, n);
-  for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
-    const auto [high, low] = plan.extremes[bucket];
-    plan.numbers[bucket] = scale_number({high, low});
-  }
-  std::int32_t most = 0;  // signed: g++ 12 makes no vectors of the other
-  for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
-    const auto number = (std::int32_t)finite_number(plan.numbers[bucket]);
-    most = most > number ? most : number;
-  }
-  const std::uint32_t base = base_for((std::uint32_t)most);
-  for (std::size_t bucket = 0; bucket < buckets; ++bucket)
-    plan.bytes[bucket] = scale_byte(plan.numbers[bucket], base);
-  for (std::size_t bucket = buckets; bucket % 4 != 0; ++bucket) plan.bytes[bucket] = 0;
-  ScaleCounts counts;
-  count_scales(plan.bytes, buckets, counts);
-  const std::int32_t detail =
-      most_detail([&](std::int32_t tried) { return units_with(counts, tried) <= room; });
-  plan.header = {(std::uint16_t)base, (std::int16_t)detail, 0, 0};
-  fill_table(plan.header, plan.table);
-  // Divided here, as a bucket would wait for it: inverse_step_of(), with another exponent.
-  for (std::size_t row = 0; row < 2 * PackedTable::kFiner; ++row)
-    plan.inverse_step[row] = 1 / plan.table.step[row];
-  std::uint32_t units = units_with(counts, detail);
-  std::size_t finer = 0;
-  for (; finer < buckets; ++finer) {
-    const std::uint8_t* const width = plan.table.width + (plan.bytes[finer] & 0x7f);
-    units += (std::uint32_t)(width[PackedTable::kFiner] - width[0]);
-    if (units > room) break;
-  }
-  plan.header.finer = (std::uint16_t)finer;
 }
 
 // What the encoder of a bucket reads and writes besides its bytes; null for what is not needed.
@@ -279,13 +207,41 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
                    PackedPlan& plan) {
   for (std::size_t i = 0; i < n; i += kPackedBucket) {
     const std::size_t bucket = i / kPackedBucket;
-    if (plan.numbers[bucket] == kNonfinite) continue;
+    if (marks_of(plan.numbers[bucket]) != 0) continue;
     const std::size_t row = PackedTable::row(plan.header, bucket, plan.bytes[bucket]);
     const float limit = residual_limit(plan.header, plan.table.step[row], plan.numbers[bucket]);
     add_residual(in + i, limit, bucket_at(i, n), residual + i);
     plan.extremes[bucket] = extremes_at(residual, i, n);
   }
-  make_plan(format, n, plan);
+  make_plan(format, in, n, plan);
+}
+
+// Encodes the bucket at element i of a tile of n, in which not all are finite, and returns the end
+// of its levels. The residual stays. `end`: of the tile's units.
+[[gnu::noinline]] std::byte* encode_marked(const PackedPlan& plan, std::size_t n, std::size_t i,
+                                           const float* in, float* decoded, std::byte* end,
+                                           std::byte* out) {
+  const std::size_t bucket = i / kPackedBucket, count = bucket_at(i, n);
+  const std::uint32_t byte = marks_of(plan.numbers[bucket]);
+  std::uint32_t mark[kPackedBucket];
+  float values[kPackedBucket] = {}, back[kPackedBucket];
+  for (std::size_t j = 0; j < count; ++j) {
+    mark[j] = mark_of(in[i + j]);
+    if (mark[j] == 0) values[j] = in[i + j];
+  }
+  if (plan.header.marks != 0) {
+    (end - plan.header.marks * kUnitBytes)[bucket] = (std::byte)byte;
+    const PackedMarks marks = marks_at(plan.header.marks, (std::uint8_t*)end,
+                                       (std::uint32_t)packed_buckets(n), (std::uint32_t)bucket);
+    for (std::uint32_t bit = 0; bit < (byte & 3); ++bit)
+      for (std::size_t j = 0; j < count; ++j)
+        marks.units[bit * kUnitBytes + j / 8] |=
+            (std::uint8_t)(mark_bit(byte, mark[j], bit) << j % 8);
+  }
+  out = encode_packed_bucket(plan, bucket, {values, nullptr, back}, out);
+  for (std::size_t j = 0; decoded != nullptr && j < count; ++j)
+    decoded[i + j] = add(back[j], marked_value(mark[j]));
+  return out;
 }
 
 // Encodes a tile of n elements of `in`, with what is added of `residual` unless that is null.
@@ -295,23 +251,31 @@ void encode_packed(const Format& format, const float* in, float* residual, std::
                    float* decoded, const float* upcoming, PackedPlan& plan, std::byte* out) {
   for (std::size_t i = 0; i < n; i += kPackedBucket)
     plan.extremes[i / kPackedBucket] = extremes_at(in, i, n);
-  make_plan(format, n, plan);
+  make_plan(format, in, n, plan);
   if (residual != nullptr) add_residuals(format, in, residual, n, plan);
   const float* const from = residual == nullptr ? in : residual;
   const std::size_t header = packed_header_bytes(n);
+  std::byte *const end = out + header + packed_units(format, n) * kUnitBytes,
+                   *const marks = end - plan.header.marks * kUnitBytes;
+  std::memset(marks, 0, (std::size_t)(out + packed_tile_bytes(format, n) - marks));
   std::memcpy(out, &plan.header, sizeof plan.header);
   std::memcpy(out + sizeof plan.header, plan.bytes, header - sizeof plan.header);
   std::byte* to = out + header;
   std::size_t i = 0;
   for (; i + kPackedBucket <= n; i += kPackedBucket) {
     if (upcoming != nullptr) prefetch(upcoming + i, kPackedBucket * sizeof(float));
+    if (marks_of(plan.numbers[i / kPackedBucket]) != 0) [[unlikely]] {
+      to = encode_marked(plan, n, i, in, decoded, end, to);
+      continue;
+    }
     to = encode_packed_bucket(plan, i / kPackedBucket,
                               {from + i, residual == nullptr ? nullptr : residual + i,
                                decoded == nullptr ? nullptr : decoded + i},
                               to);
   }
-
-  if (i < n) {
+  if (i < n && marks_of(plan.numbers[i / kPackedBucket]) != 0) {
+    to = encode_marked(plan, n, i, in, decoded, end, to);
+  } else if (i < n) {
     float values[kPackedBucket] = {}, kept[kPackedBucket], back[kPackedBucket];
     const std::size_t bytes = (n - i) * sizeof(float);
     std::memcpy(values, from + i, bytes);
@@ -320,7 +284,7 @@ void encode_packed(const Format& format, const float* in, float* residual, std::
     if (residual != nullptr) std::memcpy(residual + i, kept, bytes);
     if (decoded != nullptr) std::memcpy(decoded + i, back, bytes);
   }
-  std::memset(to, 0, (std::size_t)(out + packed_tile_bytes(format, n) - to));
+  std::memset(to, 0, (std::size_t)(marks - to));
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ SLIMPI_DEVICE void packed_decode(const PackedDecodeArguments& a) {
   decode_packed(slice, source, in, words[WarpTeam::index()], values);
   if constexpr (added)
     for_packed([&](int b, int j) { values[b][j] = add(before[b][j], values[b][j]); });
+  add_marks(slice, source, in, values);
   store_packed(slice, values, out);
 }
 
@@ -35,6 +36,7 @@ struct PackedShared {
   bool huge[kPackedSources];
   const float* exact[kPackedSources];      // the tile's floats of an addend that is not encoded
   const std::byte* units[kPackedSources];  // the slice's units of one that is; null: damaged
+  const std::byte* tile[kPackedSources];   // the first of its tile's
 };
 
 // The sum in double of value j of this lane in a bucket of the slice, whose float sum is not
@@ -52,6 +54,7 @@ SLIMPI_DEVICE_RARE float huge_sum(const PackedShared& shared, int sources, std::
       const auto* const in = (const std::uint8_t*)shared.units[s] + from.begin * kUnitBytes;
       const PackedPair levels = levels_of(in, from.width);
       one = packed_value(from, j == 0 ? levels.level[0] : levels.level[1]);
+      one = with_mark(from, shared.tile[s], one, j);
     }
     exact = s == 0 ? (double)one : exact + (double)one;
     if (shared.huge[s]) slack += slack_of(shared.source[s].header);
@@ -72,6 +75,7 @@ SLIMPI_DEVICE void correct_huge_sums(const PackedSumArguments& a, const PackedSl
     shared.units[s] = encoded == nullptr || damaged
                           ? nullptr
                           : units_of(slice, encoded + slice.bytes) + (units & 0xffff) * kUnitBytes;
+    shared.tile[s] = units_of(slice, encoded + slice.bytes);
   }
   __syncthreads();
   bool any = false;
@@ -84,35 +88,6 @@ SLIMPI_DEVICE void correct_huge_sums(const PackedSumArguments& a, const PackedSl
         shared, a.addend_count, bucket,
         lane_element(slice) + (std::uint32_t)(b * (int)kPackedBucket + j * kWarpThreads), j);
   });
-}
-
-// The extremes of a bucket, from the values of all lanes.
-SLIMPI_DEVICE BucketExtremes extremes_of(const float (&values)[kLaneValues]) {
-  BucketExtremes found = {INT32_MIN, 0};
-  SLIMPI_UNROLL
-  for (int j = 0; j < kLaneValues; ++j) include(found, bits_of(values[j]));
-  return {__reduce_max_sync(kAllLanes, found.high), __reduce_max_sync(kAllLanes, found.low)};
-}
-
-// The numbers of the scales of a tile that is being encoded, until its levels take their place.
-SLIMPI_DEVICE std::uint16_t* numbers_in(const PackedSlice& slice, std::byte* out) {
-  return (std::uint16_t*)units_of(slice, out + slice.bytes);
-}
-
-// Writes the numbers of the scales of the warp's buckets: those for which keep(bucket) is false.
-template <typename Keep>
-SLIMPI_DEVICE void write_numbers(const PackedSlice& slice, const PackedValues& values,
-                                 std::uint16_t* numbers, const Keep& keep) {
-  const int lane = WarpTeam::thread();
-  BucketExtremes mine;
-  SLIMPI_UNROLL
-  for (int b = 0; b < kWarpBuckets; ++b) {
-    const BucketExtremes found = extremes_of(values[b]);
-    if (lane == b) mine = found;
-  }
-  const auto bucket = slice.bucket + (std::uint32_t)(WarpTeam::index() * kWarpBuckets + lane);
-  if (lane < kWarpBuckets && bucket < slice.tile.buckets && !keep(bucket))
-    numbers[bucket] = scale_number(mine);
 }
 
 // The sum of the addends to `result`, unless that is null; the numbers of its scales to `out`,
@@ -144,6 +119,7 @@ SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
       for_packed([&](int b, int j) { sums[b][j] = ones[b][j]; });
     else
       for_packed([&](int b, int j) { sums[b][j] = sums[b][j] + ones[b][j]; });
+    if (encoded != nullptr) add_marks(slice, shared.source[s], encoded + slice.bytes, sums);
   }
   if (a.addend_count > 1) for_packed([&](int b, int j) { sums[b][j] = canonical(sums[b][j]); });
   if (encoded_sources) correct_huge_sums(a, slice, shared, sums);
@@ -152,7 +128,7 @@ SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
   for_packed([&](int b, int j) {
     if (!has_packed(slice, b, j)) sums[b][j] = 0;
   });
-  write_numbers(slice, sums, numbers_in(slice, a.out), [](std::uint32_t) { return false; });
+  write_numbers(slice, sums, numbers_in(slice, a.out));
 }
 
 // Buckets of a thread, where a tile has the most.
@@ -190,10 +166,13 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   SLIMPI_UNROLL
   for (std::uint32_t k = 0; k < kPlanBuckets; ++k)
     number[k] = first + k < tile.buckets ? numbers[first + k] : (std::uint16_t)0;
+  std::uint32_t mark_bytes = 0, marks = 0;  // buckets with marks in the upper half
   SLIMPI_UNROLL
   for (int k = 0; k < kPlanBuckets; ++k) {
-    const std::uint32_t finite = finite_number(number[k]);
+    const std::uint32_t finite = finite_number(number[k]), marked = marks_of(number[k]);
     most = most > finite ? most : finite;
+    mark_bytes |= marked << 8 * k;
+    marks += marked == 0 ? 0 : 0x10000 + (marked & 3);
   }
   most = __reduce_max_sync(kAllLanes, most);
   if (WarpTeam::thread() == 0) greatest[WarpTeam::index()] = most;
@@ -201,12 +180,17 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   SLIMPI_UNROLL
   for (int warp = 0; warp < kWarpsOfBlock; ++warp)
     most = most > greatest[warp] ? most : greatest[warp];
+  int turn = 0;  // of the two places for partial sums
+  marks = sum_over_block(marks, partial[turn++ % 2], nullptr);
+  marks = marks == 0 ? 0 : units_of_marks(tile.buckets) + (marks & 0xffff);
+  if (marks > tile.units) marks = 0;
+  const std::uint32_t room = tile.units - marks;
   const std::uint32_t base = base_for(most);
   std::uint32_t bytes = 0;
   std::int32_t half[kPlanBuckets];
   SLIMPI_UNROLL
   for (int k = 0; k < kPlanBuckets; ++k) {
-    const std::uint8_t byte = scale_byte(number[k], base);
+    const std::uint8_t byte = scale_byte(number[k], base, marks != 0);
     bytes |= (std::uint32_t)byte << 8 * k;
     half[k] = half_scale(byte);
   }
@@ -219,9 +203,8 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
     for (int k = 0; k < kPlanBuckets; ++k) units += width(k, detail);
     return units;
   };
-  int turn = 0;  // of the two places for partial sums
   const std::int32_t detail = most_detail([&](std::int32_t tried) {
-    return sum_over_block(units_with(tried), partial[turn++ % 2], nullptr) <= tile.units;
+    return sum_over_block(units_with(tried), partial[turn++ % 2], nullptr) <= room;
   });
   const std::uint32_t coarse = units_with(detail);
   std::uint32_t before = 0;
@@ -235,19 +218,22 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
     SLIMPI_UNROLL
     for (int other = 0; other <= k; ++other)
       with += width(other, detail + 1) - width(other, detail);
-    if (with > tile.units && first + (std::uint32_t)k < finer) finer = first + (std::uint32_t)k;
+    if (with > room && first + (std::uint32_t)k < finer) finer = first + (std::uint32_t)k;
   }
   finer = __reduce_min_sync(kAllLanes, finer);
   if (WarpTeam::thread() == 0) first_coarse[WarpTeam::index()] = finer;
   __syncthreads();
   auto* const words = (std::uint32_t*)(a.out + slice.bytes);
   if (first < tile.buckets) words[sizeof(PackedHeader) / 4 + threadIdx.x] = bytes;
+  auto* const marked =
+      (std::uint32_t*)(units_of(slice, a.out + slice.bytes) + room * kUnitBytes) + threadIdx.x;
+  if (marks != 0 && threadIdx.x < units_of_marks(tile.buckets) * kUnitWords) *marked = mark_bytes;
   if (threadIdx.x != 0) return;
   SLIMPI_UNROLL
   for (int warp = 0; warp < kWarpsOfBlock; ++warp)
     finer = finer < first_coarse[warp] ? finer : first_coarse[warp];
   words[0] = base | (std::uint32_t)(std::uint16_t)detail << 16;
-  words[1] = finer;
+  words[1] = finer | marks << 16;
 }
 
 // The sums, or the one exact addend.
@@ -265,27 +251,24 @@ SLIMPI_DEVICE void packed_feedback(const PackedSumArguments& a) {
   load_packed(slice, residuals, more);
   const std::byte* const described = a.out + slice.bytes;
   const PackedHeader header = read_packed_header(described);
-  std::uint16_t* const numbers = numbers_in(slice, a.out);
   SLIMPI_UNROLL
   for (int b = 0; b < kWarpBuckets; ++b) {
-    const auto bucket = slice.bucket + (std::uint32_t)(WarpTeam::index() * kWarpBuckets + b);
+    const std::uint32_t bucket = bucket_of_warp(slice, b);
     if (bucket >= slice.tile.buckets) break;
-    const std::uint16_t number = numbers[bucket];
+    const std::uint16_t number = number_of(slice, values, b);
     const std::uint8_t byte = ((const std::uint8_t*)described)[sizeof header + bucket];
     const float step = step_of(header.base, byte & 0x7fu, width_at(header, byte, bucket));
     const float limit = residual_limit(header, step, number);
-    const bool finite = number != kNonfinite;
+    const bool finite = marks_of(number) == 0;
     SLIMPI_UNROLL
     for (int j = 0; j < kLaneValues; ++j) {
       const bool has = finite && has_packed(slice, b, j);
       more[b][j] = has ? values[b][j] + clamp_residual(more[b][j], limit) : more[b][j];
-      values[b][j] = has ? more[b][j] : 0.0f;
+      values[b][j] = has ? more[b][j] : values[b][j];
     }
   }
   store_packed(slice, more, residuals);
-  __syncwarp();  // all lanes have read the numbers
-  write_numbers(slice, values, numbers,
-                [&](std::uint32_t bucket) { return numbers[bucket] == kNonfinite; });
+  write_numbers(slice, values, numbers_in(slice, a.out));
 }
 
 // Writes levels `lane` and `lane` + 32 of a bucket, of all lanes, to shared memory.
@@ -324,6 +307,19 @@ SLIMPI_DEVICE void put_levels(const PackedPair& levels, std::int32_t width, std:
   }
 }
 
+// Writes the marks of a bucket, from the values of all lanes.
+SLIMPI_DEVICE_RARE void write_marks(PackedMarks marks, float low, float high) {
+  const int lane = WarpTeam::thread();
+  SLIMPI_ROLLED
+  for (std::uint32_t bit = 0; bit < (marks.byte & 3); ++bit) {
+    auto* const words = (std::uint32_t*)marks.units + bit * kUnitWords;
+    const std::uint32_t first = mark_bit(marks.byte, mark_of(low), bit) << lane;
+    const std::uint32_t second = mark_bit(marks.byte, mark_of(high), bit) << lane;
+    words[0] = __reduce_add_sync(kAllLanes, first);  // the same of all lanes
+    words[1] = __reduce_add_sync(kAllLanes, second);
+  }
+}
+
 // Rounds the values of a tile that is described, and writes their levels, and the zeros behind
 // them.
 SLIMPI_DEVICE void packed_encode(const PackedSumArguments& a) {
@@ -345,7 +341,18 @@ SLIMPI_DEVICE void packed_encode(const PackedSumArguments& a) {
         mine.width == 0 ? 0 : inverse_step_of(source.header.base, mine.byte & 0x7fu, mine.width);
   }
   __syncthreads();
-  const std::uint32_t units = opened_units(slice, source);
+  const std::uint32_t units = opened_units(slice, source), marks = source.header.marks;
+  if (marks != 0) find_marks(slice, out, source);
+  SLIMPI_UNROLL
+  for (int b = 0; b < kWarpBuckets; ++b) {
+    const PackedBucket& bucket = source.bucket[WarpTeam::index() * kWarpBuckets + b];
+    if (bucket.marks == 0) continue;
+    const float* const input = packed_input(a) + slice.first + lane_element(slice);
+    SLIMPI_UNROLL
+    for (int j = 0; j < kLaneValues; ++j)
+      values[b][j] = has_packed(slice, b, j) ? input[kPackedBucket * b + kWarpThreads * j] : 0.0f;
+    write_marks(marks_in(bucket, units_of(slice, out)), values[b][0], values[b][1]);
+  }
   const PackedWords range = words_of_warp(source);
   std::uint32_t* const shared = words[WarpTeam::index()];
   float* const residual =
@@ -360,10 +367,12 @@ SLIMPI_DEVICE void packed_encode(const PackedSumArguments& a) {
     SLIMPI_UNROLL
     for (int j = 0; j < kLaneValues; ++j) {
       const float value = values[b][j];
-      levels.level[j] = (std::uint16_t)nearest_level(scale, value);
+      const bool marked = bucket.marks != 0, finite = !marked || is_finite(value);
+      levels.level[j] = (std::uint16_t)nearest_level(scale, finite ? value : 0.0f);
       values[b][j] = packed_value(bucket, bucket.width == 0 ? 0 : levels.level[j]);
-      if (residual != nullptr && bucket.width != 0 && has_packed(slice, b, j))
+      if (residual != nullptr && bucket.width != 0 && !marked && has_packed(slice, b, j))
         residual[kPackedBucket * b + kWarpThreads * j] = value - values[b][j];
+      if (!finite) values[b][j] = marked_value(mark_of(value));
     }
     put_levels(levels, bucket.width, (std::uint8_t*)shared + byte_in(range, bucket));
   }
@@ -373,11 +382,12 @@ SLIMPI_DEVICE void packed_encode(const PackedSumArguments& a) {
   std::uint32_t* const mine = all + ((units & 0xffff) * kUnitWords + range.first);
   for (auto w = (std::uint32_t)WarpTeam::thread(); w < range.count; w += kWarpThreads)
     mine[w] = shared[w];
-  const std::uint32_t end = (slice.tile.bytes - slice.tile.header_bytes) / 4;
+  const std::uint32_t all_words = (slice.tile.bytes - slice.tile.header_bytes) / 4;
+  const std::uint32_t mark_words = marks * kUnitWords;
   const std::uint32_t slices = (slice.tile.count + kPackedSlice - 1) / kPackedSlice;
   for (std::uint32_t w = (units >> 16) * kUnitWords + slice.number * kThreads + threadIdx.x;
-       w < end; w += slices * kThreads)
-    all[w] = 0;
+       w < all_words; w += slices * kThreads)
+    if (w - (slice.tile.units * kUnitWords - mark_words) >= mark_words) all[w] = 0;
 }
 
 SLIMPI_KERNEL(packed_sum, PackedSumArguments, 5, packed_sum)

@@ -41,11 +41,15 @@ SLIMPI_DEVICE const std::byte* units_of(const PackedSlice& slice, const std::byt
   return in + slice.tile.header_bytes;
 }
 
+// Bucket b of the warp in the tile.
+SLIMPI_DEVICE std::uint32_t bucket_of_warp(const PackedSlice& slice, int b) {
+  return slice.bucket + (std::uint32_t)(WarpTeam::index() * kWarpBuckets + b);
+}
+
 // The first value of this lane in the tile. Value j of bucket b of its warp is kPackedBucket * b +
 // kWarpThreads * j further.
 SLIMPI_DEVICE std::uint32_t lane_element(const PackedSlice& slice) {
-  const std::uint32_t bucket = slice.bucket + (std::uint32_t)(WarpTeam::index() * kWarpBuckets);
-  return bucket * kPackedBucket + (std::uint32_t)WarpTeam::thread();
+  return bucket_of_warp(slice, 0) * kPackedBucket + (std::uint32_t)WarpTeam::thread();
 }
 SLIMPI_DEVICE bool has_packed(const PackedSlice& slice, int b, int j) {
   return (int)slice.tile.count - (int)lane_element(slice) >
@@ -80,7 +84,9 @@ SLIMPI_DEVICE void store_packed(const PackedSlice& slice, const PackedValues& va
 // A bucket of an encoded slice.
 struct alignas(16) PackedBucket {
   float step, origin;
-  std::uint32_t begin;  // of the bucket, in units of the slice
+  std::uint16_t begin;  // of the bucket, in units of the slice
+  std::uint16_t marks;  // bits 0 to 3 their byte, then where they begin, in units of the tile;
+                        // until find_marks() 0
   std::uint16_t width, byte;
 };
 constexpr int kMostParts = (int)kMostBuckets / 4 / kWarpThreads;
@@ -113,6 +119,31 @@ SLIMPI_DEVICE std::uint32_t sum_before(std::uint32_t mine) {
     if (WarpTeam::thread() >= distance) sum += other;
   }
   return sum - mine;
+}
+
+// Finds the marks of the warp's buckets of a source that has some, whose tile is encoded at `in`.
+SLIMPI_DEVICE void find_marks(const PackedSlice& slice, const std::byte* in, PackedSource& source) {
+  const std::uint32_t described = units_of_marks(slice.tile.buckets), marks = source.header.marks;
+  if (marks > slice.tile.units || marks < described) return;
+  const std::uint32_t first = slice.tile.units - marks;
+  const auto* const bytes = (const std::uint8_t*)units_of(slice, in) + first * kUnitBytes;
+  const auto lane = (std::uint32_t)WarpTeam::thread();
+  std::uint32_t before = 0;
+  SLIMPI_ROLLED
+  for (std::uint32_t bucket = lane; bucket < slice.bucket; bucket += kWarpThreads)
+    before += bytes[bucket] & 3;
+  const std::uint32_t mine = slice.bucket + lane;
+  const std::uint32_t byte = mine < slice.tile.buckets ? bytes[mine] & 15 : 0, width = byte & 3;
+  const std::uint32_t units = described + __reduce_add_sync(kAllLanes, before) + sum_before(width);
+  const bool fit = width == 0 || units + width <= marks;
+  if (byte != 0 && (int)lane / kWarpBuckets == WarpTeam::index())
+    source.bucket[lane].marks = (std::uint16_t)(fit ? (first + units) << 4 | byte : kNanMark << 2);
+  __syncwarp();
+}
+
+// `units`: the first of the tile.
+SLIMPI_DEVICE PackedMarks marks_in(const PackedBucket& bucket, const std::byte* units) {
+  return {bucket.marks & 15u, (std::uint8_t*)units + (bucket.marks >> 4) * kUnitBytes};
 }
 
 // The parts in which warps read what describes a tile: a lane has the bytes of a word. The last one
@@ -152,7 +183,8 @@ SLIMPI_DEVICE void open_packed(const PackedSlice& slice, const std::byte* in, in
   const float step = width == 0 ? 0 : step_of(header.base, byte & 0x7fu, width);
   bucket.step = step;
   bucket.origin = width == 0 ? kRounding : packed_scale(step, 0, byte, width).origin;
-  bucket.begin = sum_before((std::uint32_t)width);
+  bucket.begin = (std::uint16_t)sum_before((std::uint32_t)width);
+  bucket.marks = 0;
   bucket.width = (std::uint16_t)width;
   bucket.byte = byte;
   if (lane == 0) source.header = header;
@@ -170,7 +202,8 @@ SLIMPI_DEVICE std::uint32_t opened_units(const PackedSlice& slice, const PackedS
 // No encoder has written the tile: it decodes to NaN. Nothing behind its end is read.
 SLIMPI_DEVICE bool is_damaged(const PackedSlice& slice, const PackedSource& source,
                               std::uint32_t units) {
-  return !is_header(source.header, slice.tile.buckets) || units >> 16 > slice.tile.units;
+  return !is_header(source.header, slice.tile.buckets) ||
+         (units >> 16) + source.header.marks > slice.tile.units;
 }
 
 // The words that a warp has of the units of a slice: those of its buckets.
@@ -233,6 +266,14 @@ SLIMPI_DEVICE float packed_value(const PackedBucket& bucket, std::uint32_t level
       (float_of(level | (std::uint32_t)kRoundingBits) - bucket.origin) * bucket.step;
   return bucket.byte == kNonfiniteBucket ? nan_value() : value;
 }
+// `value`, to which value j of this lane was added, and its mark, if it has one. `units`: the first
+// of the tile.
+SLIMPI_DEVICE float with_mark(const PackedBucket& bucket, const std::byte* units, float value,
+                              int j) {
+  if (bucket.marks == 0) return value;
+  const auto i = (std::uint32_t)(WarpTeam::thread() + kWarpThreads * j);
+  return add(value, marked_value(marks_in(bucket, units), i));
+}
 
 // The values of the warp's buckets of a source, whose tile is encoded at `in`. `words` is shared
 // memory of the warp.
@@ -264,6 +305,60 @@ SLIMPI_DEVICE void decode_packed(const PackedSlice& slice, const PackedSource& s
     SLIMPI_UNROLL
     for (int j = 0; j < kLaneValues; ++j) values[b][j] = packed_value(bucket, levels.level[j]);
   }
+}
+
+// After these values were added to `sums`: their marks.
+SLIMPI_DEVICE void add_marks(const PackedSlice& slice, PackedSource& source, const std::byte* in,
+                             PackedValues& sums) {
+  if (source.header.marks == 0) return;
+  find_marks(slice, in, source);
+  for_packed([&](int b, int j) {
+    const PackedBucket& bucket = source.bucket[WarpTeam::index() * kWarpBuckets + b];
+    sums[b][j] = with_mark(bucket, units_of(slice, in), sums[b][j], j);
+  });
+}
+
+// The extremes of a bucket, from the values of all lanes.
+SLIMPI_DEVICE BucketExtremes extremes_of(const float (&values)[kLaneValues]) {
+  BucketExtremes found = {INT32_MIN, 0};
+  SLIMPI_UNROLL
+  for (int j = 0; j < kLaneValues; ++j) include(found, bits_of(values[j]));
+  return {__reduce_max_sync(kAllLanes, found.high), __reduce_max_sync(kAllLanes, found.low)};
+}
+
+// The numbers of the scales of a tile that is being encoded, until its levels take their place.
+SLIMPI_DEVICE std::uint16_t* numbers_in(const PackedSlice& slice, std::byte* out) {
+  return (std::uint16_t*)units_of(slice, out + slice.bytes);
+}
+
+// The number of a bucket in which not all values are finite, of which this lane has two, or one, or
+// none.
+SLIMPI_DEVICE_RARE std::uint16_t marked_number(float low, float high, bool has_low, bool has_high) {
+  const std::uint32_t counts =
+      (has_low ? 1u << 8 * mark_of(low) : 0) + (has_high ? 1u << 8 * mark_of(high) : 0);
+  const BucketExtremes finite = extremes_of({is_finite(low) ? low : 0, is_finite(high) ? high : 0});
+  return marked_number(__reduce_add_sync(kAllLanes, counts), finite);
+}
+// The number of bucket b of the warp, of its values; 0 behind the end.
+SLIMPI_DEVICE std::uint16_t number_of(const PackedSlice& slice, const PackedValues& values, int b) {
+  const std::uint16_t number = scale_number(extremes_of(values[b]));
+  if (number != kNonfinite) return number;
+  return marked_number(values[b][0], values[b][1], has_packed(slice, b, 0),
+                       has_packed(slice, b, 1));
+}
+
+// Writes the numbers of the scales of the warp's buckets.
+SLIMPI_DEVICE void write_numbers(const PackedSlice& slice, const PackedValues& values,
+                                 std::uint16_t* numbers) {
+  const int lane = WarpTeam::thread();
+  std::uint16_t mine = 0;
+  SLIMPI_UNROLL
+  for (int b = 0; b < kWarpBuckets; ++b) {
+    const std::uint16_t number = number_of(slice, values, b);
+    if (lane == b) mine = number;
+  }
+  const std::uint32_t bucket = bucket_of_warp(slice, lane);
+  if (lane < kWarpBuckets && bucket < slice.tile.buckets) numbers[bucket] = mine;
 }
 
 }  // namespace slimpi::kernels::cuda

@@ -31,26 +31,35 @@
 // and at most a step + 3 u |x| where the levels end on the side that is not the extreme's. Without
 // any bits step = 2 * scale, and x' is 0. A scale is at most 9/8 of the greatest magnitude. 0 is
 // exact, as +0. The greatest scale is the greatest float, of which a multiple may be rounded.
-// An infinity or a NaN makes its bucket non-finite, which decodes to NaN; no other bucket changes.
+//
+// An infinity or a NaN is 0 among the levels and has a mark: 1 for infinity, 2 for -infinity, 3 for
+// a NaN. The marks are the last PackedHeader::marks units of a tile. They begin with a byte for
+// each bucket, zeros up to a whole unit. Its bits 0 and 1 are the width of the bucket's marks,
+// which follow in the order of the buckets, bits 2 and 3 a mark:
+//   0   all values of the bucket have this mark, or it is 0 and none has one
+//   1   those have it whose bit is set: value i that of bit i of a unit
+//   2   a unit has the low bits of all marks, the next one the high bits
+// Where marks leave no room, as dense ones do below 3 bits, the buckets with such values decode to
+// NaN.
 #pragma once
 #include "kernels/format.h"
 #include "kernels/math/bits.h"
 
 namespace slimpi::kernels {
 
-constexpr int kScaleShift = 20;               // bits of a float below those of a scale
-constexpr std::uint32_t kScales = 127;        // of a tile, besides zero
-constexpr std::uint32_t kLeastBase = 136;     // the number of 2^-110
-constexpr std::uint32_t kMostScale = 0x7f8;   // the number of the greatest float
-constexpr std::uint32_t kHugeScale = 0x718;   // the number of 2^100
-constexpr std::uint8_t kNegativeSide = 0x80;  // of a bucket, beside its scale
-constexpr std::uint8_t kNonfiniteBucket = 0x80;
+constexpr int kScaleShift = 20;                  // bits of a float below those of a scale
+constexpr std::uint32_t kScales = 127;           // of a tile, besides zero
+constexpr std::uint32_t kLeastBase = 136;        // the number of 2^-110
+constexpr std::uint32_t kMostScale = 0x7f8;      // the number of the greatest float
+constexpr std::uint32_t kHugeScale = 0x718;      // the number of 2^100
+constexpr std::uint8_t kNegativeSide = 0x80;     // of a bucket, beside its scale
+constexpr std::uint8_t kNonfiniteBucket = 0x80;  // decodes to NaN
 
 struct PackedHeader {
   std::uint16_t base;   // the number of a bucket's scale is base + the scale of its byte
   std::int16_t detail;  // level of detail
   std::uint16_t finer;  // buckets with one more
-  std::uint16_t zero;
+  std::uint16_t marks;  // units
 };
 
 // What the encoder knows of a bucket's values: their greatest bits as signed and as unsigned
@@ -73,7 +82,9 @@ SLIMPI_HD std::uint32_t negative_of(const BucketExtremes& extremes) {
 }
 
 // The number of the least scale that holds these values, 0 for zeros; kNonfinite where an element
-// is not finite. In bit kNegative: the extreme is negative.
+// is not finite. In bit kNegative: the extreme is negative. From kMarksShift on: what becomes the
+// byte of the marks.
+constexpr std::uint32_t kMarksShift = 11;
 constexpr std::uint16_t kNegative = 0x8000, kNonfinite = 0x7fff;
 SLIMPI_HD std::uint16_t scale_number(const BucketExtremes& extremes) {
   const std::uint32_t positive = positive_of(extremes), negative = negative_of(extremes);
@@ -88,9 +99,12 @@ SLIMPI_HD float scale_value(std::uint32_t base, std::uint32_t scale) {
   const std::uint32_t bits = (base + scale) << kScaleShift;
   return float_of(bits < kInfinityBits ? bits : kInfinityBits - 1);
 }
-// The number without the side; 0 for a bucket that is not finite.
+// The number without side and marks.
 SLIMPI_HD std::uint32_t finite_number(std::uint16_t number) {
-  return number == kNonfinite ? 0 : number & 0x7fffu;
+  return number & ((1u << kMarksShift) - 1);
+}
+SLIMPI_HD std::uint32_t marks_of(std::uint16_t number) {
+  return number >> kMarksShift & 15;
 }
 
 // What no magnitude in a finite bucket with this number exceeds.
@@ -102,12 +116,13 @@ SLIMPI_HD float greatest_of_number(std::uint16_t number) {
 SLIMPI_HD std::uint32_t base_for(std::uint32_t most) {
   return (most > kLeastBase + kScales ? most : kLeastBase + kScales) - kScales;
 }
-// The byte of a bucket. Zeros have no side.
-SLIMPI_HD std::uint8_t scale_byte(std::uint16_t number, std::uint32_t base) {
+// The byte of a bucket. Zeros have no side. `marks`: the tile has room for them.
+SLIMPI_HD std::uint8_t scale_byte(std::uint16_t number, std::uint32_t base, bool marks) {
   const std::uint32_t finite = finite_number(number);
   const std::uint32_t scale = finite > base ? finite - base : 0;
   const std::uint32_t side = number >= kNegative ? kNegativeSide : 0;
-  return (std::uint8_t)(number == kNonfinite ? kNonfiniteBucket : scale == 0 ? 0 : scale | side);
+  const bool nonfinite = !marks && marks_of(number) != 0;
+  return (std::uint8_t)(nonfinite ? kNonfiniteBucket : scale == 0 ? 0 : scale | side);
 }
 
 // The bits of a level: half a bit less for an octave less. So the step of a bucket is proportional
@@ -148,18 +163,65 @@ SLIMPI_HD std::int32_t most_detail(const Fits& fits) {
   return low;
 }
 
-// Whether an encoder may have written this header of a tile with so many buckets. A tile with
-// another one, or whose buckets do not fit into it, decodes to NaN.
-SLIMPI_HD bool is_header(const PackedHeader& header, std::uint64_t buckets) {
-  return header.base >= kLeastBase && header.base <= kMostScale - kScales && header.zero == 0 &&
-         header.detail >= kLeastDetail && header.detail <= kMostDetail && header.finer <= buckets;
-}
-
 // Bytes for each bit of the width of a bucket, and how many of these units a tile has room for.
 constexpr std::uint32_t kUnitBytes = kPackedBucket / 8;
 SLIMPI_HD std::uint32_t packed_units(const Format& format, std::uint64_t count) {
   return (std::uint32_t)((packed_tile_bytes(format, count) - packed_header_bytes(count)) /
                          kUnitBytes);
+}
+
+// The units of the first bytes of the marks.
+SLIMPI_HD std::uint32_t units_of_marks(std::uint64_t buckets) {
+  return (std::uint32_t)((buckets + kUnitBytes - 1) / kUnitBytes);
+}
+
+// Whether an encoder may have written this header of a tile with so many buckets. A tile with
+// another one, or whose buckets and marks do not fit into it, decodes to NaN.
+SLIMPI_HD bool is_header(const PackedHeader& header, std::uint64_t buckets) {
+  return header.base >= kLeastBase && header.base <= kMostScale - kScales &&
+         (header.marks == 0 || header.marks >= units_of_marks(buckets)) &&
+         header.detail >= kLeastDetail && header.detail <= kMostDetail && header.finer <= buckets;
+}
+
+constexpr std::uint32_t kNanMark = 3;
+SLIMPI_HD std::uint32_t mark_of(float x) {
+  return is_finite(x) ? 0 : x != x ? kNanMark : 1 + (bits_of(x) >> 31);
+}
+// A value with this mark, or 0.
+SLIMPI_HD float marked_value(std::uint32_t mark) {
+  const std::uint32_t infinity = kInfinityBits | (mark & 2) << 30;
+  return float_of(mark == 0 ? 0 : mark == kNanMark ? kNanBits : infinity);
+}
+// The byte of a bucket's marks. Of its values 1 << 8 * mark_of() was added up.
+SLIMPI_HD std::uint32_t marks_with(std::uint32_t counts) {
+  const std::uint32_t mark = counts >> 24 != 0 ? kNanMark : (counts >> 16) != 0 ? 2 : 1;
+  if ((counts & 0xffffff00 & ~(0xffu << 8 * mark)) != 0) return 2;
+  return mark << 2 | ((counts & 0xff) != 0 ? 1 : 0);
+}
+// The number of a bucket with these counts, and these extremes of its finite values.
+SLIMPI_HD std::uint16_t marked_number(std::uint32_t counts, const BucketExtremes& finite) {
+  return (std::uint16_t)(scale_number(finite) | marks_with(counts) << kMarksShift);
+}
+
+// The marks of a bucket: their byte, and where their units begin. One whose units would lie behind
+// those of the tile is NaN.
+struct PackedMarks {
+  std::uint32_t byte;
+  std::uint8_t* units;
+};
+// Bit `bit` of a mark in a bucket with this byte.
+SLIMPI_HD std::uint32_t mark_bit(std::uint32_t byte, std::uint32_t mark, std::uint32_t bit) {
+  return (byte & 2) == 0 ? (mark != 0 ? 1 : 0) : mark >> bit & 1;
+}
+// What a decoder adds to value i of the bucket.
+SLIMPI_HD float marked_value(const PackedMarks& marks, std::uint32_t i) {
+  std::uint32_t mark = marks.byte >> 2 & 3;
+  if ((marks.byte & 3) != 0) {
+    const std::uint32_t low = marks.units[i / 8] >> i % 8 & 1;
+    mark = (marks.byte & 2) == 0 ? low * mark
+                                 : low | (marks.units[kUnitBytes + i / 8] >> i % 8 & 1) << 1;
+  }
+  return marked_value(mark);
 }
 
 // The levels of a bucket with a width.

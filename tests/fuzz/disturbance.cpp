@@ -3,8 +3,10 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,7 +91,8 @@ bool Disturbance::take(const std::string& word, int rank) {
   };
   if (word == "fork") return fork_ = true;
   if (word == "float") return float_ = true;
-  return number("signals", hertz_) || number("files", files_) || number("memory", memory_);
+  return number("stack", stack_) || number("signals", hertz_) || number("files", files_) ||
+         number("memory", memory_);
 }
 
 void Disturbance::begin() {
@@ -110,6 +113,28 @@ void Disturbance::end() {
 void Disturbance::between_steps(Draws& draws) {
   const bool due = draws.one_in(8), at_once = draws.one_in(2);
   if (fork_ && due) make_child(at_once);
+}
+
+int Disturbance::call(const std::function<int()>& sum) {
+  if (stack_ == 0) return sum();
+  static const std::function<int()>* called;
+  static int code;
+  static ucontext_t outside, fiber;
+  static char* const memory = [this] {  // a page that faults below it
+    const long page = sysconf(_SC_PAGESIZE);
+    void* const all = mmap(nullptr, std::size_t(stack_ + page), PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (all == MAP_FAILED || mprotect(all, std::size_t(page), PROT_NONE) != 0) std::abort();
+    return static_cast<char*>(all) + page;
+  }();
+  called = &sum;
+  getcontext(&fiber);
+  fiber.uc_stack = {memory, 0, std::size_t(stack_)};
+  fiber.uc_link = &outside;
+  makecontext(
+      &fiber, [] { code = (*called)(); }, 0);
+  swapcontext(&outside, &fiber);
+  return code;
 }
 
 void Disturbance::enter() {

@@ -3,11 +3,15 @@
 // Usage: fuzz SEED STEPS [seconds:N | WORD of disturbance.h]...
 //   seconds:N   ends after so many seconds, whatever is left of the steps
 //   plain       without the library: what MPI alone does with the same steps
+//   empty       most blocks of MPI_Reduce_scatter have no elements
+//   renew:N     so many communicators are made, summed on and freed before the steps
+//   mesh        each rank is in two groups, whose sums are in flight together
 // Options of the library come from the environment, and from info keys that the program draws. The
 // last line on stdout has the digest of all results that the library made, the same in every run of
 // the same seed and ranks.
 #include <mpi.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -60,6 +64,51 @@ void renew(Run& run, Communicators& communicators, Draws& draws) {
     Draws one(sums.number(), 0);
     sum_floats(run, on, one);
   });
+}
+
+// Sums once on a communicator that is freed then.
+void sum_and_free(Run& run) {
+  MPI_Comm one;
+  MPI_Comm_dup(MPI_COMM_WORLD, &one);
+  std::vector<float> in(20'000, 1), out(in.size(), -7);
+  const int code = MPI_Allreduce(in.data(), out.data(), int(in.size()), MPI_FLOAT, MPI_SUM, one);
+  for (const float value : out)
+    if (code != MPI_SUCCESS || std::fabs(value - float(run.size)) > 0.1f * float(run.size))
+      return run.complain("a new communicator: " + std::to_string(value));
+  MPI_Comm_free(&one);
+}
+
+// Groups of two ranks, and of those that have one place in them. The sums of a rank's two groups
+// begin in an order of its own and are completed together.
+void cross(Run& run, Draws& draws) {
+  const int pair = run.rank / 2, place = run.rank % 2;
+  MPI_Comm comm[2];
+  MPI_Comm_split(MPI_COMM_WORLD, pair, run.rank, &comm[0]);
+  MPI_Comm_split(MPI_COMM_WORLD, place, run.rank, &comm[1]);
+  for (int round = 0; round < 3; ++round) {
+    const std::size_t count = 1 + draws.below(60'000);
+    const std::uint64_t number = draws.number();
+    std::vector<float> in[2], out[2];
+    MPI_Request requests[2];
+    for (const int turn : {0, 1}) {
+      const int group = turn ^ int(Draws::of(number, std::uint64_t(run.rank)) % 2);
+      // One value, on which the algorithms with buckets agree.
+      in[group].assign(count, float(1 + (group == 0 ? place : pair)));
+      out[group].assign(count, -7);
+      MPI_Iallreduce(in[group].data(), out[group].data(), int(count), MPI_FLOAT, MPI_SUM,
+                     comm[group], &requests[group]);
+    }
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (const int group : {0, 1}) {
+      int ranks = 0;
+      MPI_Comm_size(comm[group], &ranks);
+      const float sum = float(ranks * (ranks + 1) / 2);
+      for (const float value : out[group])
+        if (!(std::fabs(value - sum) <= 0.2f * sum))
+          return run.complain("sums of crossing groups: " + std::to_string(value));
+    }
+  }
+  for (MPI_Comm& one : comm) MPI_Comm_free(&one);
 }
 
 void control(Run& run, bool on) {
@@ -129,7 +178,10 @@ int finish(const Run& run, std::uint64_t steps) {
 
 int main(int argc, char** argv) {
   int provided = 0;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &provided);
+  bool mesh = false;
+  long renewed = 0;
+  for (int i = 3; i < argc; ++i) mesh |= std::strcmp(argv[i], "mesh") == 0;
+  MPI_Init_thread(&argc, &argv, mesh ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   Run run;
   MPI_Comm_rank(MPI_COMM_WORLD, &run.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &run.size);
@@ -140,7 +192,11 @@ int main(int argc, char** argv) {
       deadline = PMPI_Wtime() + std::atof(argv[i] + 8);
     else if (std::strcmp(argv[i], "plain") == 0)
       run.plain = true;
-    else
+    else if (std::strcmp(argv[i], "empty") == 0)
+      run.empty = true;
+    else if (std::strncmp(argv[i], "renew:", 6) == 0)
+      renewed = std::atol(argv[i] + 6);
+    else if (std::strcmp(argv[i], "mesh") != 0)
       understood &= run.disturbance.take(argv[i], run.rank);
   if (!understood) {
     if (run.rank == 0) std::fprintf(stderr, "usage: see the top of fuzz.cpp\n");
@@ -153,7 +209,9 @@ int main(int argc, char** argv) {
   connect_all(run);
   run.disturbance.begin();
   Communicators communicators;
+  for (long i = 0; i < renewed && !run.failed; ++i) sum_and_free(run);
   for (; run.step < steps; ++run.step) {
+    if (Draws draws(~run.seed, run.step); mesh && draws.one_in(2)) cross(run, draws);
     take_step(run, communicators);
     if (ends(run, deadline)) break;
   }

@@ -76,6 +76,10 @@ draw_row() {
     2) words="fork" ;;
     3) words="files:$((seed % 4))" ;;
     4) words="float" options="$options RANKS_PER_NODE=1 FUZZ_NODES=fixed" ;;
+    5) words="empty" ;;
+    6) words="empty stack:262144" ;;
+    7) words="renew:2000" ;;
+    8) words="mesh" options="$options VERIFY=1" ;;
     *) words="" ;;
   esac
 }
@@ -103,4 +107,8 @@ fuzz 2 21 100 "$one" "memory:4000000"
 fuzz 5 18 20 "MIN_SIZE=0 RANKS_PER_NODE=2 HIERARCHY=leader" ""
 fuzz 8 24 6 "MIN_SIZE=0 RANKS_PER_NODE=3" ""
 fuzz 16 20 3 "MIN_SIZE=0 RANKS_PER_NODE=4" ""
+# MPICH 4.0.2 by itself needs more than 128 KiB of stack.
+fuzz 3 31 60 "MIN_SIZE=0 RANKS_PER_NODE=1 VERIFY=1" "empty stack:262144"
+fuzz 4 32 15 "MIN_SIZE=0 RANKS_PER_NODE=1 VERIFY=1" mesh
+fuzz 2 33 5 "MIN_SIZE=0 RANKS_PER_NODE=1 VERIFY=1" "renew:2000"
 verdict

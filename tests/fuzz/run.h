@@ -19,6 +19,7 @@ struct Run {
   int rank = 0, size = 0;
   bool on = true;            // as MPI_Pcontrol has it
   bool plain = false;        // MPI alone: that it answers all sums is right
+  bool empty = false;        // most blocks of reduce-scatters have no elements
   bool failed = false;       // on this rank
   std::uint64_t sums = 0;    // of floats, on this rank
   std::uint64_t taken = 0;   // of these, answered by the library

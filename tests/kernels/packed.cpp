@@ -48,8 +48,9 @@ void check_tile(const Coded& c, std::size_t first, std::size_t count, const std:
     const float x = c.in[first + i], y = c.out[first + i];
     const std::size_t bucket = i / kPackedBucket;
     const auto byte = (std::uint8_t)at[sizeof header + bucket];
-    if (byte == kNonfiniteBucket) {
-      assert_int_equal(to_bits(y), 0x7fc00000);
+    if (byte == kNonfiniteBucket || !std::isfinite(x)) {
+      const bool infinite = byte != kNonfiniteBucket && std::isinf(x);
+      assert_int_equal(to_bits(y), infinite ? to_bits(x) : 0x7fc00000);
       continue;
     }
     const int width = width_of(byte, header.detail + (bucket < header.finer ? 1 : 0));
@@ -154,16 +155,59 @@ void a_bucket_has_its_bits_where_they_belong(void**) {
   }
 }
 
-// An infinity or a NaN spoils its bucket and nothing else.
-void a_nonfinite_value_stays_in_its_bucket(void**) {
-  const Format format = packed(5, 65536);
-  const auto value = [](std::size_t i) { return i / 64 == 7 ? 0.0f : bell(4, i); };
-  const Coded clean = coded(format, 4000, value);
-  for (const std::uint32_t bits : {0x7f800000u, 0xff800000u, 0x7f800001u, 0xffc12345u}) {
-    const Coded c =
-        coded(format, 4000, [&](std::size_t i) { return i == 500 ? from_bits(bits) : value(i); });
-    for (std::size_t i = 0; i < 4000; ++i)
-      assert_int_equal(to_bits(c.out[i]), i / 64 == 7 ? 0x7fc00000 : to_bits(clean.out[i]));
+// Infinities and NaNs are single values, however dense they are, and the others keep their bound:
+// from 3 bits on; of one kind from 2 bits on; with fewer where whole buckets have one. Elsewhere
+// their buckets are NaN. A sum of a tile and its opposite has NaNs in the same places.
+void what_is_not_finite_stays_single(void**) {
+  const float kinds[] = {INFINITY, -INFINITY, from_bits(0x7f800001u)};
+  for (const int half_bits : {2, 4, 5, 6, 9, 16, 32})
+    for (const std::size_t count : {1, 63, 200, 4000, 70000})
+      for (const std::size_t each : {1, 2, 61, 64, 3000})
+        for (const int mixed_kinds : {1, 2, 3}) {
+          const Format format = packed(half_bits, longest_packed_tile(half_bits));
+          const Coded c = coded(format, count, [&](std::size_t i) {
+            const bool whole = each == 64 && i / 64 % 2 == 0;
+            const std::size_t kind = each == 64 ? i / 64 : i / each;
+            return whole || (each != 64 && i % each == 0) ? kinds[kind % (unsigned)mixed_kinds]
+                                                          : bell(4, i);
+          });
+          const bool always = half_bits >= 6 || (each == 64 && count > 64) ||
+                              (mixed_kinds == 1 && (half_bits >= 4 || each == 1) && count > 64);
+          std::size_t at = 0;
+          for (std::size_t first = 0; first < count; first += format.bucket) {
+            const std::size_t n = std::min<std::size_t>(format.bucket, count - first);
+            check_tile(c, first, n, c.bytes.data() + at);
+            at += packed_tile_bytes(format, n);
+          }
+          std::vector<float> sum(count), opposite;
+          for (const float x : c.in) opposite.push_back(std::isinf(x) ? -x : 0);
+          const Addend addends[] = {{c.bytes.data(), nullptr}, {nullptr, opposite.data()}};
+          path().sum_encode(format, RandomStream{}, addends, 2, nullptr, nullptr, count, nullptr,
+                            sum.data(), nullptr);
+          for (std::size_t i = 0; i < count; ++i) {
+            if (always && std::isinf(c.in[i])) assert_true(c.out[i] == c.in[i]);
+            if (always && std::isfinite(c.in[i])) assert_true(std::isfinite(c.out[i]));
+            if (std::isinf(c.in[i])) assert_int_equal(to_bits(sum[i]), 0x7fc00000);
+            if (std::isfinite(c.out[i])) assert_true(sum[i] == c.out[i]);
+          }
+        }
+}
+
+// Error feedback leaves the residuals of a bucket with an infinity as they are.
+void a_bucket_with_marks_keeps_its_residuals(void**) {
+  std::vector<float> in(200), residual(200), out(200);
+  for (std::size_t i = 0; i < 200; ++i)
+    in[i] = i == 70 ? -INFINITY : bell(3, i), residual[i] = .01f;
+  const Format format = packed(10, 65536);
+  std::vector<std::byte> bytes(encoded_bytes(format, 200));
+  path().encode(format, RandomStream{}, in.data(), residual.data(), 200, bytes.data(), nullptr);
+  path().decode(format, bytes.data(), 200, out.data(), nullptr);
+  for (std::size_t i = 0; i < 200; ++i) {
+    assert_true(i == 70 ? out[i] == in[i] : std::fabs(out[i] - in[i]) < 0.3f);
+    if (i / 64 == 1)
+      assert_true(residual[i] == .01f);
+    else
+      assert_true(std::fabs(in[i] + .01f - out[i] - residual[i]) < 1e-6f);
   }
 }
 
@@ -223,7 +267,11 @@ void the_decoder_trusts_nothing(void**) {
     const std::size_t count = counts[seed % 5];
     const Format format = packed(2 + (int)(mixed(seed) % 31), seed % 2 == 0 ? 1024 : 65536);
     const std::size_t bytes = encoded_bytes(format, count);
-    const Coded c = coded(format, count, [&](std::size_t i) { return bell(seed, i); });
+    const Coded c = coded(format, count, [&](std::size_t i) {
+      return seed % 7 < 3 && mixed(seed + i) % (1 + seed % 90) == 0
+                 ? from_bits(0x7f800000u | (unsigned)(i % 3) << 30)
+                 : bell(seed, i);
+    });
     auto* const data = memory.take<std::byte>(bytes, true);
     memcpy(data, c.bytes.data(), bytes);
     for (std::uint64_t k = 0; k < 1 + seed % 4; ++k) {
@@ -253,10 +301,14 @@ void the_decoder_trusts_nothing(void**) {
 void damaged_tiles_are_nan(void**) {
   const Format format = packed(8, 1024);
   const Coded c = coded(format, 1000, [](std::size_t i) { return bell(8, i); });
-  const PackedHeader headers[] = {
-      {0, 0, 0, 0},    {900, kMostDetail, 0, 0},     {900, 0, 0, 1},
-      {900, 0, 17, 0}, {900, kMostDetail + 1, 0, 0}, {900, kLeastDetail - 1, 0, 0},
-      {0x7f8, 0, 0, 0}};
+  const PackedHeader headers[] = {{0, 0, 0, 0},
+                                  {900, kMostDetail, 0, 0},
+                                  {900, 0, 0, 1},
+                                  {900, 0, 17, 0},
+                                  {900, kMostDetail + 1, 0, 0},
+                                  {900, kLeastDetail - 1, 0, 0},
+                                  {0x7f8, 0, 0, 0},
+                                  {900, 0, 0, 120}};
   for (const PackedHeader& header : headers) {
     std::vector<std::byte> bytes = c.bytes;
     std::vector<float> out(1000);
@@ -274,7 +326,8 @@ int main() {
       cmocka_unit_test(errors_are_within_what_is_verified),
       cmocka_unit_test(messages_are_full),
       cmocka_unit_test(a_bucket_has_its_bits_where_they_belong),
-      cmocka_unit_test(a_nonfinite_value_stays_in_its_bucket),
+      cmocka_unit_test(what_is_not_finite_stays_single),
+      cmocka_unit_test(a_bucket_with_marks_keeps_its_residuals),
       cmocka_unit_test(an_outlier_spoils_its_tile),
       cmocka_unit_test(extremes),
       cmocka_unit_test(sums_near_the_greatest_float_saturate),

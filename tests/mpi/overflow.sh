@@ -27,6 +27,9 @@ great 2 1 bytegrad 8 512
 great 4 2 bytegrad 8 64
 great 3 1 bytegrad 16 0
 great 3 1 qsgd 8 512
+great 2 1 packed 8 512
+great 4 2 packed 8 512
+SLIMPI_HIERARCHY=flat great 5 2 packed 16 512
 
 # Nothing is counted where floats, or few bits, are on the way.
 for algorithm in allreduce bytegrad; do

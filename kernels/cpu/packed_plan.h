@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What describes a tile of the packed codec, from the extremes of its buckets. Included by
+// loops.cpp alone.
+#pragma once
+#include "kernels/cpu/tiles.h"
+#include "kernels/cpu/vectors.h"
+
+namespace slimpi::kernels {
+namespace {
+
+constexpr std::uint32_t kMostBuckets = kMostPackedTile / kPackedBucket;
+
+SLIMPI_HD std::size_t bucket_at(std::size_t i, std::size_t n) {
+  return n - i < kPackedBucket ? n - i : kPackedBucket;
+}
+
+// What follows from a header, by the scale of a bucket; then the same for the finer buckets.
+struct PackedTable {
+  static constexpr std::size_t kFiner = kScales + 1;
+  std::uint8_t width[2 * kFiner];
+  float step[2 * kFiner];
+
+  static std::size_t row(const PackedHeader& header, std::size_t bucket, std::uint8_t byte) {
+    return (bucket < header.finer ? kFiner : 0) + (byte & 0x7f);
+  }
+};
+void fill_table(const PackedHeader& header, PackedTable& table) {
+  for (std::uint32_t more = 0; more < 2; ++more)
+    for (std::uint32_t scale = 0; scale <= kScales; ++scale) {
+      const std::size_t row = more * PackedTable::kFiner + scale;
+      const std::int32_t width = width_of((std::uint8_t)scale, header.detail + (std::int32_t)more);
+      table.width[row] = (std::uint8_t)width;
+      table.step[row] = step_of(header.base, scale, width);
+    }
+}
+
+// What an encoder knows of a tile before it rounds values.
+struct PackedPlan {
+  PackedHeader header;
+  FoundExtremes extremes[kMostBuckets];
+  std::uint16_t numbers[kMostBuckets];   // of the scales
+  std::uint8_t bytes[kMostBuckets + 4];  // of the buckets; zeros up to a multiple of 4
+  PackedTable table;
+  float inverse_step[2 * PackedTable::kFiner];  // by the table's rows
+};
+
+// The extremes of the bucket that begins at element i of a tile of n.
+SLIMPI_HD FoundExtremes extremes_at(const float* from, std::size_t i, std::size_t n) {
+  return i + kPackedBucket <= n ? bucket_extremes(from + i) : extremes_of(from + i, n - i);
+}
+
+// The buckets of a tile that are not zeros, by pairs of scales, 2k and 2k + 1, which have the same
+// widths.
+struct ScaleCounts {
+  static constexpr std::uint32_t kPairs = (kScales + 1) / 2;
+  std::int32_t of_pair[kPairs];
+};
+// Neighbors often have the same scale; two counts in turn do not wait for each other.
+void count_scales(const std::uint8_t* bytes, std::size_t buckets, ScaleCounts& counts) {
+  std::int32_t count[2 * PackedTable::kFiner] = {};
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket)
+    ++count[bucket % 2 * PackedTable::kFiner + (bytes[bucket] & 0x7f)];
+  count[0] = count[PackedTable::kFiner] = 0;
+  for (std::uint32_t pair = 0; pair < ScaleCounts::kPairs; ++pair) {
+    const std::int32_t* const even = count + 2 * pair;
+    const std::int32_t* const odd = even + PackedTable::kFiner;
+    counts.of_pair[pair] = even[0] + even[1] + odd[0] + odd[1];
+  }
+}
+// The units that they take.
+std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
+  std::int32_t units = 0;
+  for (std::uint32_t pair = 0; pair < ScaleCounts::kPairs; ++pair)
+    units += counts.of_pair[pair] * width_of((std::uint8_t)(2 * pair + 1), detail);
+  return (std::uint32_t)units;
+}
+
+// Completes the numbers of buckets with values of `in` that are not finite. Returns the units of
+// the marks.
+[[gnu::noinline]] std::uint32_t find_marks(const float* in, std::size_t n, PackedPlan& plan) {
+  std::uint32_t units = units_of_marks(packed_buckets(n));
+  for (std::size_t i = 0; i < n; i += kPackedBucket) {
+    std::uint16_t& number = plan.numbers[i / kPackedBucket];
+    if (number != kNonfinite) continue;
+    std::uint32_t counts = 0;
+    BucketExtremes finite;
+    for (std::size_t j = i; j < i + bucket_at(i, n); ++j) {
+      counts += 1u << 8 * mark_of(in[j]);
+      if (is_finite(in[j])) include(finite, bits_of(in[j]));
+    }
+    number = marked_number(counts, finite);
+    units += marks_of(number) & 3;
+  }
+  return units;
+}
+
+// Makes all of the plan from the extremes. `in` is what tells infinities from NaNs.
+void make_plan(const Format& format, const float* in, std::size_t n, PackedPlan& plan) {
+  const std::size_t buckets = packed_buckets(n);
+  std::uint32_t room = packed_units(format, n), marks = 0;
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+    const auto [high, low] = plan.extremes[bucket];
+    plan.numbers[bucket] = scale_number({high, low});
+  }
+  const auto greatest = [&] {
+    std::int32_t most = 0;  // signed: g++ 12 makes no vectors of the other
+    for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+      const auto number = (std::int32_t)finite_number(plan.numbers[bucket]);
+      most = most > number ? most : number;
+    }
+    return (std::uint32_t)most;
+  };
+  std::uint32_t most = greatest();
+  if (most > kMostScale) [[unlikely]] {
+    marks = find_marks(in, n, plan);
+    if (marks > room) marks = 0;
+    room -= marks;
+    most = greatest();
+  }
+  const std::uint32_t base = base_for(most);
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket)
+    plan.bytes[bucket] = scale_byte(plan.numbers[bucket], base, marks != 0);
+  for (std::size_t bucket = buckets; bucket % 4 != 0; ++bucket) plan.bytes[bucket] = 0;
+  ScaleCounts counts;
+  count_scales(plan.bytes, buckets, counts);
+  const std::int32_t detail =
+      most_detail([&](std::int32_t tried) { return units_with(counts, tried) <= room; });
+  plan.header = {(std::uint16_t)base, (std::int16_t)detail, 0, (std::uint16_t)marks};
+  fill_table(plan.header, plan.table);
+  // Divided here, as a bucket would wait for it: inverse_step_of(), with another exponent.
+  for (std::size_t row = 0; row < 2 * PackedTable::kFiner; ++row)
+    plan.inverse_step[row] = 1 / plan.table.step[row];
+  std::uint32_t units = units_with(counts, detail);
+  std::size_t finer = 0;
+  for (; finer < buckets; ++finer) {
+    const std::uint8_t* const width = plan.table.width + (plan.bytes[finer] & 0x7f);
+    units += (std::uint32_t)(width[PackedTable::kFiner] - width[0]);
+    if (units > room) break;
+  }
+  plan.header.finer = (std::uint16_t)finer;
+}
+
+}  // namespace
+}  // namespace slimpi::kernels
