@@ -72,7 +72,13 @@ bool Waiter::give_way() {
   // A driver makes no progress in MPI, and a peer may wait for a message that MPI has not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
   if (let_fibers_run() || t_without_rest) return false;
-  if (poll_ != Poll::device) return t_policy.rest(rests_);
+  if (poll_ != Poll::device) {
+    if (rests_.polls == 0 && t_policy.contended() && asks_ != nullptr && request_ != nullptr)
+      rests_.due = asks_->due(*request_, g_system.now());
+    const bool long_rest = t_policy.rest(rests_);
+    if (long_rest) slept_until_ = rests_.last;
+    return long_rest;
+  }
   // Some operations of a driver go on only while it is asked, so the thread never sleeps.
   sched_yield();
   return false;

@@ -53,6 +53,9 @@ class Waiter {
   // The same without the check, and without a report of a long wait.
   void rest() { (void)give_way(); }
 
+  // The end of the last sleep, on the clock of WaitPolicy; 0: the thread has not slept.
+  WaitPolicy::Time slept_until() const { return slept_until_; }
+
  private:
   using Clock = std::chrono::steady_clock;
   // What the other ranks are asked for, in this order; see RollCall.
@@ -70,6 +73,7 @@ class Waiter {
   PointToPoint* const exchange_;
   const unsigned polls_to_check_;
   WaitPolicy::Wait rests_;
+  WaitPolicy::Time slept_until_{};
   std::uint64_t polls_ = 0;
   Clock::time_point began_{}, looked_{};  // the first check, later if the process stood; the last
 
@@ -90,7 +94,7 @@ void poll_without_rest();
 
 // Calls poll(&done), which returns a Status, until it sets `done`.
 template <typename Function>
-Status wait_until(Waiter&& waiter, const Function& poll) {
+Status wait_until(Waiter& waiter, const Function& poll) {
   for (bool done = false;;) {
     SLIMPI_TRY(poll(&done));
     if (done) return Status::ok;
@@ -100,7 +104,8 @@ Status wait_until(Waiter&& waiter, const Function& poll) {
 
 template <typename Function>
 Status wait_until(Waiter::Poll kind, PointToPoint* exchange, const Function& poll) {
-  return wait_until(Waiter(kind, exchange), poll);
+  Waiter waiter(kind, exchange);
+  return wait_until(waiter, poll);
 }
 
 }  // namespace slimpi::comm

@@ -105,10 +105,18 @@ class Spread:
 
 
 class Rest:
-    """Of a DDP bucket after its coded sum: the values at these places, and norms of the others."""
+    """Of a DDP bucket beside its coded sum: the values at these places, and norms of the others."""
 
     def __init__(self, name, places, exact, norms):
         self.name, self.places, self.exact, self.norms = name, places, exact, norms
+
+    def parts(self):
+        return self.exact, torch.stack(self.norms) if self.norms else self.exact[:0]
+
+
+def rests_together(rests):
+    """What is left of DDP buckets of one device, for one exact sum."""
+    return torch.cat([part for rest in rests for part in rest.parts()])
 
 
 def alignment(algorithm, bucket):
@@ -148,42 +156,40 @@ class Edges:
         """Whether what remains for the coded sum is not worth one."""
         return layout.coded_length < self._least
 
-    def sum_coded(self, floats, layout, name, add, add_exact):
-        """Sums the coded rows of a DDP bucket in place. add and add_exact sum a tensor in place.
-        Returns the rest, for sum_exact(), or None. All ranks call the same with tensors of the same
+    def sum_coded(self, floats, divisor, layout, name, add, add_exact):
+        """Sums the coded rows of a DDP bucket, divided, in place. add and add_exact sum a tensor in
+        place; add() also takes the Rest, or None. All ranks call the same with tensors of the same
         lengths."""
+        if layout.base is not None and divisor != 1:
+            floats.div_(divisor)
+            divisor = 1
         norms = [] if not layout.scales else [
-            torch.linalg.vector_norm(floats[first:first + count]) / math.sqrt(count)
+            torch.linalg.vector_norm(floats[first:first + count]) / (divisor * math.sqrt(count))
             for first, count, _ in layout.coded]
         if norms and name not in self.factors:
             summed = torch.stack(norms)
             add_exact(summed)
             self.factors[name] = [_factor(norm, 1.0) for norm in summed.tolist()]
         places = layout.exact_on(floats.device)
-        exact = floats[places]
+        exact = floats[places].div_(divisor)
         factors = self.factors.get(name, [1.0] * len(layout.coded))
         if layout.base is None:
             together = self._memory.place(floats, layout.coded_length)
-            _gather(floats, layout.coded, together)
+            _gather(floats, divisor, layout.coded, together)
         else:
             together = floats[layout.base:layout.base + layout.coded_length]
             floats.index_fill_(0, places, 0)
         _scale(together, layout.coded, factors)
-        add(together)
+        add(together, Rest(name, places, exact, norms) if len(exact) or norms else None)
         _scale(together, layout.coded, [1 / factor for factor in factors])
         if layout.base is None:
             for first, count, place in layout.coded:
                 floats[first:first + count].copy_(together[place:place + count])
-        return Rest(name, places, exact, norms) if len(exact) or norms else None
 
-    def sum_exact(self, rests, add):
-        """Sums what is left of DDP buckets of one device, after their coded sums, and the norms,
-        from which the factors of the next sums follow. Writes each rest.exact."""
-        parts = [part for rest in rests for part in
-                 (rest.exact, torch.stack(rest.norms) if rest.norms else rest.exact[:0])]
-        together = torch.cat(parts)
-        add(together)
-        summed = iter(together.split([part.numel() for part in parts]))
+    def end_exact(self, rests, together):
+        """Writes what rests_together() has put together into each rest.exact, once it is summed.
+        From the norms follow the factors of the next sums."""
+        summed = iter(together.split([part.numel() for rest in rests for part in rest.parts()]))
         for rest in rests:
             rest.exact, norms = next(summed), next(summed)
             if rest.norms:
@@ -191,13 +197,13 @@ class Edges:
                                                     self.factors[rest.name]))
 
 
-def _gather(floats, rows, together):
+def _gather(floats, divisor, rows, together):
     end = 0
     for first, count, place in rows:
         if place != end:
             together[end:place].zero_()
         end = place + count
-        together[place:end].copy_(floats[first:first + count])
+        torch.div(floats[first:first + count], divisor, out=together[place:end])
 
 
 def _scale(together, rows, factors):

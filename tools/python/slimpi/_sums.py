@@ -6,6 +6,8 @@ import math
 
 import torch
 
+from ._edges import rests_together
+
 FLOAT_BYTES = 4
 # Types that are divided before they are summed, as PyTorch does. A mean of shorter ones is computed
 # in float32.
@@ -63,9 +65,9 @@ class Pending:
 
 
 class Sum:
-    """The mean over the ranks of dense tensors, in place. Wide types are divided already. What goes
-    into which sum follows from types and sizes, which all ranks have alike. After run() a sum with
-    a `rest` waits for an exact sum of it, and then for end().
+    """The mean over the ranks of dense tensors, in place. Tensors of wide types are divided before
+    they are summed. What goes into which sum follows from types and sizes, which all ranks have
+    alike. A sum with a `rest` is complete after an exact sum of that, and end().
 
     matrices: those of the tensors, one tensor after the other"""
 
@@ -79,23 +81,32 @@ class Sum:
             if self._layout is not None and state._edges.is_short(self._layout):
                 self._layout, self._coded = None, False
 
-    def run(self):
-        """In the worker's thread."""
+    def run(self, begins):
+        """In the worker's thread. begins() is called once `rest` is known."""
         state = self._state
         self._together = self._parts[0] if len(self._parts) == 1 else torch.cat(self._parts)
         values = self._together
         self._values = torch.view_as_real(values).view(-1) if values.is_complex() else values
-        self._divisor = 1 if self._values.dtype in WIDE else state.world_size
-        floats = self._values if self._divisor == 1 else self._values.float()
+        wide = self._values.dtype in WIDE
+        before, self._divisor = (state.world_size, 1) if wide else (1, state.world_size)
+        floats = self._values if wide else self._values.float()
+
+        def add_coded(values, rest):
+            self.rest = rest
+            begins()
+            _add(state, state._comm, self.name, self._matrices, values)
+
         if self._layout is not None:
-            self.rest = state._edges.sum_coded(
-                floats, self._layout, self.name,
-                functools.partial(_add, state, state._comm, self.name, self._matrices),
+            state._edges.sum_coded(
+                floats, before, self._layout, self.name, add_coded,
                 functools.partial(_add, state, state._exact_comm, self.name, ()))
         else:
+            begins()
+            if wide:
+                floats.div_(before)
             _add(state, state._comm if self._coded else state._exact_comm, self.name,
                  self._matrices, floats)
-        if floats is not self._values:
+        if not wide:
             self._values.copy_(floats.div_(self._divisor))
         if self.rest is None:
             self.end()
@@ -112,59 +123,78 @@ class Sum:
                 part.copy_(piece)
 
 
+class ExactSum:
+    """The exact sum of what sums of one device leave for it: so few floats that it takes the time
+    of messages, not of bytes. It begins when it is made, and is made beside the last other sum."""
+
+    def __init__(self, state, sums):
+        self._state, self._sums = state, sums
+        self._together = rests_together([one.rest for one in sums])
+        end_streams(self._together)
+        self._request = state._world.start_sum(
+            state._exact_comm, self._together.data_ptr(), self._together.numel(),
+            f"small parameters from {sums[0].name} on")
+
+    def finish(self):
+        self._state._world.finish_sum(self._request)
+        self._state._edges.end_exact([one.rest for one in self._sums], self._together)
+        for one in self._sums:
+            one.end()
+
+
 class Iteration:
-    """What the buckets of one iteration leave for one exact sum after the last of them: so few
-    floats that their sum takes the time of messages, not of bytes."""
+    """The sums of the buckets of one iteration."""
 
     def __init__(self):
-        self._waiting = []  # lists of buckets, and their sums
+        self._waiting = []  # lists of buckets and their sums, which are complete after exact ones
+        self._exact = None  # these: the place of each, and the sum
 
-    def submit(self, state, pending, sums):
+    def submit(self, state, pending, sums, last):
         """Makes the sums once all of `pending`, a list of buckets, can be read. Ends these then, or
-        after the exact sum."""
-
+        after the exact sum. last: whether no others follow."""
         def job():
             failure = None
+            self._waiting.append((pending, sums))
             try:
                 for bucket in pending:
                     bucket.place.wait()
                 for one in sums:
-                    pending[-1].place.run(one.run)
+                    begins = last and one is sums[-1]
+                    pending[-1].place.run(one.run, functools.partial(self._begin_exact, state)
+                                          if begins else lambda: None)
             except Exception as error:
                 failure = error
-            if failure is None and any(one.rest is not None for one in sums):
-                self._waiting.append((pending, sums))
-            else:
+            if failure is not None or all(one.rest is None for one in sums):
+                self._waiting.pop()
                 _end(pending, failure)
+            if last:
+                self._end_exact(state)
 
         state._world.worker.submit(job)
 
-    def submit_rest(self, state):
-        """After the last bucket."""
-        state._world.worker.submit(lambda: self._sum_rest(state))
+    def _begin_exact(self, state):
+        by_device = {}
+        for pending, sums in self._waiting:
+            for one in sums:
+                if one.rest is not None:
+                    place = pending[-1].place
+                    by_device.setdefault(pending[-1].buffer.device, (place, []))[1].append(one)
+        self._exact = []
+        for place, sums in by_device.values():
+            place.run(lambda: self._exact.append((place, ExactSum(state, sums))))
 
-    def _sum_rest(self, state):
+    def _end_exact(self, state):
         failure = None
         try:
-            by_device = {}
-            for pending, sums in self._waiting:
-                by_device.setdefault(pending[-1].buffer.device, []).append((pending[-1], sums))
-            for buckets in by_device.values():
-                sums = [one for _, sums in buckets for one in sums if one.rest is not None]
-                buckets[-1][0].place.run(_sum_exact, state, sums)
+            if self._exact is None:  # the last sum has failed before
+                self._begin_exact(state)
+            for place, exact in self._exact:
+                place.run(exact.finish)
         except Exception as error:
             failure = error
         waiting, self._waiting = self._waiting, []
         for pending, _ in waiting:
             _end(pending, failure)
-
-
-def _sum_exact(state, sums):
-    name = f"small parameters from {sums[0].name} on"
-    state._edges.sum_exact([one.rest for one in sums],
-                           functools.partial(_add, state, state._exact_comm, name, ()))
-    for one in sums:
-        one.end()
 
 
 def _end(pending, failure=None):

@@ -19,6 +19,7 @@ from . import _join, _launcher
 from ._mpi import Error, Mpi, WrongLauncher
 
 _NAME_BYTES = 63  # of a communicator's name: fewer than any MPI's MPI_MAX_OBJECT_NAME
+_STATUS_BYTES = 64  # more than any MPI's MPI_Status has
 _TIME_TO_FORWARD = 0.2  # seconds; launchers drop what ranks have written just before they abort
 _SUMS_BEFORE_WARNING = 3
 
@@ -223,6 +224,17 @@ class World:
                                   matrices if whole else ())
             mpi.call("MPI_Allreduce", mpi.constant("MPI_IN_PLACE"), address + first * bytes_each,
                      part, mpi.constant(kind), mpi.constant("MPI_SUM"), comm)
+
+    def start_sum(self, comm, address, count, name):
+        """Begins a sum of fewer than 2^31 floats in place. Returns what finish_sum() takes."""
+        mpi = self.mpi
+        mpi.describe_next(name)
+        return mpi.handle("MPI_Iallreduce", mpi.constant("MPI_IN_PLACE"), address, count,
+                          mpi.constant("MPI_FLOAT"), mpi.constant("MPI_SUM"), comm)
+
+    def finish_sum(self, request):
+        self.mpi.call("MPI_Wait", ctypes.byref(ctypes.c_uint64(request)),
+                      ctypes.create_string_buffer(_STATUS_BYTES))
 
     def sum_blocks(self, comm, address, result, count):
         """Sums a block of `count` floats for each rank, and writes this rank's; in a worker's

@@ -248,8 +248,6 @@ def hook(state, bucket):
     buffer, last = bucket.buffer(), bucket.is_last()
     if bucket.index() == 0:  # also after an iteration that ended before its last bucket
         state._sums = Iteration()
-    if buffer.is_sparse or buffer.dtype in WIDE:
-        buffer.div_(state.world_size)
     comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
     if last and comm == state._comm:
@@ -258,6 +256,7 @@ def hook(state, bucket):
         else:
             state.summed += 1
     if buffer.is_sparse:
+        buffer.div_(state.world_size)
         sum_of_backend = dist.all_reduce(buffer, group=state.process_group, async_op=True)
         future = sum_of_backend.get_future().then(lambda future: future.value()[0])
     else:
@@ -267,14 +266,17 @@ def hook(state, bucket):
         if comm == state._comm and state._holds(bucket):
             state._held.append((pending, bucket.parameters()))
         else:
-            state._sums.submit(state, [pending], [Sum(state, comm, [buffer], name, matrices)])
+            state._sums.submit(state, [pending], [Sum(state, comm, [buffer], name, matrices)],
+                               last and not state._held)
     if last:  # the first iteration may have had more buckets
         state._layouts = {i: names for i, names in state._layouts.items() if i <= bucket.index()}
         if state._held:
             held = [pending for pending, _ in state._held]
-            state._sums.submit(state, held, [Sum(state, comm, parts, name, matrices)
-                                             for name, matrices, parts in state._regrouped()])
-        state._sums.submit_rest(state)
+            regrouped = [Sum(state, comm, parts, name, matrices)
+                         for name, matrices, parts in state._regrouped()]
+            state._sums.submit(state, held, regrouped, True)
+        elif buffer.is_sparse:
+            state._sums.submit(state, [], [], True)
         state._world.worker.submit(functools.partial(state._end_iteration, state._names()))
     return future
 
