@@ -73,7 +73,7 @@ class Sum:
 
     def __init__(self, state, comm, parts, name, matrices):
         self._state, self._parts, self.name, self._matrices = state, parts, name, matrices
-        self.rest, self._layout = None, None
+        self.rest, self._layout, self._rows, self._requests = None, None, None, ()
         count = sum(part.numel() * (2 if part.is_complex() else 1) for part in parts)
         self._coded = comm != state._exact_comm and count >= state._least
         if self._coded and parts[0].dtype not in (torch.float64, torch.complex128):
@@ -81,7 +81,7 @@ class Sum:
             if self._layout is not None and state._edges.is_short(self._layout):
                 self._layout, self._coded = None, False
 
-    def run(self, begins):
+    def start(self, begins):
         """In the worker's thread. begins() is called once `rest` is known."""
         state = self._state
         self._together = self._parts[0] if len(self._parts) == 1 else torch.cat(self._parts)
@@ -89,29 +89,31 @@ class Sum:
         self._values = torch.view_as_real(values).view(-1) if values.is_complex() else values
         wide = self._values.dtype in WIDE
         before, self._divisor = (state.world_size, 1) if wide else (1, state.world_size)
-        floats = self._values if wide else self._values.float()
-
-        def add_coded(values, rest):
-            self.rest = rest
-            begins()
-            _add(state, state._comm, self.name, self._matrices, values)
-
+        self._floats = self._values if wide else self._values.float()
         if self._layout is not None:
-            state._edges.sum_coded(
-                floats, before, self._layout, self.name, add_coded,
-                functools.partial(_add, state, state._exact_comm, self.name, ()))
-        else:
-            begins()
-            if wide:
-                floats.div_(before)
-            _add(state, state._comm if self._coded else state._exact_comm, self.name,
-                 self._matrices, floats)
-        if not wide:
-            self._values.copy_(floats.div_(self._divisor))
+            self._rows = state._edges.begin_coded(
+                self._floats, before, self._layout, self.name,
+                functools.partial(_add, state, state._exact_comm, self.name))
+            self.rest = self._rows.rest
+        elif before != 1:
+            self._floats.div_(before)
+        begins()
+        self._requests = _start(
+            state, state._comm if self._coded else state._exact_comm, self.name,
+            self._floats if self._rows is None else self._rows.together, self._matrices)
+
+    def finish(self):
+        """In the finisher's thread."""
+        self._state._world.finish_sum(self._requests)
+        if self._rows is not None:
+            self._state._edges.end_coded(self._rows)
+        if self._floats is not self._values:
+            self._values.copy_(self._floats.div_(self._divisor))
         if self.rest is None:
             self.end()
 
     def end(self):
+        """After the exact sum of the rest, if there is one."""
         if self.rest is not None:
             exact = self.rest.exact.div_(self._divisor).to(self._values.dtype)
             self._values[self.rest.places] = exact
@@ -125,76 +127,82 @@ class Sum:
 
 class ExactSum:
     """The exact sum of what sums of one device leave for it: so few floats that it takes the time
-    of messages, not of bytes. It begins when it is made, and is made beside the last other sum."""
+    of messages, not of bytes. It begins when it is made, beside the last other sum."""
 
     def __init__(self, state, sums):
         self._state, self._sums = state, sums
         self._together = rests_together([one.rest for one in sums])
-        end_streams(self._together)
-        self._request = state._world.start_sum(
-            state._exact_comm, self._together.data_ptr(), self._together.numel(),
-            f"small parameters from {sums[0].name} on")
+        self._requests = _start(state, state._exact_comm,
+                                f"small parameters from {sums[0].name} on", self._together)
 
     def finish(self):
-        self._state._world.finish_sum(self._request)
+        self._state._world.finish_sum(self._requests)
         self._state._edges.end_exact([one.rest for one in self._sums], self._together)
         for one in self._sums:
             one.end()
 
 
 class Iteration:
-    """The sums of the buckets of one iteration."""
+    """The sums of the buckets of one iteration. The worker's thread begins each as soon as its
+    bucket is there, beside those on their way. The finisher's thread ends them in their order."""
 
     def __init__(self):
-        self._waiting = []  # lists of buckets and their sums, which are complete after exact ones
-        self._exact = None  # these: the place of each, and the sum
+        self._rests = {}    # by device: a place, and the sums with a rest; the worker's
+        self._exact = []    # exact sums, and the place of each
+        self._waiting = []  # buckets that are complete after the exact sums; the finisher's
 
     def submit(self, state, pending, sums, last):
         """Makes the sums once all of `pending`, a list of buckets, can be read. Ends these then, or
-        after the exact sum. last: whether no others follow."""
-        def job():
-            failure = None
-            self._waiting.append((pending, sums))
-            try:
-                for bucket in pending:
-                    bucket.place.wait()
-                for one in sums:
-                    begins = last and one is sums[-1]
-                    pending[-1].place.run(one.run, functools.partial(self._begin_exact, state)
-                                          if begins else lambda: None)
-            except Exception as error:
-                failure = error
-            if failure is not None or all(one.rest is None for one in sums):
-                self._waiting.pop()
-                _end(pending, failure)
-            if last:
-                self._end_exact(state)
+        after the exact sums. last: whether no others follow."""
+        state._world.worker.submit(
+            functools.partial(self._start, state, pending, sums, last))
 
-        state._world.worker.submit(job)
-
-    def _begin_exact(self, state):
-        by_device = {}
-        for pending, sums in self._waiting:
-            for one in sums:
-                if one.rest is not None:
-                    place = pending[-1].place
-                    by_device.setdefault(pending[-1].buffer.device, (place, []))[1].append(one)
-        self._exact = []
-        for place, sums in by_device.values():
-            place.run(lambda: self._exact.append((place, ExactSum(state, sums))))
-
-    def _end_exact(self, state):
+    def _start(self, state, pending, sums, last):
         failure = None
+        state._room.acquire()
         try:
-            if self._exact is None:  # the last sum has failed before
-                self._begin_exact(state)
-            for place, exact in self._exact:
-                place.run(exact.finish)
+            for bucket in pending:
+                bucket.place.wait()
+            for one in sums:
+                place = pending[-1].place
+                place.run(one.start, functools.partial(
+                    self._begins, state, one, place, last and one is sums[-1]))
+            if not sums and last:
+                self._start_exact(state)
         except Exception as error:
             failure = error
-        waiting, self._waiting = self._waiting, []
-        for pending, _ in waiting:
+        state._finish(functools.partial(self._finish, state, pending, sums, last, failure))
+
+    def _begins(self, state, one, place, last):
+        if one.rest is not None:
+            device = one.rest.exact.device
+            self._rests.setdefault(device, (place, []))[1].append(one)
+        if last:
+            self._start_exact(state)
+
+    def _start_exact(self, state):
+        for place, sums in self._rests.values():
+            place.run(lambda: self._exact.append((place, ExactSum(state, sums))))
+
+    def _finish(self, state, pending, sums, last, failure):
+        try:
+            for one in sums:
+                pending[-1].place.run(one.finish)
+        except Exception as error:
+            failure = failure or error
+        state._room.release()
+        if failure is not None or all(one.rest is None for one in sums):
             _end(pending, failure)
+        else:
+            self._waiting += pending
+        if last:
+            failure = None
+            try:
+                for place, exact in self._exact:
+                    place.run(exact.finish)
+            except Exception as error:
+                failure = error
+            _end(self._waiting, failure)
 
 
 def _end(pending, failure=None):
@@ -202,10 +210,15 @@ def _end(pending, failure=None):
         bucket.end(failure)
 
 
-def _add(state, comm, name, matrices, values):
+def _add(state, comm, name, values):
     end_streams(values)
-    state._world.sum(comm, values.data_ptr(), values.numel(), values.dtype == torch.float64, name,
-                     matrices)
+    state._world.sum(comm, values.data_ptr(), values.numel(), values.dtype == torch.float64, name)
+
+
+def _start(state, comm, name, values, matrices=()):
+    end_streams(values)
+    return state._world.start_sum(comm, values.data_ptr(), values.numel(),
+                                  values.dtype == torch.float64, name, matrices)
 
 
 def end_streams(values):
