@@ -165,9 +165,9 @@ class State:
         return self._known[index][1:]
 
     def _end_iteration(self, names):
-        """In the finisher's thread, after the last sum of an iteration. After one that is not finite
-        the program skips its step and often lowers its loss scale. What is kept is in units of the
-        old scale, so all ranks drop it: all have the same sums."""
+        """In the finisher's thread, after the last sum of an iteration. After one that is not
+        finite the program skips its step and often lowers its loss scale. What is kept is in units
+        of the old scale, so all ranks drop it: all have the same sums."""
         if self._overflowed:
             self._overflowed = False
             for name in names:
