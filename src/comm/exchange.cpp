@@ -154,8 +154,8 @@ Status Exchange::wait(mpi::Request& request, std::size_t* received) {
   if (started != nullptr) trace_.completed(started->message, bytes, stage_of(request));
   if (received == nullptr) return Status::ok;
   *received = bytes;
-  if (const Pace::Time waited = waiter.slept_until(); waited != Pace::Time(0))
-    pace_.arrived(waited, bytes);
+  if (waiter.rested())
+    pace_.arrived(now(), bytes);
   else
     pace_.found(bytes);
   return Status::ok;

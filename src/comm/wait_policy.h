@@ -91,14 +91,16 @@ class WaitPolicy {
   }
 
   bool spin_or_sleep(Wait& wait) {
-    const Time waited = wait.last - wait.began;
-    if (wait.due == Time(0) && waited < kSpin) {
+    const bool known = wait.due != Time(0);
+    const Time waited = wait.last - (known ? wait.due : wait.began);
+    if (!known && waited < kSpin) {
       system_.relax();
       if (wait.polls % kPollsToClock == 0) wait.last = system_.now();
       return false;
     }
-    const Time left = (wait.due - wait.last) * 3 / 4;  // an estimate, and a sleep lasts longer
-    system_.sleep(std::clamp(std::max(left, waited / kSleptPart), kShortestSleep, kLongestSleep));
+    // What is left is an estimate, and a sleep lasts longer than it is told to.
+    const Time time = waited < Time(0) ? -waited * 3 / 4 : waited / kSleptPart;
+    system_.sleep(std::clamp(time, kShortestSleep, kLongestSleep));
     wait.last = system_.now();
     return true;
   }

@@ -53,8 +53,8 @@ class Waiter {
   // The same without the check, and without a report of a long wait.
   void rest() { (void)give_way(); }
 
-  // The end of the last sleep, on the clock of WaitPolicy; 0: the thread has not slept.
-  WaitPolicy::Time slept_until() const { return slept_until_; }
+  // Whether a poll found nothing.
+  bool rested() const { return rested_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -62,6 +62,7 @@ class Waiter {
   enum class Question { none, compare, report, timeout };
 
   bool give_way();  // returns whether it took long
+  WaitPolicy::Time due();
   Status check();
   Status check_long(Clock::time_point now);
   Question question_due(Clock::duration waited) const;
@@ -73,7 +74,7 @@ class Waiter {
   PointToPoint* const exchange_;
   const unsigned polls_to_check_;
   WaitPolicy::Wait rests_;
-  WaitPolicy::Time slept_until_{};
+  bool rested_ = false;
   std::uint64_t polls_ = 0;
   Clock::time_point began_{}, looked_{};  // the first check, later if the process stood; the last
 
@@ -88,6 +89,9 @@ class Waiter {
   bool asked_ = false, reported_ = false;
   Clock::time_point asked_at_{};
 };
+
+// The clock of WaitPolicy.
+WaitPolicy::Time now();
 
 // For a thread that runs all ranks itself, as a test does: it then neither yields nor sleeps.
 void poll_without_rest();
