@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The process's part in the MPI job: one thread that makes all MPI calls, and how it ends.
+"""The process's part in the MPI job: threads that make all MPI calls, and how it ends.
 
 The thread initializes MPI unless the program did, so any thread level serves. At the end of the
 program it finalizes what it initialized. Where an exception ends the program, the job is aborted:
