@@ -105,7 +105,7 @@ int Exchange::mpi_tag(Tag tag) const {
 
 Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi::Request& request) {
   if (!fits(bytes)) return too_long(bytes);
-  start(request, to, tag, true);  // first: it may throw
+  start(request, to, tag, bytes, true);  // first: it may throw
   trace_.leaves(started_.back().message, bytes);
   const int code =
       api_.Isend(data, int(bytes / 4), mpi::abi.type_uint32_t, to, mpi_tag(tag), comm(), &request);
@@ -121,7 +121,7 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi:
 
 Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, mpi::Request& request) {
   if (!fits(bytes)) return too_long(bytes);
-  start(request, from, tag, false);  // first: it may throw
+  start(request, from, tag, bytes, false);  // first: it may throw
   const int code = api_.Irecv(data, int(bytes / 4), mpi::abi.type_uint32_t, from, mpi_tag(tag),
                               comm(), &request);
   if (code != mpi::kSuccess) {
@@ -140,7 +140,8 @@ Status Exchange::wait(mpi::Request& request, std::size_t* received) {
     *done = flag != 0;
     return code == mpi::kSuccess ? Status::ok : mpi_failed("waiting for a message", code);
   };
-  SLIMPI_TRY(wait_until(Waiter(Waiter::Poll::mpi, this, WaitStage::agreement, &request), poll));
+  Waiter waiter(Waiter::Poll::mpi, this, WaitStage::agreement, &request);
+  SLIMPI_TRY(wait_until(waiter, poll));
   const Started* const started = Trace::running() != nullptr ? find(request) : nullptr;
   std::size_t bytes = 0;
   if (received != nullptr || (started != nullptr && !started->message.sent)) {
@@ -151,12 +152,23 @@ Status Exchange::wait(mpi::Request& request, std::size_t* received) {
     if (words != mpi::kUndefined) bytes = std::size_t(words) * 4;
   }
   if (started != nullptr) trace_.completed(started->message, bytes, stage_of(request));
-  if (received != nullptr) *received = bytes;
+  if (received == nullptr) return Status::ok;
+  *received = bytes;
+  if (waiter.rested())
+    pace_.arrived(now(), bytes);
+  else
+    pace_.found(bytes);
   return Status::ok;
 }
 
-void Exchange::start(const mpi::Request& request, int peer, Tag tag, bool sent) {
-  started_.push_back({&request, trace_.started(peer, tag, sent)});
+Pace::Time Exchange::due(const mpi::Request& request, Pace::Time now) const {
+  const Started* const started = find(request);
+  if (started == nullptr) return Pace::Time(0);
+  return started->message.sent ? now : pace_.due(now, started->bytes);
+}
+
+void Exchange::start(const mpi::Request& request, int peer, Tag tag, std::size_t bytes, bool sent) {
+  started_.push_back({&request, bytes, trace_.started(peer, tag, sent)});
 }
 
 // Null: no schedule has started it, so it is of an agreement.

@@ -21,6 +21,7 @@
 #include "comm/node_layout.h"
 #include "comm/point_to_point.h"
 #include "comm/roll_call.h"
+#include "comm/wait_policy.h"
 #include "mpi/api.h"
 #include "observe/statistics.h"
 
@@ -185,6 +186,10 @@ class Exchange final : public PointToPoint {
   WaitStage stage_of(const mpi::Request& request) const;
   int peer_of(const mpi::Request& request) const;
 
+  // When the message of a request should be complete, for a thread that waits for it from `now` on.
+  // 0: it is not of a schedule.
+  Pace::Time due(const mpi::Request& request, Pace::Time now) const;
+
   RollCall& roll_call() { return internal_->roll_call; }
   void serve_roll_call() {
     if (internal_ == nullptr) return;
@@ -243,14 +248,16 @@ class Exchange final : public PointToPoint {
   // A message that was started. `request` points into the schedule's requests and is compared only.
   struct Started {
     const mpi::Request* request;
+    std::size_t bytes;
     MessageTrace::Message message;
   };
-  void start(const mpi::Request& request, int peer, Tag tag, bool sent);
+  void start(const mpi::Request& request, int peer, Tag tag, std::size_t bytes, bool sent);
   const Started* find(const mpi::Request& request) const;
   bool is_send(const mpi::Request& request) const;
   // Every message since the last settle. A request may be in use again: the last entry counts.
   std::vector<Started> started_;
   MessageTrace trace_;
+  Pace pace_;  // of messages to this rank
   bool sends_left_ = false;
   std::uint64_t call_ = 0;  // calls that have begun
   // The words of an agreement that is under way: those that are sent, then those that are

@@ -6,12 +6,16 @@
 // A wait yields at first. On a core of its own a yield is a short system call. On a core that ranks
 // share, it lets the rank run that the others wait for, which soon waits, too. But a thread that
 // computes keeps the core for a time slice, whatever its priority. After that loss the core
-// counts as contended. Then a wait spins for as long as a sleep would take, and sleeps after that:
-// a thread that wakes up gets its core sooner than one that yielded. After a while the thread
-// yields again. The while gets longer each time that yields soon lose the core again.
+// counts as contended. Then a wait for a message sleeps until shortly before the message is due, by
+// its bytes and the pace of those before it. A wait for something else spins for as long as a sleep
+// would take, and sleeps after that. A thread that wakes up gets its core sooner than one that
+// yielded. After a while the thread yields again. The while gets longer each time that yields soon
+// lose the core again.
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 
 namespace slimpi::comm {
 
@@ -36,6 +40,7 @@ class WaitPolicy {
     unsigned first_spins = 0;  // polls before the first yield
     unsigned polls = 0;
     Time began{}, last{};  // when the clock was first read, and when last
+    Time due{};            // when its message should be there; 0: not known
   };
 
   constexpr explicit WaitPolicy(System& system) : system_(system) {}
@@ -86,13 +91,16 @@ class WaitPolicy {
   }
 
   bool spin_or_sleep(Wait& wait) {
-    const Time waited = wait.last - wait.began;
-    if (waited < kSpin) {
+    const bool known = wait.due != Time(0);
+    const Time waited = wait.last - (known ? wait.due : wait.began);
+    if (!known && waited < kSpin) {
       system_.relax();
       if (wait.polls % kPollsToClock == 0) wait.last = system_.now();
       return false;
     }
-    system_.sleep(std::clamp(waited / kSleptPart, kShortestSleep, kLongestSleep));
+    // What is left is an estimate, and a sleep lasts longer than it is told to.
+    const Time time = waited < Time(0) ? -waited * 3 / 4 : waited / kSleptPart;
+    system_.sleep(std::clamp(time, kShortestSleep, kLongestSleep));
     wait.last = system_.now();
     return true;
   }
@@ -101,6 +109,35 @@ class WaitPolicy {
   bool contended_ = false;
   // When the thread began to yield; if the core is contended, when it will, and after how long.
   Time yields_since_{}, yields_at_{}, delay_{};
+};
+
+// The pace at which messages come to an exchange: it tells when the next one is due. The time for a
+// byte is the shortest that was seen, and grows by an eighth with each longer one: where it is too
+// short, a wait only has more sleeps.
+class Pace {
+ public:
+  using Time = WaitPolicy::Time;
+
+  // When a message of `bytes` is there, not before `now`, if it follows the last one closely.
+  Time due(Time now, std::size_t bytes) const {
+    return std::max(now, last_ + Time(std::int64_t(for_byte_ * double(since_ + bytes))));
+  }
+
+  // A message that nobody had to wait for.
+  void found(std::size_t bytes) { since_ += bytes; }
+
+  // A message for which a thread has waited until `now`.
+  void arrived(Time now, std::size_t bytes) {
+    const double seen = double((now - last_).count()) / double(since_ + bytes);
+    for_byte_ = for_byte_ == 0 ? seen : std::min(seen, for_byte_ * 1.125);
+    last_ = now;
+    since_ = 0;
+  }
+
+ private:
+  double for_byte_ = 0;  // ns
+  Time last_{};          // arrived() last
+  std::size_t since_ = 0;  // bytes found() after it
 };
 
 }  // namespace slimpi::comm

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include <atomic>
 #include <mutex>
 
 #include "base/fiber.h"
@@ -54,6 +55,8 @@ constinit Linux g_system;
 // Threads have cores and competitors of their own.
 constinit thread_local WaitPolicy t_policy(g_system);
 constinit thread_local bool t_without_rest = false;
+// Of the fiber that was left last: when its message is due; 0: not known.
+constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
 
 }  // namespace
 
@@ -71,11 +74,29 @@ Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Re
 bool Waiter::give_way() {
   // A driver makes no progress in MPI, and a peer may wait for a message that MPI has not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
+  if (poll_ == Poll::mpi) rests_.due = due();
+  rested_ = true;
   if (let_fibers_run() || t_without_rest) return false;
   if (poll_ != Poll::device) return t_policy.rest(rests_);
   // Some operations of a driver go on only while it is asked, so the thread never sleeps.
   sched_yield();
   return false;
+}
+
+// When the message is due that the wait is for. A thread that waits for fibers waits for what the
+// fiber waits for that it has left last. 0: not known.
+WaitPolicy::Time Waiter::due() {
+  const bool inside = Fiber::inside();
+  if (!inside && request_ == nullptr)
+    return WaitPolicy::Time(g_fibers == 0 ? 0 : g_fiber_due.load(std::memory_order_relaxed));
+  if (!rested_ && asks_ != nullptr && request_ != nullptr && (inside || t_policy.contended()))
+    rests_.due = asks_->due(*request_, now());
+  if (inside) g_fiber_due.store(rests_.due.count(), std::memory_order_relaxed);
+  return rests_.due;
+}
+
+WaitPolicy::Time now() {
+  return g_system.now();
 }
 
 void poll_without_rest() {

@@ -53,12 +53,16 @@ class Waiter {
   // The same without the check, and without a report of a long wait.
   void rest() { (void)give_way(); }
 
+  // Whether a poll found nothing.
+  bool rested() const { return rested_; }
+
  private:
   using Clock = std::chrono::steady_clock;
   // What the other ranks are asked for, in this order; see RollCall.
   enum class Question { none, compare, report, timeout };
 
   bool give_way();  // returns whether it took long
+  WaitPolicy::Time due();
   Status check();
   Status check_long(Clock::time_point now);
   Question question_due(Clock::duration waited) const;
@@ -70,6 +74,7 @@ class Waiter {
   PointToPoint* const exchange_;
   const unsigned polls_to_check_;
   WaitPolicy::Wait rests_;
+  bool rested_ = false;
   std::uint64_t polls_ = 0;
   Clock::time_point began_{}, looked_{};  // the first check, later if the process stood; the last
 
@@ -85,12 +90,15 @@ class Waiter {
   Clock::time_point asked_at_{};
 };
 
+// The clock of WaitPolicy.
+WaitPolicy::Time now();
+
 // For a thread that runs all ranks itself, as a test does: it then neither yields nor sleeps.
 void poll_without_rest();
 
 // Calls poll(&done), which returns a Status, until it sets `done`.
 template <typename Function>
-Status wait_until(Waiter&& waiter, const Function& poll) {
+Status wait_until(Waiter& waiter, const Function& poll) {
   for (bool done = false;;) {
     SLIMPI_TRY(poll(&done));
     if (done) return Status::ok;
@@ -100,7 +108,8 @@ Status wait_until(Waiter&& waiter, const Function& poll) {
 
 template <typename Function>
 Status wait_until(Waiter::Poll kind, PointToPoint* exchange, const Function& poll) {
-  return wait_until(Waiter(kind, exchange), poll);
+  Waiter waiter(kind, exchange);
+  return wait_until(waiter, poll);
 }
 
 }  // namespace slimpi::comm

@@ -18,7 +18,7 @@ kRegisters = {"encode": 64, "encode_extremes": 32, "pack": 48, "sum_warp": 80, "
 kOthers = 32
 # Accesses to local memory: what threads save around a call that one warp of a block makes, or one
 # register. With fewer registers more blocks fit; kernels/cuda/NOTES.md has what that gains.
-kLocal = {"decode_block": 8, "decode_add": 2, "sum_warp_nearest": 40}
+kLocal = {"decode_block": 8, "decode_add": 2, "sum_warp_nearest": 44, "sum_warp_exact": 20}
 # Groups of loads: the levels' words and, in decode_add, what they are added to; the values and the
 # residual; exact floats, the levels' words, and the residual.
 kGroups = {"decode_warp": 1, "decode_block": 1, "decode_add_warp": 2, "decode_add_block": 2,

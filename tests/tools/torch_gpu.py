@@ -4,6 +4,7 @@
 # what came after MPI.
 import contextlib
 import sys
+import threading
 import types
 
 import slimpi._sums as sums
@@ -90,27 +91,32 @@ sums.torch = types.SimpleNamespace(
 jobs = []
 world = types.SimpleNamespace(
     worker=types.SimpleNamespace(submit=jobs.append),
-    sum=lambda comm, address, count, double, name, matrices: say("MPI_Allreduce", address, count))
+    start_sum=lambda comm, address, count, *more: say("MPI_Iallreduce", address, count),
+    finish_sum=lambda requests: say("MPI_Wait"))
 state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm", _least=0,
                               _world=world, _keeps_state=False, _streams={}, _held=[], _layouts={},
                               _exact_comm="exact", algorithm="bytegrad", summed=0,
                               _edges=types.SimpleNamespace(layout=lambda sizes: None),
                               _describe=lambda bucket: ("", ()), _holds=lambda bucket: False,
-                              _end_iteration=lambda names: None, _names=lambda: [])
+                              _end_iteration=lambda names: None, _names=lambda: [],
+                              _finish=lambda job: job(), _room=threading.Semaphore(1))
 bucket = types.SimpleNamespace(buffer=lambda: Buffer("bucket"), is_last=lambda: True,
                                index=lambda: 0)
 module.hook(state, bucket)
 say("back in the backward pass")
 for job in jobs:
     job()
-wanted = """divide by 4
-record on program's stream of cuda:0
+wanted = """record on program's stream of cuda:0
 future of cuda:0
 back in the backward pass
 synchronize
 enter own stream of cuda:0
+divide by 4
 synchronize own stream of cuda:0
-MPI_Allreduce pointer of bucket 7
+MPI_Iallreduce pointer of bucket 7
+leave own stream of cuda:0
+enter own stream of cuda:0
+MPI_Wait
 leave own stream of cuda:0
 enter own stream of cuda:0
 result bucket

@@ -58,16 +58,20 @@ class _Layout:
 
 
 class Memory:
-    """For one sum after the other, as much as the longest needs."""
+    """For sums under way, as much as the longest ones need. Threads may share it."""
 
     def __init__(self):
-        self._held = {}  # by device
+        self._free = {}  # by device
 
-    def place(self, floats, length):
-        held = self._held.get(floats.device)
+    def take(self, floats, length):
+        free = self._free.setdefault(floats.device, [])
+        held = free.pop() if free else None
         if held is None or held.numel() < length:
-            held = self._held[floats.device] = floats.new_empty(length)
-        return held[:length]
+            held = floats.new_empty(length)
+        return held
+
+    def give(self, held):
+        self._free[held.device].append(held)
 
 
 class Spread:
@@ -85,11 +89,13 @@ class Spread:
         self._count = first
 
     def spread(self, floats, rows, memory):
-        """The floats of so many rows with zeros behind the pieces."""
+        """The floats of so many rows with zeros behind the pieces, for one sum after the other."""
         if self._length == self._count:
             return floats
         floats, end = floats.view(rows, self._count), 0
-        spread = memory.place(floats, rows * self._length).view(rows, self._length)
+        held = memory.take(floats, rows * self._length)
+        memory.give(held)
+        spread = held[:rows * self._length].view(rows, self._length)
         for first, count, place in self._rows:
             spread[:, end:place] = 0
             end = place + count
@@ -105,10 +111,28 @@ class Spread:
 
 
 class Rest:
-    """Of a DDP bucket after its coded sum: the values at these places, and norms of the others."""
+    """Of a DDP bucket beside its coded sum: the values at these places, and norms of the others."""
 
     def __init__(self, name, places, exact, norms):
         self.name, self.places, self.exact, self.norms = name, places, exact, norms
+
+    def parts(self):
+        return self.exact, torch.stack(self.norms) if self.norms else self.exact[:0]
+
+
+class Coded:
+    """The coded rows of a DDP bucket on their way, and its rest, or None.
+
+    together: the floats to sum. held: memory that they are in; None: that of the DDP bucket"""
+
+    def __init__(self, layout, floats, together, factors, held, rest):
+        self.layout, self.floats, self.together, self.factors = layout, floats, together, factors
+        self.held, self.rest = held, rest
+
+
+def rests_together(rests):
+    """What is left of DDP buckets of one device, for one exact sum."""
+    return torch.cat([part for rest in rests for part in rest.parts()])
 
 
 def alignment(algorithm, bucket):
@@ -148,42 +172,47 @@ class Edges:
         """Whether what remains for the coded sum is not worth one."""
         return layout.coded_length < self._least
 
-    def sum_coded(self, floats, layout, name, add, add_exact):
-        """Sums the coded rows of a DDP bucket in place. add and add_exact sum a tensor in place.
-        Returns the rest, for sum_exact(), or None. All ranks call the same with tensors of the same
-        lengths."""
+    def begin_coded(self, floats, divisor, layout, name, add_exact):
+        """Puts together the coded rows of a DDP bucket, divided. add_exact sums a tensor in place.
+        All ranks call the same with tensors of the same lengths."""
+        if layout.base is not None and divisor != 1:
+            floats.div_(divisor)
+            divisor = 1
         norms = [] if not layout.scales else [
-            torch.linalg.vector_norm(floats[first:first + count]) / math.sqrt(count)
+            torch.linalg.vector_norm(floats[first:first + count]) / (divisor * math.sqrt(count))
             for first, count, _ in layout.coded]
         if norms and name not in self.factors:
             summed = torch.stack(norms)
             add_exact(summed)
             self.factors[name] = [_factor(norm, 1.0) for norm in summed.tolist()]
         places = layout.exact_on(floats.device)
-        exact = floats[places]
+        exact = floats[places].div_(divisor)
         factors = self.factors.get(name, [1.0] * len(layout.coded))
+        held = None
         if layout.base is None:
-            together = self._memory.place(floats, layout.coded_length)
-            _gather(floats, layout.coded, together)
+            held = self._memory.take(floats, layout.coded_length)
+            together = held[:layout.coded_length]
+            _gather(floats, divisor, layout.coded, together)
         else:
             together = floats[layout.base:layout.base + layout.coded_length]
             floats.index_fill_(0, places, 0)
         _scale(together, layout.coded, factors)
-        add(together)
-        _scale(together, layout.coded, [1 / factor for factor in factors])
-        if layout.base is None:
-            for first, count, place in layout.coded:
-                floats[first:first + count].copy_(together[place:place + count])
-        return Rest(name, places, exact, norms) if len(exact) or norms else None
+        rest = Rest(name, places, exact, norms) if len(exact) or norms else None
+        return Coded(layout, floats, together, factors, held, rest)
 
-    def sum_exact(self, rests, add):
-        """Sums what is left of DDP buckets of one device, after their coded sums, and the norms,
-        from which the factors of the next sums follow. Writes each rest.exact."""
-        parts = [part for rest in rests for part in
-                 (rest.exact, torch.stack(rest.norms) if rest.norms else rest.exact[:0])]
-        together = torch.cat(parts)
-        add(together)
-        summed = iter(together.split([part.numel() for part in parts]))
+    def end_coded(self, coded):
+        """Writes the sum of coded.together into the DDP bucket."""
+        layout, together = coded.layout, coded.together
+        _scale(together, layout.coded, [1 / factor for factor in coded.factors])
+        if coded.held is not None:
+            for first, count, place in layout.coded:
+                coded.floats[first:first + count].copy_(together[place:place + count])
+            self._memory.give(coded.held)
+
+    def end_exact(self, rests, together):
+        """Writes what rests_together() has put together into each rest.exact, once it is summed.
+        From the norms follow the factors of the next sums."""
+        summed = iter(together.split([part.numel() for rest in rests for part in rest.parts()]))
         for rest in rests:
             rest.exact, norms = next(summed), next(summed)
             if rest.norms:
@@ -191,13 +220,13 @@ class Edges:
                                                     self.factors[rest.name]))
 
 
-def _gather(floats, rows, together):
+def _gather(floats, divisor, rows, together):
     end = 0
     for first, count, place in rows:
         if place != end:
             together[end:place].zero_()
         end = place + count
-        together[place:end].copy_(floats[first:first + count])
+        torch.div(floats[first:first + count], divisor, out=together[place:end])
 
 
 def _scale(together, rows, factors):

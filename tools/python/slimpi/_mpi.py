@@ -21,9 +21,10 @@ _SIGNATURES = {
     "MPI_Comm_rank": "hp", "MPI_Comm_set_errhandler": "hh", "MPI_Comm_set_info": "hh",
     "MPI_Comm_set_name": "hs", "MPI_Comm_size": "hp", "MPI_Error_string": "ipp",
     "MPI_Finalize": "", "MPI_Finalized": "p", "MPI_Get_library_version": "pp",
-    "MPI_Group_free": "p", "MPI_Group_incl": "hipp", "MPI_Info_create": "p", "MPI_Info_free": "p",
-    "MPI_Info_set": "hss", "MPI_Init_thread": "ppip", "MPI_Initialized": "p",
-    "MPI_Query_thread": "p", "MPI_Reduce_scatter_block": "ppihhh", "PMPI_Allreduce": "ppihhh",
+    "MPI_Group_free": "p", "MPI_Group_incl": "hipp", "MPI_Iallreduce": "ppihhhp",
+    "MPI_Info_create": "p", "MPI_Info_free": "p", "MPI_Info_set": "hss", "MPI_Init_thread": "ppip",
+    "MPI_Initialized": "p", "MPI_Query_thread": "p", "MPI_Reduce_scatter_block": "ppihhh",
+    "MPI_Wait": "pp", "PMPI_Allreduce": "ppihhh",
 }
 _TEXT_BYTES = 16384  # more than any MPI's MPI_MAX_LIBRARY_VERSION_STRING
 

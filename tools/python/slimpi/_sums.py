@@ -6,6 +6,8 @@ import math
 
 import torch
 
+from ._edges import rests_together
+
 FLOAT_BYTES = 4
 # Types that are divided before they are summed, as PyTorch does. A mean of shorter ones is computed
 # in float32.
@@ -63,15 +65,15 @@ class Pending:
 
 
 class Sum:
-    """The mean over the ranks of dense tensors, in place. Wide types are divided already. What goes
-    into which sum follows from types and sizes, which all ranks have alike. After run() a sum with
-    a `rest` waits for an exact sum of it, and then for end().
+    """The mean over the ranks of dense tensors, in place. Tensors of wide types are divided before
+    they are summed. What goes into which sum follows from types and sizes, which all ranks have
+    alike. A sum with a `rest` is complete after an exact sum of that, and end().
 
     matrices: those of the tensors, one tensor after the other"""
 
     def __init__(self, state, comm, parts, name, matrices):
         self._state, self._parts, self.name, self._matrices = state, parts, name, matrices
-        self.rest, self._layout = None, None
+        self.rest, self._layout, self._rows, self._requests = None, None, None, ()
         count = sum(part.numel() * (2 if part.is_complex() else 1) for part in parts)
         self._coded = comm != state._exact_comm and count >= state._least
         if self._coded and parts[0].dtype not in (torch.float64, torch.complex128):
@@ -79,28 +81,39 @@ class Sum:
             if self._layout is not None and state._edges.is_short(self._layout):
                 self._layout, self._coded = None, False
 
-    def run(self):
-        """In the worker's thread."""
+    def start(self, begins):
+        """In the worker's thread. begins() is called once `rest` is known."""
         state = self._state
         self._together = self._parts[0] if len(self._parts) == 1 else torch.cat(self._parts)
         values = self._together
         self._values = torch.view_as_real(values).view(-1) if values.is_complex() else values
-        self._divisor = 1 if self._values.dtype in WIDE else state.world_size
-        floats = self._values if self._divisor == 1 else self._values.float()
+        wide = self._values.dtype in WIDE
+        before, self._divisor = (state.world_size, 1) if wide else (1, state.world_size)
+        self._floats = self._values if wide else self._values.float()
         if self._layout is not None:
-            self.rest = state._edges.sum_coded(
-                floats, self._layout, self.name,
-                functools.partial(_add, state, state._comm, self.name, self._matrices),
-                functools.partial(_add, state, state._exact_comm, self.name, ()))
-        else:
-            _add(state, state._comm if self._coded else state._exact_comm, self.name,
-                 self._matrices, floats)
-        if floats is not self._values:
-            self._values.copy_(floats.div_(self._divisor))
+            self._rows = state._edges.begin_coded(
+                self._floats, before, self._layout, self.name,
+                functools.partial(_add, state, state._exact_comm, self.name))
+            self.rest = self._rows.rest
+        elif before != 1:
+            self._floats.div_(before)
+        begins()
+        self._requests = _start(
+            state, state._comm if self._coded else state._exact_comm, self.name,
+            self._floats if self._rows is None else self._rows.together, self._matrices)
+
+    def finish(self):
+        """In the finisher's thread."""
+        self._state._world.finish_sum(self._requests)
+        if self._rows is not None:
+            self._state._edges.end_coded(self._rows)
+        if self._floats is not self._values:
+            self._values.copy_(self._floats.div_(self._divisor))
         if self.rest is None:
             self.end()
 
     def end(self):
+        """After the exact sum of the rest, if there is one."""
         if self.rest is not None:
             exact = self.rest.exact.div_(self._divisor).to(self._values.dtype)
             self._values[self.rest.places] = exact
@@ -112,59 +125,84 @@ class Sum:
                 part.copy_(piece)
 
 
+class ExactSum:
+    """The exact sum of what sums of one device leave for it: so few floats that it takes the time
+    of messages, not of bytes. It begins when it is made, beside the last other sum."""
+
+    def __init__(self, state, sums):
+        self._state, self._sums = state, sums
+        self._together = rests_together([one.rest for one in sums])
+        self._requests = _start(state, state._exact_comm,
+                                f"small parameters from {sums[0].name} on", self._together)
+
+    def finish(self):
+        self._state._world.finish_sum(self._requests)
+        self._state._edges.end_exact([one.rest for one in self._sums], self._together)
+        for one in self._sums:
+            one.end()
+
+
 class Iteration:
-    """What the buckets of one iteration leave for one exact sum after the last of them: so few
-    floats that their sum takes the time of messages, not of bytes."""
+    """The sums of the buckets of one iteration. The worker's thread begins each as soon as its
+    bucket is there, beside those on their way. The finisher's thread ends them in their order."""
 
     def __init__(self):
-        self._waiting = []  # lists of buckets, and their sums
+        self._rests = {}    # by device: a place, and the sums with a rest; the worker's
+        self._exact = []    # exact sums, and the place of each
+        self._waiting = []  # buckets that are complete after the exact sums; the finisher's
 
-    def submit(self, state, pending, sums):
+    def submit(self, state, pending, sums, last):
         """Makes the sums once all of `pending`, a list of buckets, can be read. Ends these then, or
-        after the exact sum."""
+        after the exact sums. last: whether no others follow."""
+        state._world.worker.submit(
+            functools.partial(self._start, state, pending, sums, last))
 
-        def job():
-            failure = None
-            try:
-                for bucket in pending:
-                    bucket.place.wait()
-                for one in sums:
-                    pending[-1].place.run(one.run)
-            except Exception as error:
-                failure = error
-            if failure is None and any(one.rest is not None for one in sums):
-                self._waiting.append((pending, sums))
-            else:
-                _end(pending, failure)
-
-        state._world.worker.submit(job)
-
-    def submit_rest(self, state):
-        """After the last bucket."""
-        state._world.worker.submit(lambda: self._sum_rest(state))
-
-    def _sum_rest(self, state):
+    def _start(self, state, pending, sums, last):
         failure = None
+        state._room.acquire()
         try:
-            by_device = {}
-            for pending, sums in self._waiting:
-                by_device.setdefault(pending[-1].buffer.device, []).append((pending[-1], sums))
-            for buckets in by_device.values():
-                sums = [one for _, sums in buckets for one in sums if one.rest is not None]
-                buckets[-1][0].place.run(_sum_exact, state, sums)
+            for bucket in pending:
+                bucket.place.wait()
+            for one in sums:
+                place = pending[-1].place
+                place.run(one.start, functools.partial(
+                    self._begins, state, one, place, last and one is sums[-1]))
+            if not sums and last:
+                self._start_exact(state)
         except Exception as error:
             failure = error
-        waiting, self._waiting = self._waiting, []
-        for pending, _ in waiting:
+        state._finish(functools.partial(self._finish, state, pending, sums, last, failure))
+
+    def _begins(self, state, one, place, last):
+        if one.rest is not None:
+            device = one.rest.exact.device
+            self._rests.setdefault(device, (place, []))[1].append(one)
+        if last:
+            self._start_exact(state)
+
+    def _start_exact(self, state):
+        for place, sums in self._rests.values():
+            place.run(lambda: self._exact.append((place, ExactSum(state, sums))))
+
+    def _finish(self, state, pending, sums, last, failure):
+        try:
+            for one in sums:
+                pending[-1].place.run(one.finish)
+        except Exception as error:
+            failure = failure or error
+        state._room.release()
+        if failure is not None or all(one.rest is None for one in sums):
             _end(pending, failure)
-
-
-def _sum_exact(state, sums):
-    name = f"small parameters from {sums[0].name} on"
-    state._edges.sum_exact([one.rest for one in sums],
-                           functools.partial(_add, state, state._exact_comm, name, ()))
-    for one in sums:
-        one.end()
+        else:
+            self._waiting += pending
+        if last:
+            failure = None
+            try:
+                for place, exact in self._exact:
+                    place.run(exact.finish)
+            except Exception as error:
+                failure = error
+            _end(self._waiting, failure)
 
 
 def _end(pending, failure=None):
@@ -172,10 +210,15 @@ def _end(pending, failure=None):
         bucket.end(failure)
 
 
-def _add(state, comm, name, matrices, values):
+def _add(state, comm, name, values):
     end_streams(values)
-    state._world.sum(comm, values.data_ptr(), values.numel(), values.dtype == torch.float64, name,
-                     matrices)
+    state._world.sum(comm, values.data_ptr(), values.numel(), values.dtype == torch.float64, name)
+
+
+def _start(state, comm, name, values, matrices=()):
+    end_streams(values)
+    return state._world.start_sum(comm, values.data_ptr(), values.numel(),
+                                  values.dtype == torch.float64, name, matrices)
 
 
 def end_streams(values):

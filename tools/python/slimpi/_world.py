@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The process's part in the MPI job: one thread that makes all MPI calls, and how it ends.
+"""The process's part in the MPI job: threads that make all MPI calls, and how it ends.
 
 The thread initializes MPI unless the program did, so any thread level serves. At the end of the
 program it finalizes what it initialized. Where an exception ends the program, the job is aborted:
@@ -19,6 +19,7 @@ from . import _join, _launcher
 from ._mpi import Error, Mpi, WrongLauncher
 
 _NAME_BYTES = 63  # of a communicator's name: fewer than any MPI's MPI_MAX_OBJECT_NAME
+_STATUS_BYTES = 64  # more than any MPI's MPI_Status has
 _TIME_TO_FORWARD = 0.2  # seconds; launchers drop what ranks have written just before they abort
 _SUMS_BEFORE_WARNING = 3
 
@@ -210,8 +211,16 @@ class World:
     def free(self, comm):
         self.mpi.call("MPI_Comm_free", ctypes.byref(ctypes.c_uint64(comm)))
 
-    def sum(self, comm, address, count, double=False, name="", matrices=()):
-        """Sums a buffer in place; in the worker's thread."""
+    def sum(self, *arguments):
+        """Sums a buffer in place, as start_sum(); in a worker's thread."""
+        for what in self._sums(*arguments):
+            self.mpi.call("MPI_Allreduce", *what)
+
+    def start_sum(self, *arguments):
+        """The same, nonblocking: returns requests for finish_sum()."""
+        return [self.mpi.handle("MPI_Iallreduce", *what) for what in self._sums(*arguments)]
+
+    def _sums(self, comm, address, count, double=False, name="", matrices=()):
         mpi = self.mpi
         kind, bytes_each = ("MPI_DOUBLE", 8) if double else ("MPI_FLOAT", 4)
         most = 1 << 30  # the count of MPI_Allreduce is an int
@@ -221,8 +230,14 @@ class World:
                 whole = first == 0 and part == count
                 mpi.describe_next(name if whole else f"{name}, from {first}",
                                   matrices if whole else ())
-            mpi.call("MPI_Allreduce", mpi.constant("MPI_IN_PLACE"), address + first * bytes_each,
-                     part, mpi.constant(kind), mpi.constant("MPI_SUM"), comm)
+            yield (mpi.constant("MPI_IN_PLACE"), address + first * bytes_each, part,
+                   mpi.constant(kind), mpi.constant("MPI_SUM"), comm)
+
+    def finish_sum(self, requests):
+        """In any worker's thread."""
+        for request in requests:
+            self.mpi.call("MPI_Wait", ctypes.byref(ctypes.c_uint64(request)),
+                          ctypes.create_string_buffer(_STATUS_BYTES))
 
     def sum_blocks(self, comm, address, result, count):
         """Sums a block of `count` floats for each rank, and writes this rank's; in a worker's

@@ -14,6 +14,7 @@ backend. See slimpi-torch(7).
 """
 import functools
 import io
+import threading
 import types
 
 import torch
@@ -31,6 +32,7 @@ __all__ = ["State", "compress", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
 OF_MODELS = ("decentralized", "low_precision_decentralized")
+_ON_THEIR_WAY = 2  # buckets: one fills the gap that the other leaves on the network
 _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
 # What is not compressed: the first iterations of algorithms with state, short sums, and those that
 # slimpi makes of other values than gradients. MPI does
@@ -103,6 +105,15 @@ class State:
         self._loaded = {}   # by bucket: the layout of a checkpoint, until it is met
         self._held = []     # buckets that wait for the others of an iteration
         self._sums = Iteration()
+        self._finisher = self._world.new_worker()
+        self._room = threading.Semaphore(_ON_THEIR_WAY)
+
+    def _finish(self, job):
+        """After a job of the worker's, in its thread: in the finisher's, which may be the same."""
+        if self._finisher is self._world.worker:
+            job()
+        else:
+            self._finisher.submit(job)
 
     def _begin(self, start):
         self._world = _world()
@@ -154,9 +165,9 @@ class State:
         return self._known[index][1:]
 
     def _end_iteration(self, names):
-        """In the worker's thread, after the last sum of an iteration. After one that is not finite
-        the program skips its step and often lowers its loss scale. What is kept is in units of the
-        old scale, so all ranks drop it: all have the same sums."""
+        """In the finisher's thread, after the last sum of an iteration. After one that is not
+        finite the program skips its step and often lowers its loss scale. What is kept is in units
+        of the old scale, so all ranks drop it: all have the same sums."""
         if self._overflowed:
             self._overflowed = False
             for name in names:
@@ -205,7 +216,7 @@ class State:
         buckets = []
         for index, layout in sorted({**self._layouts, **self._loaded}.items()):
             name = self._name(index, layout)
-            kept = self._world.worker.do(self._world.mpi.get_state, self._comm, name)
+            kept = self._finisher.do(self._world.mpi.get_state, self._comm, name)
             if kept is not None:
                 kept = torch.frombuffer(bytearray(kept), dtype=torch.uint8)
             factors = torch.tensor(self._edges.factors.get(name, ()), dtype=torch.float64)
@@ -234,7 +245,7 @@ class State:
             self._loaded[index] = layout
             if len(bucket["factors"]):
                 self._edges.factors[name] = bucket["factors"].tolist()
-            if kept is not None and not self._world.worker.do(
+            if kept is not None and not self._finisher.do(
                     self._world.mpi.set_state, self._comm, name, bytes(kept.numpy())):
                 raise Error("the state of a bucket is not of this rank of a group of "
                             f"{self.world_size}: save state_dict() on every rank, and load on each "
@@ -248,8 +259,6 @@ def hook(state, bucket):
     buffer, last = bucket.buffer(), bucket.is_last()
     if bucket.index() == 0:  # also after an iteration that ended before its last bucket
         state._sums = Iteration()
-    if buffer.is_sparse or buffer.dtype in WIDE:
-        buffer.div_(state.world_size)
     comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
     if last and comm == state._comm:
@@ -258,6 +267,7 @@ def hook(state, bucket):
         else:
             state.summed += 1
     if buffer.is_sparse:
+        buffer.div_(state.world_size)
         sum_of_backend = dist.all_reduce(buffer, group=state.process_group, async_op=True)
         future = sum_of_backend.get_future().then(lambda future: future.value()[0])
     else:
@@ -267,15 +277,19 @@ def hook(state, bucket):
         if comm == state._comm and state._holds(bucket):
             state._held.append((pending, bucket.parameters()))
         else:
-            state._sums.submit(state, [pending], [Sum(state, comm, [buffer], name, matrices)])
+            state._sums.submit(state, [pending], [Sum(state, comm, [buffer], name, matrices)],
+                               last and not state._held)
     if last:  # the first iteration may have had more buckets
         state._layouts = {i: names for i, names in state._layouts.items() if i <= bucket.index()}
         if state._held:
             held = [pending for pending, _ in state._held]
-            state._sums.submit(state, held, [Sum(state, comm, parts, name, matrices)
-                                             for name, matrices, parts in state._regrouped()])
-        state._sums.submit_rest(state)
-        state._world.worker.submit(functools.partial(state._end_iteration, state._names()))
+            regrouped = [Sum(state, comm, parts, name, matrices)
+                         for name, matrices, parts in state._regrouped()]
+            state._sums.submit(state, held, regrouped, True)
+        elif buffer.is_sparse:
+            state._sums.submit(state, [], [], True)
+        state._world.worker.submit(functools.partial(
+            state._finish, functools.partial(state._end_iteration, state._names())))
     return future
 
 
