@@ -90,15 +90,20 @@ std::string check_elements(const Options& options, bool positive_zeros, double c
 
 }  // namespace
 
-std::string wrong_answerer(const Run& run, const Communicator& on, const Case& test, bool taken) {
+bool may_be_taken(const Run& run, const Communicator& on, const Case& test) {
   const Options& options = on.options;
-  if (run.plain) return "";
   // What has no reduce-scatter.
   const bool without = !test.blocks.empty() && (options.low_rank() || options.decentralized() ||
                                                 !options.max_error.empty());
-  const bool wanted = run.on && on.size > 1 && test.count > 0 && !without &&
-                      test.count * sizeof(float) >= options.min_size &&
-                      options.algorithm != "off" && count_nodes(on) > 1;
+  return run.on && on.size > 1 && test.count > 0 && !without &&
+         test.count * sizeof(float) >= options.min_size && options.algorithm != "off" &&
+         count_nodes(on) > 1;
+}
+
+std::string wrong_answerer(const Run& run, const Communicator& on, const Case& test, bool taken) {
+  const Options& options = on.options;
+  if (run.plain) return "";
+  const bool wanted = may_be_taken(run, on, test);
   if (taken && !wanted) return "taken over, but is MPI's own";
   if (taken || !wanted || options.algorithm == "auto" || options.start != 0) return "";
   if (run.disturbance.limited()) return "";
