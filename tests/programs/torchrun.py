@@ -26,9 +26,9 @@ if "register" in arguments.ways or "backend" in arguments.ways:
 
 
 def fail(way):
+    print("fails", flush=True)
     if way == "raise":
         raise ValueError("a sample cannot be read")
-    print("fails", flush=True)
     if way == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(600)

@@ -116,9 +116,13 @@ torchrun restart $with --algorithm allreduce -- --max_restarts 1 --master_port "
 ended restart 0 "ranks that are started again"
 grep '^ddp' gloo.txt >wanted.txt
 same wanted.txt restart.txt "after a restart: the losses and the parameters of gloo's sums"
+soon() { # NAME WHAT: right after torchrun has ended; the failing rank has written the last line
+  expect "$(find "$1.out" -newermt '-60 seconds')" "$1.out" "$2: ended within 60 seconds"
+}
 fails() { # WAY RANK TEXT
   # shellcheck disable=SC2086
   torchrun "$1" $with -- --standalone "$program" ddp --fail "$1" --failing "$2"
+  soon "$1" "rank $2, $1"
   ended "$1" 1 "rank $2, $1"
   grep -q "$3" "$1.err" || fail "rank $2, $1: torchrun's report does not say $3"
 }
@@ -138,6 +142,7 @@ if expensive; then
   # shellcheck disable=SC2046
   kill -INT $(processes | grep 'torch.distributed.run' | grep -v ' timeout ' | cut -d' ' -f1)
   wait
+  soon interrupt "Ctrl-C"
   [ "$(cat interrupt.status)" != 0 ] || fail "Ctrl-C: exit status 0"
   ended interrupt "$(cat interrupt.status)" "Ctrl-C"
 fi
