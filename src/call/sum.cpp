@@ -82,7 +82,7 @@ void Sum::use_matrices() {
   plan_.matrices = request_.tensor->matrices;
 }
 
-// A step of SLIMPI_VERIFY.
+// A step of SLIMPI_VERIFY or SLIMPI_SELFTEST.
 template <typename Step>
 Status Sum::timed_verify(const Step& step) {
   const std::uint64_t begin = candidate_clock();
@@ -101,6 +101,8 @@ Status Sum::run(std::optional<BypassReason>* bypass) {
   SLIMPI_TRY(plan_.algorithm->open(call));
   if (plan_.hierarchy != Hierarchy::flat)
     SLIMPI_TRY(intra::NodeState::of(communicator_).open_shared(communicator_));
+  if (communicator_.config().selftest != 0)
+    SLIMPI_TRY(timed_verify([&] { return run_selftest(call); }));
   bool ready = false;
   SLIMPI_TRY(algorithm::prepare(call, &ready));
   if (!ready) {

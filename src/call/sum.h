@@ -26,7 +26,7 @@ class Sum {
   // have stopped at different points.
   Status run(std::optional<BypassReason>* bypass);
 
-  // Nanoseconds of run() for SLIMPI_VERIFY.
+  // Nanoseconds of run() for SLIMPI_VERIFY and SLIMPI_SELFTEST.
   std::uint64_t verifying() const { return verifying_; }
 
  private:
@@ -50,6 +50,7 @@ class Sum {
   Status timed_verify(const Step& step);
   Status keep_input(const comm::Call& call, bool* kept);
   Status verify_result(const comm::Call& call);
+  Status run_selftest(const comm::Call& call);
   Status agree(comm::Call& call, std::optional<BypassReason>* bypass);
   Status name_shapes();
   comm::TensorKey tensor_key() const;

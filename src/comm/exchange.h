@@ -182,6 +182,10 @@ class Exchange final : public PointToPoint {
   Status describe_disagreement(const std::string& name, const std::string& value,
                                const std::string& text, const std::string& remedy);
 
+  // For a failure that all ranks know, at the same point of a call: rank 0 prints it, before an
+  // error handler of any rank can end the job. Returns `status`. Collective.
+  Status publish_disagreement(Status status);
+
   // Of a request that was started since the last settle: its stage, and the other rank, or -1.
   WaitStage stage_of(const mpi::Request& request) const;
   int peer_of(const mpi::Request& request) const;
@@ -222,9 +226,6 @@ class Exchange final : public PointToPoint {
   Status move_words(std::span<std::uint64_t> words, int to, int from);
   Status agree(std::span<std::uint64_t> values, bool on_minimum);
   Status describe_sums(std::uint64_t most, std::uint64_t least);
-  // For a failure that all ranks know, at the same point of a call: rank 0 prints it, before an
-  // error handler of any rank can end the job. Returns `status`. Collective.
-  Status publish_disagreement(Status status);
   void send_failure(Status status, std::string_view text);
   bool receive_failure(int from = mpi::abi.any_source);
   bool receive_stray();

@@ -67,6 +67,16 @@ std::string Integer::accepted() const {
   return std::to_string(low) + " to " + std::to_string(high);
 }
 
+bool Frequency::parse(std::string_view text, std::uint64_t& value) const {
+  if (const std::string word = lower_case(text); word == "off" || word == "first")
+    return value = word == "off" ? 0 : kFirst, true;
+  return Integer{0, INT64_MAX}.parse(text, value);
+}
+
+std::string Frequency::text(std::uint64_t value) const {
+  return value == 0 ? "off" : value == kFirst ? "first" : std::to_string(value);
+}
+
 bool Size::parse(std::string_view text, std::uint64_t& value) const {
   constexpr std::string_view kUnits = "kmg";
   std::string digits = lower_case(text);

@@ -127,6 +127,14 @@ struct Integer {
   std::string text(std::uint64_t value) const { return std::to_string(value); }
 };
 
+// How often something is done: every so many sums; 0: never (off), kFirst: at the first one only.
+struct Frequency {
+  static constexpr std::uint64_t kFirst = UINT64_MAX;
+  bool parse(std::string_view text, std::uint64_t& value) const;
+  std::string accepted() const { return "off, first, or a number of sums"; }
+  std::string text(std::uint64_t value) const;
+};
+
 // A number of bytes or elements, with K, M or G (powers of 1024). 0 is valid where `zero` is set.
 struct Size {
   std::uint64_t low, high;

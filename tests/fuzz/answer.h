@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who must answer a sum of floats, and what the answer must be. Both return "" or what is wrong.
+// Who must answer a sum of floats, and what the answer must be. The last two return "" or what is
+// wrong.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 namespace fuzz {
 
 // `taken`: the library answered it, and did not leave it to MPI.
+bool may_be_taken(const Run& run, const Communicator& on, const Case& test);
 std::string wrong_answerer(const Run& run, const Communicator& on, const Case& test, bool taken);
 
 // Of a sum that the library answered. All ranks call it, in turn with each sum of the communicator;

@@ -118,8 +118,8 @@ std::vector<int> Communicator::node_of() const {
   return nodes;
 }
 
-Communicators::Communicators() {
-  add(MPI_COMM_WORLD, Options::from_environment(), "MPI_COMM_WORLD");
+Communicators::Communicators(MPI_Comm world) {
+  add(world, Options::from_environment(), world == MPI_COMM_WORLD ? "MPI_COMM_WORLD" : "a copy");
   add(MPI_COMM_SELF, Options::from_environment(), "MPI_COMM_SELF");
 }
 
@@ -223,7 +223,7 @@ void Communicators::renew(Draws& draws, const std::function<void(Communicator&)>
   MPI_Info info = MPI_INFO_NULL;
   if (with_info) info = options.draw(draws);
   MPI_Comm made = MPI_COMM_NULL;
-  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &made);
+  MPI_Comm_dup_with_info(table_[0].comm, info, &made);
   if (with_info) MPI_Info_free(&info);
   add(made, options, "MPI_Comm_dup_with_info after a free");
   use(table_.back());

@@ -29,7 +29,7 @@ struct Communicator {
 
 class Communicators {
  public:
-  Communicators();  // starts with MPI_COMM_WORLD and MPI_COMM_SELF
+  explicit Communicators(MPI_Comm world);  // starts with it and MPI_COMM_SELF
 
   void make(Draws& draws);  // one more, of any kind, from any of those here
   // One of those that make() made, if any. MPI_Comm_disconnect would wait for what is pending.

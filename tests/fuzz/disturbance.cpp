@@ -91,7 +91,8 @@ bool Disturbance::take(const std::string& word, int rank) {
   };
   if (word == "fork") return fork_ = true;
   if (word == "float") return float_ = true;
-  return number("stack", stack_) || number("signals", hertz_) || number("files", files_) ||
+  return number("stack", stack_) || number("signals", hertz_) || number("skew", skew_) ||
+         number("files", files_) ||
          number("memory", memory_);
 }
 
@@ -113,6 +114,9 @@ void Disturbance::end() {
 void Disturbance::between_steps(Draws& draws) {
   const bool due = draws.one_in(8), at_once = draws.one_in(2);
   if (fork_ && due) make_child(at_once);
+  if (skew_ > 0)
+    usleep(
+        useconds_t(Draws::of(draws.number(), std::uint64_t(rank_)) % std::uint64_t(1000 * skew_)));
 }
 
 int Disturbance::call(const std::function<int()>& sum) {

@@ -17,6 +17,7 @@ class Disturbance {
   // A word of the command line:
   //   signals:HZ     SIGALRM so often, for the whole run
   //   fork           children now and then, which exit at once
+  //   skew:MS        before a step each rank sleeps for up to so many milliseconds
   //   files:N        N file descriptors more than are open
   //   memory:BYTES   so much address space more than is used
   //   float          ranks flush subnormals to zero, or round up, or down
@@ -37,7 +38,7 @@ class Disturbance {
   bool rounds() const { return float_; }
 
  private:
-  long hertz_ = 0, files_ = -1, memory_ = -1, stack_ = 0;
+  long hertz_ = 0, files_ = -1, memory_ = -1, stack_ = 0, skew_ = 0;
   bool fork_ = false, float_ = false;
   int rank_ = 0;
   rlimit before_{};

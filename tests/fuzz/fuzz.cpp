@@ -2,6 +2,11 @@
 // A program that does random things with communicators and checks every sum, under the preload.
 // Usage: fuzz SEED STEPS [seconds:N | WORD of disturbance.h]...
 //   seconds:N   ends after so many seconds, whatever is left of the steps
+//   threads:N   so many threads of each rank do so, each with communicators of its own
+//   ways        also nonblocking and persistent sums
+//   doubles     also sums of doubles: SLIMPI_TYPES must name them
+//   watch       now and then all communicators are freed, and rank 0 says what the process holds
+//   faults      an error of a sum ends the process, with status 3; others must end soon, too
 //   plain       without the library: what MPI alone does with the same steps
 //   empty       most blocks of MPI_Reduce_scatter have no elements
 //   renew:N     so many communicators are made, summed on and freed before the steps
@@ -9,13 +14,20 @@
 // Options of the library come from the environment, and from info keys that the program draws. The
 // last line on stdout has the digest of all results that the library made, the same in every run of
 // the same seed and ranks.
+#include <dirent.h>
 #include <mpi.h>
+#include <unistd.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <fstream>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/fuzz/communicators.h"
@@ -32,7 +44,34 @@ void Run::complain(const std::string& what) {
   failed = true;
 }
 
+void Run::end_by(const std::string& error) const {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  std::fprintf(stderr, "fuzz: rank %d, step %llu, ends at %lld.%03ld by: %s\n", rank,
+               static_cast<unsigned long long>(step), static_cast<long long>(now.tv_sec),
+               now.tv_nsec / 1'000'000, error.c_str());
+  sleep(3);
+  std::_Exit(3);
+}
+
 namespace {
+
+// Memory in KiB, open files, and shared-memory segments of the library.
+void say_what_is_held(const Run& run) {
+  long pages = 0, files = -3, segments = 0;  // the directory's entries . and .., and its own
+  std::ifstream statm("/proc/self/statm"), maps("/proc/self/maps");
+  statm >> pages >> pages;
+  if (DIR* const directory = opendir("/proc/self/fd"); directory != nullptr) {
+    while (readdir(directory) != nullptr) ++files;
+    closedir(directory);
+  }
+  for (std::string line; std::getline(maps, line);)
+    segments += line.find("/memfd:slimpi") != line.npos ? 1 : 0;
+  std::printf("held by rank %d after %llu steps: %ld KiB, %ld files, %ld segments\n", run.rank,
+              static_cast<unsigned long long>(run.step), pages * (sysconf(_SC_PAGESIZE) / 1024),
+              files, segments);
+  std::fflush(stdout);
+}
 
 // Messages of the program's own are under way on a communicator while it is summed on, and freed.
 void sum_beside_messages(Run& run, Communicators& communicators, Draws& draws) {
@@ -69,7 +108,7 @@ void renew(Run& run, Communicators& communicators, Draws& draws) {
 // Sums once on a communicator that is freed then.
 void sum_and_free(Run& run) {
   MPI_Comm one;
-  MPI_Comm_dup(MPI_COMM_WORLD, &one);
+  MPI_Comm_dup(run.world, &one);
   std::vector<float> in(20'000, 1), out(in.size(), -7);
   const int code = MPI_Allreduce(in.data(), out.data(), int(in.size()), MPI_FLOAT, MPI_SUM, one);
   for (const float value : out)
@@ -83,8 +122,8 @@ void sum_and_free(Run& run) {
 void cross(Run& run, Draws& draws) {
   const int pair = run.rank / 2, place = run.rank % 2;
   MPI_Comm comm[2];
-  MPI_Comm_split(MPI_COMM_WORLD, pair, run.rank, &comm[0]);
-  MPI_Comm_split(MPI_COMM_WORLD, place, run.rank, &comm[1]);
+  MPI_Comm_split(run.world, pair, run.rank, &comm[0]);
+  MPI_Comm_split(run.world, place, run.rank, &comm[1]);
   for (int round = 0; round < 3; ++round) {
     const std::size_t count = 1 + draws.below(60'000);
     const std::uint64_t number = draws.number();
@@ -147,7 +186,7 @@ void take_step(Run& run, Communicators& communicators) {
     communicators.set_options(draws);
   } else if (action < 98) {
     sum_beside_messages(run, communicators, draws);
-  } else {
+  } else if (run.alone) {
     control(run, false);
   }
 }
@@ -155,69 +194,104 @@ void take_step(Run& run, Communicators& communicators) {
 // Whether some rank failed, or rank 0 has no time left.
 bool ends(const Run& run, double deadline) {
   int words[2] = {run.failed ? 1 : 0, run.rank == 0 && PMPI_Wtime() > deadline ? 1 : 0};
-  PMPI_Allreduce(MPI_IN_PLACE, words, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  PMPI_Allreduce(MPI_IN_PLACE, words, 2, MPI_INT, MPI_MAX, run.world);
   return words[0] != 0 || words[1] != 0;
 }
 
+void take_steps(Run& run, std::uint64_t steps, double deadline) {
+  constexpr std::uint64_t kFirstWatch = 32;
+  auto communicators = std::make_unique<Communicators>(run.world);
+  for (long i = 0; i < run.renewed && !run.failed; ++i) sum_and_free(run);
+  for (; run.step < steps; ++run.step) {
+    if (Draws draws(~run.seed, run.step); run.mesh && draws.one_in(2)) cross(run, draws);
+    if (run.watch && run.step >= kFirstWatch && std::has_single_bit(run.step)) {
+      communicators->free_all();
+      MPI_Comm_free(&run.world);
+      say_what_is_held(run);
+      MPI_Comm_dup(MPI_COMM_WORLD, &run.world);
+      communicators = std::make_unique<Communicators>(run.world);
+    }
+    take_step(run, *communicators);
+    if (ends(run, deadline)) break;
+  }
+  communicators->free_all();
+  if (run.world != MPI_COMM_WORLD) MPI_Comm_free(&run.world);
+  if (run.watch) say_what_is_held(run);
+}
+
+using Runs = std::vector<std::unique_ptr<Run>>;
+
 // The exit status, after a line from rank 0.
-int finish(const Run& run, std::uint64_t steps) {
-  std::uint64_t counts[3] = {run.sums, run.taken, run.failed ? 1u : 0u};
-  std::vector<std::uint64_t> digests(static_cast<std::size_t>(run.size));
+int finish(const Runs& runs) {
+  const Run& first = *runs.front();
+  std::uint64_t counts[3] = {}, digest = 0, steps = 0, all = 0;
+  for (const auto& run : runs) {
+    counts[0] += run->sums;
+    counts[1] += run->taken;
+    counts[2] += run->failed ? 1 : 0;
+    steps += run->step;
+    digest = digest * 1099511628211ull ^ run->digest;
+  }
+  std::vector<std::uint64_t> digests(static_cast<std::size_t>(first.size));
   PMPI_Allreduce(MPI_IN_PLACE, counts, 3, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
-  PMPI_Gather(&run.digest, 1, MPI_UINT64_T, digests.data(), 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-  std::uint64_t all = 0;
+  PMPI_Gather(&digest, 1, MPI_UINT64_T, digests.data(), 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
   for (const std::uint64_t one : digests) all = all * 1099511628211ull ^ one;
-  if (run.rank == 0)
+  if (first.rank == 0)
     std::printf("%s seed %llu, %d ranks, %llu steps, %llu sums, %llu taken over, digest %016llx\n",
-                counts[2] == 0 ? "ok" : "FAILED", static_cast<unsigned long long>(run.seed),
-                run.size, static_cast<unsigned long long>(steps),
+                counts[2] == 0 ? "ok" : "FAILED", static_cast<unsigned long long>(first.seed),
+                first.size, static_cast<unsigned long long>(steps),
                 static_cast<unsigned long long>(counts[0]),
                 static_cast<unsigned long long>(counts[1]), static_cast<unsigned long long>(all));
   return counts[2] == 0 ? 0 : 1;
 }
 
+// Takes a word of the command line. Whether it is one.
+bool take_word(Run& run, double* deadline, const std::string& word) {
+  if (word.starts_with("seconds:")) return *deadline = PMPI_Wtime() + std::atof(&word[8]), true;
+  if (word.starts_with("threads:")) return true;
+  const auto is = [&](const char* name, bool& flag) { return word == name && (flag = true); };
+  if (word.starts_with("renew:")) return run.renewed = std::atol(&word[6]), true;
+  return is("plain", run.plain) || is("empty", run.empty) || is("mesh", run.mesh) ||
+         is("ways", run.ways) || is("doubles", run.doubles) ||
+         is("faults", run.faults) || is("watch", run.watch) || run.disturbance.take(word, run.rank);
+}
+
 int main(int argc, char** argv) {
-  int provided = 0;
-  bool mesh = false;
-  long renewed = 0;
-  for (int i = 3; i < argc; ++i) mesh |= std::strcmp(argv[i], "mesh") == 0;
-  MPI_Init_thread(&argc, &argv, mesh ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
-  Run run;
-  MPI_Comm_rank(MPI_COMM_WORLD, &run.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &run.size);
-  double deadline = 1e300;
-  bool understood = argc > 2;
-  for (int i = 3; i < argc; ++i)
-    if (std::strncmp(argv[i], "seconds:", 8) == 0)
-      deadline = PMPI_Wtime() + std::atof(argv[i] + 8);
-    else if (std::strcmp(argv[i], "plain") == 0)
-      run.plain = true;
-    else if (std::strcmp(argv[i], "empty") == 0)
-      run.empty = true;
-    else if (std::strncmp(argv[i], "renew:", 6) == 0)
-      renewed = std::atol(argv[i] + 6);
-    else if (std::strcmp(argv[i], "mesh") != 0)
-      understood &= run.disturbance.take(argv[i], run.rank);
-  if (!understood) {
-    if (run.rank == 0) std::fprintf(stderr, "usage: see the top of fuzz.cpp\n");
-    MPI_Abort(MPI_COMM_WORLD, 2);
+  int threads = 1, provided = 0;
+  bool multiple = false, understood = argc > 2;
+  for (int i = 3; i < argc; ++i) {
+    if (std::strncmp(argv[i], "threads:", 8) == 0) threads = std::atoi(argv[i] + 8);
+    multiple |= threads > 1;
+    for (const char* const word : {"ways", "mesh"}) multiple |= std::strcmp(argv[i], word) == 0;
   }
+  MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // others get it from their parents
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-  run.seed = std::strtoull(argv[1], nullptr, 10);
-  const std::uint64_t steps = std::strtoull(argv[2], nullptr, 10);
-  connect_all(run);
-  run.disturbance.begin();
-  Communicators communicators;
-  for (long i = 0; i < renewed && !run.failed; ++i) sum_and_free(run);
-  for (; run.step < steps; ++run.step) {
-    if (Draws draws(~run.seed, run.step); mesh && draws.one_in(2)) cross(run, draws);
-    take_step(run, communicators);
-    if (ends(run, deadline)) break;
+  double deadline = 1e300;
+  Runs runs;
+  for (int thread = 0; thread < threads; ++thread) {
+    Run& run = *runs.emplace_back(std::make_unique<Run>());
+    MPI_Comm_rank(MPI_COMM_WORLD, &run.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &run.size);
+    run.alone = threads == 1;
+    for (int i = 3; i < argc; ++i) understood &= take_word(run, &deadline, argv[i]);
+    if (run.watch || !run.alone) MPI_Comm_dup(MPI_COMM_WORLD, &run.world);
+    if (argc > 2) run.seed = std::strtoull(argv[1], nullptr, 10) + std::uint64_t(thread) * 1000003;
   }
-  communicators.free_all();
-  run.disturbance.end();
-  const int status = finish(run, run.step);
+  if (!understood) {
+    if (runs.front()->rank == 0) std::fprintf(stderr, "usage: see the top of fuzz.cpp\n");
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  const std::uint64_t steps = std::strtoull(argv[2], nullptr, 10);
+  connect_all(*runs.front());
+  runs.front()->disturbance.begin();
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < runs.size(); ++i)
+    others.emplace_back([&, i] { take_steps(*runs[i], steps, deadline); });
+  take_steps(*runs.front(), steps, deadline);
+  for (std::thread& other : others) other.join();
+  runs.front()->disturbance.end();
+  const int status = finish(runs);
   MPI_Finalize();
   return status;
 }

@@ -123,6 +123,35 @@ int allreduce(Run& run, const Buffers& buffers, const void* input, std::size_t c
                });
 }
 
+// The collectives that a run draws from.
+const char* draw_collective(const Run& run, Draws& draws) {
+  if (!run.ways)
+    return draws.among({"Allreduce", "Allreduce", "Reduce_scatter", "Reduce_scatter_block"});
+  return draws.among({"Allreduce", "Allreduce", "Iallreduce", "Iallreduce", "Allreduce_init",
+                      "Reduce_scatter", "Reduce_scatter_block", "Ireduce_scatter",
+                      "Ireduce_scatter_block", "Reduce_scatter_init", "Reduce_scatter_block_init"});
+}
+
+bool is_blocking(const char* collective) {
+  return *collective != 'I' && std::strstr(collective, "_init") == nullptr;
+}
+
+// MPI's own sum, blocking: this rank's part of it.
+std::vector<char> sum_by_mpi(Run& run, const Communicator& on, const char* collective,
+                             const void* input, std::size_t count, const int* blocks,
+                             std::size_t bytes, MPI_Datatype type) {
+  std::vector<char> reference(bytes);
+  run.disturbance.enter();
+  if (names_blocks(collective) == 0)
+    PMPI_Allreduce(input, reference.data(), int(count), type, MPI_SUM, on.comm);
+  else if (names_equal_blocks(collective) != 0)
+    PMPI_Reduce_scatter_block(input, reference.data(), blocks[0], type, MPI_SUM, on.comm);
+  else
+    PMPI_Reduce_scatter(input, reference.data(), blocks, type, MPI_SUM, on.comm);
+  run.disturbance.leave();
+  return reference;
+}
+
 // The blocks of all ranks, of which this one has `own`.
 std::vector<float> gather_blocks(const float* own, const int* blocks, int ranks, int rank,
                                  MPI_Comm comm) {
@@ -134,10 +163,10 @@ std::vector<float> gather_blocks(const float* own, const int* blocks, int ranks,
 }
 
 std::string describe(const Communicator& on, const Case& test, const Buffers& buffers) {
-  return (test.blocks.empty() ? "sum of " : "reduce-scatter of ") + std::to_string(test.count) +
-         " floats, " + family_name(test.family) + (buffers.in_place ? ", in place" : "") +
-         (buffers.read_only ? ", read-only" : "") + ", on rank " + std::to_string(on.rank) +
-         " of " + std::to_string(on.size) + " of " + on.made_by + " (" + on.options.text() + ")";
+  return std::to_string(test.count) + " elements, " + family_name(test.family) +
+         (buffers.in_place ? ", in place" : "") + (buffers.read_only ? ", read-only" : "") +
+         ", on rank " + std::to_string(on.rank) + " of " + std::to_string(on.size) + " of " +
+         on.made_by + " (" + on.options.text() + ")";
 }
 
 }  // namespace
@@ -147,12 +176,13 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
   auto family = Family(draws.below(std::size_t(Family::opposite_infinities) + 1));
   const std::uint64_t seed = draws.number() >> 16;
   const bool large = draws.one_in(5), first = draws.one_in(2);
-  const MPI_Datatype type = draws.among({MPI_FLOAT, MPI_FLOAT, MPI_REAL, MPI_REAL4});
-  const char* const collective =
-      draws.among({"Allreduce", "Allreduce", "Reduce_scatter", "Reduce_scatter_block"});
+  MPI_Datatype type = draws.among({MPI_FLOAT, MPI_FLOAT, MPI_REAL, MPI_REAL4});
+  const char* const collective = draw_collective(run, draws);
   Buffers buffers(draws, on.rank);
   // MPICH 4.0.2 itself aborts at some in-place ones: "memory ranges overlap".
-  if (std::strcmp(collective, "Reduce_scatter") == 0) buffers.in_place = false;
+  const bool scatters = names_blocks(collective) != 0;
+  if (scatters && names_equal_blocks(collective) == 0) buffers.in_place = false;
+  const bool doubles = run.doubles && draws.one_in(3);
   // What error feedback keeps of such values outlives the call.
   if (on.options.keeps_error() && family == Family::huge) family = Family::normal;
   if (on.comm == MPI_COMM_NULL) return;
@@ -160,7 +190,6 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
 
   Case test{family, drawn, seed, buffers.in_place, false, large, on.size, first};
   int blocks[MOST_RANKS] = {};
-  const bool scatters = names_blocks(collective) != 0;
   if (scatters) {
     test.count = std::size_t(divide_blocks(collective, long(drawn), on.size, blocks));
     const std::size_t kept = seed % std::size_t(on.size);
@@ -171,50 +200,57 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
   }
   const std::size_t count = test.count;
   const std::size_t own = scatters ? test.blocks[std::size_t(on.rank)] : count;
-  const std::vector<float> input = make_input(test, on.rank);
-  const std::uint64_t before = compressed_calls();
-  const int code = scatters ? watch(run, buffers, input.data(), count * sizeof(float),
-                                    own * sizeof(float), sizeof(float),
-                                    [&](const void* from, void* to) {
-                                      return ::sum_floats(collective, from, to, long(count), blocks,
-                                                          large, on.comm);
-                                    })
-                            : allreduce(run, buffers, input.data(), count, sizeof(float), type,
-                                        MPI_SUM, on.comm, large);
-  const bool taken = compressed_calls() != before;
+  const std::vector<float> floats = make_input(test, on.rank);
+  const std::vector<double> wide(floats.begin(), floats.end());
+  const void* const input = doubles ? static_cast<const void*>(wide.data()) : floats.data();
+  const std::size_t width = doubles ? sizeof(double) : sizeof(float);
+  if (doubles) type = MPI_DOUBLE;
+  const std::uint64_t before = run.alone ? compressed_calls() : 0;
+  const int code = watch(
+      run, buffers, input, count * width, own * width, width, [&](const void* from, void* to) {
+        return sum_elements(collective, from, to, long(count), blocks, large, type, on.comm);
+      });
   const char* const out = run.out.data();
+  const std::vector<char> bytes(out, out + own * width);
   std::vector<float> result(own);
-  if (own != 0) std::memcpy(result.data(), out, own * sizeof(float));
+  for (std::size_t i = 0; i < own; ++i) {
+    double value = 0;
+    std::memcpy(doubles ? static_cast<void*>(&value) : &result[i], &bytes[i * width], width);
+    if (doubles) result[i] = float(value);
+  }
   const auto complain = [&](const std::string& what) {
-    run.complain(what + "; " + describe(on, test, buffers));
+    run.complain(std::string("MPI_") + collective + (doubles ? " of doubles: " : ": ") + what +
+                 "; " + describe(on, test, buffers));
   };
 
   ++run.sums;
-  if (code != MPI_SUCCESS)
-    return complain(std::string("MPI_") + collective + " failed: " + error_text(code));
+  if (code != MPI_SUCCESS) {
+    if (run.faults) run.end_by(error_text(code));
+    return complain("failed: " + error_text(code));
+  }
+  // In another way MPI may add in another order (tests/helper/another_way.c).
+  const char* const way = std::getenv("TEST_WAY");
+  const bool same_way =
+      is_blocking(collective) && (way == nullptr || std::strcmp(way, "blocking") == 0);
+  const auto is_mpis = [&] {
+    return sum_by_mpi(run, on, collective, input, count, blocks, own * width, type) == bytes;
+  };
+  bool taken = run.alone && compressed_calls() != before;
+  if (!run.alone) {
+    int same = is_mpis() ? 1 : 0;
+    PMPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, on.comm);
+    taken = same == 0 && (doubles || may_be_taken(run, on, test));
+    if (same == 0 && !taken && same_way) complain("left to MPI, but not MPI's bytes");
+  }
   const Compared alike = compare(on.comm, scatters ? 0 : digest(result.data(), count), taken);
   if (!alike.answered) return complain("some ranks took it over and some did not");
-  if (const std::string wrong = wrong_answerer(run, on, test, taken); !wrong.empty())
-    complain(wrong);
+  if (run.alone && !doubles)
+    if (const std::string wrong = wrong_answerer(run, on, test, taken); !wrong.empty())
+      complain(wrong);
   if (!alike.bytes && !on.options.decentralized() && (taken || !run.disturbance.rounds()))
     complain("the ranks' bytes differ");
   if (!taken) {
-    std::vector<float> reference(own);
-    run.disturbance.enter();
-    if (!scatters)
-      PMPI_Allreduce(input.data(), reference.data(), int(count), MPI_FLOAT, MPI_SUM, on.comm);
-    else if (names_equal_blocks(collective) != 0)
-      PMPI_Reduce_scatter_block(input.data(), reference.data(), blocks[0], MPI_FLOAT, MPI_SUM,
-                                on.comm);
-    else
-      PMPI_Reduce_scatter(input.data(), reference.data(), blocks, MPI_FLOAT, MPI_SUM, on.comm);
-    run.disturbance.leave();
-    // In another way MPI may add in another order (tests/helper/another_way.c).
-    const char* const way = std::getenv("TEST_WAY");
-    const bool same_way = way == nullptr || std::strcmp(way, "blocking") == 0;
-    if (same_way && own != 0 &&
-        std::memcmp(reference.data(), result.data(), own * sizeof(float)) != 0)
-      complain("left to MPI, but not MPI's bytes");
+    if (run.alone && same_way && !is_mpis()) complain("left to MPI, but not MPI's bytes");
     return;
   }
   ++run.taken;
@@ -235,7 +271,7 @@ void reduce_others(Run& run, const Communicator& on, Draws& draws) {
     bool floating;
   };
   const Kind kind = draws.among<Kind>({{MPI_INT, MPI_SUM, 4, false},
-                                       {MPI_DOUBLE, MPI_SUM, 8, true},
+                                       {MPI_DOUBLE, run.doubles ? MPI_MIN : MPI_SUM, 8, true},
                                        {MPI_FLOAT, MPI_MAX, 4, true},
                                        {MPI_FLOAT, MPI_PROD, 4, true},
                                        {MPI_2INT, MPI_MAXLOC, 8, false},
@@ -252,10 +288,10 @@ void reduce_others(Run& run, const Communicator& on, Draws& draws) {
   const std::size_t bytes = std::min(count * kind.width, kMostBytes);
   std::vector<char> input(bytes + 1), reference(bytes + 1);
   fill_numbers(input.data(), bytes, kind.width, kind.floating, 1, on.rank);
-  const std::uint64_t before = compressed_calls();
+  const std::uint64_t before = run.alone ? compressed_calls() : 0;
   const int code =
       allreduce(run, buffers, input.data(), count, kind.width, kind.type, kind.op, on.comm, large);
-  if (code != MPI_SUCCESS || compressed_calls() != before)
+  if (code != MPI_SUCCESS || (run.alone && compressed_calls() != before))
     run.complain("a call that is MPI's own: code " + std::to_string(code) + ", or taken over");
   const char* const out = run.out.data();
   run.disturbance.enter();

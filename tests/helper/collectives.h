@@ -37,15 +37,15 @@ static inline long divide_blocks(const char* collective, long count, int ranks, 
 }
 
 /* `large`: by the function for large counts. Returns MPI's code. */
-static inline int sum_floats(const char* collective, const void* in, void* out, long count,
-                             const int* blocks, int large, MPI_Comm comm) {
+static inline int sum_elements(const char* collective, const void* in, void* out, long count,
+                               const int* blocks, int large, MPI_Datatype type, MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Count wide[MOST_RANKS];
   int rank, ranks, code = MPI_ERR_OTHER;
   MPI_Comm_size(comm, &ranks);
   for (rank = 0; blocks != NULL && rank < ranks; ++rank) wide[rank] = blocks[rank];
 #define IS(name) (strcmp(collective, name) == 0)
-#define TAIL MPI_FLOAT, MPI_SUM, comm
+#define TAIL type, MPI_SUM, comm
   if (IS("Allreduce"))
     return large ? MPI_Allreduce_c(in, out, count, TAIL) : MPI_Allreduce(in, out, (int)count, TAIL);
   if (IS("Reduce_scatter_block"))
@@ -81,4 +81,9 @@ static inline int sum_floats(const char* collective, const void* in, void* out, 
 #undef TAIL
 #undef IS
   return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+}
+
+static inline int sum_floats(const char* collective, const void* in, void* out, long count,
+                             const int* blocks, int large, MPI_Comm comm) {
+  return sum_elements(collective, in, out, count, blocks, large, MPI_FLOAT, comm);
 }

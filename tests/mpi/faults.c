@@ -6,6 +6,8 @@
  *   short          half of the message is sent
  *   garbled        the first word of the message is another
  *   damaged        a bit in the middle of its header is another
+ *   flipped        a bit of a value in its payload is another; TEST_FLIP=WORD:BIT in the
+ *                  environment picks which one of the message
  *   agree          the call returns MPI_ERR_OTHER, of messages by which ranks agree
  * Others are messages of 32-bit words, those of agreements have 64-bit words. */
 #define _GNU_SOURCE
@@ -34,18 +36,23 @@ static int due(const char* kind, atomic_int* counter) {
 
 int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                MPI_Request* request) {
-  static atomic_int sent, shortened, garbled, damaged, agreed;
+  static atomic_int sent, shortened, garbled, damaged, flipped, agreed;
   int (*real)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) =
       (int (*)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))next("PMPI_Isend");
   if (type == MPI_UINT64_T && due("agree", &agreed)) return MPI_ERR_OTHER;
   if (type == MPI_UINT32_T) {
     if (due("send", &sent)) return MPI_ERR_OTHER;
     if (due("short", &shortened)) count /= 2;
-    int nonfinite = due("garbled", &garbled) ? 0 : due("damaged", &damaged) ? 5 : -1;
-    if (nonfinite >= 0) {
+    int changed = due("garbled", &garbled) ? 0 : due("damaged", &damaged) ? 5 : -1, bit = 2;
+    if (due("flipped", &flipped)) {
+      const char* place = getenv("TEST_FLIP");
+      if (place == NULL || sscanf(place, "%d:%d", &changed, &bit) != 2) changed = 20, bit = 22;
+      changed = changed < count ? changed : count - 1;
+    }
+    if (changed >= 0) {
       unsigned* copy = malloc((size_t)count * sizeof *copy); /* MPI's from here on */
       memcpy(copy, data, (size_t)count * sizeof *copy);
-      copy[nonfinite] ^= 4;
+      copy[changed] ^= 1u << bit;
       data = copy;
     }
   }

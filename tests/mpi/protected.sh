@@ -22,7 +22,7 @@ run() {
 }
 
 deeper run 2 1 flat bytegrad
-run 3 1 flat bytegrad SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
+run 3 1 flat bytegrad SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1 SLIMPI_SELFTEST=1
 deeper run 3 1 flat qsgd
 deeper run 2 1 flat fp16
 run 3 1 flat bytegrad SLIMPI_MAX_ERROR=0.01
@@ -34,7 +34,7 @@ deeper run 4 2 leader batched_powersgd SLIMPI_START=1 SLIMPI_POWERSGD_RANK=3
 # Blocks of the sum, some of them empty.
 export COLLECTIVE=Reduce_scatter
 run 3 1 flat bytegrad SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
-run 4 2 sharded bytegrad SLIMPI_INTRA=shm
+run 4 2 sharded bytegrad SLIMPI_INTRA=shm SLIMPI_SELFTEST=2
 run 3 2 leader packed SLIMPI_INTRA=mpi
 deeper run 4 3 sharded fp16
 deeper run 2 1 flat bytegrad SLIMPI_BUCKET=0

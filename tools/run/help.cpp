@@ -28,7 +28,7 @@ std::vector<Group> groups() {
        {"hierarchy", "ranks_per_node", "intra", "peers", "interval", "progress"}},
       {"State of buffers", {"calls_per_step"}},
       {"Low rank", {"powersgd_rank", "powersgd_shapes"}},
-      {"Output", {"log", "report", "trace", "verify", "stall", "timeout", "estimate"}},
+      {"Output", {"log", "report", "trace", "verify", "selftest", "stall", "timeout", "estimate"}},
       {"Option sources", {"config"}},
   };
 }

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SLIMPI_SELFTEST: a sum of whole numbers that every rank knows, by the messages and the shared
+// memory of the communicator's sums. All ranks of the call make it, or none.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "algorithm/algorithm.h"
+#include "algorithm/hierarchical.h"
+#include "call/sum.h"
+#include "comm/stream_wait.h"
+#include "inter/schedule.h"
+#include "intra/intra_node.h"
+#include "observe/log.h"
+
+namespace slimpi::call {
+
+namespace {
+
+struct Tested : comm::Attachment {
+  std::uint64_t sums = 0;  // since the last test that failed; the same on all ranks
+};
+
+// The vector of a test. Every sum of some ranks is a whole number below 2^24, which a float holds,
+// so the order of additions does not matter; of up to 500,000 ranks.
+class Numbers {
+ public:
+  Numbers(int ranks, std::uint64_t test) : ranks_(ranks), test_(test) {}
+  float of(int rank, std::uint64_t element) const {
+    return float(common(element) + std::uint32_t(rank) % kOwn);
+  }
+  float sum(std::uint64_t element) const {
+    const std::uint32_t rest = ranks_ % kOwn;
+    return float(ranks_ * common(element) + ranks_ / kOwn * (kOwn * (kOwn - 1) / 2) +
+                 rest * (rest - 1) / 2);
+  }
+
+ private:
+  static constexpr std::uint32_t kOwn = 64;  // values that differ by rank
+  std::uint32_t common(std::uint64_t element) const {
+    const std::uint32_t most = (1u << 24) / ranks_;
+    return (std::uint32_t(element + test_) * 2654435761u >> 24) %
+           (most > 2 * kOwn ? std::min(most - kOwn, 256u) : 1);
+  }
+  const std::uint32_t ranks_;
+  const std::uint64_t test_;  // not the values of the test before
+};
+
+// 4096 floats, or as many more as it takes to be summed by the schedule of the call.
+std::uint64_t floats_for(const comm::Call& call, const kernels::Format& format) {
+  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
+  const int members = group.flat ? call.communicator.size() : call.communicator.layout().nodes();
+  const auto schedule = [&](const kernels::Format& of, std::uint64_t count) {
+    const std::uint64_t shard = intra::shard_range(count, of, group, 0).count;
+    return &inter::schedule_for({comm::with_tiles(of, shard, members), shard, members,
+                                 call.communicator.segment_class(), false, 0});
+  };
+  std::uint64_t count = 4096;
+  const inter::Schedule* const wanted = schedule(call.plan.format, call.count);
+  while (count < call.count && schedule(format, count) != wanted) count *= 2;
+  return count;
+}
+
+// Whether this rank adds the element between nodes.
+bool adds(const comm::Call& call, std::uint64_t element) {
+  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
+  const comm::Range shard = algorithm::own_shard(call);
+  const comm::Range chunk = comm::chunk_of(shard.count, std::max(int(group.peers.size()), 1),
+                                           group.index, comm::chunk_alignment(call.plan.format));
+  return group.shard_index >= 0 && element - shard.first - chunk.first < chunk.count;
+}
+
+// `word`: of the first rank with a wrong element, as run_selftest() makes it. Collective.
+Status name_wrong(const comm::Call& call, const Numbers& numbers, std::uint64_t word) {
+  comm::Communicator& communicator = call.communicator;
+  const std::uint64_t element = word & UINT32_MAX;
+  const int size = communicator.size(), first = size - int(word >> 32);
+  const float right = numbers.sum(element), own = call.out[element];
+  std::vector<std::uint64_t> words(std::size_t(size) + 2);
+  if (own != right) words[std::size_t(communicator.rank())] = 1;
+  if (adds(call, element)) words[std::size_t(size)] = std::uint64_t(communicator.rank());
+  if (communicator.rank() == first) words.back() = std::bit_cast<std::uint32_t>(own);
+  SLIMPI_TRY(communicator.exchange().all_max(words));
+  std::string ranks;
+  for (int rank = 0; rank < size; ++rank)
+    if (words[std::size_t(rank)] != 0) ranks += (ranks.empty() ? "" : " ") + std::to_string(rank);
+  const std::uint64_t owner = words[std::size_t(size)];
+  const auto value = std::uint32_t(words.back());
+  return communicator.exchange().publish_disagreement(
+      fail(Status::disagreement,
+           fmt::format(
+               "SLIMPI_SELFTEST: element {} (from byte {}) of {} known floats is {:.9g} ({:#010x}) "
+               "on rank {}, and {:.9g} ({:#010x}) is right; wrong on rank {:.200}; rank {} adds "
+               "it, {}; test the MPI, the network and the memory of these ranks",
+               element, 4 * element, call.count, std::bit_cast<float>(value), value, first, right,
+               std::bit_cast<std::uint32_t>(right), ranks, owner,
+               words[owner] != 0 ? "and what came to it is wrong"
+                                 : "and has it right: what it sent arrives wrong")));
+}
+
+}  // namespace
+
+// Before the call is prepared: it may make the messages of all sizes longer. Its bytes are not
+// counted as sent.
+Status Sum::run_selftest(const comm::Call& call) {
+  Tested& tested = communicator_.attachment<Tested>();
+  if (tested.sums % communicator_.config().selftest != 0) {
+    ++tested.sums;
+    return Status::ok;
+  }
+  comm::Plan plan;
+  plan.algorithm = algorithm::find("allreduce");
+  plan.hierarchy = plan_.hierarchy;
+  const std::uint64_t count = floats_for(call, plan.format);
+  const std::size_t bytes = count * sizeof(float);
+  const device::Location host;
+  comm::Memory& memory = call.scratch.exact;
+  comm::Memory& near = location_ == host ? memory : call.scratch.colocated;
+  Status status = memory.reserve(host, device::Place::device, bytes, runtime_.statistics);
+  if (status == Status::ok)
+    status = near.reserve(location_, device::Place::device, bytes, runtime_.statistics);
+  bool ready = status == Status::ok;
+  comm::Exchange& exchange = communicator_.exchange();
+  SLIMPI_TRY(exchange.all_true(&ready));
+  auto* const values = reinterpret_cast<float*>(memory.data());
+  auto* const data = reinterpret_cast<float*>(near.data());
+  comm::Call test{communicator_, call.scratch,        plan,   data, data, count, location_,
+                  nullptr,       communicator_.calls, nullptr};
+  if (ready) SLIMPI_TRY(algorithm::prepare(test, &ready));
+  if (!ready) {
+    log_once(LogLevel::warn, "no memory for SLIMPI_SELFTEST on some rank");
+    return Status::ok;
+  }
+  SLIMPI_TRY(communicator_.stream_for(location_, &test.stream));
+  const Numbers numbers(communicator_.size(), tested.sums);
+  for (std::uint64_t i = 0; i < count; ++i) values[i] = numbers.of(communicator_.rank(), i);
+  if (data != values) SLIMPI_TRY(test.device.copy(data, values, bytes, test.stream));
+  exchange.set_layout(nullptr);
+  status = plan.algorithm->run(test);
+  exchange.set_layout(&communicator_.layout());
+  SLIMPI_TRY(status);
+  if (data != values) SLIMPI_TRY(test.device.copy(values, data, bytes, test.stream));
+  SLIMPI_TRY(comm::synchronize(test.device_stream()));
+  test.out = values;
+  std::uint64_t wrong = 0;
+  while (wrong < count && values[wrong] == numbers.sum(wrong)) ++wrong;
+  std::uint64_t word =
+      wrong == count ? 0 : std::uint64_t(communicator_.size() - communicator_.rank()) << 32 | wrong;
+  SLIMPI_TRY(exchange.all_max({&word, 1}));
+  if (word != 0) return name_wrong(test, numbers, word);
+  ++tested.sums;
+  return Status::ok;
+}
+
+}  // namespace slimpi::call
