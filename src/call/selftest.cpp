@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithm/algorithm.h"
-#include "algorithm/hierarchical.h"
+#include "algorithm/node_frame.h"
 #include "call/sum.h"
 #include "comm/stream_wait.h"
 #include "inter/schedule.h"
