@@ -155,16 +155,16 @@ Status Exchange::wait(mpi::Request& request, std::size_t* received) {
   if (received == nullptr) return Status::ok;
   *received = bytes;
   if (waiter.rested())
-    pace_.arrived(now(), bytes);
+    arrivals_.arrived(now(), bytes);
   else
-    pace_.found(bytes);
+    arrivals_.found(bytes);
   return Status::ok;
 }
 
-Pace::Time Exchange::due(const mpi::Request& request, Pace::Time now) const {
+ArrivalRate::Time Exchange::due(const mpi::Request& request, ArrivalRate::Time now) const {
   const Started* const started = find(request);
-  if (started == nullptr) return Pace::Time(0);
-  return started->message.sent ? now : pace_.due(now, started->bytes);
+  if (started == nullptr) return ArrivalRate::Time(0);
+  return started->message.sent ? now : arrivals_.due(now, started->bytes);
 }
 
 void Exchange::start(const mpi::Request& request, int peer, Tag tag, std::size_t bytes, bool sent) {

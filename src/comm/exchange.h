@@ -192,7 +192,7 @@ class Exchange final : public PointToPoint {
 
   // When the message of a request should be complete, for a thread that waits for it from `now` on.
   // 0: it is not of a schedule.
-  Pace::Time due(const mpi::Request& request, Pace::Time now) const;
+  ArrivalRate::Time due(const mpi::Request& request, ArrivalRate::Time now) const;
 
   RollCall& roll_call() { return internal_->roll_call; }
   void serve_roll_call() {
@@ -258,7 +258,7 @@ class Exchange final : public PointToPoint {
   // Every message since the last settle. A request may be in use again: the last entry counts.
   std::vector<Started> started_;
   MessageTrace trace_;
-  Pace pace_;  // of messages to this rank
+  ArrivalRate arrivals_;  // of messages to this rank
   bool sends_left_ = false;
   std::uint64_t call_ = 0;  // calls that have begun
   // The words of an agreement that is under way: those that are sent, then those that are

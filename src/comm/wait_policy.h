@@ -7,7 +7,7 @@
 // share, it lets the rank run that the others wait for, which soon waits, too. But a thread that
 // computes keeps the core for a time slice, whatever its priority. After that loss the core
 // counts as contended. Then a wait for a message sleeps until shortly before the message is due, by
-// its bytes and the pace of those before it. A wait for something else spins for as long as a sleep
+// its bytes and the rate of those before it. A wait for something else spins for as long as a sleep
 // would take, and sleeps after that. A thread that wakes up gets its core sooner than one that
 // yielded. After a while the thread yields again. The while gets longer each time that yields soon
 // lose the core again.
@@ -111,16 +111,18 @@ class WaitPolicy {
   Time yields_since_{}, yields_at_{}, delay_{};
 };
 
-// The pace at which messages come to an exchange: it tells when the next one is due. The time for a
+// The rate at which messages come to an exchange: it tells when the next one is due. The time for a
 // byte is the shortest that was seen, and grows by an eighth with each longer one: where it is too
 // short, a wait only has more sleeps.
-class Pace {
+class ArrivalRate {
  public:
   using Time = WaitPolicy::Time;
 
   // When a message of `bytes` is there, not before `now`, if it follows the last one closely.
   Time due(Time now, std::size_t bytes) const {
-    return std::max(now, last_ + Time(std::int64_t(for_byte_ * double(since_ + bytes))));
+    constexpr double kMost = 1e9;  // ns
+    const double after = std::min(for_byte_ * double(since_ + bytes), kMost);
+    return std::max(now, last_ + Time(std::int64_t(after)));
   }
 
   // A message that nobody had to wait for.
@@ -128,15 +130,18 @@ class Pace {
 
   // A message for which a thread has waited until `now`.
   void arrived(Time now, std::size_t bytes) {
-    const double seen = double((now - last_).count()) / double(since_ + bytes);
-    for_byte_ = for_byte_ == 0 ? seen : std::min(seen, for_byte_ * 1.125);
+    since_ += bytes;
+    if (last_ != Time(0) && since_ != 0) {
+      const double seen = double((now - last_).count()) / double(since_);
+      for_byte_ = for_byte_ == 0 ? seen : std::min(seen, for_byte_ * 1.125);
+    }
     last_ = now;
     since_ = 0;
   }
 
  private:
-  double for_byte_ = 0;  // ns
-  Time last_{};          // arrived() last
+  double for_byte_ = 0;    // ns; 0: not known
+  Time last_{};            // arrived() last
   std::size_t since_ = 0;  // bytes found() after it
 };
 

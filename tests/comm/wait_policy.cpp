@@ -5,7 +5,7 @@
 
 #include "tests/helper/cmocka_cxx.h"
 
-using slimpi::comm::Pace;
+using slimpi::comm::ArrivalRate;
 using slimpi::comm::WaitPolicy;
 using namespace std::chrono_literals;
 using Time = WaitPolicy::Time;
@@ -192,21 +192,21 @@ void beside_others_it_sleeps_until_a_message_is_due(void**) {
 }
 
 // Messages of any length, some of which nobody had to wait for.
-void the_pace_of_messages_tells_when_the_next_one_is_due(void**) {
-  Pace pace;
+void the_rate_of_messages_tells_when_the_next_one_is_due(void**) {
+  ArrivalRate rate;
   Time now = 1s;
-  assert_true(pace.due(now, 1000) == now);  // nothing is known
-  pace.arrived(now, 1000);
-  for (const int bytes : {4000, 1000, 8000}) pace.arrived(now += bytes * 8ns, std::size_t(bytes));
-  assert_true(pace.due(now, 500) == now + 500 * 8ns);
-  pace.found(1000);
-  assert_true(pace.due(now, 500) == now + 1500 * 8ns);
-  assert_true(pace.due(now + 1ms, 500) == now + 1ms);
-  // A pause between two calls changes little, and many slower messages change the pace.
-  pace.arrived(now += 1s, 500);
-  assert_in_range((pace.due(now, 1000) - now).count(), 8000, 9000);
-  for (int i = 0; i < 20; ++i) pace.arrived(now += 1000 * 80ns, 1000);
-  assert_in_range((pace.due(now, 1000) - now).count(), 40000, 80000);
+  assert_true(rate.due(now, 1000) == now);  // nothing is known
+  rate.arrived(now, 1000);
+  for (const int bytes : {4000, 1000, 8000}) rate.arrived(now += bytes * 8ns, std::size_t(bytes));
+  assert_true(rate.due(now, 500) == now + 500 * 8ns);
+  rate.found(1000);
+  assert_true(rate.due(now, 500) == now + 1500 * 8ns);
+  assert_true(rate.due(now + 1ms, 500) == now + 1ms);
+  // A pause between two calls changes little, and many slower messages change the rate.
+  rate.arrived(now += 1s, 500);
+  assert_in_range((rate.due(now, 1000) - now).count(), 8000, 9000);
+  for (int i = 0; i < 20; ++i) rate.arrived(now += 1000 * 80ns, 1000);
+  assert_in_range((rate.due(now, 1000) - now).count(), 40000, 80000);
 }
 
 }  // namespace
@@ -223,7 +223,7 @@ int main() {
       cmocka_unit_test(a_loss_in_a_poll_counts),
       cmocka_unit_test(the_first_polls_do_not_yield),
       cmocka_unit_test(beside_others_it_sleeps_until_a_message_is_due),
-      cmocka_unit_test(the_pace_of_messages_tells_when_the_next_one_is_due),
+      cmocka_unit_test(the_rate_of_messages_tells_when_the_next_one_is_due),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
 }

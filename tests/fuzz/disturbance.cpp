@@ -92,8 +92,7 @@ bool Disturbance::take(const std::string& word, int rank) {
   if (word == "fork") return fork_ = true;
   if (word == "float") return float_ = true;
   return number("stack", stack_) || number("signals", hertz_) || number("skew", skew_) ||
-         number("files", files_) ||
-         number("memory", memory_);
+         number("files", files_) || number("memory", memory_);
 }
 
 void Disturbance::begin() {

@@ -252,8 +252,8 @@ bool take_word(Run& run, double* deadline, const std::string& word) {
   const auto is = [&](const char* name, bool& flag) { return word == name && (flag = true); };
   if (word.starts_with("renew:")) return run.renewed = std::atol(&word[6]), true;
   return is("plain", run.plain) || is("empty", run.empty) || is("mesh", run.mesh) ||
-         is("ways", run.ways) || is("doubles", run.doubles) ||
-         is("faults", run.faults) || is("watch", run.watch) || run.disturbance.take(word, run.rank);
+         is("ways", run.ways) || is("doubles", run.doubles) || is("faults", run.faults) ||
+         is("watch", run.watch) || run.disturbance.take(word, run.rank);
 }
 
 int main(int argc, char** argv) {
