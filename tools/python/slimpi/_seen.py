@@ -57,7 +57,7 @@ def count_exact(length, place, is_mixed):
 def place_of_caller():
     """FILE:LINE of the program that makes a sum."""
     frame = sys._getframe(1)
-    while frame is not None and re.match(r"(torch|slimpi|deepspeed)\b",
+    while frame is not None and re.match(r"(torch|slimpi|deepspeed|accelerate)\b",
                                          frame.f_globals.get("__name__") or ""):
         frame = frame.f_back
     return frame and f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
