@@ -23,11 +23,11 @@ def unwrapped(future):
 
 class Place:
     """Where the buffer of a sum is. On a GPU the sum begins after what the caller's stream has
-    queued until now, and the thread uses a stream of its own: MPI knows no streams. It gets the
-    buffer once its values are there, and has written it when it returns."""
+    queued until now, and slimpi's threads use a stream of their own: MPI knows no streams. It gets
+    the buffer once its values are there, and has written it when the sum is complete."""
 
     def __init__(self, device, streams):
-        """streams: the thread's own, by device."""
+        """streams: the threads' own, by device."""
         self.devices, self._ready, self._stream = [], None, None
         if device.type == "cuda":
             self.devices = [device]
@@ -196,12 +196,13 @@ class Iteration:
         else:
             self._waiting += pending
         if last:
-            failure = None
+            # Without an exact sum the buckets that wait for it have failed, too.
+            failure = failure if len(self._exact) < len(self._rests) else None
             try:
                 for place, exact in self._exact:
                     place.run(exact.finish)
             except Exception as error:
-                failure = error
+                failure = failure or error
             _end(self._waiting, failure)
 
 
