@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <string_view>
 
 namespace fuzz {
 
 namespace {
+
+constexpr const char* kInter = "an intercommunicator";
 constexpr std::size_t kMost = 12;  // at a time
 constexpr std::size_t kKept = 2;   // MPI's own
 
@@ -128,10 +131,9 @@ void Communicators::add(MPI_Comm comm, const Options& options, const char* made_
   added.comm = comm;
   added.options = options;
   added.made_by = made_by;
+  // On ranks that are not in it, too: all ranks have the same table.
+  added.inter = made_by == std::string_view(kInter);
   if (comm != MPI_COMM_NULL) {
-    int inter = 0;
-    MPI_Comm_test_inter(comm, &inter);
-    added.inter = inter != 0;
     MPI_Comm_rank(comm, &added.rank);
     MPI_Comm_size(comm, &added.size);
     added.world.resize(std::size_t(added.size));
@@ -150,10 +152,9 @@ void Communicators::add(MPI_Comm comm, const Options& options, const char* made_
 // Every number is drawn before a rank that is not in the parent returns.
 MPI_Comm Communicators::make_from(const Communicator& parent, Draws& draws, const char** made_by) {
   const std::size_t kind = draws.below(10);
-  constexpr const char* names[] = {"MPI_Comm_dup",        "MPI_Comm_idup", "MPI_Comm_split",
-                                   "MPI_Comm_split",      "a group",       "a group",
-                                   "MPI_Cart_create",     "a graph",       "MPI_Intercomm_merge",
-                                   "an intercommunicator"};
+  constexpr const char* names[] = {
+      "MPI_Comm_dup", "MPI_Comm_idup",   "MPI_Comm_split", "MPI_Comm_split",      "a group",
+      "a group",      "MPI_Cart_create", "a graph",        "MPI_Intercomm_merge", kInter};
   *made_by = names[kind];
   if (parent.comm == MPI_COMM_NULL) return MPI_COMM_NULL;
   MPI_Comm made = MPI_COMM_NULL;
