@@ -36,12 +36,13 @@ struct Plan {
   bool needs_state = false;  // the call needs a tensor state: for its arrays or its count of calls
   double max_error = 0;  // of the total, relative L2: the codec is chosen for it; 0: format is it
   const std::string* hook = nullptr;  // algorithm::hook_file() of the user's; null: no hook
-  // Of this buffer, from slimpi_describe_next; together at most `count` floats. algorithm/powersgd
-  // reads them. The ranks compare them before that. The call of the program owns them.
+  // The matrices of this buffer, from slimpi_describe_next; together at most `count` floats.
+  // algorithm/powersgd reads them. The ranks compare them before that. The call of the program owns
+  // them.
   std::span<const MatrixSize> matrices;
 };
 
-// What a stream of a communicator is for: kernels, copies out of a device, copies into it.
+// The use of a communicator's stream: kernels, copies out of a device, copies into it.
 enum class StreamRole { compute, d2h, h2d };
 
 // How a call exchanges inside its node: a row of the table in intra/transports.h.
@@ -76,10 +77,10 @@ struct Call {
   // memory of the device; null if they are not needed.
   float* totals = nullptr;
 
-  // Of a reduce-scatter; null: all ranks get the whole sum. The program's call owns it.
+  // The counts of a reduce-scatter; null: all ranks get the whole sum. The program's call owns it.
   const Scatter* scatter = nullptr;
   bool copies_input = false;  // of a reduce-scatter: `in` will be CallScratch::colocated
-  // What the owners of shards on this rank's node add, or share; empty: equal shards.
+  // The shards that their owners on this rank's node add, or share; empty: equal shards.
   std::span<const Range> shards = {};
 
   // Set by the sum inside the node, for the all-gather after it.
@@ -97,7 +98,7 @@ inline Call with_plan(const Call& call, const Plan& plan) {
           call.count,        call.location, call.stream, call.number, call.state};
 }
 
-// What encoded the values of a compressed call, for the statistics and the report: 1 to 16 bits,
+// The codec of a compressed call, for the statistics and the report: 1 to 16 bits,
 // the value codecs of kernels/codecs.h, packed, two thin factors, or a hook.
 constexpr std::size_t kQuantizedKeys = kernels::kMostBits,
                       kValueKeys = std::size(kernels::kValueCodecs);

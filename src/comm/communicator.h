@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What slimpi keeps for one of the program's communicators: an internal communicator for messages,
+// The state of one of the program's communicators: an internal communicator for messages,
 // the options that apply, and the node layout. Memory that depends on the ranks or on the size of
 // calls (shared-memory segments, scratch) is shared with other communicators. The object is an
 // attribute of the program's communicator and is destroyed with it. Only one thread at a time calls
@@ -23,9 +23,9 @@
 
 namespace slimpi::comm {
 
-// What a layer above keeps for one communicator. That layer derives a type of its own and is the
-// only one that uses it; the communicator owns one object of each type, made at first use, and
-// destroys it with itself: communicator.attachment<Type>().
+// The state that a layer above keeps for one communicator. That layer derives a type of its own and
+// is the only one that uses it; the communicator owns one object of each type, made at first use,
+// and destroys it with itself: communicator.attachment<Type>().
 class Attachment {
  public:
   Attachment() = default;
@@ -119,7 +119,7 @@ class Communicator {
   bool freed = false;
   // Whether slimpi may make sums on it.
   bool has_peers() const { return !inter_ && size_ > 1 && !spans_other_world; }
-  // What a call is named by, while its thread is in it.
+  // The name of a call, while its thread is in it.
   ActiveCall::Subject subject(std::uint64_t count, std::string_view tensor = {},
                               Function function = {}) const;
 
@@ -171,11 +171,11 @@ class Communicator {
   void refuse_type(ElementType type);
   // Waits until all ranks have got what those two sent. Collective, as MPI_Comm_free is.
   void finish_refusals();
-  // What the ranks told each other with their options; the same on all of them. Whether some rank
-  // had loaded a library of device/foreign.h: then they ask each other at every call whether a
-  // buffer lies in such memory. Whether some rank had a GPU that slimpi uses: then ranks that share
-  // one node ask each other at every long call. Whether every rank may call MPI from several
-  // threads at once.
+  // The facts that the ranks told each other with their options; the same on all of them. Whether
+  // some rank had loaded a library of device/foreign.h: then they ask each other at every call
+  // whether a buffer lies in such memory. Whether some rank had a GPU that slimpi uses: then ranks
+  // that share one node ask each other at every long call. Whether every rank may call MPI from
+  // several threads at once.
   bool foreign_possible() const { return foreign_possible_; }
   bool devices_possible() const { return devices_possible_; }
   bool threaded() const { return threaded_; }
@@ -209,7 +209,7 @@ class Communicator {
   std::uint64_t taken = 0;
   std::uint64_t calls = 0;  // compressed calls so far; message headers carry it
   TensorStates states;
-  // What a layer above keeps here, by its type; made at first use.
+  // The attachments of layers above, by their types; made at first use.
   template <typename Type>
   Type& attachment() {
     for (const auto& [key, attached] : attachments_)

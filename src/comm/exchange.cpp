@@ -87,12 +87,12 @@ void Exchange::close() {
   internal_ = nullptr;
 }
 
-// What a message is for, and the function of the call, its count and its tensor's name. A message
-// of a rank that calls or sums another thing finds no receive. So none is longer than its receive,
-// which MPI would make an error of MPI_COMM_WORLD. The ranks wait, compare these (waiter.h) and
-// name them. With MPICH's usual 2^28 tags, two counts have the same tags once in 2^23 times, and in
-// channels of persistent sums, whose counts were compared before, once in 2^11; a check of the
-// header names most of those.
+// A tag tells the use of a message, the function of the call, its count and its tensor's name. A
+// message of a rank that calls or sums another thing finds no receive. So none is longer than its
+// receive, which MPI would make an error of MPI_COMM_WORLD. The ranks wait, compare these
+// (waiter.h) and name them. With MPICH's usual 2^28 tags, two counts have the same tags once in
+// 2^23 times, and in channels of persistent sums, whose counts were compared before, once in 2^11;
+// a check of the header names most of those.
 int Exchange::mpi_tag(Tag tag) const {
   const ActiveCall* const call = ActiveCall::current();
   std::uint64_t row = internal_->first_row(channel_);

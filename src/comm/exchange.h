@@ -67,13 +67,13 @@ class InternalComm {
   std::atomic<bool> failed{false};
   RollCall roll_call;
 
-  // What a rank reports that failed.
+  // The report of a rank that failed.
   struct Failure {
     std::uint64_t call;
     std::uint32_t status, channel;
     char text[240];
   };
-  // Of this rank, until it is sent: then MPI owns it, until the end of the process.
+  // The report of this rank, until it is sent: then MPI owns it, until the end of the process.
   std::unique_ptr<Failure> failure = std::make_unique<Failure>();
   // By rank: reported a failure, and receives nothing any more. Sized at the construction, because
   // after a failure there may be no memory.
@@ -171,8 +171,8 @@ class Exchange final : public PointToPoint {
   int make_completion(mpi::Request* request);
   void complete();
 
-  // Of texts that all ranks but one leave empty, with zeros: all ranks get that one's. Collective.
-  // What is not ASCII becomes a question mark.
+  // All ranks get the texts of the one rank that has not left them empty, with zeros. Collective.
+  // A character that is not ASCII becomes a question mark.
   Status share_texts(std::span<char> texts);
 
   Exchange* exchange() override { return this; }
@@ -186,7 +186,7 @@ class Exchange final : public PointToPoint {
   // error handler of any rank can end the job. Returns `status`. Collective.
   Status publish_disagreement(Status status);
 
-  // Of a request that was started since the last settle: its stage, and the other rank, or -1.
+  // The stage of a request that was started since the last settle, and the other rank, or -1.
   WaitStage stage_of(const mpi::Request& request) const;
   int peer_of(const mpi::Request& request) const;
 

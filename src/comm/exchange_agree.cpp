@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What all ranks of a communicator agree on.
+// Agreements of all ranks of a communicator.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace slimpi::comm {
 
 namespace {
 
-// What the call sums and the rank as one word: where ranks differ, the largest and the smallest
+// The call's sum and the rank as one word: where ranks differ, the largest and the smallest
 // word do.
 constexpr int kRankBits = 24, kSumBits = 64 - kRankBits;
 constexpr std::uint64_t kRanks = 1 << kRankBits;

@@ -127,7 +127,7 @@ class CallScratch {
   // Segments before they are encoded and after they are decoded; hook_algorithm.cpp.
   ScratchView<float> hook_segments() { return ScratchView<float>(sums_); }
 
-  // What a kernel found, and its copy for the host; kernel_result.h.
+  // The result of a kernel, and its copy for the host; kernel_result.h.
   template <typename T>
   ScratchView<T> kernel_result() {
     return ScratchView<T>(found_);

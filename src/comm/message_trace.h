@@ -28,8 +28,8 @@ class MessageTrace {
     communicator_ = mix(mix(1, std::uint64_t(number)), std::uint64_t(first_));
   }
 
-  // Of the communicator's first rank, while a trace is written; else -1. With the number it names
-  // the communicator in the whole job.
+  // The world rank of the communicator's first rank, while a trace is written; else -1. With the
+  // number it names the communicator in the whole job.
   int first_world_rank() const { return first_; }
 
   // A message that was started. `number`: of messages to or from this peer with this tag, in the

@@ -11,7 +11,7 @@
 
 namespace slimpi::comm {
 
-// What a message is for. Messages with one tag between two ranks arrive in the order of sending.
+// The use of a message. Messages with one tag between two ranks arrive in the order of sending.
 enum class Tag : int {
   reduce_scatter = 1,
   all_gather = 2,

@@ -149,7 +149,8 @@ std::string RollCall::describe(const ActiveCall& call) const {
   return text;
 }
 
-// What a request still refers to stays allocated: MPI may read it after the communicator is freed.
+// Memory that a request still refers to stays allocated: MPI may read it after the communicator is
+// freed.
 void RollCall::drain(mpi::Comm comm) {
   Note note{};
   for (int from = 0; receive(comm, &note, &from);) continue;

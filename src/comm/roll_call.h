@@ -33,7 +33,7 @@ class RollCall {
     std::uint32_t zero = 0;
   };
 
-  // Of more ranks than this only one is asked.
+  // Where more ranks than this are late, only one is asked.
   static constexpr int kMostRanks = 256;
 
   // The last call of this rank on a communicator, both as in Place. Of many the oldest is

@@ -19,7 +19,7 @@ inline Status wait_for_event(const device::DeviceStream& on, std::uint64_t event
                     [&](bool* done) { return on.device.query(on.stream, event, done); });
 }
 
-// What is queued on `later` from now on waits for all that is queued on `earlier`: its event
+// Work that is queued on `later` from now on waits for all that is queued on `earlier`: its event
 // *number.
 inline Status hold_up(const device::Device& device, device::Stream* later, device::Stream* earlier,
                       std::uint64_t* number = nullptr) {

@@ -34,7 +34,7 @@ struct Algorithm;
 
 namespace slimpi::comm {
 
-// What identifies a state on a communicator.
+// The identity of a state on a communicator.
 struct TensorKey {
   // others: what other ranks know the state by, on a rank that gets no part of the sum.
   enum class By : std::uint8_t { address, index, name, others };
@@ -115,7 +115,7 @@ class TensorState {
   // Frees the arrays and resets the count of calls. What identifies the state stays.
   void drop();
 
-  // What the ranks compare of the past: equal where they may use their arrays together.
+  // The part of the past that the ranks compare: equal where they may use their arrays together.
   std::uint64_t history() const { return (2 * calls + (uninitialized ? 1 : 0)) ^ restored_factor_; }
 
   const algorithm::Algorithm* algorithm() const { return algorithm_; }
@@ -161,7 +161,7 @@ class TensorStates {
   // How many have begun.
   std::uint64_t calls() const { return calls_; }
 
-  // What find() gave up, on all ranks.
+  // The states that find() gave up, on all ranks.
   enum class Lost {
     nothing,
     indices,  // an index with another count says that SLIMPI_CALLS_PER_STEP is not the number of
@@ -185,13 +185,13 @@ class TensorStates {
 
   // The states under a name.
   std::vector<const TensorState*> find_named(const std::string& name) const;
-  // What restore() was given for a name and no call has used.
+  // The state that restore() was given for a name and no call has used.
   const std::vector<SavedState>& find_restored(const std::string& name) const;
   // The next calls of that name begin with these states in place of its own, each with that of its
   // elements. To be called on all ranks between the same calls; those that it is not called on make
   // all drop it.
   void restore(const std::string& name, std::vector<SavedState> saved);
-  // What restore() was given for a name and no call has used becomes the other object's.
+  // The state that restore() was given for a name and no call has used becomes the other object's.
   void move_restored(const std::string& name, TensorStates& to);
 
   std::size_t size() const { return states_.size(); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a thread does between two polls of a wait. Who shares its core cannot be counted: containers
-// and virtual machines on one machine do not know each other. So each thread measures what giving
-// its core away costs.
+// How a thread passes the time between two polls of a wait. Who shares its core cannot be counted:
+// containers and virtual machines on one machine do not know each other. So each thread measures
+// what giving its core away costs.
 //
 // A wait yields at first. On a core of its own a yield is a short system call. On a core that ranks
 // share, it lets the rank run that the others wait for, which soon waits, too. But a thread that
@@ -23,7 +23,7 @@ class WaitPolicy {
  public:
   using Time = std::chrono::nanoseconds;
 
-  // What the policy asks of the operating system. A test answers in its place.
+  // The operating system, as far as the policy needs it. A test answers in its place.
   class System {
    public:
     virtual Time now() = 0;  // on a steady clock
@@ -35,7 +35,7 @@ class WaitPolicy {
     ~System() = default;
   };
 
-  // What the policy keeps of one wait.
+  // The state of one wait.
   struct Wait {
     unsigned first_spins = 0;  // polls before the first yield
     unsigned polls = 0;
@@ -98,7 +98,7 @@ class WaitPolicy {
       if (wait.polls % kPollsToClock == 0) wait.last = system_.now();
       return false;
     }
-    // What is left is an estimate, and a sleep lasts longer than it is told to.
+    // The time that is left is an estimate, and a sleep lasts longer than it is told to.
     const Time time = waited < Time(0) ? -waited * 3 / 4 : waited / kSleptPart;
     system_.sleep(std::clamp(time, kShortestSleep, kLongestSleep));
     wait.last = system_.now();

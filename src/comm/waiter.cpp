@@ -31,7 +31,7 @@ constexpr auto kPublished = std::chrono::milliseconds(50);
 constexpr seconds kCompared(2);
 // How long the others have to answer.
 constexpr seconds kTimeToAnswer(1);
-// Of the time between two checks no more counts as waiting.
+// The most of the time between two checks that counts as waiting.
 constexpr seconds kLongestLook(1);
 
 class Linux final : public WaitPolicy::System {
@@ -55,7 +55,7 @@ constinit Linux g_system;
 // Threads have cores and competitors of their own.
 constinit thread_local WaitPolicy t_policy(g_system);
 constinit thread_local bool t_without_rest = false;
-// Of the fiber that was left last: when its message is due; 0: not known.
+// When the message is due that the fiber waits for which was left last; 0: not known.
 constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
 
 }  // namespace

@@ -22,7 +22,7 @@ class PointToPoint;
 
 class Waiter {
  public:
-  // What one poll of the caller does. memory: reads a word in memory. mpi: calls MPI, which makes
+  // The work of one poll of the caller. memory: reads a word in memory. mpi: calls MPI, which makes
   // progress by it. device: calls a device's driver; MPI must be called as well to make progress.
   enum class Poll { memory, mpi, device };
 
@@ -58,7 +58,7 @@ class Waiter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // What the other ranks are asked for, in this order; see RollCall.
+  // Questions to the other ranks, in this order; see RollCall.
   enum class Question { none, compare, report, timeout };
 
   bool give_way();  // returns whether it took long

@@ -54,7 +54,7 @@ nor: a sentence with a subject
 neither of (them|these|those): the noun
 '
 # A comment on a line of its own begins with its subject, so far in these directories.
-subject_first='^(include|src/(algorithm|base|call|device|inter|intercept|intra|mpi|observe))/'
+subject_first='^(include|src/(algorithm|base|call|comm|device|inter|intercept|intra|mpi|observe))/'
 subject_first="$subject_first|^src/(options|topology)/"
 openings='
 of: the subject, which comes first
