@@ -3,7 +3,7 @@
 # Values that were never written: the kernels and some sums in valgrind, of the usual build.
 . "$top_srcdir/tests/helper/sanitize.sh"
 need valgrind
-for test in float16 quantizer stochastic sums; do
+for test in float16 packed quantizer stochastic sums; do
   runs "tests/kernels/$test" \
     valgrind -q --error-exitcode=9 "$usual/tests/kernels/$test"
 done
