@@ -20,4 +20,8 @@
   MPI_Ireduce_scatter_block(in, out, (int)(count), __VA_ARGS__)
 #define MPI_Reduce_scatter_c(in, out, count, ...) MPI_Reduce_scatter(in, out, blocks, __VA_ARGS__)
 #define MPI_Ireduce_scatter_c(in, out, count, ...) MPI_Ireduce_scatter(in, out, blocks, __VA_ARGS__)
+#define MPI_Reduce_scatter_block_init_c(in, out, count, ...) \
+  MPI_Reduce_scatter_block_init(in, out, (int)(count), __VA_ARGS__)
+#define MPI_Reduce_scatter_init_c(in, out, count, ...) \
+  MPI_Reduce_scatter_init(in, out, blocks, __VA_ARGS__)
 #endif

@@ -13,17 +13,18 @@ import sys
 
 # Registers of a thread: 65536 of a multiprocessor, by 256 threads of each block that must fit.
 kRegisters = {"encode": 64, "encode_extremes": 32, "pack": 48, "sum_warp": 80, "sum_block": 64,
-              "residual_extremes": 48, "sum_extremes": 48, "decode": 64, "packed": 64,
-              "pair_sum": 64}
+              "residual_extremes": 48, "end_extremes": 40, "sum_extremes": 48, "decode": 64,
+              "packed": 64, "pair_sum": 64}
 kOthers = 32
 # Accesses to local memory: what threads save around a call that one warp of a block makes, or one
 # register. With fewer registers more blocks fit; kernels/cuda/NOTES.md has what that gains.
-kLocal = {"decode_block": 8, "decode_add": 2, "sum_warp_nearest": 44, "sum_warp_exact": 20}
+kLocal = {"decode_block": 19, "decode_add": 2, "sum_warp_nearest": 44, "sum_warp_exact": 20,
+          "encode_block_nearest": 19, "pack": 14}
 # Groups of loads: the levels' words and, in decode_add, what they are added to; the values and the
 # residual; exact floats, the levels' words, and the residual.
 kGroups = {"decode_warp": 1, "decode_block": 1, "decode_add_warp": 2, "decode_add_block": 2,
            "encode_warp": 2, "encode_block": 2, "pack": 2, "packed": 0, "encode_extremes": 1,
-           "residual_extremes": 2, "sum": 3}
+           "residual_extremes": 1, "sum": 3}
 
 
 def named(table, kernel, otherwise):
