@@ -68,7 +68,8 @@ pass "values that cannot be used"
 echo algorithm=fp16 bits=4 bucket=64 rounding=stochastic seed=1 error_feedback=1 max_error=1e-2 \
   min_size=1M buffers=host start=3 hierarchy=flat ranks_per_node=1 peers=all interval=2 \
   powersgd_rank=2 powersgd_shapes=6=2x3 calls_per_step=2 intra=mpi \
-  verify=5 selftest=7 estimate=stderr types=float,double timeout=60 calls=allreduce | tr ' ' '\n' >values.txt
+  verify=5 selftest=7 estimate=stderr types=float,double timeout=60 calls=allreduce |
+  tr ' ' '\n' >values.txt
 differs() { # VARIABLE VALUE: what is said of it
   text=$(echo "$2" | tr '[:upper:]' '[:lower:]')
   echo "$1 differs between the ranks.*: .* on rank 0, $text on rank 1; start all ranks with"
