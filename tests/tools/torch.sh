@@ -34,6 +34,20 @@ expect "$(grep -c 'are summed by slimpi .*(allreduce)' err.txt)" 1 "one line say
 expect "$(grep -c "the program's own hook" err.txt)" 2 "hooks of the program stay"
 [ "$(report report.json calls float32)" -gt 100 ] || fail "slimpi took few sums"
 
+# An MPI without MPI_THREAD_MULTIPLE gets blocking sums: slimpi leaves others to it.
+fewer='import runpy, sys
+from slimpi import _mpi
+call = _mpi.Mpi.call
+def serialized(self, name, *given):
+    return call(self, name, *(given[:2] + (2,) + given[3:] if name == "MPI_Init_thread" else given))
+_mpi.Mpi.call = serialized
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")'
+torch 2 --algorithm allreduce --report report.json "$python" -c "$fewer" "$program" plain
+grep '^plain ' gloo.txt >plain.txt
+same plain.txt out.txt "without MPI_THREAD_MULTIPLE: the bits that gloo's sums give"
+[ "$(report report.json calls float32)" -gt 6 ] || fail "without it slimpi took few sums"
+
 # Buckets below min_size are summed by slimpi, too, without loss.
 SLIMPI_MIN_SIZE=1G torch 2 --bits 2 --report report.json "$python" "$program" plain
 grep '^plain ' gloo.txt >plain.txt

@@ -118,6 +118,7 @@ class World:
         self.process = os.getpid()
         self.worker = Worker(ends=False)
         self.communicators = {}  # by ranks and options
+        self._summed = set()     # communicators of start_sum()
         self.models = {}         # how many models a communicator serves
         self.numbers = 0         # the last number of a communicator of the backend, on this rank
         self.groups = weakref.WeakSet()  # objects with `members` and `summed`: see count()
@@ -216,9 +217,15 @@ class World:
         for what in self._sums(*arguments):
             self.mpi.call("MPI_Allreduce", *what)
 
-    def start_sum(self, *arguments):
-        """The same, nonblocking: returns requests for finish_sum()."""
-        return [self.mpi.handle("MPI_Iallreduce", *what) for what in self._sums(*arguments)]
+    def start_sum(self, comm, *arguments):
+        """The same, nonblocking where slimpi takes that under every MPI: not without
+        MPI_THREAD_MULTIPLE, and not as the first sum of a communicator. Returns requests for
+        finish_sum()."""
+        if not self._threads or comm not in self._summed:
+            self._summed.add(comm)
+            self.sum(comm, *arguments)
+            return []
+        return [self.mpi.handle("MPI_Iallreduce", *what) for what in self._sums(comm, *arguments)]
 
     def _sums(self, comm, address, count, double=False, name="", matrices=()):
         mpi = self.mpi
@@ -264,6 +271,7 @@ class World:
             return
         if self.status != 0 or self.stuck:
             self.abort()
+        self.worker.do(lambda: None)  # jobs of this one wait for the others
         for worker in list(self._workers):
             worker.end(wait=True)
         self.worker.do(lambda: None)  # no sum is in flight any more

@@ -165,9 +165,12 @@ class State:
         return self._known[index][1:]
 
     def _end_iteration(self, names):
-        """In the finisher's thread, after the last sum of an iteration. After one that is not
-        finite the program skips its step and often lowers its loss scale. What is kept is in units
-        of the old scale, so all ranks drop it: all have the same sums."""
+        """In the worker's thread, which begins the sums of the next iteration after it: ends the
+        last sum of this one. After one that is not finite the program skips its step and often
+        lowers its loss scale. What is kept is in units of the old scale, so all ranks drop it: all
+        have the same sums."""
+        if self._finisher is not self._world.worker:
+            self._finisher.do(lambda: None)
         if self._overflowed:
             self._overflowed = False
             for name in names:
@@ -216,7 +219,7 @@ class State:
         buckets = []
         for index, layout in sorted({**self._layouts, **self._loaded}.items()):
             name = self._name(index, layout)
-            kept = self._finisher.do(self._world.mpi.get_state, self._comm, name)
+            kept = self._world.worker.do(self._world.mpi.get_state, self._comm, name)
             if kept is not None:
                 kept = torch.frombuffer(bytearray(kept), dtype=torch.uint8)
             factors = torch.tensor(self._edges.factors.get(name, ()), dtype=torch.float64)
@@ -245,7 +248,7 @@ class State:
             self._loaded[index] = layout
             if len(bucket["factors"]):
                 self._edges.factors[name] = bucket["factors"].tolist()
-            if kept is not None and not self._finisher.do(
+            if kept is not None and not self._world.worker.do(
                     self._world.mpi.set_state, self._comm, name, bytes(kept.numpy())):
                 raise Error("the state of a bucket is not of this rank of a group of "
                             f"{self.world_size}: save state_dict() on every rank, and load on each "
@@ -288,8 +291,7 @@ def hook(state, bucket):
             state._sums.submit(state, held, regrouped, True)
         elif buffer.is_sparse:
             state._sums.submit(state, [], [], True)
-        state._world.worker.submit(functools.partial(
-            state._finish, functools.partial(state._end_iteration, state._names())))
+        state._world.worker.submit(functools.partial(state._end_iteration, state._names()))
     return future
 
 
