@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What describes a tile of the packed codec, from the extremes of its buckets. Included by
+// The description of a tile of the packed codec, from the extremes of its buckets. Included by
 // loops.cpp alone.
 #pragma once
 #include "kernels/cpu/tiles.h"
@@ -14,7 +14,8 @@ SLIMPI_HD std::size_t bucket_at(std::size_t i, std::size_t n) {
   return n - i < kPackedBucket ? n - i : kPackedBucket;
 }
 
-// What follows from a header, by the scale of a bucket; then the same for the finer buckets.
+// The widths and steps that follow from a header, by the scale of a bucket; then the same for the
+// finer buckets.
 struct PackedTable {
   static constexpr std::size_t kFiner = kScales + 1;
   std::uint8_t width[2 * kFiner];
@@ -34,7 +35,7 @@ void fill_table(const PackedHeader& header, PackedTable& table) {
     }
 }
 
-// What an encoder knows of a tile before it rounds values.
+// The facts that an encoder knows of a tile before it rounds values.
 struct PackedPlan {
   PackedHeader header;
   FoundExtremes extremes[kMostBuckets];
@@ -94,7 +95,7 @@ std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   return units;
 }
 
-// Makes all of the plan from the extremes. `in` is what tells infinities from NaNs.
+// Makes all of the plan from the extremes. The values of `in` tell infinities from NaNs.
 void make_plan(const Format& format, const float* in, std::size_t n, PackedPlan& plan) {
   const std::size_t buckets = packed_buckets(n);
   std::uint32_t room = packed_units(format, n), marks = 0;

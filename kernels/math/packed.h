@@ -213,7 +213,7 @@ struct PackedMarks {
 SLIMPI_HD std::uint32_t mark_bit(std::uint32_t byte, std::uint32_t mark, std::uint32_t bit) {
   return (byte & 2) == 0 ? (mark != 0 ? 1 : 0) : mark >> bit & 1;
 }
-// What a decoder adds to value i of the bucket.
+// The infinity, NaN or 0 that a decoder adds to value i of the bucket.
 SLIMPI_HD float marked_value(const PackedMarks& marks, std::uint32_t i) {
   std::uint32_t mark = marks.byte >> 2 & 3;
   if ((marks.byte & 3) != 0) {

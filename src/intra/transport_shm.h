@@ -54,10 +54,10 @@ class BlockPass : NodePass {
   Status copy_sum(std::uint64_t block, const float* sum);
   // Copies the other finished shards of a block into `out`.
   Status fetch(std::uint64_t block);
-  // The node-local ranks' values of this rank's shard in a block, in rank order, in memory that the
-  // kernels can read.
   template <typename Add>
   Status add(std::uint64_t block, const Add& add_addends);
+  // The node-local ranks' values of this rank's shard in a block, in rank order, in memory that the
+  // kernels can read.
   Status find_addends(std::uint64_t block, std::pmr::vector<const float*>& addends);
 
   // Where a shard of a block lies in the message buffer of local rank `local`, the only one that
