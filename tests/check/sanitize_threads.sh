@@ -4,7 +4,8 @@
 . "$top_srcdir/tests/helper/sanitize.sh"
 build thread base/precompiled.h.gch/library libslimpi.la tests/helper/libyielding_ucx.la \
   tests/mpi/isolation tests/mpi/steps tests/mpi/progress tests/mpi/nonblocking \
-  tests/mpi/nonblocking_errors tests/mpi/nonblocking_threads tools/slimpi-info || verdict
+  tests/mpi/nonblocking_protected tests/mpi/nonblocking_errors tests/mpi/nonblocking_threads \
+  tools/slimpi-info || verdict
 # MPI_Finalize holds a lock that MPI takes elsewhere while a communicator is made, which no thread
 # does by then.
 echo 'deadlock:slimpi::call::Runtime::finish' >"$work/suppressions.txt"

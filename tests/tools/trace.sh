@@ -169,7 +169,7 @@ for rank in 0 1 2 3; do
   barriers=$(grep -c "node barrier.*\"pid\":$rank" node.json.$rank)
   holds "nodes of two: barriers" test "$barriers" -ge 8
 done
-holds "nodes of two: copies" grep -q '"node copy"' node.json.0
+holds "nodes of two: copies" grep -Eq '"node copy(, non-temporal)?"' node.json.0
 holds "nodes of two: slices nest" "$PYTHON" "$top_srcdir/tests/helper/nests.py" node.json.?
 expect "$(sed -n '/^Steps inside nodes/,/^$/p' out.txt | grep -c '^  [0-3] ')" 4 \
   "nodes of two: all ranks"
