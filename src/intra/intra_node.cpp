@@ -13,7 +13,7 @@ namespace slimpi::intra {
 
 namespace {
 
-// On one node: every rank owns a shard.
+// Returns the group of a communicator on one node, in which every rank owns a shard.
 comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
   comm::InterNodeGroup group;
   group.shards = int(communicator.layout().node_ranks().size());
@@ -21,8 +21,9 @@ comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
   return group;
 }
 
-// The row without conditions comes after those with some. No call begins with nccl: it depends on
-// the buffers of all ranks.
+// The rows in the order of comm::NodePath. The first possible row is taken, so a row with a
+// condition comes before mpi, which is always possible. No call begins with nccl, because that
+// depends on the buffers of all ranks.
 constexpr Transport kTransports[] = {
     {"shm", can_share_memory, reserve_for_shm, reduce_scatter_by_shm, all_gather_by_shm},
     {"mpi", [](comm::Communicator&) { return true; }, reserve_for_mpi, reduce_scatter_by_mpi,
@@ -74,11 +75,12 @@ Status reserve_intra_allreduce(const comm::Call& call) {
   const comm::InterNodeGroup group = one_node_group(communicator);
   const std::size_t size = communicator.layout().node_ranks().size();
   const std::uint64_t floats = shared_scratch_floats(size, group);
-  // Copies of other ranks' values, which kernels of a device cannot read where they are.
+  // Memory for copies of other ranks' values, which kernels of a staged device cannot read in
+  // place.
   if (call.device.staged)
     SLIMPI_TRY(call.scratch.node_addends().reserve(call.location, device::Place::device, floats,
                                                    statistics));
-  // Pairwise sums.
+  // Memory for pairwise sums.
   return call.scratch.node_partial().reserve(call.location, device::Place::device, floats,
                                              statistics);
 }

@@ -20,15 +20,16 @@ class NodeState : public comm::Attachment {
   // Opens the shared-memory segment of the node-local ranks, once. Does nothing if SLIMPI_INTRA
   // excludes it or if no node has two ranks. Collective.
   Status open_shared(comm::Communicator& communicator);
-  // Null where there is no segment.
+  // Returns the segment; null if there is none.
   NodeBarrier* shared() const { return shared_.get(); }
 
-  // For a communicator on one node: opens the segment, and reserves as reserve() does. Whether all
-  // ranks could, which ready() tells from then on. Collective; to be called while ready() is empty.
+  // Prepares a communicator on one node: opens the segment, and reserves what reserve() does. From
+  // then on ready() says whether all ranks could do so. Collective. Call it while ready() is empty.
   Status prepare(const comm::Call& call);
   std::optional<bool> ready() const { return ready_; }
-  // The scratch memory and the stream of a call that adds inside the node. At every such call: the
-  // set of scratch memory may be another one, with less in it.
+  // Reserves the scratch memory and the stream of a call that adds inside the node. Call it in
+  // every such call, because the call may use another set of scratch memory, with less memory in
+  // it.
   Status reserve(const comm::Call& call) const;
 
  private:
@@ -39,7 +40,7 @@ class NodeState : public comm::Attachment {
   std::optional<bool> ready_;  // the agreed result of prepare; the same on all ranks
 };
 
-// The node's segment; null where there is none.
+// Returns the node's segment; null if there is none.
 inline NodeBarrier* shared_of(comm::Communicator& communicator) {
   return NodeState::of(communicator).shared();
 }

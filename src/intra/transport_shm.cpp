@@ -17,7 +17,8 @@ BlockPass::BlockPass(comm::Call& call, const comm::InterNodeGroup& group)
   message_buffers_ = ring().next(blocks_.piece() * std::uint64_t(group_.shards));
 }
 
-// The ranks of the node are named by their numbers in the communicator.
+// Returns the text of the error that the ranks of the node make different sums. It names the ranks
+// by their numbers in the communicator.
 std::string BlockPass::describe_sums() const {
   const std::vector<int>& ranks = call_.communicator.layout().node_ranks();
   int other = 0;
@@ -38,9 +39,9 @@ Status BlockPass::offer() {
                                                     : fail(Status::bad_message, describe_sums());
 }
 
-// When this returns, the first block is in the message buffers, unless the call is done by nccl.
-// The first block is copied a second time only if some ranks were ready for nccl and others were
-// not. The first copy does no harm: every call writes a message buffer before it reads it.
+// After agree(), the first block is in the message buffers, unless NCCL does the call. The first
+// block is copied a second time only if some ranks were ready for nccl and others were not. The
+// first copy does no harm: every call writes a message buffer before it reads it.
 Status BlockPass::agree() {
   const PassDecision decision = decide(shared_.published());
   bool by_nccl = decision.nccl;
@@ -55,7 +56,8 @@ Status BlockPass::agree() {
   return barrier();
 }
 
-// A communicator of NCCL whose ranks may have done different things is not closed in order.
+// Ends a pass. After a failure the ranks may have done different things, so NCCL's communicator is
+// aborted, not closed in order.
 Status BlockPass::settle(Status status) {
   status = exchange_.settle(status, {});
   if (status != Status::ok) nccl().close(false);
@@ -149,7 +151,7 @@ Status BlockPass::run_share() {
   return copied();
 }
 
-// A block is added, copied, and fetched after one barrier.
+// Adds each block and copies the sum; after one barrier, fetches the sums of the other ranks.
 Status BlockPass::run_allreduce() {
   SLIMPI_TRY(offer());
   SLIMPI_TRY(agree());
@@ -189,8 +191,8 @@ bool can_share_memory(comm::Communicator& communicator) {
   return shared_of(communicator) != nullptr;
 }
 
-// For addends that kernels of a device cannot read where they are, and for sums of more addends
-// than a kernel takes.
+// Reserves memory for addends that kernels of a staged device cannot read in place, and for sums of
+// more addends than a kernel takes.
 Status reserve_for_shm(const comm::Call& call, const comm::InterNodeGroup& group) {
   const std::size_t size = call.communicator.layout().node_ranks().size();
   const std::uint64_t floats = shared_scratch_floats(size, group);
