@@ -8,24 +8,24 @@ namespace slimpi::inter {
 
 namespace {
 
-// A segment of a chunk that this rank owns. This rank is member `me` of `group_size`. All pointers
-// are to memory of the context's device and to `count` elements.
+// A segment of the chunk that this rank owns. This rank is member `me` of `group_size` members. All
+// pointers point to `count` elements in memory of the context's device.
 struct Owned {
   int group_size, me;
   const float* in;  // this rank's own values, not encoded
-  float* residual;  // what compression lost in earlier calls; updated; or null
+  float* residual;  // the values that compression lost in earlier calls; updated; or null
   std::uint64_t count;
   std::byte* payload;  // gets the encoded sum
-  float* out;          // gets what that decodes to; may be `in`
+  float* out;          // gets the decoded payload; may be `in`
   float* total;        // gets the sum before it is encoded, or null
 };
 
-// Adds in groups of as many members as a kernel takes. The last group writes `payload` and
+// Adds the members in groups, each as large as a kernel takes. The last group writes `payload` and
 // `result`.
 void add_up(const Context& context, const kernels::RandomStream& random, const Owned& owned,
             const ChunkCodec::PayloadFrom& encoded, float* residual, std::byte* payload,
             float* result) {
-  // The sum of the groups before, in fp32. `partial` is scratch of the exchange.
+  // The sum of the earlier groups, in fp32, in `partial`, which is scratch memory of the exchange.
   const float* carry = nullptr;
   for (int first = 0; first < owned.group_size; first += kernels::kMaxAddends) {
     const int last = std::min(owned.group_size, first + kernels::kMaxAddends);
@@ -46,13 +46,13 @@ void add_up(const Context& context, const kernels::RandomStream& random, const O
   }
 }
 
-// The local reduction: adds the members' values in rank order, this rank's own as they are and the
-// others' decoded from encoded(member), and encodes the sum. If there are more members than one
-// kernel can add, the context's `partial` holds owned.count floats between kernels. Only queues
-// work on the compute stream.
+// Does the local reduction: adds the members' values in rank order and encodes the sum. This rank's
+// values are not encoded; those of another member are decoded from encoded(member). If there are
+// more members than one kernel adds, the context's `partial` holds owned.count floats between
+// kernels. Only queues work on the compute stream.
 void reduce_at_owner(const Context& context, const kernels::RandomStream& random,
                      const Owned& owned, const ChunkCodec::PayloadFrom& encoded) {
-  // The uncompressed total comes first, because owned.out may be owned.in.
+  // Computes the uncompressed total first, because owned.out may be owned.in.
   if (owned.total != nullptr)
     add_up(context, random, owned, encoded, nullptr, nullptr, owned.total);
   add_up(context, random, owned, encoded, owned.residual, owned.payload, owned.out);
@@ -74,7 +74,7 @@ void ChunkCodec::encode(const comm::Range& part, std::byte* payload) {
   // On a staged device this is the time to queue the kernel; the trace has the device's own
   // interval.
   const Timed timed(context_.statistics, Stage::encode, "encode", 4 * part.count);
-  // The kernel also updates the residual: what is added to the values, and what is lost again.
+  // The kernel also adds the clamped residual to the values, and stores the new residual.
   context_.kernels.encode(context_.format, random_stream_for(context_, shard_, part),
                           in_ + part.first, residual(part), part.count, payload, context_.stream());
 }
