@@ -235,7 +235,7 @@ int BruckSteps::steps() const {
   return steps;
 }
 
-// Of every 2 * bit numbers, from 0 on, the last `bit` numbers have the bit set.
+// Counts the places. In every 2 * bit numbers, from 0 on, the last `bit` have the bit set.
 int BruckSteps::travelling(int step) const {
   const int bit = 1 << step;
   return group_size_ / (2 * bit) * bit + std::max(0, group_size_ % (2 * bit) - bit);

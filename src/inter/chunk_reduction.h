@@ -25,7 +25,7 @@ class ChunkCodec {
   // Returns the payload that a member sent for a part.
   using PayloadFrom = std::function<const std::byte*(int member)>;
 
-  // These functions only queue work on the compute stream. `part` counts from the first element of
+  // The functions only queue work on the compute stream. `part` counts from the first element of
   // the shard. Payloads are in memory of the device.
   virtual void encode(const comm::Range& part, std::byte* payload);
   virtual void decode(const comm::Range& part, const std::byte* payload);

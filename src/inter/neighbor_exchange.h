@@ -61,8 +61,8 @@ struct Mixing {
 //   ring       1/3 for the left peer, the right peer and `me`; with two members 1/2 for the one
 //   peer shift_one  1/2 for one peer, which changes with `round`. Every pair exchanges once in
 //   group_size
-//              rounds, or in group_size - 1 if that is odd. With an odd group_size one member has
-//              no peer in each round
+//              rounds, or in group_size - 1 rounds if group_size is even. If it is odd, one member
+//              has no peer in each round
 //   all        1/group_size for every member
 // Only shift_one depends on `round`. The row lies in `memory`.
 Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,

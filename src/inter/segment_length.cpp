@@ -19,7 +19,7 @@ constexpr std::size_t kNeighborBytes = 64 << 10;  // of a segment of a neighbor 
 
 // The segments of a chunk in the class large: at least kPipeline, so that the pipeline stages
 // overlap. If these would be shorter than kDeviceBytes, only kShortPipeline: a rank waits about 15
-// us for its GPU in every step, longer than such a message takes.
+// us for its GPU in every step, longer than a message of this length takes.
 constexpr std::size_t kPipeline = 4, kShortPipeline = 2, kDeviceBytes = 64 << 10;
 
 // The least limit of the bytes in flight: enough that the link never waits for arithmetic, few
