@@ -38,14 +38,6 @@ std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_by
   return std::clamp(bytes, kSmallBytes, kLargeBytes);
 }
 
-}  // namespace
-
-std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
-  return comm::kHeaderBytes + round_up(kernels::encoded_bytes(format, elements), 4);
-}
-
-namespace {
-
 // Divides the chunks. `chunk`: elements of the longest chunk. `buffers`: the message buffers that
 // one segment of each chunk needs. `steps`: the steps in which a segment travels.
 Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffers,
@@ -91,6 +83,10 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
 }
 
 }  // namespace
+
+std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
+  return comm::kHeaderBytes + round_up(kernels::encoded_bytes(format, elements), 4);
+}
 
 Segments segments_for(const ExchangeSize& size) {
   const std::size_t peers = std::size_t(size.group_size - 1);

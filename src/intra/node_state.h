@@ -23,14 +23,11 @@ class NodeState : public comm::Attachment {
   // Returns the segment; null if there is none.
   NodeBarrier* shared() const { return shared_.get(); }
 
-  // Prepares a communicator on one node: opens the segment, and reserves what reserve() does. From
-  // then on ready() says whether all ranks could do so. Collective. Call it while ready() is empty.
+  // For a communicator on one node: opens the segment, and reserves what the call needs. Whether
+  // all ranks could, which ready() tells from then on. Collective; to be called while ready() is
+  // empty.
   Status prepare(const comm::Call& call);
   std::optional<bool> ready() const { return ready_; }
-  // Reserves the scratch memory and the stream of a call that adds inside the node. Call it in
-  // every such call, because the call may use another set of scratch memory, with less memory in
-  // it.
-  Status reserve(const comm::Call& call) const;
 
  private:
   void layout_changed() override;

@@ -51,8 +51,8 @@ Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Returns the floats of one block of a shard from all of `size` node-local ranks, for shm.
-std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group);
+// Bytes of one block of a shard from each of `size` node-local ranks, by shm.
+std::size_t shared_scratch_bytes(std::size_t size, const comm::InterNodeGroup& group);
 
 // The fields of the word that a rank publishes about a call. After the next barrier, decide() makes
 // the decision from the words of all ranks of the node. All ranks see the same words, so all decide
