@@ -27,12 +27,12 @@ struct slimpi_statistics_t {
   uint64_t bytes_plain; /* this rank's part of what a bandwidth-optimal sum would have put there */
 };
 
-/* The functions below can be called at any time of the process and from any thread: before MPI is
- * loaded, before MPI_Init, and after MPI_Finalize. Only slimpi_finish and those of state call MPI,
- * and only between MPI_Init and MPI_Finalize. */
+/* The functions below can be called at any time and from any thread: before MPI is loaded, before
+ * MPI_Init, and after MPI_Finalize. Only slimpi_finish, slimpi_get_state and slimpi_set_state call
+ * MPI, and only between MPI_Init and MPI_Finalize. */
 
-/* Fills *statistics, as many of its fields as `size` says. Returns 0, or 1 where slimpi is inert
- * (no MPI yet, or one of another ABI) or `size` is not set. */
+/* Fills as many fields of *statistics as `size` says. Returns 0, or 1 if slimpi is inert (there is
+ * no MPI yet, or an MPI of another ABI) or `size` is not set. */
 int slimpi_get_statistics(struct slimpi_statistics_t* statistics);
 
 /* A matrix in a buffer, row by row. */
@@ -48,64 +48,63 @@ typedef struct slimpi_tensor_t {
   uint64_t matrix_count;           /* 0: nothing is said of matrices */
 } slimpi_tensor_t;
 
-/* Describes the next float sum that this thread begins, on whatever communicator. The description
- * is for that sum alone, also where slimpi leaves it to MPI; a second one before the sum replaces
- * the first. slimpi copies it. All ranks of the sum say the same.
- *   The name identifies the state that error feedback, powersgd and the like keep for a tensor on a
- * communicator, whatever the address of its buffer (STATE in slimpi-algorithms(7)). The matrices
- * are for powersgd, where they win over SLIMPI_POWERSGD_SHAPES; rows * columns of all of them may
- * not exceed the count of the sum. Ranks whose matrices differ get an MPI error.
- * NULL takes a description back. Returns 0, or 1 if `size` is not set or a matrix is empty; then a
- * warning says which. */
+/* Describes the next float sum that this thread begins, on any communicator. The description is for
+ * that sum alone, also if slimpi leaves the sum to MPI. A second description before the sum
+ * replaces the first. slimpi copies the description. All ranks of the sum must give the same
+ * description. The name identifies the state that error feedback, powersgd and the like keep for a
+ * tensor on a communicator, whatever the address of its buffer (STATE in slimpi-algorithms(7)). The
+ * matrices are for powersgd, where they win over SLIMPI_POWERSGD_SHAPES. The sum of rows * columns
+ * must not exceed the count of the sum. Ranks whose matrices differ get an MPI error. NULL takes a
+ * description back. Returns 0, or 1 with a warning if `size` is not set or a matrix is empty. */
 int slimpi_describe_next(const slimpi_tensor_t* tensor);
 
 /* The state of a named tensor on a communicator, for checkpoints: the residual of error feedback,
- * and what powersgd and batched_powersgd keep, for each function and counts that it was summed
- * with. Of other algorithms there is none to get. `comm` points at the program's MPI_Comm. The
- * state is this rank's own: each rank keeps its bytes, and gives them back as the same rank of a
- * communicator of the same size. Call both between the sums of the communicator, from the thread
- * that makes them.
+ * and the data that powersgd and batched_powersgd keep, for each function and counts with which the
+ * tensor was summed. Other algorithms have no state to get. `comm` points at the program's
+ * MPI_Comm. The state is this rank's own: each rank keeps its bytes, and gives them back as the
+ * same rank of a communicator of the same size. Call both functions between the sums of the
+ * communicator, from the thread that makes these sums.
  *
- * slimpi_get_state writes the state to `state`, which has *size bytes, and its length to *size;
- * with `state` NULL it writes the length only. Returns 0, or 1 where there is no such state or
- * *size is too small.
+ * slimpi_get_state writes the state to `state`, which has *size bytes, and its length to *size. If
+ * `state` is NULL, it writes only the length. Returns 0, or 1 if there is no such state or *size is
+ * too small.
  *
- * slimpi_set_state makes the next sum of that name begin with this state, which slimpi copies; with
- * `state` NULL and `size` 0, without a state. All ranks do the same between the same two sums;
- * where they do not, all drop the state at the next sum of that name, and rank 0 says so. So they
- * do with a state of another function, other counts or another hierarchy than that sum's. Returns
- * 0, or 1 where the bytes are not those of this rank, or the communicator has had no sum. The order
- * of the program's other sums does not matter. */
+ * slimpi_set_state makes the next sum of that name begin with this state, which slimpi copies; if
+ * `state` is NULL and `size` 0, without a state. All ranks must do the same between the same two
+ * sums. If they do not, all ranks drop the state at the next sum of that name, and rank 0 says so.
+ * They also drop a state that belongs to another function, other counts or another hierarchy than
+ * that sum. Returns 0, or 1 if the bytes are not those of this rank, or the communicator has had no
+ * sum. The order of the program's other sums does not matter. */
 int slimpi_get_state(const void* comm, const char* name, void* state, uint64_t* size);
 int slimpi_set_state(const void* comm, const char* name, const void* state, uint64_t size);
 
-/* For bindings of other languages, which have no mpi.h.
+/* Functions for bindings of other languages, which have no mpi.h.
  *
  * slimpi_get_mpi_constant sets *value to a constant of the process's MPI, as a word that its
  * functions take as an argument: MPI_COMM_WORLD, MPI_FLOAT, MPI_DOUBLE, MPI_INT, MPI_BYTE,
- * MPI_SUM, MPI_MIN, MPI_IN_PLACE, MPI_ERRORS_RETURN, MPI_THREAD_MULTIPLE. Where MPI writes a
- * handle, give it a uint64_t that is 0, and pass that on. Returns 0, or 1 where the name is another
- * or the process has no MPI that slimpi supports.
+ * MPI_SUM, MPI_MIN, MPI_IN_PLACE, MPI_ERRORS_RETURN, MPI_THREAD_MULTIPLE. If MPI writes a handle,
+ * give it the address of a uint64_t that is 0, and later pass this uint64_t as the handle. Returns
+ * 0, or 1 if the name is not in this list or the process has no MPI that slimpi supports.
  *
  * slimpi_check_option says whether the info key slimpi_NAME may have this value. Returns 0, or 1
  * and in `reason`, which has `size` bytes, the line that a job would end with.
  *
- * slimpi_finalize_at_exit has exit() end MPI: by MPI_Finalize where the status is 0, else by
- * MPI_Abort with the status, because other ranks may wait for this one. Before MPI_Finalize all
- * ranks wait for each other. 2 seconds after that the process ends, unless its MPI is Open MPI.
- * Returns 0, or 1 where it cannot.
+ * slimpi_finalize_at_exit makes exit() end MPI: by MPI_Finalize if the exit status is 0, else by
+ * MPI_Abort with the status, because other ranks may wait for this rank. All ranks wait for each
+ * other before MPI_Finalize. 2 seconds after that the process ends, unless its MPI is Open MPI.
+ * Returns 0, or 1 if it cannot do so.
  *
  * slimpi_get_option writes the process's value of the option NAME, such as bits, to `value`, which
- * has `size` bytes: "" where it is unset. Returns 0, or 1 where there is no such option. */
+ * has `size` bytes: "" if it is unset. Returns 0, or 1 if there is no such option. */
 int slimpi_get_mpi_constant(const char* name, uint64_t* value);
 int slimpi_check_option(const char* name, const char* value, char* reason, uint64_t size);
 int slimpi_get_option(const char* name, char* value, uint64_t size);
 int slimpi_finalize_at_exit(void);
 
-/* Ends slimpi's work: writes the report and the trace, and leaves every later call to MPI. Runs by
- * itself when MPI_Finalize begins; only for programs that end in another way. Collective over all
- * ranks, and as with MPI_Finalize no other thread of any rank may be in an MPI call. Before
- * MPI_Init and after MPI_Finalize it does nothing. */
+/* Ends slimpi's work: writes the report and the trace, and leaves every later call to MPI. slimpi
+ * does so itself when MPI_Finalize begins; call it only in programs that end in another way.
+ * Collective over all ranks. As with MPI_Finalize, no other thread of any rank may be in an MPI
+ * call. Does nothing before MPI_Init and after MPI_Finalize. */
 void slimpi_finish(void);
 
 /* Hooks: an algorithm of your own, in a shared object that SLIMPI_ALGORITHM=hook:/abs/path.so names
@@ -122,20 +121,19 @@ enum slimpi_hook_kind_t {
 /* Flags of slimpi_hook_t. */
 #define SLIMPI_HOOK_DEVICE_MEMORY 1u /* a strategy that takes device buffers as they are */
 
-/* Room at slimpi_hook_call_t.reason. */
+/* The bytes of the buffer slimpi_hook_call_t.reason. */
 #define SLIMPI_HOOK_REASON_BYTES 256
 
-/* The call, as every function gets it. A later slimpi may add fields at the end and nowhere else.
- */
+/* The call, which every function gets. A later slimpi may add fields, but only at the end. */
 struct slimpi_hook_call_t {
   uint64_t size;       /* bytes of this struct in the slimpi that runs */
   uint64_t call;       /* counts the communicator's compressed calls from 1; equal on all ranks */
   uint64_t count;      /* floats in the program's buffer */
   uint64_t slot;       /* with count: names the program's buffer; equal on all ranks */
-  uint64_t slot_calls; /* earlier calls of this buffer; at 0 drop what was kept for the slot */
+  uint64_t slot_calls; /* earlier calls of this buffer; 0: drop the data kept for the slot */
   uint64_t seed;       /* SLIMPI_SEED */
   int32_t rank, ranks; /* of the program's communicator */
-  int32_t node, nodes; /* this rank's, and how many there are */
+  int32_t node, nodes; /* this rank's node, and the number of nodes */
   const void* comm;    /* strategies: points at an MPI_Comm that nobody else uses; codecs: NULL */
   void* stream;        /* device memory: a CUstream, NULL the default one; on the host NULL */
   uint64_t* sent;      /* strategies add the bytes that they sent to other nodes */
@@ -154,28 +152,28 @@ struct slimpi_hook_t {
   uint32_t flags;   /* SLIMPI_HOOK_DEVICE_MEMORY or 0 */
   const char* name; /* for messages; the same on all ranks, so a good place for a version */
 
-  /* Before the first call of a communicator and when it is freed, both may be NULL. open may set
-   * *context, which all the others get. */
+  /* open is called before the first call of a communicator, close when the communicator is freed.
+   * Both may be NULL. open may set *context, which all other functions get. */
   int (*open)(const struct slimpi_hook_call_t* call, void** context);
   void (*close)(void* context);
 
   /* Codecs. A piece has at most max_piece floats (0: 65536). */
   uint64_t max_piece;
-  /* The most bytes that encode makes of `count` floats; depends on nothing else. */
+  /* Returns the most bytes that encode makes of `count` floats; depends only on `count`. */
   uint64_t (*bound)(void* context, uint64_t count);
   /* Writes at most `capacity` = bound(count) bytes to `out`, and their number to *bytes. */
   int (*encode)(void* context, const struct slimpi_hook_call_t* call, const float* in,
                 uint64_t count, void* out, uint64_t capacity, uint64_t* bytes);
-  /* Writes the `count` floats that encode was given, as nearly as it kept them; `out` holds zeros
-   * before. The same bytes give the same floats on every rank. */
+  /* Writes the `count` floats that encode was given, as nearly as encode kept them. `out` is filled
+   * with zeros before. The same bytes must give the same floats on every rank. */
   int (*decode)(void* context, const struct slimpi_hook_call_t* call, const void* in,
                 uint64_t bytes, float* out, uint64_t count);
 
-  /* Strategies. What may fail on one rank alone belongs in prepare (may be NULL): if it fails
-   * on any rank, allreduce runs on none. allreduce writes the sum over all ranks of `in` to `out`;
-   * in == out where the program passed MPI_IN_PLACE, else `in` must not be written. Both lie on the
-   * host, or with SLIMPI_HOOK_DEVICE_MEMORY where the program has them; what is queued on a stream
-   * must be complete when allreduce returns. */
+  /* Strategies. prepare does all work that may fail on one rank alone; if it fails on any rank,
+   * allreduce runs on no rank. prepare may be NULL. allreduce writes the sum of `in` over all ranks
+   * to `out`. If the program passed MPI_IN_PLACE, in == out; else `in` must not be written. Both
+   * lie on the host; with SLIMPI_HOOK_DEVICE_MEMORY they are the program's buffers. Work that is
+   * queued on a stream must be complete when allreduce returns. */
   int (*prepare)(void* context, const struct slimpi_hook_call_t* call);
   int (*allreduce)(void* context, const struct slimpi_hook_call_t* call, const float* in,
                    float* out);

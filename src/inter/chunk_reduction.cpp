@@ -31,8 +31,8 @@ void ChunkCodec::decode(const comm::Range& part, const std::byte* payload) {
                           context_.stream());
 }
 
-// Adds in groups of as many members as a kernel takes: the context's `partial` holds the sum of the
-// groups before. The last group writes `payload` and `result`.
+// Adds the members in groups, each as large as a kernel takes. The context's `partial` holds the
+// sum of the earlier groups, in fp32. The last group writes `payload` and `result`.
 void ChunkCodec::add_up(const comm::Range& part, const PayloadFrom& encoded, float* residual,
                         std::byte* payload, float* result) {
   const float* carry = nullptr;
@@ -59,7 +59,7 @@ void ChunkCodec::add_up(const comm::Range& part, const PayloadFrom& encoded, flo
 
 void ChunkCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) {
   const Timed timed(context_.statistics, Stage::decode, "sum", 4 * part.count);
-  // First, because `out` may be `in`: the sum of an element is written after its addends were read.
+  // Writes the uncompressed sum first, because the encoder writes `out`, which may be `in`.
   if (context_.totals != nullptr) add_up(part, from, nullptr, nullptr, totals(part));
   add_up(part, from, residual(part), payload, out_ + part.first);
 }

@@ -61,7 +61,7 @@ class ChunkCodec {
   const std::uint64_t own_first_;
 
  private:
-  // The sum that sum() makes, to `result`. Without a payload it is not encoded.
+  // Writes the sum of all members to `result`. If `payload` is null, does not encode it.
   void add_up(const comm::Range& part, const PayloadFrom& encoded, float* residual,
               std::byte* payload, float* result);
 };

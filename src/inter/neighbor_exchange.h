@@ -31,8 +31,8 @@ class PeerCodec {
 };
 
 // Exchanges `shard` of the call's vector, encoded in the context's format, with `ranks`. Each of
-// these ranks must call this with the same format and shard. Needs scratch of
-// neighbor_segments().total bytes: of `messages`, and of `staging` if the device is staged.
+// these ranks must call this with the same format and shard. Needs neighbor_segments().total bytes
+// of Context::messages, and as many of Context::staging if the device is staged.
 Status run_neighbor_exchange(const Context& context, comm::Range shard, std::span<const int> ranks,
                              PeerCodec& codec);
 
@@ -52,11 +52,10 @@ struct Mixing {
 };
 
 // Returns row `me` of the mixing matrix. Its weights are, by `kind`:
-//   ring       1/3 for the left peer, the right peer and `me`; with two members 1/2 for the one
-//   peer shift_one  1/2 for one peer, which changes with `round`. Every pair exchanges once in
-//   group_size
-//              rounds, or in group_size - 1 rounds if group_size is even. If it is odd, one member
-//              no peer in each round
+//   ring       1/3 for the left peer, the right peer and `me`; with two members, 1/2 for the peer
+//   shift_one  1/2 for one peer, which changes with `round`. Every pair exchanges once in
+//              group_size rounds, or in group_size - 1 rounds if group_size is even. If it is odd,
+//              one member has no peer in each round
 //   all        1/group_size for every member
 // Only shift_one depends on `round`. The row lies in `memory`.
 Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,

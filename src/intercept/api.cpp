@@ -52,7 +52,7 @@ SLIMPI_EXPORT int slimpi_get_statistics(slimpi_statistics_t* statistics) {
 }
 
 namespace {
-// Says once what a function of the program's was given, and returns what the function does.
+// Prints once why a function of slimpi.h refuses its arguments, and returns that function's result.
 template <typename... Part>
 int refuse(const char* function, const Part&... part) {
   (void)catch_all([&] {
@@ -69,7 +69,7 @@ int refuse(const char* function, const Part&... part) {
   return 1;
 }
 
-// Whether the matrix has elements, and as many as an integer can hold.
+// Returns whether the matrix has elements, not more than an integer can count, and sets *product.
 bool has_size(std::uint64_t rows, std::uint64_t columns, std::uint64_t* product) {
   return !__builtin_mul_overflow(rows, columns, product) && *product != 0;
 }
@@ -139,30 +139,30 @@ SLIMPI_EXPORT int slimpi_set_state(const void* comm, const char* name, const voi
   return set ? 0 : 1;
 }
 
-// For code that ends a process without MPI_Finalize: writes the report and the trace now.
+// Writes the report and the trace now. For programs that end without MPI_Finalize.
 SLIMPI_EXPORT void slimpi_finish(void) {
   (void)catch_all([] {
     if (Runtime* const runtime = Runtime::get(); runtime != nullptr) runtime->finish();
   });
 }
 
-// For bindings of other languages, such as the Python package: they call MPI without a compiler
-// that has read mpi.h.
+// The functions for bindings of other languages, such as the Python package, which call MPI without
+// a compiler that has read mpi.h.
 
 namespace {
 
 constexpr unsigned kMeetMicroseconds = 1000, kFinalizeSeconds = 2;
 constexpr int kAnswerMilliseconds = 1000;
 
-// MPI_Finalize as the program would call it: a library that was preloaded before this one may take
-// it, as that of slimpi-lab does.
+// Calls MPI_Finalize as the program would: a library that was preloaded before slimpi may define
+// it, as slimpi-lab's library does.
 void finalize() {
   using Function = int();
   const auto first = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, "MPI_Finalize"));
   (first != nullptr ? first : SLIMPI_NEXT("MPI_Finalize", Function))();
 }
 
-// Returns once all ranks have called it. It leaves the cores to ranks that still work.
+// Waits until all ranks have called it, and leaves the cores to ranks that still work meanwhile.
 void meet_all_ranks() {
   mpi::Request request = mpi::abi.request_null;
   SLIMPI_NEXT("MPI_Ibarrier", int(mpi::Comm, mpi::Request*))(mpi::abi.comm_world, &request);
@@ -173,9 +173,10 @@ void meet_all_ranks() {
   }
 }
 
-int process_manager = -1;  // the descriptor that connects a rank to Hydra, if it is one of Hydra's
+int process_manager = -1;  // the descriptor that connects a rank to Hydra, if Hydra started it
 
-// A handler of SIGALRM. Hydra takes a process that leaves without these words for one that failed.
+// Ends the process, as a handler of SIGALRM. Tells Hydra first; otherwise Hydra would think that
+// the process had failed.
 void leave(int) {
   constexpr char words[] = "cmd=finalize\n";
   char answer[64];
@@ -186,8 +187,9 @@ void leave(int) {
   _exit(0);
 }
 
-// Once all ranks have met, MPI_Finalize takes milliseconds. MPICH 4.0 over UCX and TCP may wait in
-// it for ever, on two hosts and more. Open MPI has no such fault, and must not be left without it.
+// Limits the time of MPI_Finalize, which takes milliseconds once all ranks have met. MPICH 4.0 over
+// UCX and TCP may wait in it for ever, on two or more hosts. Open MPI does not have this fault, and
+// a process must not leave it without MPI_Finalize.
 void limit_finalize() {
   if (std::string_view(mpi::abi.name) == "Open MPI" ||
       !environment_variable("OMPI_COMM_WORLD_RANK").empty())
@@ -203,7 +205,7 @@ void limit_finalize() {
   alarm(kFinalizeSeconds);
 }
 
-// In a child by fork it does nothing.
+// Ends MPI when the process exits. Does nothing in a child made by fork().
 void end_mpi(int status, void* process) {
   using mpi::Comm;
   if (std::uintptr_t(getpid()) != reinterpret_cast<std::uintptr_t>(process)) return;
@@ -225,8 +227,8 @@ void end_mpi(int status, void* process) {
   _exit(status);
 }
 
-// An MPI constant as a word that MPI's functions take as an argument: its value differs among MPIs.
-// Empty where the name is none of those that slimpi knows. The process's MPI must be known.
+// Returns an MPI constant as a word that MPI's functions take as an argument; its value differs
+// among MPIs. Empty if slimpi does not know the name. The process's MPI must be known.
 std::optional<mpi::Word> constant(std::string_view name) {
   using mpi::abi;
   using mpi::Word;
@@ -251,7 +253,7 @@ std::optional<mpi::Word> constant(std::string_view name) {
   return std::nullopt;
 }
 
-// As much of the text as fits.
+// Writes as much of the text as fits.
 void write_text(const std::string& text, char* out, std::uint64_t size) {
   if (out == nullptr || size == 0) return;
   const std::size_t length = std::min<std::size_t>(text.size(), size - 1);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions of communicators. MPI_Comm_free and MPI_Comm_disconnect are intercepted only to know
+// Functions of communicators. slimpi intercepts MPI_Comm_free and MPI_Comm_disconnect only to know
 // which communicator is being freed. They call the delete callbacks of attributes while MPI
-// iterates over the communicator's attributes, so no attribute may be read or set there. All ranks
-// are inside that call together, whichever callback runs first on each, so all of them leave sums
-// on that communicator to MPI. The others give a communicator info keys.
+// iterates over the communicator's attributes, so slimpi must not read or set attributes there. All
+// ranks are inside that call together, whichever callback runs first on each rank, so all ranks
+// leave sums on that communicator to MPI. The other functions give a communicator info keys.
 #include "call/communicator_attribute.h"
 #include "call/control.h"
 #include "intercept/names.h"
@@ -19,7 +19,8 @@ int free_comm(const auto& next, void* comm) {
   return next(comm);
 }
 
-// Without memory the keys have no effect, and the program gets an error.
+// Reads the info keys. If there is no memory, the keys have no effect and the program gets an
+// error.
 int take_info(Comm comm, Info info) {
   int code = 0;
   const Status status = catch_all([&] { code = call::take_info(comm, info); });
@@ -28,7 +29,7 @@ int take_info(Comm comm, Info info) {
 }
 
 int set_info(const auto& next, Word comm, Word info) {
-  // Nonblocking sums that are in flight were begun with the options before.
+  // Waits for the nonblocking sums in flight, which were begun with the old options.
   if (call::sums_in_flight()) (void)catch_all([&] { call::wait_for_sums_on(cut<Comm>(comm)); });
   const int code = next(comm, info);
   return code == 0 ? take_info(cut<Comm>(comm), cut<Info>(info)) : code;

@@ -10,7 +10,7 @@
 namespace slimpi::intercept {
 
 namespace {
-// "PMPIX_Allreduce_init" of "PMPI_Allreduce_init".
+// Returns "PMPIX_Allreduce_init" for "PMPI_Allreduce_init".
 std::string experimental(std::string name) {
   return name.insert(name.find("MPI_") + 3, "X");
 }
@@ -18,10 +18,10 @@ std::string experimental(std::string name) {
 
 void* next_definition(const char* name, std::atomic<void*>& known) {
   void* next = nullptr;
-  // An exception in the search leaves the function missing, for this call.
+  // If the search throws, the function counts as missing for this call.
   (void)caught([&] {
     next = mpi::next_definition(name);
-    // Open MPI had persistent collectives under this name before they were standard.
+    // Open MPI had persistent collectives under MPIX_ names before they were standard.
     if (next == nullptr) next = mpi::next_definition(experimental(name).c_str());
     if (next == nullptr)
       log_error(std::string(name) +
@@ -42,7 +42,7 @@ bool has_next(const char* name, std::atomic<int>& known) {
 }
 
 bool is_fortran_code(const void* address) {
-  // The last caller: most threads call from one place.
+  // Keeps the answer for the last caller, because most threads call from one library.
   thread_local mpi::Word first = 0, end = 0;
   thread_local bool fortran = false;
   if (reinterpret_cast<mpi::Word>(address) - first >= end - first) {

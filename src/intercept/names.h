@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How this layer defines the names of MPI: the next definition of each, the catch-all around
-// slimpi's part, and Fortran.
+// The tools by which this layer defines the names of MPI: the next definition of each name, the
+// catch-all around slimpi's own work, and Fortran.
 #pragma once
 #include <atomic>
 #include <utility>
@@ -13,16 +13,16 @@
 
 namespace slimpi::intercept {
 
-// The words of this layer are those of both.
+// This layer uses the names of both namespaces.
 using namespace call;
 using namespace mpi;
 using call::Request;
 
-// The catch-all. No exception of slimpi's crosses an MPI entry point: what slimpi throws where a
-// sum begins ends the job with one line (end_for); elsewhere it costs what slimpi would have done:
-// a count, a switch, a report. Exceptions of the program's own error handlers pass through, as they
-// do without slimpi; so does the cancellation of a thread. Returns the status of what was thrown.
-// Everything that may call the program's code runs inside one.
+// The catch-all: calls run() and returns ok, or the status of an exception. So no exception of
+// slimpi crosses an MPI entry point. An exception where a sum begins ends the job with one line
+// (end_for). Elsewhere only slimpi's own work is lost: a count, a switch, a report. Exceptions of
+// the program's error handlers pass through, as they do without slimpi; so does the cancellation of
+// a thread. All code that may call the program's code runs inside a catch-all.
 template <typename Run>
 inline Status catch_all(const Run& run) {
   try {
@@ -34,12 +34,13 @@ inline Status catch_all(const Run& run) {
   }
 }
 
-// The next definition of the function `name` after this library: another tool's, or MPI's. It is
-// cached in `known`. Without an MPI that has the function, returns a function that reports an
-// error. That one is not cached: MPI may be loaded later.
+// Returns the next definition of the function `name` after this library, another tool's or MPI's,
+// and caches it in `known`. Without an MPI that has the function, returns a function that reports
+// an error; this function is not cached, because MPI may be loaded later.
 void* next_definition(const char* name, std::atomic<void*>& known);
 
-// Whether there is a next definition. 1 or -1 is cached in `known` once the process has an MPI.
+// Returns whether there is a next definition. Once the process has an MPI, caches 1 or -1 in
+// `known`.
 bool has_next(const char* name, std::atomic<int>& known);
 
 // Fortran. Open MPI's bindings (mpif.h, mpi, mpi_f08) turn handles and MPI_IN_PLACE into C's and
@@ -47,11 +48,12 @@ bool has_next(const char* name, std::atomic<int>& known);
 // from elsewhere, such as a tool's, MPI's own or ROMIO's, goes to MPI as it is. slimpi's own calls
 // never come here: the table of MPI functions holds MPI's.
 //
-// MPICH's mpi_f08 module calls PMPI_ names directly for functions without buffers, so its own names
-// are intercepted. Its handles are C's, a LOGICAL is an integer that is not 0, and `error` may be
-// absent. What Open MPI's functions of these names call comes to the PMPI_ names.
+// MPICH's mpi_f08 module calls PMPI_ names directly for functions without buffers, so slimpi
+// intercepts the module's own names, mpi_..._f08_. Its handles are C's, a true LOGICAL is an
+// integer that is not 0, and `error` may be absent. Open MPI has functions of these names, too;
+// slimpi sees the PMPI_ names that they call.
 
-// Whether the code at an address belongs to MPI's Fortran bindings.
+// Returns whether the code at an address belongs to MPI's Fortran bindings.
 bool is_fortran_code(const void* address);
 
 inline bool from_fortran(const void* caller) {
@@ -59,7 +61,7 @@ inline bool from_fortran(const void* caller) {
   return mpi::abi.fortran_calls_pmpi && is_fortran_code(caller);
 }
 
-// Handles of its mpi_f08 are C's ints.
+// Returns whether MPI is MPICH or a descendant, in whose mpi_f08 handles are C's ints.
 inline bool has_f08_of_mpich() {
   mpi::find_abi();
   return mpi::handle_bytes() == sizeof(int);
@@ -85,7 +87,7 @@ inline bool has_f08_of_mpich() {
     return has != 0 ? has > 0 : ::slimpi::intercept::has_next(name, known); \
   }())
 
-// Whether the function in which this stands was called by MPI's Fortran bindings.
+// Whether MPI's Fortran bindings called the function in which this macro stands.
 #define SLIMPI_FROM_FORTRAN ::slimpi::intercept::from_fortran(__builtin_return_address(0))
 
 // Defines MPI_NAME, and PMPI_NAME for Open MPI's Fortran. ours(next, arguments...) does the call;
@@ -99,8 +101,9 @@ inline bool has_f08_of_mpich() {
     return SLIMPI_FROM_FORTRAN ? ours(next __VA_OPT__(, ) __VA_ARGS__) : next(__VA_ARGS__); \
   }
 
-// Defines mpi_NAME_f08_. The expression `ours` does the call, and is its error: next(), with
-// whatever arguments, is that of the next definition with the arguments of the program.
+// Defines mpi_NAME_f08_. The expression `ours` does the call and gives its error code. In it,
+// next() ignores its arguments, calls the next definition with the program's arguments, and returns
+// the error code.
 #define SLIMPI_F08(name, parameters, ours, ...)                                  \
   SLIMPI_EXPORT void mpi_##name##_f08_ parameters {                              \
     const bool of_mpich = ::slimpi::intercept::has_f08_of_mpich();               \

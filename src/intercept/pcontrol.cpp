@@ -6,16 +6,16 @@
 
 namespace slimpi::intercept {
 
-// MPI_Pcontrol of forward.S calls this and jumps to the address that it returns: the next
-// MPI_Pcontrol.
+// Does slimpi's part of MPI_Pcontrol. MPI_Pcontrol in forward.S calls this function, and jumps to
+// the address that it returns: the next MPI_Pcontrol.
 extern "C" [[gnu::used, gnu::visibility("hidden")]] void* slimpi_pcontrol_enter(int level) {
   (void)catch_all([&] { call::control(level); });
   return reinterpret_cast<void*>(SLIMPI_NEXT("MPI_Pcontrol", int(int, ...)));
 }
 
-// On other machines the next MPI_Pcontrol gets 16 machine words of arguments. Those are all
-// arguments where the ABI passes variadic floating-point arguments like integers, as on RISC-V,
-// POWER and 32-bit ARM. Elsewhere floating-point arguments are lost.
+// Passes 16 machine words of arguments to the next MPI_Pcontrol, on machines for which forward.S
+// has no code. RISC-V, POWER and 32-bit ARM pass variadic floating-point arguments like integers,
+// so these words hold them, too. On other machines floating-point arguments are lost.
 #if (!defined(__x86_64__) && !defined(__aarch64__)) || defined(SLIMPI_PCONTROL_WORDS)
 SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
   using call::Word;
@@ -32,14 +32,16 @@ SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
 }
 #endif
 
-// Neither mpi_f08 module calls MPI_Pcontrol. `error` is not in the standard's interface.
+// MPI_Pcontrol of mpi_f08: neither MPICH's module nor Open MPI's calls C's MPI_Pcontrol. `error` is
+// not in the standard's interface.
 SLIMPI_EXPORT void mpi_pcontrol_f08_(const int* level, int* error) {
   (void)catch_all([&] { call::control(*level); });
   SLIMPI_NEXT("mpi_pcontrol_f08_", void(const int*, int*))(level, error);
 }
 
-// mpif.h and the mpi module, under the name that Fortran compilers for Linux give it. Open MPI goes
-// on from there to PMPI_Pcontrol, which a tool may call as well.
+// MPI_Pcontrol of mpif.h and of the mpi module, by the name that Fortran compilers for Linux use.
+// slimpi acts here and not in PMPI_Pcontrol, which Open MPI calls next, because a tool may call
+// PMPI_Pcontrol, too.
 SLIMPI_EXPORT void mpi_pcontrol_(const int* level, int* error) {
   mpi::find_abi();
   if (mpi::abi.fortran_calls_pmpi) (void)catch_all([&] { call::control(*level); });

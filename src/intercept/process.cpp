@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The start and the end of MPI. MPI_Init and MPI_Init_thread are intercepted for sums that are not
-// blocking: those need MPI_THREAD_MULTIPLE, and under Open MPI a communicator that the program does
-// not see. The program learns the level that it got, as from any MPI that gives more than was asked
-// for. MPI_Session_init and MPI_Session_finalize are intercepted only to count the open sessions,
-// MPI_Finalize only to know that it runs.
+// The start and the end of MPI. slimpi intercepts MPI_Init and MPI_Init_thread for sums that are
+// not blocking. These need MPI_THREAD_MULTIPLE, and under Open MPI a communicator that the program
+// does not see. MPI tells the program the level that it got, which may be more than it asked for,
+// as with any MPI. slimpi intercepts MPI_Session_init and MPI_Session_finalize only to count the
+// open sessions, and MPI_Finalize only to know that it runs.
 #include <elf.h>
 #include <link.h>
 
@@ -25,7 +25,8 @@ namespace slimpi::intercept {
 
 namespace {
 
-// Names of C, mpif.h, mpi and mpi_f08: MPI_Iallreduce, mpi_allreduce_init_c, mpi_iallreduce_f08ts_.
+// Returns whether a function of this name begins a sum that is not blocking. The name may be of C,
+// mpif.h, mpi or mpi_f08: MPI_Iallreduce, mpi_allreduce_init_c, mpi_iallreduce_f08ts_.
 bool begins_sums(std::string_view name) {
   if (!name.starts_with("MPI_") && !name.starts_with("mpi_")) return false;
   name.remove_prefix(4);
@@ -37,7 +38,8 @@ bool begins_sums(std::string_view name) {
   return false;
 }
 
-// MPI's Fortran libraries refer to all of MPI.
+// Returns whether a file is a library of MPI or slimpi. They are not searched for references to
+// sums, because MPI's Fortran libraries refer to all of MPI.
 bool is_mpis(std::string_view file) {
   return file.starts_with("libmpi") || file.starts_with("libpmpi") || file.starts_with("libslimpi");
 }
@@ -49,7 +51,8 @@ struct Tables {
   const std::uint32_t* gnu_hash = nullptr;  // the second word: the first symbol that is defined
 };
 
-// glibc has relocated the addresses in the dynamic section, but not those of the kernel's vDSO.
+// Returns a pointer for an address of the dynamic section. glibc has relocated these addresses,
+// except in the kernel's vDSO.
 template <typename Type>
 const Type* at(const dl_phdr_info& object, ElfW(Addr) address) {
   return reinterpret_cast<const Type*>(address < object.dlpi_addr ? object.dlpi_addr + address
@@ -73,7 +76,8 @@ Tables tables_of(const dl_phdr_info& object) {
   return tables;
 }
 
-// Whether a loaded object has an undefined symbol that begins sums, by its dynamic symbol table.
+// Returns whether a loaded object has an undefined symbol that begins sums, by its dynamic symbol
+// table.
 int refers_to_sums(dl_phdr_info* object, std::size_t, void*) {
   std::string_view name = object->dlpi_name;
   name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
@@ -95,9 +99,10 @@ bool program_begins_sums() {
   return begins;
 }
 
-// Which level of threads MPI is asked for. multiple: MPI_THREAD_MULTIPLE, by
-// SLIMPI_PROGRESS=thread. multiple_for_init: the same in MPI_Init only, because an object of the
-// process calls nonblocking or persistent sums. MPI may not be initialized yet.
+// The level of threads for which slimpi asks MPI. programs: the program's. multiple:
+// MPI_THREAD_MULTIPLE, because of SLIMPI_PROGRESS=thread. multiple_for_init: MPI_THREAD_MULTIPLE in
+// MPI_Init only, because an object of the process calls nonblocking or persistent sums. MPI need
+// not be initialized.
 enum class ThreadLevel { programs, multiple_for_init, multiple };
 ThreadLevel wanted_thread_level() {
   const Config config = load_config(slimpi_environment()).config;
@@ -106,10 +111,10 @@ ThreadLevel wanted_thread_level() {
   return ThreadLevel::multiple_for_init;
 }
 
-// Open MPI's MPI_Comm_create_group sends messages that a receive of the program from any source
-// with any tag would take. So slimpi's are made from a communicator of its own. All processes of
-// MPI_COMM_WORLD must take part in making that: where the launcher started several programs, or
-// does not say how many, some may run without slimpi.
+// Makes a communicator of slimpi's own under Open MPI, from which slimpi makes its others: Open
+// MPI's MPI_Comm_create_group sends messages that a receive of the program, from any source with
+// any tag, would take. All processes of MPI_COMM_WORLD must take part. So slimpi does nothing here
+// if the launcher started several programs, or does not say how many: some may run without slimpi.
 void prepare_sums() {
   mpi::Api api{};
   std::string version;
@@ -121,7 +126,7 @@ void prepare_sums() {
     mpi::make_hidden_world(api);
 }
 
-// With SLIMPI_LOG=info.
+// Tells the user of the level, with SLIMPI_LOG=info.
 void tell_thread_level() {
   if (!is_first_process()) return;
   set_log(load_config(slimpi_environment()).config.log, -1);
@@ -130,7 +135,8 @@ void tell_thread_level() {
       "MPI_THREAD_MULTIPLE; SLIMPI_PROGRESS=calls leaves the level and these sums to MPI");
 }
 
-// Chooses, of several MPIs in the process, that of the caller, before a function is looked up.
+// Returns the wanted level. If the process has several MPIs, first chooses that of the caller,
+// before a function is looked up.
 ThreadLevel wanted_level() {
   auto level = ThreadLevel::programs;
   (void)catch_all([&] {
@@ -149,7 +155,7 @@ int initialized(int code) {
   return code;
 }
 
-// init() calls the next definition without a level, init_thread(level) with one.
+// Initializes MPI by without_level(), or by with_level(level) if slimpi wants another level.
 int init(const auto& without_level, const auto& with_level) {
   const ThreadLevel wanted = wanted_level();
   if (wanted == ThreadLevel::programs) return initialized(without_level());
@@ -171,7 +177,7 @@ int finalize_session(const auto& next, void* session) {
 
 int finalize(const auto& next) {
   if (sums_in_flight()) (void)catch_all(call::wait_for_all_sums);
-  if (g_blocking != 0) [[unlikely]]  // MPICH crashes where a thread is left in MPI
+  if (g_blocking != 0) [[unlikely]]  // MPICH crashes if a thread is still in MPI
     end_for(mpi::abi.comm_world,
             fail(Status::absent,
                  "a first sum that was not blocking ended by SLIMPI_TIMEOUT, and a "
@@ -197,7 +203,7 @@ SLIMPI_EXPORT int MPI_Init_thread(int* argc, void* argv, int required, int* prov
   return initialized(SLIMPI_NEXT("MPI_Init_thread", InitThread)(argc, argv, level, provided));
 }
 
-// For Open MPI's Fortran: see names.h.
+// Called by Open MPI's Fortran; see names.h.
 SLIMPI_EXPORT int PMPI_Init_thread(int* argc, void* argv, int required, int* provided) {
   auto* const next = SLIMPI_NEXT("PMPI_Init_thread", InitThread);
   if (!SLIMPI_FROM_FORTRAN) return next(argc, argv, required, provided);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions that complete requests. While nonblocking sums are in flight, they let them make
-// progress: MPI cannot. A wait for one or for all requests waits for the sums among them, and then
-// calls the next definition. A wait for some of them polls with the next MPI_Testany or
-// MPI_Testsome. Without sums in flight each function is a load and a branch before the next
-// definition.
+// The functions that complete requests. While nonblocking sums are in flight, these functions make
+// the sums progress, which MPI cannot do. A wait for one or for all requests waits for the sums
+// among the requests, then calls the next definition. A wait for some requests polls with the next
+// MPI_Testany or MPI_Testsome. Without sums in flight, each function costs a load and a branch.
 #include <dlfcn.h>
 
 #include <optional>
@@ -18,16 +17,16 @@ using Completed = Completing::Completed;
 
 namespace {
 
-// How the languages differ in arrays. C: indices from 0.
+// The differences of the languages in arrays. In C indices begin at 0.
 struct C {
   static int first_index() { return 0; }
   static void* statuses(void* array) { return array; }
 };
 
-// mpi_f08 of MPICH.
+// The arrays of MPICH's mpi_f08.
 struct F08 {
-  // The index of MPICH 4.0 counts from 0, as no Fortran does. Nobody asks without sums in flight,
-  // and before the first sum there is no runtime.
+  // Indices begin at 1, but at 0 with MPICH 4.0. The result matters only while sums are in flight;
+  // before the first sum there is no runtime to ask.
   static int first_index() {
     if (!sums_in_flight()) return 1;
     static const int first = [] {
@@ -41,21 +40,21 @@ struct F08 {
     }();
     return first;
   }
-  // Null for MPI_STATUSES_IGNORE of the module.
+  // Returns the array; null for the module's MPI_STATUSES_IGNORE.
   static void* statuses(void* array) {
     static void* const ignored = dlsym(RTLD_DEFAULT, "MPIR_F08_MPI_STATUSES_IGNORE_OBJ");
     return array == ignored ? nullptr : array;
   }
 };
 
-// Whether slimpi takes part. Without requests there is nothing to do, and MPI reports wrong
+// Returns whether slimpi takes part. It does not if there are no requests; MPI reports wrong
 // arguments.
 bool takes_part(int count, const void* requests) {
   return sums_in_flight() && !is_probe() && count > 0 && requests != nullptr;
 }
 
-// Remembers the requests before MPI changes them. Without memory for that none is completed, and
-// the program gets the error whose code this returns.
+// Remembers the requests before MPI changes them. If there is no memory for that, no request is
+// completed, and the program gets the error code that this function returns.
 int remember(std::optional<Completing>& completing, int count, const void* requests) {
   const Status status = catch_all([&] { completing.emplace(count, requests); });
   if (status == Status::ok) return mpi::kSuccess;
@@ -64,13 +63,13 @@ int remember(std::optional<Completing>& completing, int count, const void* reque
   return code;
 }
 
-// An exception of the program's error handler passes; see names.h.
+// Calls the program's error handler, whose exceptions pass through; see names.h.
 int raise(Completing& completing, int code, const Completed& completed, bool ends = true) {
   (void)catch_all([&] { code = completing.raise(code, completed, ends); });
   return code;
 }
 
-// A test that fails may leave its result unset, or has no place for it.
+// Sets the result of a test to 0, because a test that fails may not set it. `result` may be null.
 void clear(int* result) {
   if (result != nullptr) *result = 0;
 }
@@ -84,7 +83,7 @@ void wait_until(Poll poll) {
       [&] { call::wait_until([](void* one) { return (*static_cast<Poll*>(one))(); }, &poll); });
 }
 
-// `finish` calls the next definition. statuses: of MPI_Waitall.
+// Waits for all requests. `finish` calls the next definition. `statuses`: those of MPI_Waitall.
 int wait_for_all(int count, const void* requests, const auto& finish, void* statuses,
                  bool several) {
   if (!takes_part(count, requests)) [[likely]]
@@ -95,8 +94,8 @@ int wait_for_all(int count, const void* requests, const auto& finish, void* stat
   return raise(*completing, finish(), {.count = count, .statuses = statuses, .several = several});
 }
 
-// `test` calls the next definition of the function that does not wait, and says what it has
-// completed.
+// Waits for some requests: polls by `test`, which calls the next definition of the function that
+// does not wait, and says which requests it has completed.
 int wait_for_some(int count, const void* requests, const auto& test) {
   std::optional<Completing> completing;
   Completed completed;
@@ -109,7 +108,8 @@ int wait_for_some(int count, const void* requests, const auto& test) {
   return raise(*completing, code, completed);
 }
 
-// `finish` calls the next definition and says what it has completed. ends: MPI frees that.
+// Tests requests. `finish` calls the next definition and says which requests it has completed.
+// `ends`: MPI frees these requests.
 int test(int count, const void* requests, const auto& finish, bool ends = true) {
   Completed completed;
   if (!takes_part(count, requests)) [[likely]]
@@ -121,8 +121,8 @@ int test(int count, const void* requests, const auto& finish, bool ends = true) 
   return raise(*completing, code, completed, ends);
 }
 
-// The work of the functions, with the arguments of C. next: calls the next definition; test: that
-// of the function which does not wait.
+// The work of the functions, with the arguments of C. `next` calls the next definition; `test`
+// calls the next definition of the function that does not wait.
 
 int wait_one(const auto& next, void* request, void* status) {
   return wait_for_all(
@@ -212,7 +212,7 @@ int wait_some(const auto& next, const auto& test, int count, void* requests, int
   });
 }
 
-// `handle`: where the request is. MPI keeps it.
+// Does MPI_Request_get_status. `handle` points to the request, which MPI keeps.
 int get_status_at(const void* handle, int* flag, const auto& next) {
   return test(
       1, handle,
@@ -236,14 +236,14 @@ int free_request(const auto& next, void* request) {
   return next(request);
 }
 
-// To cancel a sum in flight is an error.
+// Refuses to cancel a sum in flight, which is an error.
 int cancel(const auto& next, void* request) {
   int code = 0;
   (void)catch_all([&] { code = call::refuse_to_cancel(request); });
   return code != 0 ? code : next(request);
 }
 
-// `next` calls the next definition.
+// Starts persistent requests. `next` calls the next definition.
 int start(int count, const void* requests, const auto& next) {
   int code = 0;
   if (sums_in_flight() && is_probe()) return mpi::kSuccess;
@@ -334,7 +334,7 @@ SLIMPI_F08(request_get_status, (const void* request, int* flag, void* status, in
 
 namespace {
 
-// As the next MPI_Testany and MPI_Testsome of C.
+// Call the next MPI_Testany and MPI_Testsome of mpi_f08, with the arguments of C.
 int test_any_f08(int count, void* requests, int* index, int* flag, void* status) {
   int code = 0;
   SLIMPI_NEXT("mpi_testany_f08_", void(const int*, void*, int*, int*, void*, int*))

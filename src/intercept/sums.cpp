@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI_Allreduce, MPI_Reduce_scatter_block and MPI_Reduce_scatter, with their nonblocking,
-// persistent and large-count forms. Their arguments differ in the counts only: one, or an array of
-// the ranks'.
+// persistent and large-count forms. Their arguments differ only in the counts: one count, or an
+// array with a count for each rank.
 //
-// Programs such as mpi4py use a function for large counts where they find one. With an MPI older
-// than 4.0, or other than MPICH, they may find only the one here. It then does what the function
-// for small counts can do.
+// Programs such as mpi4py call a function for large counts if they find one. The process's MPI may
+// lack it (an MPI older than 4.0, or another than MPICH). Then the function here calls the function
+// for small counts.
 #include <atomic>
 #include <climits>
 #include <cstdint>
@@ -21,8 +21,7 @@ namespace slimpi::intercept {
 
 namespace {
 
-// How each function stores its counts. set() writes them into a call; small() and large() read them
-// back.
+// The counts of a function. set() writes them into a call; small() and large() read them back.
 struct OneCount {
   static void set(Request& call, std::int64_t count) { call.count = count; }
   static int small(const Request& call) { return int(call.count); }
@@ -92,16 +91,16 @@ int begin_or_bypass(Request& call, Way way, Word request, const ByMpi& by_mpi) {
   return code;
 }
 
-// For an MPI without the function for large counts: the counts of a call as ints. Empty where one
-// is larger.
+// Returns the counts of a call as ints, for an MPI without the function for large counts; empty if
+// a count is too large.
 std::optional<int> as_ints(const char* name, std::int64_t count, Word) {
   if (count <= INT_MAX) return int(count);
   refuse_count(name, count);
   return std::nullopt;
 }
 
-// Each array is kept for good: MPI may read it until a request is complete, which nobody tells
-// here.
+// Returns an array of the counts as ints. The array is never freed: MPI may read it until a request
+// is complete, and this code does not learn of that.
 std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, Word comm) {
   static std::mutex mutex;
   int ranks = 0;
@@ -119,14 +118,14 @@ std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, 
 }
 
 // The next definitions of a function and of its form for large counts, by their MPI_ names and, for
-// Fortran, their PMPI_ names. `more` follows the communicator.
+// Fortran, by their PMPI_ names. `more`: the arguments after the communicator.
 template <typename Counts>
 struct Next {
   const char *name, *large;                               // both begin with PMPI_
   std::atomic<void*> known[2] = {}, known_large[2] = {};  // by MPI_, by PMPI_
   std::atomic<int> has_large = 0;
 
-  // The usual form costs nothing for the large one.
+  // The test for the rare large form is predicted, so the usual form pays nothing for it.
   template <typename... More>
   int operator()(const Request& call, More... more) {
     if (call.large) [[unlikely]]
@@ -169,9 +168,9 @@ constinit Next<RanksCounts> next_Ireduce_scatter{"PMPI_Ireduce_scatter", "PMPI_I
 constinit Next<RanksCounts> next_Reduce_scatter_init{"PMPI_Reduce_scatter_init",
                                                      "PMPI_Reduce_scatter_init_c"};
 
-// The common body of all functions. A call of a PMPI_ name goes to MPI as it is, unless MPI's
-// Fortran makes it. Inline, because it looks at the caller of the exported function. The program's
-// request, where there is one, is the last argument.
+// The common body of all functions. A call of a PMPI_ name goes to MPI unchanged, unless MPI's
+// Fortran makes the call. Inline, because it looks at the caller of the exported function. If there
+// is a request, it is the last argument.
 template <Way way, typename Counts, typename Count, typename... More>
 [[gnu::always_inline]] inline int sum(Next<Counts>& next, Form form, const void* in, void* out,
                                       Count counts, Word datatype, Word op, Word comm,
@@ -334,10 +333,11 @@ SLIMPI_EXPORT int PMPI_Reduce_scatter_init(const void* in, void* out, const int*
 
 namespace slimpi::call {
 
-// Called inside the catch-all: what MPI's error handlers throw is the program's.
+// Lets MPI do the call. Called inside the catch-all; exceptions of MPI's error handlers are the
+// program's.
 int call_mpi_unstaged(const Request& call) {
   using namespace intercept;
-  // g_fibers counts the sums in flight; without one no thread is in a fiber.
+  // Tests g_fibers, the number of sums in flight, first: if it is 0, no thread is in a fiber.
   if (g_fibers.load(std::memory_order_relaxed) != 0 && Fiber::inside())
     return sum_by_mpi(call, [](const Request& one, mpi::Request* request) {
       const auto handle = reinterpret_cast<Word>(request);

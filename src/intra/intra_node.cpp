@@ -68,7 +68,7 @@ Status intra_allreduce(comm::Call& call) {
   return call.node_path == comm::NodePath::nccl ? allreduce_by_nccl(call, group) : Status::ok;
 }
 
-// The pairwise sums need scratch memory for any number of addends.
+// Reserves scratch memory for pairwise sums, which need it for any number of addends.
 Status reserve_intra_allreduce(const comm::Call& call) {
   const comm::InterNodeGroup group = one_node_group(call.communicator);
   SLIMPI_TRY(reserve_for_shm(call, group));

@@ -91,8 +91,8 @@ class BlockPass : NodePass {
 
   // Returns this rank's scratch memory for additions.
   float* scratch() const { return call_.scratch.sums.floats(); }
-  // `whole`: the allreduce of one node, which adds in pairs, and shares each block when it is
-  // added.
+  // Runs a reduce-scatter. If `whole`, runs the allreduce of one node: adds in pairs, and shares
+  // each block when it is added.
   Status run_sum(bool whole);
   Status run_share();
   std::string describe_sums() const;

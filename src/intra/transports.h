@@ -51,7 +51,7 @@ Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Bytes of one block of a shard from each of `size` node-local ranks, by shm.
+// Returns the bytes of one block of a shard from all of `size` node-local ranks, for shm.
 std::size_t shared_scratch_bytes(std::size_t size, const comm::InterNodeGroup& group);
 
 // The fields of the word that a rank publishes about a call. After the next barrier, decide() makes

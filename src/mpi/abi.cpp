@@ -3,7 +3,7 @@
 
 namespace slimpi::mpi {
 
-// Handles are ints.
+// MPICH's ABI, in which handles are ints.
 constexpr Abi kMpich = {
     .name = "MPICH",
     .handle_bits = 0xffffffff,
@@ -20,7 +20,7 @@ constexpr Abi kMpich = {
     .status = {.source = 2, .tag = 3, .error = 4, .bytes = 20},
 };
 
-// Handles are pointers; predefined ones are small numbers.
+// The standard ABI of MPI 5, in which handles are pointers; predefined handles are small numbers.
 constexpr Abi kStandard = {
     .name = "the MPI 5 ABI",
     .handle_bits = ~Word(0),

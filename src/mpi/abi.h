@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI's types, of whatever MPI the process has: slimpi is built without one. A handle is a machine
-// word, an int of MPICH's as well as a pointer of the others'. And what differs among MPIs: values
-// of constants, the size of a handle, the layout of MPI_Status. All of it is data, known once the
-// process's MPI is found.
+// MPI's types, for any MPI that the process may have: slimpi is built without an MPI. A handle is a
+// machine word here; in MPICH it is an int, in other MPIs a pointer. The facts that differ among
+// MPIs (values of constants, the size of a handle, the layout of MPI_Status) are data, known once
+// the process's MPI is found.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace slimpi::mpi {
 
 using Word = std::uintptr_t;
 
-// In a word, a 32-bit handle has an upper half of zeros. Handles from the program: see cut(). MPI
-// writes only the lower half of a word that it gets the address of, so every word has to have a
-// value before, for example that of the null handle.
+// The handles. The upper half of the word of a 32-bit handle is 0; cut() makes it so for handles
+// from the program. MPI writes only the lower half of that word through a pointer, so a word
+// needs a value before, for example that of the null handle.
 enum class Comm : Word {};
 enum class Datatype : Word {};
 enum class Errhandler : Word {};
@@ -26,20 +26,21 @@ enum class Request : Word {};
 using Aint = std::intptr_t;
 using Count = std::int64_t;
 
-// The callbacks of MPI_Comm_create_keyval. MPI passes the communicator as its own handle, uncut.
+// The callbacks of MPI_Comm_create_keyval. MPI passes its own handle of the communicator: cut() it.
 using CopyAttribute = int(Comm, int keyval, void* extra, void* value, void* copy, int* copies);
 using DeleteAttribute = int(Comm, int keyval, void* value, void* extra);
 
-// The same in every MPI.
+// Constants that are the same in every MPI.
 constexpr int kSuccess = 0, kErrCount = 2, kUndefined = -32766;
 
-// Room for the longest text of any MPI: MPI_MAX_ERROR_STRING and so on, with the final zero byte.
+// The room for the longest texts of any MPI (MPI_MAX_ERROR_STRING and so on), with the final zero
+// byte.
 constexpr int kErrorText = 1025, kLibraryVersion = 8193, kObjectName = 129, kInfoKey = 257,
               kInfoValue = 1025;
 
 class MessageStatus;
 
-// A pointer with a value that stands for something else.
+// A constant that is a pointer, such as MPI_IN_PLACE.
 template <typename Target>
 struct Address {
   Word word;
@@ -57,22 +58,22 @@ struct alignas(64) Abi {
 #undef SLIMPI_HANDLE
 #undef SLIMPI_NUMBER
 
-  // The handles of predefined datatypes, and of no other: from each first up to its end.
+  // The handles of the predefined datatypes: those from `first` to `end`, without `end`.
   struct {
     Word first, end;
   } predefined[2];
 
   Address<MessageStatus> status_ignore;
 
-  // Whether Fortran's calls, and the callbacks in them, reach PMPI_ names only. Else they reach the
-  // names of C, but for those of mpi_f08 that have no buffer, which are mpi_..._f08_.
+  // Whether Fortran's calls, and the callbacks in them, reach only PMPI_ names. If not, they reach
+  // the names of C, except functions of mpi_f08 without a buffer: these are mpi_..._f08_.
   bool fortran_calls_pmpi;
 
   // Whether messages of MPI_Comm_create_group can match receives of the program on the parent.
   bool create_group_is_seen;
 
-  // Where MPI_SOURCE, MPI_TAG and MPI_ERROR stand, in ints from the start, and the size of all, in
-  // bytes.
+  // The layout of MPI_Status: the positions of MPI_SOURCE, MPI_TAG and MPI_ERROR, in ints from the
+  // start, and its size in bytes.
   struct {
     int source, tag, error, bytes;
   } status;
@@ -81,13 +82,14 @@ struct alignas(64) Abi {
 // The MPIs that slimpi knows.
 extern const Abi kMpich;     // MPICH 3.2 and later, and what has its ABI: Intel MPI, MVAPICH
 extern const Abi kStandard;  // MPI 5.0, chapter 20
-// Open MPI 4 and 5. Handles are the addresses of objects. `symbol` finds one, or null.
+// Returns the ABI of Open MPI 4 and 5. Handles are the addresses of objects; `symbol` returns the
+// address of an object, or null.
 Abi open_mpi(const void* (*symbol)(const char* name));
 
-// The ABI of the process's MPI; MPICH's as long as none is known.
+// The ABI of the process's MPI; MPICH's until an MPI is known.
 extern Abi abi;
 
-// Whether `abi` is that of an MPI which was found.
+// Whether an MPI was found, so that `abi` is its ABI.
 extern std::atomic<bool> g_known;
 
 // Finds out which MPI the process has, if it has one by now.
@@ -98,26 +100,26 @@ inline void find_abi() {
     detect();
 }
 
-// cut(), after find_abi().
+// Returns what cut() returns. Call it only after find_abi().
 template <typename Handle>
 Handle cut_known(Word word) {
   return Handle(word & abi.handle_bits);
 }
 
-// The handle in a word that came from the program. MPICH's is an int, which leaves the upper half
-// of an argument's register undefined.
+// Returns the handle in a word that came from the program. A handle of MPICH is an int, so the
+// upper half of the word, an argument's register, is undefined; cut() makes it 0.
 template <typename Handle>
 Handle cut(Word word) {
   find_abi();
   return cut_known<Handle>(word);
 }
 
-// The size of a handle in the program's memory.
+// Returns the size of a handle in the program's memory.
 inline std::size_t handle_bytes() {
   return abi.handle_bits == ~Word(0) ? sizeof(Word) : sizeof(int);
 }
 
-// As cut(), of a handle that the program's pointer leads to.
+// Returns the handle to which the program's pointer points, cut; 0 for null.
 template <typename Handle>
 Handle read(const void* pointer) {
   find_abi();
@@ -136,15 +138,15 @@ void write(void* pointer, Handle handle) {
   std::memcpy(pointer, &handle, handle_bytes());
 }
 
-// Whether a datatype is predefined, so that the elements lie at the buffer's address. Looks at the
-// handle only. False means unknown.
+// Returns whether a datatype is certainly predefined, so that the elements lie at the buffer's
+// address. Looks only at the handle. False means unknown.
 inline bool is_predefined(Datatype type) {
   for (const auto& [first, end] : abi.predefined)
     if (Word(type) - first < end - first) return true;
   return false;
 }
 
-// MPI_Status: storage for that of any MPI.
+// Storage for the MPI_Status of any MPI.
 class MessageStatus {
  public:
   int source() const { return words_[abi.status.source]; }
@@ -154,7 +156,7 @@ class MessageStatus {
   alignas(8) int words_[8];
 };
 
-// MPI_ERROR of one of the program's statuses.
+// Sets MPI_ERROR in one of the program's statuses.
 inline void set_error(void* statuses, int index, int code) {
   std::byte* const status =
       static_cast<std::byte*>(statuses) + std::size_t(index) * std::size_t(abi.status.bytes);

@@ -15,7 +15,7 @@ namespace slimpi::mpi {
 
 namespace {
 
-// Other objects of that kind lie on the heap.
+// Finds the range of addresses of Open MPI's predefined datatypes. Other datatypes lie on the heap.
 void find_predefined(Abi& made) {
   int i = 0;
   for (const void* address :
@@ -25,8 +25,8 @@ void find_predefined(Abi& made) {
   }
 }
 
-// MPICH 5 and Intel MPI have the standard ABI in a second library beside their own ABI's, and may
-// have the function in both.
+// Returns whether the chosen MPI has the standard ABI. MPICH 5 and Intel MPI have a library with
+// the standard ABI beside a library with their own ABI. MPI_Abi_get_version may be in both.
 bool has_standard_abi() {
   using Ask = int(int*, int*);
   auto* const ask = reinterpret_cast<Ask*>(lookup("PMPI_Abi_get_version"));
@@ -34,16 +34,16 @@ bool has_standard_abi() {
   return ask != nullptr && ask(&major, &minor) == kSuccess && major > 0;
 }
 
-// MPICH and its descendants share one ABI and have MPICH, MVAPICH or Intel in their version line.
+// Returns whether this is the version line of MPICH or a descendant, which share one ABI.
 bool has_mpich_abi(std::string_view version) {
   for (const char* family : {"MPICH", "MVAPICH", "Intel(R) MPI"})
     if (version.find(family) != std::string_view::npos) return true;
   return false;
 }
 
-// The 16-bit floats of the MPIs whose handles are numbers, from the release on that was seen to sum
-// them. What a number means depends on the MPI. Older ones have some in their headers, too, and end
-// the process in a sum of these types.
+// The 16-bit float types of the MPIs whose handles are numbers, from the first release that was
+// seen to sum them. The same number means different types in different MPIs. Older releases have
+// some of these types in their headers, too, but end the process in a sum of them.
 struct ShortFloats {
   std::string_view maker;  // before the number of the release in the version line
   int major, minor;
@@ -72,7 +72,7 @@ void find_short_floats(const char* version) {
   }
 }
 
-// The MPI's own version text; empty without an MPI.
+// The MPI's version text; empty if there is no MPI.
 struct Version {
   const Pages pages;
   const char* const text = pages.text == nullptr ? "" : pages.text;
@@ -85,8 +85,8 @@ struct Version {
   }
 };
 
-std::atomic<bool> g_unknown{false};  // the process has an MPI that is none of those below
-std::atomic<bool> g_unclear{false};  // several MPIs, and nobody knows which one the calls are for
+std::atomic<bool> g_unknown{false};  // the process has an MPI that slimpi does not know
+std::atomic<bool> g_unclear{false};  // the process has several MPIs; see Found::unclear
 
 }  // namespace
 
@@ -153,7 +153,7 @@ bool takes_gpu_memory() {
   using Ask = int(int, int*);
   if (auto* const ask = reinterpret_cast<Ask*>(lookup("MPIX_GPU_query_support")); ask != nullptr)
     return ask(kCuda, &supported) == mpi::kSuccess && supported != 0;
-  // The older function, which Open MPI has too.
+  // Asks the older function, which Open MPI has, too.
   using Query = int();
   auto* const query = reinterpret_cast<Query*>(lookup("MPIX_Query_cuda_support"));
   return query != nullptr && query() == 1;

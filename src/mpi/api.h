@@ -15,36 +15,38 @@ struct Api {
 #undef SLIMPI_MPI
 };
 
-// unclear: there are several, and none is known to be the one that the calls are for.
+// The result of find(). unknown: the process has an MPI that slimpi does not know. unclear: it has
+// several MPIs, and slimpi does not know for which of them the program's calls are.
 enum class Found { yes, no_mpi, unknown, unclear };
 
-// Fills `api` when the process has an MPI that slimpi knows. `description` gets the MPI's own
-// version line; where it is unclear, those of all.
+// Fills `api` if the process has an MPI that slimpi knows. `description` gets the MPI's version
+// line; if the MPI is unclear, the version lines of all.
 Found find(Api& api, std::string& description);
 
-// Whether a library of MPI's name was loaded from this directory.
+// Returns whether a library of MPI's name was loaded from this directory.
 bool has_loaded_from(std::string_view directory);
 
-// The next definition of an intercepted function after this library: another tool's, or MPI's own.
-// null if there is none. `name` is the full name ("MPI_Allreduce").
+// Returns the next definition of an intercepted function after this library, another tool's or
+// MPI's own; null if there is none. `name` is the full name ("MPI_Allreduce").
 void* next_definition(const char* name);
 
-// Whether this MPI reports that it takes pointers to GPU memory. False where it has no such query.
-// May be called only after MPI was initialized.
+// Returns whether this MPI reports that it takes pointers to GPU memory; false if it cannot be
+// asked. Call it only after MPI was initialized.
 bool takes_gpu_memory();
 
-// Whether MPI_COMM_WORLD can be used: MPI_Init was called and MPI_Finalize was not.
+// Returns whether MPI_COMM_WORLD can be used: MPI_Init was called and MPI_Finalize was not.
 bool has_world(const Api& api);
 
-// Whether ranks of this communicator are in another MPI_COMM_WORLD than this process: processes
-// that were spawned or connected to. If so, every rank of the communicator gets true. MPI has to be
-// initialized, and not by sessions alone.
+// Returns whether the ranks of this communicator are in different MPI_COMM_WORLDs, because
+// processes were spawned or connected. All ranks of the communicator get the same answer. MPI must
+// be initialized, and not by sessions alone.
 bool spans_other_world(const Api& api, mpi::Comm comm);
 
-// The number in `other` of the first rank of `comm`; returns MPI's code.
+// Sets *rank to the number in `other` of the first rank of `comm`. Returns MPI's code.
 int first_rank_in(const Api& api, Comm comm, Comm other, int* rank);
 
-// For attributes that are not copied with their communicator: MPI_COMM_NULL_COPY_FN of every MPI.
+// A copy callback for attributes that are not copied with their communicator; it does what
+// MPI_COMM_NULL_COPY_FN does, under every MPI.
 CopyAttribute copy_no_attribute;
 
 std::string error_text(const Api& api, int code);

@@ -21,11 +21,11 @@ std::atomic<int> g_numbered{0};  // the highest number of a communicator so far
 std::atomic<mpi::Comm> g_hidden_world{};
 std::atomic<bool> g_has_hidden_world{false};
 
-// How many free context ids a rank of a program with threads requires before it takes part in the
-// search for a common one.
+// The free context ids that a rank of a program with threads must have before it takes part in the
+// search for a common id.
 constexpr int kEnoughRoom = 16;
 
-// For MPI_Comm_create_group, which has tags of its own.
+// The tag for MPI_Comm_create_group, which does not share tags with messages.
 constexpr int kGroupTag = 31739;
 
 bool is_threaded(const Api& api) {
@@ -33,8 +33,8 @@ bool is_threaded(const Api& api) {
   return api.Query_thread(&level) != mpi::kSuccess || level == mpi::abi.thread_multiple;
 }
 
-// A communicator of this rank alone with MPI_ERRORS_RETURN. Only MPI_Comm_create_from_group, of MPI
-// 4.0, takes the error handler as an argument. Without that function there is no such communicator.
+// Makes a communicator of this rank alone, with MPI_ERRORS_RETURN. Only MPI_Comm_create_from_group,
+// of MPI 4.0, takes the error handler as an argument; without it, returns MPI_COMM_NULL.
 mpi::Comm make_own(const Api& api, mpi::Group group) {
   using Create = int(mpi::Group, const char*, mpi::Info, mpi::Errhandler, mpi::Comm*);
   static auto* const create =
@@ -52,8 +52,8 @@ mpi::Comm make_own(const Api& api, mpi::Group group) {
   return made;
 }
 
-// Whether MPI can make so many more communicators in this process. Local; runs no error handler of
-// the program. True where it cannot be found out.
+// Returns whether MPI can make `wanted` more communicators in this process; true if that cannot be
+// found out. Local; runs no error handler of the program.
 bool has_room(const Api& api, mpi::Group group, std::size_t wanted) {
   std::vector<mpi::Comm> made(wanted, mpi::abi.comm_null);
   const bool can_ask = next_definition("PMPI_Comm_create_from_group") != nullptr;
@@ -70,8 +70,8 @@ bool has_room(const Api& api, mpi::Group group, std::size_t wanted) {
   return !can_ask || count == wanted;
 }
 
-// While this object lives, errors on the program's communicator return. Only for programs that do
-// not call MPI from several threads at once: there no other thread can see the changed handler.
+// Makes errors on the program's communicator return while the object lives. Only for programs that
+// do not call MPI from several threads at once, in which no other thread sees the changed handler.
 class Quiet {
  public:
   Quiet(const Api& api, mpi::Comm comm, bool wanted) : api_(api), comm_(comm), wanted_(wanted) {
@@ -111,7 +111,7 @@ Status create(const Api& api, mpi::Comm parent, mpi::Group group, mpi::Comm* mad
   return take_over(api, code, made);
 }
 
-// The words of all ranks; see FirstExchange.
+// Does the first exchange; see FirstExchange.
 Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, bool limited, int* number,
                    Refusal* refusal) {
   const FirstExchange::Owner exchange = FirstExchange::make();
@@ -122,7 +122,7 @@ Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, bool lim
   return Status::ok;
 }
 
-// The second exchange, after the first one ended with the status.
+// Does the second exchange, after the first exchange ended with `status`.
 Status confirm(const Api& api, mpi::Comm comm, const WaitFor& wait, Status status) {
   if (status == Status::absent) {
     (void)FirstExchange::make()->begin(api, comm, 0, Refusal::gave_up);
@@ -135,7 +135,8 @@ Status confirm(const Api& api, mpi::Comm comm, const WaitFor& wait, Status statu
   return refuse(left);
 }
 
-// In a fiber. The arguments of the call are in memory that the thread may use for ever.
+// Calls MPI_Comm_create_group in a thread, from a fiber. The arguments are in memory that the
+// thread may use for ever.
 Status create_group(const Api& api, mpi::Comm parent, mpi::Group group, int tag,
                     const WaitFor& wait, mpi::Comm* made) {
   struct Creation {
@@ -265,7 +266,7 @@ Status FirstExchange::begin(const Api& api, mpi::Comm comm, int number, Refusal 
   std::fill_n(words_, kShownRanks, -1);
   std::fill_n(ones_, kShownRanks, 1);
   std::fill_n(zeros_, kShownRanks, 0);
-  // No message to itself: without memory for that, a rank would wait for itself.
+  // A rank sends no message to itself: if MPI had no memory for it, the rank would wait for itself.
   int rank = 0;
   api.Comm_rank(comm, &rank);
   words_[rank] = own_;
@@ -291,9 +292,10 @@ Refusal FirstExchange::refusal() const {
   return Refusal(last);
 }
 
-// In a program with threads another thread could see a changed error handler, so there all ranks
-// first check whether MPI has free context ids. This costs more. 16 free ids on every rank may
-// still include no common one; the error handler then runs.
+// Makes the communicator. In a program with threads slimpi must not change the error handler, which
+// another thread could see. So all ranks first check whether MPI has free context ids, which costs
+// more. Even kEnoughRoom free ids on every rank may have no id in common; then the program's error
+// handler runs.
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,
                      mpi::Comm* made, int* number, Refusal* refusal) {
   *made = mpi::abi.comm_null;
@@ -312,8 +314,9 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   if (status == Status::ok && !(in_fiber && *refusal == Refusal::no_more))
     status = refuse(*refusal);
   if (status == Status::ok && in_fiber) {
-    // Only this function may run while the program is in collectives on `user`.
-    // Groups that overlap have different numbers, so their messages have different tags.
+    // MPI_Comm_create_group is the only such function that may run while the program is in
+    // collectives on `user`. Groups that overlap have different numbers, so their messages have
+    // different tags.
     const mpi::Comm parent = mpi::abi.create_group_is_seen ? g_hidden_world.load() : user;
     const int tag = mpi::abi.create_group_is_seen ? *number % kGroupTag : kGroupTag;
     status = create_group(api, parent, group, tag, wait, made);
@@ -328,7 +331,8 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   return status;
 }
 
-// Not MPI_Comm_create: other threads, or sums in flight, may make one from `internal`, too.
+// Calls MPI_Comm_create_group, not MPI_Comm_create, because other threads, or sums in flight, may
+// make a communicator from `internal` at the same time.
 Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* made) {
   *made = mpi::abi.comm_null;
   mpi::Group group = mpi::abi.group_null;

@@ -2,16 +2,16 @@
 // Communicators of slimpi's own. Only this file makes them from a communicator of the program.
 //
 // The rules for internal communicators and attributes:
-//  - Nothing of the program's is called, copied or counted by slimpi's own work. Internal
-//    communicators come from MPI_Comm_create, or, for nonblocking sums, MPI_Comm_create_group,
-//    which copy no attributes, never from MPI_Comm_dup. Messages of MPI_Comm_create_group that the
-//    program could receive are sent on a communicator of slimpi's (make_hidden_world).
-//    (comm/node_layout.cpp uses MPI_Comm_split_type for a moment, on an internal one.) No error
-//    handler of the program runs because slimpi could not get one. No attribute is set on a
-//    communicator that is being freed.
-//  - Nothing of slimpi's outlives the MPI that it came from. A process that uses sessions may end
-//    MPI and start it again; the old handles are then invalid. So what slimpi makes with MPI is
-//    freed with the communicator that it serves, or is forgotten when MPI ends.
+//  - slimpi's own work calls, copies or counts nothing of the program. Internal communicators come
+//    from MPI_Comm_create, or, for nonblocking sums, from MPI_Comm_create_group, which copy no
+//    attributes; never from MPI_Comm_dup. Messages of MPI_Comm_create_group that the program could
+//    receive are sent on a communicator of slimpi's own (make_hidden_world).
+//    (comm/node_layout.cpp uses MPI_Comm_split_type briefly, on an internal communicator.) If
+//    slimpi cannot get a communicator, no error handler of the program runs. slimpi sets no
+//    attribute on a communicator that is being freed.
+//  - No object of slimpi outlives the MPI that it came from. A process that uses sessions may end
+//    MPI and start it again; the old handles are then invalid. So slimpi frees what it makes with
+//    MPI together with the communicator that it serves, or forgets it when MPI ends.
 //  - MPICH has 2048 context ids for communicators and windows together. slimpi takes one for each
 //    communicator that it serves, for at most kMostServed of them, so a program can make almost as
 //    many communicators as without slimpi.
@@ -29,15 +29,15 @@ namespace slimpi::mpi {
 
 constexpr int kMostServed = 32;
 
-// Waits until poll(&done) sets `done`. `arrivals`: a word of each rank, negative until something
-// came from that rank; empty where MPI does not tell. `limited`: SLIMPI_TIMEOUT ends the wait, with
-// Status::absent.
+// WaitFor waits until poll(&done) sets `done`. `arrivals`: a word for each rank, negative until a
+// message came from that rank; empty if MPI does not tell. `limited`: SLIMPI_TIMEOUT ends the wait,
+// with Status::absent.
 using Poll = std::function<Status(bool* done)>;
 using WaitFor =
     std::function<Status(const Poll& poll, std::span<const int> arrivals, bool limited)>;
 
-// Why a rank does not take part in an internal communicator. If ranks differ, the largest value
-// wins.
+// The reason why a rank does not take part in an internal communicator. If ranks differ, the
+// largest value wins.
 enum class Refusal {
   none,
   no_more,          // the process serves kMostServed communicators
@@ -47,29 +47,31 @@ enum class Refusal {
   gave_up,          // the rank has waited for SLIMPI_TIMEOUT
 };
 
-// The failure that a refusal is. unsupported: nothing is wrong, and the program's calls go to MPI
-// without a warning. disagreement: not printed yet; the ranks that refuse are in MPI.
+// Returns the failure for a refusal. Status::unsupported: nothing is wrong, and the program's calls
+// go to MPI without a warning. Status::disagreement: not printed yet; the ranks that refuse are in
+// MPI.
 Status refuse(Refusal why);
 
-// The first words that the ranks of a communicator exchange, on that communicator: of all ranks,
-// the highest number, at least 0 and less than 2^24, and the last refusal. On few ranks every rank
-// sends its words to every other, so that arrivals are seen one by one. Stays where it is; MPI uses
-// it until the request is complete, so its owner is a FirstExchange::Owner.
+// The first exchange between the ranks of a communicator, on that communicator. All ranks get the
+// highest number of any rank (at least 0 and less than 2^24) and the largest refusal. With up to
+// kShownRanks ranks, every rank sends its words to every other rank, so that each arrival is seen.
+// The object must not move or end before the request is complete, because MPI uses it; so a
+// FirstExchange::Owner owns it.
 class FirstExchange {
  public:
   // Nonblocking; collective.
   Status begin(const Api& api, mpi::Comm comm, int number, Refusal refusal);
   // Waits until the request is complete.
   Status wait(const WaitFor& wait_for, bool limited);
-  // A word of each rank, negative until it came; empty where MPI does not tell.
+  // Returns a word for each rank, negative until it has arrived; empty if MPI does not tell.
   std::span<const int> arrivals() const { return {words_, shown_}; }
-  // Once the request is complete.
+  // The results. Valid once the request is complete.
   int number() const;
   Refusal refusal() const;
 
   mpi::Request request = mpi::abi.request_null;
 
-  // Leaves it to MPI where the request is not complete.
+  // Frees the exchange; leaves it to MPI for ever if the request is not complete.
   struct Leave {
     void operator()(FirstExchange* exchange) const;
   };
@@ -87,52 +89,54 @@ class FirstExchange {
 };
 
 // Makes an internal communicator with the ranks of `user`, an intracommunicator of the program, in
-// their order. Collective over it. Fails on all ranks together, with *made MPI_COMM_NULL, where a
+// their order. Collective over `user`. Fails on all ranks together, with *made MPI_COMM_NULL, if a
 // rank already serves kMostServed communicators or MPI has no free context id. Errors on *made
-// return. *number: the same on all ranks, and no other communicator of this process has it.
-// *refusal: why it failed. `in_fiber`: all ranks have MPI_THREAD_MULTIPLE; else it fails on all
-// that have. What is collective over `user` begins before the first wait then. Sums
-// that have begun need a communicator, so where a rank already serves kMostServed there is one,
-// with *refusal no_more, to be freed after them.
+// return. *number: the same on all ranks, and not used by another communicator of this process.
+// *refusal: the reason of a failure. `in_fiber`: all ranks have MPI_THREAD_MULTIPLE, or it fails on
+// all ranks that have. In a fiber all that is collective over `user` begins before the first wait.
+// There sums have begun and need a communicator: if a rank already serves kMostServed, all ranks
+// still get one, with *refusal no_more, to be freed after these sums.
 //
-// A rank that has waited for SLIMPI_TIMEOUT must not leave the others in MPI_Comm_create. So there
-// are two exchanges before that. A rank gives up in the first one only, and says so in the second
-// one, which all that have completed the first one wait for. In a fiber nothing but the first one
-// is collective over `user`; there MPI_Comm_create_group runs in a thread that is left behind.
+// A rank that gives up after SLIMPI_TIMEOUT must not leave the other ranks in MPI_Comm_create. So
+// there are two exchanges before MPI_Comm_create. A rank gives up only in the first exchange, and
+// says so in the second. All ranks that have completed the first exchange wait for the second. In a
+// fiber only the first exchange is collective over `user`; MPI_Comm_create_group then runs in a
+// thread, which is left behind if it does not end.
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,
                      mpi::Comm* made, int* number, Refusal* refusal);
 
-// A communicator with the ranks of an internal one; it does not count as served. Calls at the same
-// time have different tags, from 0 to 4096. Collective, also in a fiber.
+// Makes a communicator with the ranks of an internal communicator. It does not count as served.
+// Calls at the same time have different tags, from 0 to 4096. Collective, also in a fiber.
 Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* made);
 
-// Where MPI_Comm_create_group on a communicator of the program is no way to make one, another
-// communicator of all processes of MPI_COMM_WORLD takes its place. Collective over that.
+// Makes a communicator of all processes of MPI_COMM_WORLD, which the program does not see. slimpi
+// calls MPI_Comm_create_group on it, if it cannot do so on a communicator of the program
+// (Abi::create_group_is_seen). Collective over MPI_COMM_WORLD.
 void make_hidden_world(const Api& api);
-// Whether make_internal() can be called in a fiber; the same on all ranks, unless they initialized
-// MPI differently.
+// Returns whether make_internal() can be called in a fiber; the same on all ranks, unless they
+// initialized MPI differently.
 bool can_make_internal_in_fiber();
 
-// Whether MPI has context ids for another communicator and for all that are being made. Local.
+// Returns whether MPI has context ids for another communicator, besides those being made. Local.
 bool has_room_in_fiber(const Api& api, mpi::Comm comm);
 
-// Whether a thread of slimpi can help sums that the program does not wait for: it has
+// Returns whether a thread of slimpi can help sums for which the program does not wait: MPI has
 // MPI_THREAD_MULTIPLE, and no tool hides the functions that complete requests.
 bool can_help(const Api& api);
 
-// Functions that a tool in front of slimpi calls by PMPI names, so that slimpi does not see them.
-// Set when slimpi starts.
+// Whether a tool before slimpi calls the functions that start, or complete, requests by PMPI_
+// names, so that slimpi does not see these calls. Set when slimpi starts.
 inline std::atomic<bool> g_starts_hidden{false}, g_completions_hidden{false};
 
-// A number that no communicator or channel of this process has.
+// Returns a number that no communicator or channel of this process has.
 int next_number();
-// None gets a number up to this one any more.
+// Makes next_number() return only numbers above `number`.
 void use_number(int number);
 
-// Frees what make_internal made.
+// Frees a communicator that make_internal() made.
 void free_internal(const Api& api, mpi::Comm* comm);
 
-// MPI ended, and with it all communicators, also those that were never freed.
+// Forgets all internal communicators, also those never freed, because MPI has ended.
 void forget_internal();
 
 }  // namespace slimpi::mpi

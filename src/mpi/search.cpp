@@ -13,13 +13,13 @@ namespace slimpi::mpi {
 
 namespace {
 
-// A name that every MPI has and slimpi has not: its address stands for the MPI.
+// A name that every MPI defines and slimpi does not. Its address, the mark, identifies the MPI.
 constexpr char kMark[] = "PMPI_Get_library_version";
 
-std::atomic<void*> g_mark{nullptr};  // of the chosen MPI
+std::atomic<void*> g_mark{nullptr};  // the mark of the chosen MPI
 
-// The MPI that a loaded library is, or is linked to, and the library's handle, which is never
-// closed.
+// A loaded library: its handle, which is never closed, and the mark of the MPI that it is, or to
+// which it is linked.
 struct Library {
   void* handle;
   void* mark = nullptr;
@@ -31,7 +31,7 @@ struct Library {
 
 Library library_of(const void* address) {
   Dl_info info{};
-  // The program itself has every library of the process.
+  // Uses the program's own handle, through which every library of the process is found.
   if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return Library("");
   return Library(info.dli_fname);
 }
@@ -45,7 +45,7 @@ bool is_own(const void* address) {
   return reinterpret_cast<Word>(address) - own_image().first < own_image().end - own_image().first;
 }
 
-// The mark of the function outside this library that called it.
+// Returns the mark of the library that called slimpi.
 void* mark_of_caller() {
   const void* caller = nullptr;
   _Unwind_Backtrace(
@@ -59,7 +59,8 @@ void* mark_of_caller() {
   return caller != nullptr ? library_of(caller).mark : nullptr;
 }
 
-// Whether a function is another MPI's, or of a library that is linked to another.
+// Returns whether a function belongs to another MPI than the chosen one, or to a library that is
+// linked to another MPI.
 bool is_of_another(const void* address) {
   const void* const mark = library_of(address).mark;
   return g_mark != nullptr && mark != nullptr && mark != g_mark;
@@ -127,8 +128,8 @@ std::string loaded_mpis() {
   return names;
 }
 
-// The handle of a stand-in, which needs this library before the real MPI, leads to this library's
-// own functions.
+// Skips this library's own functions: the handle of a stand-in leads to them, because a stand-in is
+// linked to this library before the real MPI.
 void* library_symbol(const char* name) {
   void* found = nullptr;
   LoadedMpis().find([&](const char* path) {

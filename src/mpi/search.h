@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where MPI's names are. A process may have several MPIs: one that it is linked to, and others by
-// dlopen. What is found is of one of them, the one that the program's calls are for.
+// Finds MPI's functions and data. A process may have several MPIs: one that it is linked to, and
+// others by dlopen. All that is found belongs to one of them: the MPI for which the program's calls
+// are.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -12,16 +13,16 @@ struct dl_phdr_info;  // of link.h
 
 namespace slimpi::mpi {
 
-// Where an address lies: the part of a loaded library or program that holds it.
+// The part of a loaded library or program in which an address lies.
 struct Image {
-  Word first = 0, end = 0;  // of the part, such as its data; both 0 outside of all files
-  std::string_view name;    // of the file, without its directory; "" for the program
+  Word first = 0, end = 0;  // the addresses of the part; both 0 if no file has the address
+  std::string_view name;    // the file name, without its directory; "" for the program
 };
 
 Image image_of(const void* address);
 
-// Zeros for a while, neither on the stack nor from malloc, which may both be short. Null without
-// memory.
+// Temporary memory, filled with zeros, from the kernel: the stack may be small, and malloc may have
+// no memory. `text` is null if there is no memory.
 struct Pages {
   static constexpr std::size_t kBytes = 1 << 14;
   Pages();
@@ -52,25 +53,26 @@ class LoadedMpis {
 
 enum class Choice { none, made, unclear };
 
-// Chooses the MPI: that of the symbols after this library, which the program is linked to; else the
-// only one that is loaded; else that of the library which has called slimpi. Not for two threads at
-// once.
+// Chooses the MPI. First choice: the MPI of the symbols after this library, to which the program is
+// linked; second: the only MPI that is loaded; third: the MPI of the library that has called
+// slimpi. Only one thread at a time may call it.
 Choice choose_mpi();
 
-// The version lines of all loaded MPIs, for a message.
+// Returns the version lines of all loaded MPIs, for a message.
 std::string loaded_mpis();
 
-// In the chosen MPI, or what another tool after this library puts in front of it. Null: nowhere.
+// Returns a symbol of the chosen MPI, or of another tool between this library and MPI; null if
+// there is none.
 void* lookup(const char* name);
 
-// In the chosen MPI's own libraries.
+// Returns a symbol of the chosen MPI's own libraries; null if there is none.
 void* library_symbol(const char* name);
 
-// A datum of MPI's where the program sees it: a program that is not position independent has a copy
-// of its own.
+// Returns the address at which the program sees a datum of MPI: a program that is not position
+// independent has its own copy.
 const void* symbol(const char* name);
 
-// The first line of MPI's version text.
+// Returns the first line of MPI's version text.
 std::string first_line(const char* text);
 
 }  // namespace slimpi::mpi

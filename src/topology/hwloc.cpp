@@ -28,8 +28,8 @@ struct FreeBitmap {
 };
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
 
-// The NUMA node of `nodes` if there is only one, or if all of them belong to the same cores (such
-// as fast and ordinary memory); else -1.
+// Returns the first NUMA node of `nodes`, if it is the only one or if all belong to the same cores
+// (such as fast and ordinary memory); else -1.
 int single_numa_node(hwloc_topology_t topology, hwloc_const_nodeset_t nodes) {
   hwloc_obj_t first = nullptr;
   hwloc_obj_t node = nullptr;

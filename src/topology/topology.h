@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One machine as plain data: its NUMA nodes, GPUs and NICs, and the distances between these. Filled
-// by hwloc, which is loaded on demand, so slimpi starts without it.
+// A machine as plain data: its NUMA nodes, GPUs and NICs, and the distances between GPUs and NICs.
+// hwloc gives the data. It is loaded on demand, so slimpi starts without hwloc.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace slimpi::topology {
 
-// The nearest thing that two devices share, nearest first.
+// The distance of two devices: the nearest part that they share. The enumerators begin with the
+// nearest.
 enum class Distance { pci_switch, pci_root, numa_node, package, machine, unknown };
 
 const char* to_string(Distance distance);  // "same PCI switch"
@@ -37,39 +38,40 @@ struct Topology {
   std::vector<Device> gpus;  // in the order of their bus ids
   std::vector<Device> nics;
   std::vector<Distance> distances;  // gpus.size() rows of nics.size()
-  int bound_numa_node = -1;         // the one that the calling thread is bound to; -1: not to one
+  int bound_numa_node = -1;         // of the calling thread; -1: not bound to a single node
 };
 
-// pci_numbers: a device's model is its PCI numbers, such as "10de:2335", and hwloc's symbols stay
-// invisible to the process. pci_database: the names of the PCI database, where hwloc has it as a
-// plug-in. For that, hwloc's symbols become visible to the whole process. Only for slimpi's own
-// programs.
+// The source of device models. pci_numbers: the PCI numbers, such as "10de:2335"; hwloc's symbols
+// stay invisible to the process. pci_database: the names in the PCI database, if hwloc has it as a
+// plug-in; hwloc's symbols become visible to the whole process, so only slimpi's own programs use
+// it.
 enum class DeviceNames { pci_numbers, pci_database };
 
-// Reads the topology of this machine, or of the one that HWLOC_XMLFILE or HWLOC_SYNTHETIC describe.
-// Without slimpi-hwloc.so or hwloc the status is unsupported, `result` holds the host's name only,
-// and nothing is printed. GPU drivers are not started.
+// Reads the topology of this machine, or of the machine that HWLOC_XMLFILE or HWLOC_SYNTHETIC
+// describes. If slimpi-hwloc.so or hwloc is missing, returns Status::unsupported, sets only the
+// host's name in `result`, and prints nothing. Starts no GPU driver.
 Status load(Topology& result, DeviceNames names = DeviceNames::pci_numbers);
 
-// The NIC nearest to GPU `gpu`, the first of equals; -1 if there is none.
+// Returns the NIC nearest to GPU `gpu`, the first of equally near NICs; -1 if there is none.
 int nearest_nic(const Topology& topology, int gpu);
 
-// The distance from the GPU with this PCI bus id (any case, any width of the domain) to its nearest
-// NIC; unknown if the topology lacks the GPU or has no NIC.
+// Returns the distance from the GPU with this PCI bus id (any case, any width of the domain) to its
+// nearest NIC; unknown if the topology lacks the GPU or has no NIC.
 Distance distance_to_nic(const Topology& topology, std::string_view bus_id);
 
-// The GPU whose rank should be the node leader: the nearest to a NIC, the first of equals; -1 if
-// there is no GPU.
+// Returns the GPU whose rank should be the node leader: the GPU nearest to a NIC, the first of
+// equally near GPUs; -1 if there is no GPU.
 int leading_gpu(const Topology& topology);
 
 // The interface between topology.cpp and slimpi-hwloc.so, the plugin that is linked to hwloc and
 // loaded on demand.
 
-// Increased with every change of Topology; the plugin refuses any other version.
+// The version of this interface. Increase it with every change of Topology. The plugin refuses
+// another version.
 constexpr std::uint32_t kPluginVersion = 2;
 
-// Sets all of the result but the host's name and returns 0, or changes nothing, writes a line of
-// text to `error` and returns another number.
+// Sets all members of `result` but the host's name, and returns 0. On failure changes nothing,
+// writes a line of text to `error`, and returns another number.
 using LoadFunction = int(std::uint32_t version, Topology* result, char* error, std::size_t size);
 
 }  // namespace slimpi::topology

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* To be preloaded in front of slimpi: every MPI_Allreduce of an unchanged program is made in the
- * way that TEST_WAY names, and returns what MPI returns for it. nonblocking  MPI_Iallreduce,
- * MPI_Wait persistent   MPI_Allreduce_init, MPI_Start, MPI_Wait, MPI_Request_free mixed        the
- * count says which of these or MPI_Allreduce: the same on all ranks kept         as persistent, but
- * the request of the same arguments is started again: the program must use the same buffers in the
- * same order on all ranks */
+/* A library to preload before slimpi. It makes every MPI_Allreduce of an unchanged program in the
+ * way that TEST_WAY names, and returns the code that MPI returns:
+ *
+ * - nonblocking: by MPI_Iallreduce and MPI_Wait.
+ * - persistent, the default: by MPI_Allreduce_init, MPI_Start, MPI_Wait and MPI_Request_free.
+ * - mixed: by one of these ways or MPI_Allreduce. The count chooses, so all ranks do the same.
+ * - kept: as persistent, but the same arguments start the same request again. The program must use
+ *   the same buffers in the same order on all ranks.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
