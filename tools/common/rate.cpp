@@ -23,9 +23,4 @@ bool parse_rate(std::string_view text, double& bits_per_second) {
   return true;
 }
 
-std::string check_rate(const std::string& text) {
-  double value = 0;
-  return parse_rate(text, value) ? "" : text + " is not a rate such as 1gbit";
-}
-
 }  // namespace slimpi::tools

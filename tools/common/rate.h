@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The rate of a network as people write it.
 #pragma once
-#include <string>
 #include <string_view>
 
 namespace slimpi::tools {
@@ -9,8 +8,5 @@ namespace slimpi::tools {
 // Bits per second with a unit, powers of 1000: 1gbit, 500mbit, 2.5G. False for anything else, also
 // for a number without a unit, which could mean anything.
 bool parse_rate(std::string_view text, double& bits_per_second);
-
-// The same as a check of CLI11: "", or what is wrong.
-std::string check_rate(const std::string& text);
 
 }  // namespace slimpi::tools
