@@ -7,11 +7,9 @@
 #include <type_traits>
 
 #include "tools/bench/calibrate.h"
-#include "tools/bench/constants.h"
 #include "tools/bench/digests.h"
 #include "tools/bench/measure.h"
 #include "tools/bench/options.h"
-#include "tools/bench/plot.h"
 #include "tools/bench/predict.h"
 #include "tools/bench/report.h"
 #include "tools/bench/world.h"

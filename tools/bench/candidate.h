@@ -20,7 +20,6 @@ struct Candidate {
   Collective collective = Collective::allreduce;
 
   bool plain() const { return name == "plain"; }
-  std::string label() const;  // "bytegrad 8"
   // One sum of `count` floats; `in` may be MPI_IN_PLACE. Of a reduce-scatter, to equal blocks.
   void run(const void* in, float* out, std::uint64_t count) const;
 };

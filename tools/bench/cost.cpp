@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "comm/node_layout.h"
 #include "inter/bruck.h"
 #include "inter/schedule.h"
 
@@ -96,21 +95,6 @@ void within_node(Cost& cost, double bytes, double per_node, double sharing, cons
 }
 
 }  // namespace
-
-double pairwise_bytes(const inter::ExchangeSize& size) {
-  // The same segments on all ranks: those of a staged device.
-  inter::ExchangeSize staged = size;
-  staged.count = std::max<std::uint64_t>(size.count, 1);
-  staged.staged = true;
-  const inter::Segments segments = inter::segments_for(staged);
-  double bytes = 0;
-  for (int owner = 0; owner < size.group_size; ++owner) {
-    const std::uint64_t elements =
-        comm::chunk_of(size.count, size.group_size, owner, segments.align).count;
-    bytes += 2.0 * (size.group_size - 1) * chunk_bytes(size.format, elements, segments.elements);
-  }
-  return bytes;
-}
 
 const char* to_string(Schedule schedule) {
   static constexpr const char* names[] = {"plain ring", "plain halving", "plain leaders", "flat",

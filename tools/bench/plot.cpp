@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/bench/plot.h"
-
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -66,8 +64,7 @@ std::string tics(const std::vector<std::uint64_t>& sizes) {
   return text;
 }
 
-}  // namespace
-
+// The gnuplot script, data included, that draws the picture into options.plot.
 std::string plot_script(const Options& options, const World& world, const std::vector<Row>& rows) {
   const bool svg = options.plot.ends_with(".svg");
   const std::vector<std::string> labels = labels_of(rows);
@@ -96,6 +93,8 @@ std::string plot_script(const Options& options, const World& world, const std::v
   text += panel(rows, labels, "bus bandwidth (GB/s, logarithmic)", 3);
   return text + "unset multiplot\n";
 }
+
+}  // namespace
 
 bool plot(const Options& options, const World& world, const std::vector<Row>& rows) {
   const std::string script = plot_script(options, world, rows);

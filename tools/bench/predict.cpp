@@ -3,8 +3,8 @@
 
 #include <fmt/core.h>
 
+#include "base/process.h"
 #include "tools/bench/calibrate.h"
-#include "tools/bench/constants.h"
 #include "tools/bench/report.h"
 
 namespace slimpi::bench {
@@ -34,6 +34,24 @@ std::string rounded(double value) {
 }
 
 }  // namespace
+
+std::string read_constants(const Options& options, Constants& c) {
+  if (!options.constants.empty())
+    if (std::string wrong = read_json(options.constants, c); !wrong.empty()) return wrong;
+  c.measured_link = c.link;
+  if (options.latency > 0) c.latency = options.latency;
+  if (options.wire > 0) {
+    const double slower = c.exchange / c.link;  // what MPI loses beside the link itself
+    c.link = 8 / (options.wire * cost::kPayload);
+    c.exchange = c.link * slower;
+  }
+  return "";
+}
+
+Layout layout_of(double nodes, double ranks, const Constants& constants) {
+  const bool lab = !environment_variable("SLIMPILAB").empty();
+  return {nodes, ranks / nodes, double(constants.cores), lab};
+}
 
 std::vector<Forecast> forecasts(const Options& options, const Constants& c) {
   std::vector<double> nodes{2, 4, 8, 16, 64, 256, 1000, 4000, 10'000, 100'000};
