@@ -3,14 +3,14 @@
 
 #include <fmt/core.h>
 
-#include <cstdlib>
+#include <charconv>
+#include <cmath>
 
 #include "base/process.h"
 #include "options/config.h"
 #include "options/option_types.h"
 #include "tools/bench/calibrate.h"
 #include "tools/common/command_line.h"
-#include "tools/common/rate.h"
 
 namespace slimpi::bench {
 namespace {
@@ -30,11 +30,29 @@ const CLI::Validator kSize(
     },
     "");
 
+// The rate of a network as people write it: bits per second with a unit, powers of 1000, such as
+// 1gbit, 500mbit, 2.5G. False for anything else, also for a number without a unit, which could mean
+// anything.
+bool parse_rate(std::string_view text, double& bits_per_second) {
+  const std::string lower = lower_case(text);
+  double parsed = 0;
+  const auto [end, error] = std::from_chars(lower.data(), lower.data() + lower.size(), parsed);
+  std::string_view unit(end, std::size_t(lower.data() + lower.size() - end));
+  if (error != std::errc() || unit.empty() || !(parsed > 0) || !std::isfinite(parsed)) return false;
+  if (unit.ends_with("bit")) unit.remove_suffix(3);
+  constexpr std::string_view kPrefixes = "kmgt";
+  const std::size_t power = unit.empty() ? 0 : kPrefixes.find(unit) + 1;
+  if (unit.size() > 1 || (power == 0 && !unit.empty())) return false;
+  for (std::size_t i = 0; i < power; ++i) parsed *= 1000;
+  bits_per_second = parsed;
+  return true;
+}
+
 // This one has the option read bits per second.
 const CLI::Validator kRate(
     [](std::string& text) {
       double rate = 0;
-      if (!tools::parse_rate(text, rate)) return text + " is not a rate such as 1gbit";
+      if (!parse_rate(text, rate)) return text + " is not a rate such as 1gbit";
       text = fmt::format("{}", rate);
       return std::string();
     },
@@ -73,7 +91,7 @@ void finish(const Words& words, bool standard_sizes, Options& options) {
   options.collective =
       Collective(std::find(names.begin(), names.end(), words.collective) - names.begin());
   if (options.wire == 0)
-    (void)tools::parse_rate(environment_variable("SLIMPILAB_RATE") + "bit", options.wire);
+    (void)parse_rate(environment_variable("SLIMPILAB_RATE") + "bit", options.wire);
   if (options.interface.empty()) options.interface = environment_variable("SLIMPILAB_INTERFACE");
 }
 
