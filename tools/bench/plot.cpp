@@ -15,11 +15,11 @@ constexpr const char* kColours[] = {"#444444", "#0b6fb8", "#d1495b", "#3a9a5c",
 constexpr int kMarkers[] = {7, 5, 9, 11, 13, 6, 4, 8};
 static_assert(std::size(kMarkers) <= std::size(kColours));
 
-// Labels in the order of their first row.
+// The candidates; each size has the same ones.
 std::vector<std::string> labels_of(const std::vector<Row>& rows) {
   std::vector<std::string> labels;
   for (const Row& row : rows) {
-    if (!labels.empty() && row.label() == labels.front() && row.bytes != rows.front().bytes) break;
+    if (row.bytes != rows.front().bytes) break;
     labels.push_back(row.label());
   }
   return labels;
