@@ -24,6 +24,21 @@ MPI_Comm communicator(const Options& options, const std::string& algorithm, doub
   return with_options(MPI_COMM_WORLD, all);
 }
 
+// Bytes on the wire for each byte of floats; 0 is unknown. `bucket` is that of SLIMPI_BUCKET.
+double coded_share(const std::string& algorithm, double bits, std::uint64_t bucket) {
+  const algorithm::Algorithm* const row = algorithm::find(algorithm);
+  if (row == nullptr) return algorithm == "plain" || algorithm == "off" ? 1 : 0;
+  // What these send follows from their codec.
+  if (row->keeps_state || row->talks_to_peers) return 0;
+  constexpr std::uint64_t kCount = 1 << 24;
+  kernels::Format format{row->codec, std::uint8_t(bits), false, std::uint32_t(bucket)};
+  if (row->codec == kernels::Codec::packed) {
+    format.bits = std::uint8_t(2 * bits);
+    format.bucket = kernels::longest_packed_tile(format.bits);
+  }
+  return double(kernels::encoded_bytes(format, kCount)) / (sizeof(float) * kCount);
+}
+
 // The algorithms that were asked for; else "", which is what the environment says, and the two
 // baselines.
 std::vector<std::string> algorithms_of(const Options& options, const Config& config) {
@@ -67,20 +82,6 @@ void Candidate::run(const void* in, float* out, std::uint64_t count) const {
   } else {
     MPI_Allreduce_c(in, out, large, MPI_FLOAT, MPI_SUM, comm);
   }
-}
-
-double coded_share(const std::string& algorithm, double bits, std::uint64_t bucket) {
-  const algorithm::Algorithm* const row = algorithm::find(algorithm);
-  if (row == nullptr) return algorithm == "plain" || algorithm == "off" ? 1 : 0;
-  // What these send follows from their codec.
-  if (row->keeps_state || row->talks_to_peers) return 0;
-  constexpr std::uint64_t kCount = 1 << 24;
-  kernels::Format format{row->codec, std::uint8_t(bits), false, std::uint32_t(bucket)};
-  if (row->codec == kernels::Codec::packed) {
-    format.bits = std::uint8_t(2 * bits);
-    format.bucket = kernels::longest_packed_tile(format.bits);
-  }
-  return double(kernels::encoded_bytes(format, kCount)) / (sizeof(float) * kCount);
 }
 
 bool guarantees_same_bytes(const std::string& algorithm) {

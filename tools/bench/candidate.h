@@ -32,9 +32,6 @@ Config config_of(const Options& options);
 std::vector<Candidate> candidates(const Options& options, const World& world);
 void release(std::vector<Candidate>& candidates);
 
-// Bytes on the wire for each byte of floats; 0 is unknown. `bucket` is that of SLIMPI_BUCKET.
-double coded_share(const std::string& algorithm, double bits, std::uint64_t bucket);
-
 // Does every rank of this algorithm get the same bytes?
 bool guarantees_same_bytes(const std::string& algorithm);
 

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/bench/digests.h"
-
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -13,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/bench/candidate.h"
+#include "tools/bench/report.h"
 #include "tools/common/output.h"
 
 namespace slimpi::bench {

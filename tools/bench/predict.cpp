@@ -48,11 +48,6 @@ std::string read_constants(const Options& options, Constants& c) {
   return "";
 }
 
-Layout layout_of(double nodes, double ranks, const Constants& constants) {
-  const bool lab = !environment_variable("SLIMPILAB").empty();
-  return {nodes, ranks / nodes, double(constants.cores), lab};
-}
-
 std::vector<Forecast> forecasts(const Options& options, const Constants& c) {
   std::vector<double> nodes{2, 4, 8, 16, 64, 256, 1000, 4000, 10'000, 100'000};
   if (options.nodes > 0) nodes = {double(options.nodes)};
@@ -115,8 +110,10 @@ std::string table(const Options& options, const Constants& c, const std::vector<
   return text;
 }
 
-void add_predictions(const Layout& layout, const Constants& c, std::vector<Row>& rows) {
-  if (layout.nodes < 2) return;
+void add_predictions(const World& world, const Constants& c, std::vector<Row>& rows) {
+  if (world.nodes < 2) return;
+  const bool lab = !environment_variable("SLIMPILAB").empty();  // one machine under all nodes
+  const Layout layout{double(world.nodes), double(world.ranks) / world.nodes, double(c.cores), lab};
   for (Row& row : rows) {
     const bool plain = row.name == "plain" || row.compressed == false;
     if (!plain && row.bits == 0) continue;  // the model knows quantizers

@@ -20,9 +20,6 @@ std::string read_json(const std::string& path, Constants& constants);
 // what is wrong with the file.
 std::string read_constants(const Options& options, Constants& constants);
 
-// The layout of a job of this many nodes and ranks, and in a lab the one machine under them all.
-Layout layout_of(double nodes, double ranks, const Constants& constants);
-
 // One predicted call: the best plain schedule, or one of slimpi's.
 struct Forecast {
   Layout layout;
@@ -42,7 +39,7 @@ std::string table(const Options& options, const Constants& constants,
                   const std::vector<Forecast>& all);
 std::string to_json(const Constants& constants, const std::vector<Forecast>& all);
 
-// Puts the prediction beside what was measured.
-void add_predictions(const Layout& layout, const Constants& constants, std::vector<Row>& rows);
+// Puts the prediction beside what was measured in this job.
+void add_predictions(const World& world, const Constants& constants, std::vector<Row>& rows);
 
 }  // namespace slimpi::bench

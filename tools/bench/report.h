@@ -20,6 +20,11 @@ std::string to_json(const Options& options, const World& world, const std::vecto
 // the script is kept beside where the picture would be.
 bool plot(const Options& options, const World& world, const std::vector<Row>& rows);
 
+// Prints digests of sums that are the same on every machine, docs/DIGESTS.md: a row for each sum
+// that the ranks of the job can make. Collective over MPI_COMM_WORLD. Returns the exit status: 0,
+// or 1 where ranks that must have the same bytes have not, or where there is no sha256sum.
+int print_digests(const World& world);
+
 // Why a file that the options name could not be written now; "" if all could.
 std::string unwritable(const Options& options);
 
