@@ -8,8 +8,8 @@
 
 namespace slimpi::comm {
 
-// `count` values, in the scratch memory of a call. A call has one result at a time: it is valid
-// until the next one of the call is opened.
+// `count` values in the scratch memory of a call. A call has one result at a time: a result is
+// valid until the call opens the next one.
 template <typename T, std::size_t count = 1>
 class KernelResult {
  public:
@@ -31,7 +31,7 @@ class KernelResult {
     return Status::ok;
   }
 
-  // Where the kernel writes.
+  // Returns the memory that the kernel writes.
   T* found() const { return found_; }
 
   // Queues the copy behind the kernel.
@@ -39,7 +39,7 @@ class KernelResult {
     return device_->copy(copy_, found_, count * sizeof(T), stream);
   }
 
-  // Where the host reads when the stream has passed the copy.
+  // Returns the memory that the host reads when the stream has passed the copy.
   const T* copy() const { return copy_; }
 
  private:
@@ -47,9 +47,9 @@ class KernelResult {
   T *found_ = nullptr, *copy_ = nullptr;
 };
 
-// *found: whether any absolute value of the `count` floats in `data`, at the location, is above the
-// limit; NaN is. Waits for the location's stream. Not collective. Does not run out of memory
-// after reserve_find_beyond() of the call and the location.
+// Sets *found to whether any absolute value of the `count` floats in `data`, at the location, is
+// above the limit; a NaN is above it. Waits for the location's stream. Not collective. Does not run
+// out of memory after reserve_find_beyond() of the call and the location.
 inline Status find_beyond(const Call& call, const device::Location& location, const float* data,
                           std::uint64_t count, float limit, bool* found) {
   const device::Device& device = *location.device;

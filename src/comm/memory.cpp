@@ -20,7 +20,7 @@ Status Memory::reserve(const device::Location& location, device::Place place, st
     std::swap(*found, blocks_.front());
     return Status::ok;
   }
-  // The old block is freed first: there may be no memory for both.
+  // The old block is freed first, because there may be no memory for both.
   if (found != blocks_.end()) {
     free(*found);
     blocks_.erase(found);
@@ -61,7 +61,7 @@ ObjectPool::~ObjectPool() {
 }
 
 void* ObjectPool::do_allocate(std::size_t bytes, std::size_t alignment) {
-  // operator new guarantees no more, and no object of a call needs more.
+  // operator new guarantees no larger alignment, and no object of a call needs a larger one.
   if (alignment > alignof(std::max_align_t)) throw std::bad_alloc();
   const std::size_t size = std::bit_ceil(std::max(bytes, kLeast));
   Free*& first = free_[std::size_t(std::countr_zero(size))];
@@ -72,7 +72,8 @@ void* ObjectPool::do_allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 void ObjectPool::do_deallocate(void* memory, std::size_t bytes, std::size_t) {
-  // The same size as at the allocation, from the same `bytes`: blocks carry no length.
+  // The size is the same as at the allocation, computed from the same `bytes`: blocks carry no
+  // length.
   const std::size_t size = std::bit_ceil(std::max(bytes, kLeast));
   Free*& first = free_[std::size_t(std::countr_zero(size))];
   first = new (memory) Free{first};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that outlives a call, and the sets of it that calls use in turn.
+// Memory that outlives a call, and the sets of scratch memory that calls use in turn.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace slimpi::comm {
 // The kind of memory under which the report counts it.
 enum class Held { scratch, state };
 
-// Owned memory that grows but never shrinks. There is one block for each location and place that it
-// was ever reserved on, so that a program which alternates between devices allocates nothing new.
+// Owned memory that grows but never shrinks. It has one block for each location and place that was
+// ever reserved, so that a program which alternates between devices allocates nothing new.
 class Memory {
  public:
   Memory() = default;
@@ -32,7 +32,7 @@ class Memory {
   void release();
 
   std::byte* data() const { return blocks_.empty() ? nullptr : blocks_.front().data; }
-  // Where data() is.
+  // Returns the location of data().
   device::Location location() const {
     return blocks_.empty() ? device::Location() : blocks_.front().location;
   }
@@ -50,17 +50,17 @@ class Memory {
   static void count(const Block& block, std::int64_t bytes_more);
   static void free(const Block& block);
 
-  std::vector<Block> blocks_;  // the one reserved last comes first
+  std::vector<Block> blocks_;  // the block that was reserved last comes first
 };
 
 // Scratch memory of calls. A process has as many sets as it ever had calls at the same time,
 // whatever the number of communicators. A call takes one set, owns it alone until it ends, and
 // gives it back.
 
-// Memory for the small objects and lists of one call. What is freed is kept, by powers of two, for
-// the next object of that size, so a call like the one before allocates nothing. Not the
-// standard's pools: those of GCC 12 crash at the first allocation after one that had no memory.
-// Used by one thread at a time. Objects must be gone before the pool.
+// Memory for the small objects and lists of one call. A freed block is kept for the next object of
+// that size, by powers of two, so a call like the last one allocates nothing. The pools of the
+// standard library do not serve: those of GCC 12 crash at the first allocation after one that had
+// no memory. Only one thread at a time uses a pool. Objects must be gone before the pool.
 class ObjectPool : public std::pmr::memory_resource {
  public:
   ObjectPool() = default;
@@ -88,7 +88,7 @@ class ScratchView {
  public:
   explicit ScratchView(Memory& memory) : memory_(memory) {}
 
-  // As Memory::reserve, for `count` elements.
+  // Reserves memory for `count` elements, as Memory::reserve() does.
   Status reserve(const device::Location& location, device::Place place, std::size_t count,
                  Statistics& statistics) const {
     return memory_.reserve(location, place, count * sizeof(T), statistics);
@@ -139,10 +139,10 @@ class CallScratch {
 
   // One user each:
   Memory kept, check;              // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
-  Memory floats;                   // the copy of doubles; call/allreduce_call.cpp
-  Memory colocated;                // the input of a reduce-scatter, near its output; the same file
-  Memory ordered;                  // the blocks in the exchange's order; hierarchical.cpp
-  Memory exact, result;            // on the host, for SLIMPI_VERIFY; verification.cpp
+  Memory floats;                   // the copy of doubles as floats; call/sum.cpp
+  Memory colocated;                // the input of a reduce-scatter, near its output; call/sum.cpp
+  Memory ordered;                  // the blocks in the exchange's order; reduce_scatter.cpp
+  Memory exact, result;            // on the host, for SLIMPI_VERIFY; call/sum_verification.cpp
   Memory factors, device_factors;  // of the low-rank algorithm
   ObjectPool objects;              // for lists that live no longer than the call
 
@@ -156,7 +156,7 @@ class CallScratchPool {
   // static objects are destroyed.
   static CallScratchPool& instance();
 
-  // The set that was given back last, or a new one. Throws std::bad_alloc.
+  // Returns the set that was given back last, or a new set. Throws std::bad_alloc.
   std::unique_ptr<CallScratch> take();
   void release(std::unique_ptr<CallScratch> set);
 
