@@ -19,9 +19,9 @@ namespace {
 // The number of partial sums. The compiler can vectorize them without changing the order.
 constexpr int kLanes = 8;
 
-// If the norm of a vector, after the projections on the other vectors are subtracted, is below this
-// fraction of its norm before, the rest is rounding noise. The input is floats, so a rest that is
-// not noise is far larger.
+// The limit of rounding noise. If the norm of a vector, after the projections on the other vectors
+// are subtracted, is below this fraction of its norm before, the rest is rounding noise. The input
+// is floats, so a rest that is not noise is far larger.
 constexpr double kNothingLeft = 1e-12;
 
 template <typename Other>
@@ -84,8 +84,8 @@ void draw_normal(const kernels::RandomStream& draw, std::uint64_t length, float*
 
 namespace {
 
-// With larger elements of Q, P Q^T could overflow. A row of P has at most 64 numbers, and the sum
-// of their squares is at most 1.
+// The largest element of Q: with larger elements, P Q^T could overflow. A row of P has at most 64
+// numbers, and the sum of their squares is at most 1.
 constexpr float kLargest = 0x1p124f;
 
 }  // namespace
@@ -166,11 +166,11 @@ void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) const {
   if (rest != 0) band(whole, 1, rest);
 }
 
-// Finds how much of each matrix's residual is used. The norms are those of this rank, and the CPU's
-// instruction sets find the same ones; a GPU may find others in the last bits, as with products.
+// Finds how much of each matrix's residual is used. Each rank uses its own norms. The CPU's
+// instruction sets find the same norms; a GPU may find others in the last bits, as with products.
 Status LowRankStep::limit_residuals() {
   if (error_ == nullptr) return Status::ok;
-  // compare() gives two sums of squares: of a difference, here with itself, and the wanted one.
+  // compare() gives the sum of squares of the difference, which is 0 here, and of the second array.
   double* norms = near_norms_;
   for (const Matrix& matrix : matrices_.low_rank)
     for (const float* const array : {in_, static_cast<const float*>(error_)}) {
@@ -186,7 +186,7 @@ Status LowRankStep::limit_residuals() {
   return Status::ok;
 }
 
-// Makes the residual in the tensor state what the call has used of it.
+// Reduces the residual in the tensor state to the part that the call has used.
 void LowRankStep::keep_limited(const Matrix& matrix) {
   const float factor = residual_factor_of(matrix);
   float* const error = error_ + matrix.first;
@@ -196,8 +196,8 @@ void LowRankStep::keep_limited(const Matrix& matrix) {
     kernels_.combine(factor, error, 0.0f, nullptr, matrix.count, error, on_.stream);
 }
 
-// Returns in + residual of the tile, as far as it is used; *distance is the distance between its
-// rows, in floats. Without a residual this is `in` itself.
+// Returns in + residual of the tile, where the residual is its used part. *distance is the distance
+// between the tile's rows, in floats. Without a residual this is `in` itself.
 const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int* distance) {
   const std::uint64_t first = matrix.first + part.row * matrix.columns + part.column;
   if (error_ == nullptr) {
@@ -225,8 +225,8 @@ void LowRankStep::start_q(const Matrix& matrix) {
   std::memcpy(q, last_q_ + matrix.q, matrix.q_floats() * sizeof(float));
   for (int k = 0; k < matrix.rank; ++k) {
     if (orthonormalize_vector(q, matrix.columns, k, vector_)) continue;
-    // A rank number never has the top bit set, so no random stream of a rank is the same as this
-    // one. All buffers have it: a buffer's numbers depend on no other buffer of the program.
+    // A rank number never has the top bit set, so this random stream differs from the stream of
+    // each rank. All buffers share it: a buffer's numbers depend on no other buffer of the program.
     constexpr std::uint32_t kStream = 0x80000000;
     const std::uint64_t first = std::uint64_t(k) * matrix.columns;
     draw_normal({communicator_.config().seed, kStream, call_.state->calls, matrix.q + first},
@@ -235,12 +235,12 @@ void LowRankStep::start_q(const Matrix& matrix) {
   }
 }
 
-// Enqueues a copy between host memory and the memory of M.
+// Queues a copy between host memory and the memory of M.
 Status LowRankStep::copy(float* to, const float* from, std::uint64_t floats) {
   return on_.device.copy(to, from, floats * sizeof(float), on_.stream);
 }
 
-// P = M Q. A row of M with a non-finite value gives a non-finite row of P, for every Q.
+// Computes P = M Q. A row of M with a non-finite value gives a non-finite row of P, for every Q.
 Status LowRankStep::first_products() {
   const Timed timed(communicator_.statistics(), Stage::encode, "first factor",
                     call_.count * sizeof(float));
@@ -262,7 +262,7 @@ Status LowRankStep::first_products() {
   return comm::synchronize(on_);
 }
 
-// Q = M^T P.
+// Computes Q = M^T P.
 Status LowRankStep::second_products() {
   const Timed timed(communicator_.statistics(), Stage::encode, "second factor",
                     call_.count * sizeof(float));
@@ -299,8 +299,8 @@ Status LowRankStep::spread_exact_parts() {
   return Status::ok;
 }
 
-// `phase` makes the call numbers of the two exchanges different, so that the receiver rejects a
-// message of the other one.
+// Sums the factors exactly. `phase` makes the call numbers of the two exchanges different, so that
+// the receiver rejects a message of the other exchange.
 Status LowRankStep::sum(float* factors, std::uint64_t floats, std::uint64_t phase) {
   return sum_uncompressed(call_, device::host(), factors, factors, floats,
                           call_.number + (phase << 30));
@@ -329,9 +329,9 @@ Status LowRankStep::finish() {
   return Status::ok;
 }
 
-// Before finish(), nothing is written that outlives the call, so all ranks can still leave the call
-// to MPI. An infinity or a NaN on one rank becomes known to all ranks through the sum of P and of
-// the exact parts.
+// Makes the sum. Nothing that outlives the call is written before finish(), so all ranks can still
+// leave the call to MPI. An infinity or a NaN on one rank becomes known to all ranks through the
+// sum of P and of the exact parts.
 Status LowRankStep::run() {
   SLIMPI_TRY(open_state(call_, matrices_, on_device_, &error_, &last_q_));
   for (const Matrix& matrix : matrices_.low_rank) start_q(matrix);

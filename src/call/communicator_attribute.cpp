@@ -16,7 +16,7 @@
 
 namespace slimpi::call {
 
-// While this object lives, the thread uses keyval_, which is not freed.
+// Keeps keyval_ from being freed while this object lives, because the thread uses it.
 class Registry::Pin {
  public:
   explicit Pin(Registry& registry) : registry_(registry) {

@@ -70,8 +70,8 @@ class Registry {
   int pins_ = 0;                          // number of threads that use keyval_
 };
 
-// While this object lives, the thread frees `comm`. The program's delete callbacks run; float sums
-// that they make on `comm` go to MPI.
+// Marks that the thread frees `comm` while this object lives. The program's delete callbacks run;
+// float sums that they make on `comm` go to MPI.
 class Freeing {
  public:
   explicit Freeing(mpi::Comm comm);
@@ -93,7 +93,7 @@ class Freeing {
   const Freeing* const outer_;
 };
 
-// While this object lives, MPI_Finalize runs. Delete callbacks of the program may call
+// Marks that MPI_Finalize runs while this object lives. Delete callbacks of the program may call
 // MPI_Allreduce on communicators that are about to be freed.
 class Finalizing {
  public:
