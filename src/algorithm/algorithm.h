@@ -34,7 +34,7 @@ struct Functions {
   bool scatters = false;  // the functions take a reduce-scatter, too: Call::scatter
 };
 
-// Declared for every row. An algorithm's file defines its own.
+// The functions of every row, which the file of the algorithm defines.
 namespace functions {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) extern const Functions functions;
 #include "options/algorithms.def"

@@ -21,8 +21,8 @@ namespace slimpi::algorithm {
 
 Status run_bounded(comm::Call& call);
 
-// Reserves the memory that run_bounded() needs, in addition to that of run_hierarchical() with any
-// of the codecs.
+// Reserves the memory that run_bounded() needs, in addition to the memory of run_hierarchical()
+// with any of the codecs.
 Status reserve_bounded(const comm::Call& call);
 
 // The arithmetic of the check (error_bound.cpp): an upper bound of the L2 norm of the error of a

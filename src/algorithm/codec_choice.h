@@ -21,7 +21,8 @@ namespace slimpi::algorithm {
 constexpr int kQuantizers = kernels::kMostBits, kCodecs = kQuantizers + 2;
 constexpr int kUncompressed = kCodecs - 1;
 
-// The format of codec `index`. The quantizers have the buckets and the rounding of `quantizer`.
+// Returns the format of codec `index`. The quantizers have the buckets and the rounding of
+// `quantizer`.
 kernels::Format codec_at(const kernels::Format& quantizer, int index);
 
 // Returns whether a sum of absolute value `peak` is finite in codec `index`.

@@ -39,7 +39,7 @@ class Hook {
   // Makes the duplicate of `comm` that a strategy uses. Collective.
   Status give_comm(mpi::Comm comm, int channel);
 
-  // Calls the open function of the hook, if it has one.
+  // Calls the open function of the hook, if the hook has it.
   Status open(const comm::Call& call);
 
   // Drops the MPI communicator without freeing it, because MPI is about to end.

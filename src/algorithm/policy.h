@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decides how a float sum is done. A rank that decides differently from the others deadlocks the
-// job. So all inputs are the same on every rank: the count, the options that were compared, and the
-// name of the communicator.
+// Decides how a float sum is done. A rank that decides differently from the other ranks deadlocks
+// the job. So all inputs are the same on every rank: the count, the options that were compared, and
+// the name of the communicator.
 #pragma once
 #include <string>
 #include <vector>

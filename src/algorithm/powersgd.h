@@ -140,7 +140,8 @@ Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, fl
 // sum of input and residual.
 class LowRankStep {
  public:
-  // `in` and `out` are in the memory of the call's device if on_device, otherwise in host memory.
+  // Prepares the sum. `in` and `out` are in the memory of the call's device if on_device, otherwise
+  // in host memory.
   LowRankStep(comm::Call& call, const Matrices& matrices, bool on_device, const float* in,
               float* out);
   Status run();

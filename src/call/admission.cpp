@@ -116,7 +116,8 @@ Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
   return Status::ok;
 }
 
-// With SLIMPI_ESTIMATE: lets MPI do a call that policy takes, and counts what would become of it.
+// Lets MPI do a call that policy takes, with SLIMPI_ESTIMATE, and counts what would become of the
+// call.
 Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                      Outcome* outcome) {
   std::optional<BypassReason> left;
@@ -256,8 +257,8 @@ bool is_float_sum(const Request& request) {
 
 namespace {
 
-// Makes the steps that look at nothing but the arguments. Most calls that are left to MPI end here:
-// only here does a single instruction count. If no outcome is returned, *its_runtime is set.
+// Makes the steps that look at nothing but the arguments. Most calls that are left to MPI end here,
+// so every instruction of this function counts. If no outcome is returned, *its_runtime is set.
 [[gnu::always_inline]] inline std::optional<Outcome> bypassed_at_sight(const Request& request,
                                                                        Runtime** its_runtime) {
   if (Finalizing::is_finalizing()) return Outcome();

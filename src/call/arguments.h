@@ -10,8 +10,8 @@
 
 namespace slimpi::call {
 
-// Finds the counts of a reduce-scatter of so many ranks. The count is negative if that of a block
-// is.
+// Finds the counts of a reduce-scatter of so many ranks. The count is negative if the count of a
+// block is negative.
 void count_blocks(Request& call, int rank, int ranks);
 
 // Fails unless all ranks pass the same counts of blocks, if the call has several. Collective for

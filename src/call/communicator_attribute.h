@@ -109,7 +109,7 @@ class Finalizing {
   static inline std::atomic<bool> now_{false};
 };
 
-// Count a session that was opened; that was closed.
+// Count a session that was opened, or that was closed.
 void session_opened();
 void session_closed();
 

@@ -31,7 +31,7 @@ int fail_on(mpi::Comm comm, Status status);
 // call_mpi.cpp
 
 // Calls the next definition: another tool's, or MPI's. Buffers that MPI cannot take are staged. The
-// reason is for the trace and for SLIMPI_ESTIMATE, which records no call without one.
+// trace shows `reason`. SLIMPI_ESTIMATE needs it, too, and records no call without a reason.
 int call_mpi(const Request& call, std::optional<BypassReason> reason);
 
 // Calls the next definition without staging, trace and estimate. src/intercept defines it.
@@ -70,8 +70,7 @@ bool make_complete_request(int (&requests)[2]);
 // the other ranks.
 Outcome init_persistent(Request& call, void* request);
 
-// Starts those of the program's requests that are persistent sums. MPI has to start the requests,
-// too.
+// Starts the persistent sums among the program's requests. MPI has to start all requests, too.
 int start_persistent(int count, const void* requests);
 
 // staged_requests.cpp

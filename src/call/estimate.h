@@ -67,7 +67,7 @@ class CallEstimate {
   std::map<Key, Record> records_;
 };
 
-// Counts, with SLIMPI_ESTIMATE, a nonblocking or persistent sum, which MPI makes. No rank waits.
+// Counts a nonblocking or persistent sum for SLIMPI_ESTIMATE. MPI makes the sum, and no rank waits.
 Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
 }  // namespace slimpi::call

@@ -113,7 +113,7 @@ Runtime* Runtime::begin(mpi::Comm comm) {
 }
 
 // Returns whether MPI can be called now. With sessions alone MPI does not count as initialized, but
-// then the program has communicators of its own, other than MPI_COMM_WORLD.
+// then the program has other communicators than MPI_COMM_WORLD and MPI_COMM_SELF.
 bool Runtime::mpi_runs(const mpi::Api& api, mpi::Comm comm) {
   if (mpi::has_world(api)) return true;
   return comm != mpi::abi.comm_null && comm != mpi::abi.comm_world && comm != mpi::abi.comm_self;
@@ -168,8 +168,8 @@ void Runtime::start(Loaded loaded) {
   process_ = getpid();
 }
 
-// Warns of the launcher of another MPI. Under it every process is a job of its own: the sums of
-// these ranks are wrong without any error.
+// Warns of the launcher of another MPI. Under it every process is a separate job: the sums of these
+// ranks are wrong without any error.
 void Runtime::warn_of_launcher() const {
   const LaunchedRanks launched = launched_ranks(world_size);
   if (launched.ranks > world_size)

@@ -128,8 +128,8 @@ std::optional<SavedState> copy_of(comm::Communicator& communicator,
   return copy;
 }
 
-// Returns the communicator that owns the states of a name: that of a persistent sum, or that of the
-// program, on which no sum is in flight then. Null if slimpi knows no such communicator.
+// Returns the communicator that owns the states of a name: the communicator of a persistent sum, or
+// of the program, on which no sum is in flight then. Null if slimpi knows no such communicator.
 comm::Communicator* find_owner(mpi::Comm comm, const std::string& name) {
   Runtime* const runtime = Runtime::get(comm);
   if (runtime == nullptr || runtime->finished) return nullptr;

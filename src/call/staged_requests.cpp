@@ -57,14 +57,14 @@ StagedRequest* find_number(std::uint64_t number) {
   return find([&](const StagedRequest& one) { return one.number == number; });
 }
 
-// With the mutex.
+// Notes whether the request runs, and counts it in flight if so. The caller holds the mutex.
 void set_started(StagedRequest& one, bool started) {
   if (one.started == started) return;
   one.started = started;
   count_fibers(started ? 1 : -1, &enter_fibers);
 }
 
-// With the mutex. MPI does not use the copies any more.
+// Removes a request whose copies MPI does not use any more. The caller holds the mutex.
 void remove(StagedRequest* gone) {
   set_started(*gone, false);
   all().list.remove_if([&](const StagedRequest& one) { return &one == gone; });
@@ -141,8 +141,8 @@ int finish_staged(std::uint64_t number, Finish how) {
   return status == Status::ok ? mpi::kSuccess : Runtime::started()->errors.raise(comm, status);
 }
 
-// Drops a request. The program may not free the request of a nonblocking sum, and MPI may still use
-// the copies.
+// Drops a request. To free the request of a nonblocking sum is an error of the program, and MPI may
+// still use the copies. So they are kept.
 void free_staged(std::uint64_t number) {
   if (number == 0) return;
   const std::lock_guard lock(all().mutex);

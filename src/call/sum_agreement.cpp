@@ -128,7 +128,7 @@ Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
     *bypass = BypassReason::nonfinite;
   } else if (agreement.large != 0) {
     // A value is not finite, or the sum may overflow. The program will discard this training step,
-    // so the residual is kept for the next one.
+    // so the residual is kept for the next step.
     plan_.error_feedback = false;
   } else if (agreement.unfit != 0) {
     call.state->uninitialized = true;

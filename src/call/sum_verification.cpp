@@ -114,8 +114,8 @@ bool has_feedback(const comm::Call& call) {
 
 // Returns the blocks for which a bound is computed. The schedule decides where a bucket begins. A
 // bucket has no more elements than a block of Format::bucket elements. So it lies within the block
-// of its element and the two blocks beside it, and its quantization step is at most that of all
-// their values. So the checked bound is somewhat larger than the real one.
+// of its element and the two blocks beside it, and its quantization step is at most the step of all
+// their values. So the checked bound is somewhat larger than the real bound.
 Blocks blocks_of(const comm::Call& call) {
   return {call.count,
           std::max<std::uint64_t>(1, kernels::bucket_elements(call.plan.format, call.count))};
@@ -345,7 +345,7 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
 }
 
 // Has MPI add the kept inputs after the call, and counts how far the result is from the exact sum.
-// With 16-bit floats the result is the program's rounded one, and MPI adds 32-bit floats.
+// With 16-bit floats the result is what was rounded for the program, and MPI adds 32-bit floats.
 // Collective.
 Status Sum::verify_result(const comm::Call& call) {
   const bool floats = type_ == ElementType::float32, doubles = type_ == ElementType::float64;

@@ -85,7 +85,7 @@ class Autotuner {
   std::vector<std::uint64_t> medians_, of_one_;
 };
 
-// The autotuners of a communicator: each choice that is made by time has one.
+// The autotuners of a communicator. Each choice that is made by time has its own autotuner.
 class Autotuners : public Attachment {
  public:
   // Finds the autotuner for the plans of a row of the rules, by its number, and a size class.

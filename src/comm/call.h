@@ -52,7 +52,7 @@ enum class NodePath { shm, mpi, nccl };
 // MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the program.
 //
 // Everything that is set for one call only is here, and not on the communicator. The layers pass
-// the call down. A call inside a call (with_plan()) is an object of its own.
+// the call down. A call inside a call (with_plan()) is a separate object.
 struct Call {
   Communicator& communicator;
   CallScratch& scratch;  // leased by the program's call until it ends
@@ -69,7 +69,7 @@ struct Call {
   // all. `out` and the state are then unchanged.
   std::optional<BypassReason> bypass = {};
 
-  // Set by Algorithm::run if it used another codec than that of the plan's format.
+  // Set by Algorithm::run if it used another codec than the codec of the plan's format.
   std::optional<UsedCodec> used_codec = {};
 
   // Memory of the device to which the inter-node exchange writes the sums of this rank's chunk,

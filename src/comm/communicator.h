@@ -78,8 +78,8 @@ class NonblockingSums {
 
   // Compare, in the fiber of an earlier sum, how many sums each rank has begun: before all agree,
   // and before all know that they share one node. comparing() is true from the moment at which this
-  // rank says its number until it knows the numbers of the others; meanwhile it begins no sum. All
-  // ranks have reached that point, so the wait is short. Collective.
+  // rank says its number until it knows the numbers of the other ranks; meanwhile this rank begins
+  // no sum. All ranks have reached that point, so the wait is short. Collective.
   Status compare_before_agreed(Exchange& exchange) { return compare(exchange, &undecided_); }
   Status compare_before_placed(Exchange& exchange) { return compare(exchange, &unplaced_); }
   bool comparing() const { return comparing_.load(std::memory_order_acquire); }
@@ -138,13 +138,12 @@ class Communicator {
   // Makes the ranks compare their options before the next sum. All ranks call this.
   void compare_options_again();
 
-  // Agreement.
   // Makes the internal communicator and compares among the ranks the options that must agree, and
   // `rules`, the text of the rules that apply here. Collective; must come before anything else.
   // Status::disagreement names the option and both values on every rank. If options of some rank
-  // changed, all ranks make again what they derived from them. In a fiber a failure to make the
-  // communicator fails all sums: the ranks know of it at different times, so none may leave the
-  // call to MPI.
+  // changed, all ranks drop what they derived from them. If the communicator cannot be made in a
+  // fiber, all sums fail: the ranks know of it at different times, so none may leave the call to
+  // MPI.
   Status agree(const std::string& rules);
   bool agreed() const { return is_in(Life::agreed) || is_in(Life::laid_out); }
   bool unusable() const { return is_in(Life::unusable); }
@@ -209,7 +208,7 @@ class Communicator {
                     StreamRole role = StreamRole::compute);
 
   // The number of calls so far that slimpi took, or began to take until the ranks agreed to leave
-  // them to MPI, and of comparisons of options after the first one.
+  // them to MPI, and of comparisons of options after the first comparison.
   std::uint64_t taken = 0;
   std::uint64_t calls = 0;  // compressed calls so far; message headers carry it
   TensorStates states;
@@ -260,7 +259,7 @@ class Communicator {
   bool changed_ = false;        // options of this rank have changed since the ranks compared theirs
   ElementTypes refused_types_;  // types that refuse_type() has sent
   mpi::Refusal refusal_ = mpi::Refusal::none;
-  std::vector<mpi::FirstExchange::Owner> sent_;  // exchanges that nobody here waits for
+  std::vector<mpi::FirstExchange::Owner> sent_;  // exchanges that this rank does not wait for
   NodeLayout layout_;
   std::map<Hierarchy, InterNodeGroup> group_;
   Exchange exchange_;

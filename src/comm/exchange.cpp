@@ -13,7 +13,7 @@ namespace slimpi::comm {
 
 namespace {
 
-// Fails, because the count of an MPI message, in words of 4 bytes, is an int.
+// Fails: the message is too long, because its count, in words of 4 bytes, must be an int.
 Status too_long(std::size_t bytes) {
   return fail(Status::unsupported, "a message of " + std::to_string(bytes) +
                                        " bytes is longer than 8 GiB; set SLIMPI_BUCKET");

@@ -133,7 +133,8 @@ class Exchange final : public PointToPoint {
   std::uint64_t bytes_sent() const { return sent_; }
 
   // Counts a call. All ranks call this before the first message of each call. A rank that fails may
-  // be a call ahead of others: its report then ends their next call, not this one.
+  // be a call ahead of other ranks: its report then ends their next call, not the call that they
+  // are in.
   void begin_call() { ++call_; }
 
   // Reports a failure outside a schedule to all ranks, unless this rank has reported one before.
@@ -164,7 +165,7 @@ class Exchange final : public PointToPoint {
 
   // Makes one MPI collective by its nonblocking form and polls until it is complete, so the thread
   // never blocks in MPI. Returns MPI's code. start(communicator, request) posts it. An exchange
-  // whose channel is not 0 uses a communicator of its own, made at its first such sum. A failure of
+  // whose channel is not 0 uses a separate communicator, made at its first such sum. A failure of
   // slimpi does not end the wait: MPI may still use the buffers.
   using StartByMpi = std::function<int(mpi::Comm, mpi::Request*)>;
   int make_by_mpi(const StartByMpi& start);

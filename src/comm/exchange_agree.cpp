@@ -85,8 +85,9 @@ Status Exchange::spread_maxima(std::span<std::uint64_t> words) {
   return Status::ok;
 }
 
-// Sends the words that do not fit into the first message in a second one, after all ranks know how
-// many there are. So no message is longer than its receive.
+// Replaces the values by their minima or maxima over all ranks. The words that do not fit into the
+// first message follow in a second message, after all ranks know how many there are. So no message
+// is longer than its receive.
 Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
   const std::uint64_t own = own_sum() << kRankBits | std::uint64_t(rank_);
   agreed_.assign(std::max(kAgreed, kFront + values.size()), 0);

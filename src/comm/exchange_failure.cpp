@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a failure on one rank reaches the others, and how a call that failed leaves no message
-// behind.
+// The way in which a failure on one rank reaches the other ranks, and in which a call that failed
+// leaves no message behind.
 //
 // A failed rank first cancels its receives. Then it sends a report to each rank, after all its
 // other messages. At last it receives what others have sent, until all have failed. A rank that

@@ -43,7 +43,8 @@ void Memory::free(const Block& block) {
   count(block, -std::int64_t(block.size));
 }
 
-// A block remembers which statistics counted it, so that it is subtracted there.
+// Counts the bytes of a block. A block remembers which statistics counted it, so that it is
+// subtracted there.
 void Memory::count(const Block& block, std::int64_t bytes_more) {
   if (block.held == Held::state)
     block.statistics->count(&Counts::state_bytes, std::uint64_t(bytes_more));
@@ -97,10 +98,10 @@ std::unique_ptr<CallScratch> CallScratchPool::take() {
   return std::make_unique<CallScratch>();
 }
 
-// If there is no memory to extend the list, the set is freed.
+// Takes a set back. If there is no memory to extend the list, the set is freed.
 void CallScratchPool::release(std::unique_ptr<CallScratch> set) {
   const std::lock_guard lock(mutex_);
-  // Without a communicator nobody would free the list later, so the set ends here.
+  // Without a communicator the list would never be freed, so the set is freed here.
   if (users_ == 0) return;
   try {
     free_.push_back(std::move(set));
@@ -113,7 +114,8 @@ void CallScratchPool::add_user() {
   ++users_;
 }
 
-// The sets are freed outside the lock, because a device driver may take long to free memory.
+// Removes a communicator. After the last one the sets are freed, outside the lock, because a device
+// driver may take long to free memory.
 void CallScratchPool::remove_user() {
   std::vector<std::unique_ptr<CallScratch>> last;
   const std::lock_guard lock(mutex_);

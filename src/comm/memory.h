@@ -59,8 +59,8 @@ class Memory {
 
 // Memory for the small objects and lists of one call. A freed block is kept for the next object of
 // that size, by powers of two, so a call like the last one allocates nothing. The pools of the
-// standard library do not serve: those of GCC 12 crash at the first allocation after one that had
-// no memory. Only one thread at a time uses a pool. Objects must be gone before the pool.
+// standard library cannot be used: with GCC 12 they crash at the first allocation after a failed
+// one. Only one thread at a time uses a pool. Objects must be gone before the pool.
 class ObjectPool : public std::pmr::memory_resource {
  public:
   ObjectPool() = default;
@@ -103,10 +103,10 @@ class ScratchView {
 // not outlive the call.
 class CallScratch {
  public:
-  // The views of these groups share memory, because their users run one after the other: a call
-  // makes the sum inside the node, then the exchange between nodes, then the share inside the node,
-  // and no part leaves anything in scratch for the next one. Each user reserves what it needs
-  // before the first part begins; the memory has the size of the largest.
+  // The views of a group share memory, because their users run one after the other: a call makes
+  // the sum inside the node, then the exchange between nodes, then the share inside the node. No
+  // part leaves anything in scratch for the next part. Each user reserves what it needs before the
+  // first part begins; the memory has the size of the largest.
 
   // Message buffers near the program's buffers.
   ScratchView<std::byte> exchange_messages() { return ScratchView<std::byte>(near_); }
@@ -152,8 +152,8 @@ class CallScratch {
 
 class CallScratchPool {
  public:
-  // The pool of the process. It is never destroyed, because exit handlers may still call MPI after
-  // static objects are destroyed.
+  // Returns the pool of the process. It is never destroyed, because exit handlers may still call
+  // MPI after static objects are destroyed.
   static CallScratchPool& instance();
 
   // Returns the set that was given back last, or a new set. Throws std::bad_alloc.

@@ -18,7 +18,7 @@ class MessageTrace {
  public:
   explicit MessageTrace(const mpi::Api& api) : api_(api) {}
 
-  // Sets the communicator for messages; `number` is that of Exchange::open().
+  // Sets the communicator for messages; `number` is the number of Exchange::open().
   void set_comm(mpi::Comm comm, int number) {
     first_ = -1;
     if (comm == mpi::abi.comm_null || Trace::running() == nullptr) return;

@@ -122,7 +122,7 @@ NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys) {
   for (const auto& ranks : layout.ranks_of)
     layout.smallest = std::min(layout.smallest, int(ranks.size()));
   layout.local = layout.local_rank_of(rank);
-  // The lowest rank leads, unless Communicator::choose_leaders finds a better one.
+  // The lowest rank leads, unless Communicator::choose_leaders finds a better leader.
   layout.leaders.assign(layout.ranks_of.size(), 0);
   return layout;
 }
@@ -212,7 +212,7 @@ Status Communicator::find_layout() {
   // MPI has no context id left, and fails on all ranks here.
   if (found != Status::ok && !Fiber::inside()) enter(Life::unusable);
   SLIMPI_TRY(found);
-  // Each rank has filled in its own key and gets those of all.
+  // Each rank has filled in its own key and gets the keys of all ranks.
   SLIMPI_TRY(exchange_.all_max(keys));
   layout_ = make_node_layout(rank_, keys);
   return Status::ok;
@@ -220,7 +220,7 @@ Status Communicator::find_layout() {
 
 Status Communicator::find_nodes(const void* buffer) {
   if (is_in(Life::laid_out)) return Status::ok;
-  // Attachments drop what they derived from the old layout, before there is a new one.
+  // Attachments drop what they derived from the old layout, before there is a new layout.
   for (const auto& [key, attached] : attachments_) attached->layout_changed();
   const Status found = find_layout();
   // A failed agreement is no common decision and does not close the exchange: other ranks may still

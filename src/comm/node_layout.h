@@ -17,8 +17,8 @@ struct Range {
 };
 
 // Returns part `index` of `count` elements that are divided into `parts`. A part has whole blocks
-// of `align` elements; the first parts are one block longer than the others. The last block may be
-// short. align >= 1.
+// of `align` elements; the first parts are one block longer than the other parts. The last block
+// may be short. align >= 1.
 Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align);
 
 // Returns whether the values that are encoded together are a single bucket, however long: then
@@ -35,7 +35,7 @@ std::uint64_t segment_alignment(const kernels::Format& format);
 // Returns the format for the exchange of `count` elements that are divided into `parts` chunks.
 // With the packed codec the tiles get about the same length, which is the longest that fits.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts);
-// Returns the same for chunks whose longest one has `longest` elements.
+// Returns the format for the exchange of chunks, the longest of which has `longest` elements.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t longest);
 
 struct NodeLayout {

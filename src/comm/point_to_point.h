@@ -40,7 +40,7 @@ class PointToPoint {
   virtual ~PointToPoint() = default;
 
   // Start a message of `bytes`, a multiple of 4 (at most 8 GiB). `data` must not be touched before
-  // wait has completed `request`. A send may stay incomplete until the receiver has posted the
+  // wait() has completed `request`. A send may stay incomplete until the receiver has posted the
   // receive that matches.
   virtual Status send(int to, Tag tag, const void* data, std::size_t bytes,
                       mpi::Request& request) = 0;

@@ -193,8 +193,8 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
   return Status::ok;
 }
 
-// Copies a restored array, if there is one. If this call has another length for it, it is another
-// array: the ranks start over.
+// Copies a restored array, if there is one. If its length is not the length that this call has for
+// the array, it belongs to another array: the ranks start over.
 Status TensorState::copy_restored(const StateArray& which, std::uint64_t elements,
                                   const device::Location& location, device::Stream* stream,
                                   Array& entry) {

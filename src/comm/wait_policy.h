@@ -3,14 +3,14 @@
 // cannot be counted: containers and virtual machines on one machine do not know each other. So each
 // thread measures how long it loses its core when it gives the core away.
 //
-// A wait yields at first. On a core of its own a yield is a short system call. On a core that ranks
-// share, a yield lets that rank run for which the others wait; it soon waits, too. But a thread
-// that computes keeps the core for a time slice, whatever its priority. After this loss the core
-// counts as contended. Then a wait for a message sleeps until shortly before the message is due.
-// This time follows from the bytes of the message and the rate of earlier messages. A wait for
-// something else spins for as long as a sleep would take, and sleeps after that. A thread that
-// wakes up gets its core sooner than a thread that yielded. After a while the thread yields again.
-// The while gets longer each time that yields soon lose the core again.
+// A wait yields at first. On a core of its own a yield is a short system call. On a core that
+// several ranks share, a yield lets the rank run for which the other ranks wait; soon that rank
+// waits, too. But a thread that computes keeps the core for a time slice, whatever its priority.
+// After this loss the core counts as contended. Then a wait for a message sleeps until shortly
+// before the message is due. This time follows from the bytes of the message and the rate of
+// earlier messages. A wait for something else spins for as long as a sleep would take, and sleeps
+// after that. A thread that wakes up gets its core sooner than a thread that yielded. After a while
+// the thread yields again. The while gets longer each time that yields soon lose the core again.
 #pragma once
 #include <algorithm>
 #include <chrono>

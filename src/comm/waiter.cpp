@@ -25,9 +25,9 @@ constexpr unsigned kLibraryPolls = 1024;
 // Polls of a nonblocking call between two checks. The program's MPI calls make these polls.
 constexpr unsigned kFiberPolls = 16;
 
-// A wait shorter than this is not published, and its rank answers no questions.
+// The shortest wait that is published. In a shorter wait the rank answers no questions.
 constexpr auto kPublished = std::chrono::milliseconds(50);
-// After this time the ranks that wait compare what they sum.
+// The time after which the ranks that wait compare what they sum.
 constexpr seconds kCompared(2);
 // The time that the other ranks have to answer.
 constexpr seconds kTimeToAnswer(1);

@@ -26,8 +26,9 @@ class Waiter {
   // progress by it. device: calls a device's driver; MPI must be called as well to make progress.
   enum class Poll { memory, mpi, device };
 
-  // Without an exchange, failures of other ranks are not checked and MPI makes no progress. `stage`
-  // and `request` say what the wait is for; with a request the exchange knows the stage.
+  // Begins a wait. Without an exchange, failures of other ranks are not checked and MPI makes no
+  // progress. `stage` and `request` say what the wait is for; with a request the exchange knows the
+  // stage.
   explicit Waiter(Poll poll, PointToPoint* exchange = nullptr, WaitStage stage = WaitStage::device,
                   const mpi::Request* request = nullptr);
   ~Waiter() {

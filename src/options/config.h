@@ -59,7 +59,8 @@ struct Config {
   // checked, then ignored.
   std::string set(std::string_view name, std::string_view value, Source source);
 
-  // Returns the option's value as text, the same for equal values: 65536 even if 64K was written.
+  // Returns the option's value as text. Equal values have equal texts: 65536 even if 64K was
+  // written.
   std::string value_text(Option option) const;
 
   // Returns whether the user set the option.
