@@ -21,7 +21,8 @@ namespace slimpi::algorithm {
 namespace {
 
 constexpr int kMostTries = 3;  // exchanges in one call; the last exchange is exact
-// Larger sums may saturate, and the error of a saturated sum has no bound.
+// The largest sum whose error is bounded: a larger sum may saturate, and then its error has no
+// bound.
 constexpr double kGreatestSum = 0x1p126;
 constexpr std::uint64_t kPiece = 16384;  // about how many elements the check encodes in one step
 constexpr std::uint64_t kLanes = 8;  // accumulators, so that additions do not wait for each other

@@ -196,8 +196,8 @@ void LowRankStep::keep_limited(const Matrix& matrix) {
     kernels_.combine(factor, error, 0.0f, nullptr, matrix.count, error, on_.stream);
 }
 
-// Returns in + residual of the tile, where the residual is its used part. *distance is the distance
-// between the tile's rows, in floats. Without a residual this is `in` itself.
+// Returns the tile of `in` plus the used part of the residual. *distance is the distance between
+// the tile's rows, in floats. Without a residual the tile is in `in` itself.
 const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int* distance) {
   const std::uint64_t first = matrix.first + part.row * matrix.columns + part.column;
   if (error_ == nullptr) {

@@ -20,15 +20,15 @@ double most_steps(const kernels::Format& format);
 // Returns the bound of one encoding by packed: the largest difference of a decoded value from the
 // original, if no value of its bucket exceeds the magnitude `bucket` and none of its tile `tile`;
 // with `feedback`, whatever the residuals are. The bound is concave, and of degree 1 in both
-// magnitudes and the number of nodes. So for the sums of the magnitudes of so many nodes it is at
-// least the sum of their bounds.
+// magnitudes and the number of nodes. So if `bucket` and `tile` are sums of the magnitudes of
+// `nodes` nodes, it is at least the sum of the bounds of these nodes.
 double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback,
                          int nodes = 1);
 
-// The used part of a residual where no bucket gives a step to clamp it to: with low-rank sums and
-// with hooks. Its L2 norm is limited by the norm of the values to which it is added: of a matrix,
-// or of a segment that a hook encodes. The part above the limit is dropped, by a factor for all
-// elements, so that the direction stays.
+// A residual is used up to a limit if no bucket gives a step to clamp it to: with low-rank sums and
+// with hooks. The limit of its L2 norm follows from the norm of the values to which it is added: of
+// a matrix, or of a segment that a hook encodes. The part above the limit is dropped, by a factor
+// for all elements, so that the direction stays.
 
 // The largest norm of the used residual, in norms of the values. A lower limit also cuts residuals
 // of the right tensor, and costs accuracy (docs/DESIGN.md).

@@ -122,7 +122,7 @@ class Communicator {
   bool freed = false;
   // Returns whether slimpi may make sums on this communicator.
   bool has_peers() const { return !inter_ && size_ > 1 && !spans_other_world; }
-  // Returns the description of a call for ActiveCall, while the call's thread is in it.
+  // Returns the description of a call that ActiveCall takes while the thread is in the call.
   ActiveCall::Subject subject(std::uint64_t count, std::string_view tensor = {},
                               Function function = {}) const;
 

@@ -114,7 +114,7 @@ class CallScratch {
   // Values of other ranks of the node that kernels cannot read where they are.
   ScratchView<float> node_addends() { return ScratchView<float>(near_); }
 
-  // The same messages in host memory, where the device is staged.
+  // The same messages in host memory, if the device is staged.
   ScratchView<std::byte> exchange_staging() { return ScratchView<std::byte>(staging_); }
   ScratchView<std::byte> node_staging() { return ScratchView<std::byte>(staging_); }
   // The whole vector, for an algorithm that has no kernels on its device. All parts of the call
@@ -139,7 +139,7 @@ class CallScratch {
 
   // One user each:
   Memory kept, check;              // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
-  Memory floats;                   // the copy of doubles as floats; call/sum.cpp
+  Memory floats;                   // values of another type, as floats; call/sum.cpp
   Memory colocated;                // the input of a reduce-scatter, near its output; call/sum.cpp
   Memory ordered;                  // the blocks in the exchange's order; reduce_scatter.cpp
   Memory exact, result;            // on the host, for SLIMPI_VERIFY; call/sum_verification.cpp

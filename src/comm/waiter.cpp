@@ -108,8 +108,7 @@ Status Waiter::check() {
   const auto now = Clock::now();
   // The clock is not read before the first check: most waits end earlier.
   if (began_ == Clock::time_point{}) began_ = looked_ = now;
-  // The time does not count in which the process was suspended, or did not check for another
-  // reason.
+  // Time in which the process was suspended, or did not check for another reason, does not count.
   if (const auto stood = now - looked_ - kLongestLook; stood > Clock::duration::zero()) {
     began_ += stood;
     asked_at_ += stood;
