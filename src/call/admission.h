@@ -12,8 +12,6 @@
 // In run() all ranks together may still leave a call to MPI: `tests/check/reasons.sh --list` prints
 // every place.
 #pragma once
-#include <optional>
-
 #include "algorithm/policy.h"
 #include "call/request.h"
 #include "call/runtime.h"

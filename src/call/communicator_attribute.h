@@ -109,7 +109,6 @@ class Finalizing {
   static inline std::atomic<bool> now_{false};
 };
 
-// Count a session that was opened, or that was closed.
 void session_opened();
 void session_closed();
 

@@ -39,7 +39,6 @@ class JobReport {
   // numbers only.
   void finish(bool mpi_works);
 
-  // Forgets the communicator, which has ended with MPI.
   void mpi_ended();
 
  private:
