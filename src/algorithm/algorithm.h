@@ -46,7 +46,7 @@ using kernels::Codec;
 struct Algorithm {
   AlgorithmId id;
   const char* name;                       // value of SLIMPI_ALGORITHM
-  const char* argument;                   // the argument that follows it there; "": none
+  const char* argument;                   // the argument behind the name; "": none
   const Functions* functions;             // never null
   Codec codec = Codec::float32;           // of messages between nodes
   Rounding rounding = Rounding::nearest;  // if SLIMPI_ROUNDING is unset

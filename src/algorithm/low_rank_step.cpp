@@ -147,7 +147,7 @@ LowRankStep::LowRankStep(comm::Call& call, const Matrices& matrices, bool on_dev
 }
 
 // Visits all tiles of the elements that exist: first the complete rows, then the last row, which
-// may be incomplete. visit(tile, in + residual of the tile, distance of its rows in floats).
+// may be incomplete. Calls visit(tile, in + residual of the tile, distance of its rows in floats).
 template <typename Visit>
 void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) {
   const std::uint64_t width = std::min(matrix.columns, tile_size_.columns);

@@ -125,8 +125,8 @@ Status reserve_powersgd(comm::Call& call) {
   return open_state(call, matrices, on_device, &error, &last_q);
 }
 
-// Returns the shape of a buffer that is one matrix. The communicator's ranks compare several
-// matrices before this.
+// Returns the shape of a buffer that is one matrix. If the program describes several matrices, the
+// ranks compare these, too (call/sum_agreement.cpp).
 Shape shape_of(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   const MatrixSize size = whole_matrix(plan, config, count);
   return {count, size.rows, size.columns};

@@ -334,7 +334,7 @@ bool has_threads(const Runtime& runtime) {
 
 void take_description(Request& request) {
   if (!DescribedTensor::has_next()) return;
-  Runtime::get(request.comm);  // finds MPI, and what a float is
+  Runtime::get(request.comm);  // finds MPI, and its handles of float types
   if (request.op == mpi::abi.op_sum && has_type_of(request))
     request.tensor = std::make_shared<const DescribedTensor>(DescribedTensor::take_next());
 }

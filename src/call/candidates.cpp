@@ -96,7 +96,7 @@ Ran run_mpi(Runtime& runtime, const comm::Communicator& communicator, const Requ
   return {call_mpi_from_inside(request, BypassReason::automatic)};
 }
 
-// Candidate 0 is MPI's own sum, the others are the decision's plans.
+// Runs a candidate: number 0 is MPI's own sum, the other numbers are the decision's plans.
 Ran run_candidate(Runtime& runtime, comm::Communicator& communicator,
                   const algorithm::Decision& decision, int candidate, const Request& request) {
   if (candidate == 0) return run_mpi(runtime, communicator, request);

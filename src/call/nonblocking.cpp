@@ -233,7 +233,8 @@ bool Queues::idle(const comm::Communicator* communicator) {
                                    });
 }
 
-// The first sum with one of these requests; null if there is none. With the mutex.
+// Returns the first sum with one of these requests; null if there is none. The caller holds the
+// mutex.
 Pending* Queues::find(std::span<const mpi::Request> requests) {
   for (const auto& queue : busy_)
     for (const auto& sum : queue->sums)

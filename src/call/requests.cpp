@@ -166,7 +166,7 @@ Function* tools_definition(const char* name) {
   return is_tools ? reinterpret_cast<Function*>(seen) : nullptr;
 }
 
-// Returns whether a tool keeps the process's calls of the function from slimpi. Calls the function
+// Returns whether a tool hides the process's calls of the function from slimpi. Calls the function
 // once, with arguments that do nothing.
 template <typename... Arguments>
 bool is_hidden(const char* name, Arguments... arguments) {
@@ -179,7 +179,7 @@ bool is_hidden(const char* name, Arguments... arguments) {
   return !reached;
 }
 
-// Returns whether a tool keeps the calls of a function that starts requests from slimpi.
+// Returns whether a tool hides the calls of a function that starts requests from slimpi.
 template <typename... Arguments>
 bool hides_starts(const mpi::Api& api, const char* name, Arguments... arguments) {
   constexpr int kTag = 31740;  // no message of the program, which is alone on MPI_COMM_SELF

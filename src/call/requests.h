@@ -70,7 +70,7 @@ void forget_failure(mpi::Request request);
 // freed `comm` since it had the state `of_comm`.
 mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm);
 
-// Finds the functions that a tool keeps from slimpi (mpi::g_completions_hidden and
+// Finds the functions that a tool hides from slimpi (mpi::g_completions_hidden and
 // g_starts_hidden), and warns of them on rank 0.
 void find_hidden_functions(const Runtime& runtime);
 

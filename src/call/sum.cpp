@@ -224,7 +224,8 @@ Status Sum::run_in_node(std::optional<BypassReason>* bypass) {
     *bypass = BypassReason::single_node;
     return Status::ok;
   }
-  // At every call: its set of scratch memory may be another one, with less in it.
+  // The memory is reserved at every call: the call may lease another set of scratch memory, with
+  // less.
   SLIMPI_TRY(intra::reserve_intra_allreduce(call));
   SLIMPI_TRY(communicator_.stream_for(location_, &call.stream));
   SLIMPI_TRY(colocate_buffers(call));

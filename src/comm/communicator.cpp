@@ -22,8 +22,8 @@ constexpr struct {
     {Life::fresh, Life::refused},       // refuse_to_meet()
     {Life::fresh, Life::connecting},    // the first sum
     {Life::refused, Life::connecting},  // the first blocking sum after nonblocking sums
-    {Life::fresh, Life::failed},        // no memory in a fiber, before the ranks meet
-    {Life::refused, Life::failed},      // no memory in a fiber, before the ranks meet
+    {Life::fresh, Life::failed},        // no memory in a fiber, before the ranks connect
+    {Life::refused, Life::failed},      // no memory in a fiber, before the ranks connect
     {Life::connecting, Life::connected},
     {Life::connecting, Life::unusable},  // MPI could not make the communicator
     {Life::connecting, Life::failed},    // some rank does not meet, or in a fiber

@@ -62,8 +62,8 @@ class WaitPolicy {
   // A yield that takes at least this long is a loss of the core. The limit is shorter than the time
   // slices of Linux, 0.7 to 4 ms, and longer than what ranks do between two waits.
   static constexpr Time kLoss = std::chrono::microseconds(500);
-  // The time for which a core counts as contended, the delay. It doubles if yields lost more than 1
-  // / kLostPart of the time before.
+  // The time for which a core counts as contended: the delay. It doubles if yields lost a larger
+  // part of the time before than 1/kLostPart.
   static constexpr Time kFirstDelay = std::chrono::milliseconds(100);
   static constexpr Time kLongestDelay = std::chrono::seconds(10);
   static constexpr int kLostPart = 8;
