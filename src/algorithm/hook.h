@@ -17,7 +17,7 @@
 namespace slimpi::algorithm {
 
 // Returns the only string of this path, which stays until the process ends. Two plans have the same
-// hook exactly if they have its address, so they are copied and compared without their text. Any
+// hook exactly if they have the same string, so plans are copied and compared by its address. Any
 // thread may call this.
 const std::string& hook_file(const std::string& path);
 

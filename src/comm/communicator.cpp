@@ -26,7 +26,7 @@ constexpr struct {
     {Life::refused, Life::failed},      // no memory in a fiber, before the ranks connect
     {Life::connecting, Life::connected},
     {Life::connecting, Life::unusable},  // MPI could not make the communicator
-    {Life::connecting, Life::failed},    // some rank does not meet, or in a fiber
+    {Life::connecting, Life::failed},    // some rank takes no part, or any failure in a fiber
     {Life::connected, Life::agreed},
     {Life::connected, Life::unusable},  // in a fiber: this process serves too many communicators
     {Life::agreed, Life::connected},    // MPI_Comm_set_info

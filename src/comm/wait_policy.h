@@ -116,7 +116,7 @@ class WaitPolicy {
 
 // The rate at which messages come to an exchange: it tells when the next message is due. The time
 // for a byte is the shortest time that was seen, and grows by an eighth with each longer time that
-// is seen. If it is too short, a wait only has more sleeps.
+// is seen. If this time is too short, a wait only has more sleeps.
 class ArrivalRate {
  public:
   using Time = WaitPolicy::Time;
