@@ -48,7 +48,7 @@ struct Algorithm {
   const char* name;                       // value of SLIMPI_ALGORITHM
   const char* argument;                   // the argument behind the name; "": none
   const Functions* functions;             // never null
-  Codec codec = Codec::float32;           // of messages between nodes
+  Codec codec = Codec::float32;           // codec of messages between nodes
   Rounding rounding = Rounding::nearest;  // if SLIMPI_ROUNDING is unset
   bool flat = false;                      // always hierarchy flat
   bool same_bytes = true;                 // guarantee 1 of slimpi(7)

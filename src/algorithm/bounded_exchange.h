@@ -35,7 +35,7 @@ Status reserve_bounded(const comm::Call& call);
 //             and from the largest possible error of an element. The bound fails with a
 //             probability below kMissProbability over the random draw, for any data.
 constexpr int kPlaces = 8;  // elements drawn in each tile, uniformly, with replacement
-constexpr double kMissProbability = 1e-6;  // of the sampled bound in one call
+constexpr double kMissProbability = 1e-6;  // the sampled bound fails so often in one call
 
 // The error in one tile: sums over all ranks.
 struct ErrorTile {

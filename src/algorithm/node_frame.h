@@ -11,7 +11,7 @@ namespace slimpi::algorithm {
 // One rank's part in the exchange between nodes. Valid during the exchange.
 struct NodeShard {
   const comm::InterNodeGroup& group;
-  comm::Range range;  // of the call's vector; empty if this rank owns no shard
+  comm::Range range;  // range of the call's vector; empty if this rank owns no shard
   const float* in;    // the range's first element in the sum of `ranks` ranks; may be `out`
   float* out;         // the range's first element in the result
   int ranks;          // ranks of this node; 1 without work inside nodes

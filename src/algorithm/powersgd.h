@@ -173,7 +173,7 @@ class LowRankStep {
   comm::Communicator& communicator_;
   const Matrices& matrices_;
   const bool on_device_;
-  const device::DeviceStream on_;  // of the device whose memory holds M
+  const device::DeviceStream on_;  // stream of the device whose memory holds M
   const kernels::Kernels& kernels_;
   const TileSize tile_size_;
   const float* in_;

@@ -151,7 +151,7 @@ int Registry::forget(mpi::Comm comm, int, void* value, void* self) {
 
 // Drops a state. The caller holds a pin, which ends here.
 void Registry::drop(comm::Communicator* communicator) {
-  wait_for_sums(*communicator);  // where the free was not intercepted
+  wait_for_sums(*communicator);  // needed if the free was not intercepted
   mpi::Comm report = runtime_.report.release(*communicator);
   (void)caught([&] {
     if (runtime_.finished)

@@ -76,7 +76,7 @@ class Queues {
   std::vector<std::unique_ptr<Queue>> busy_, free_;
   Pending* running_ = nullptr;  // the sum whose fiber is entered
   std::thread helper_;
-  std::mutex sleep_;  // of the helper thread; to wake it up, another thread locks this
+  std::mutex sleep_;  // the helper sleeps with it; to wake the helper, a thread locks it
   std::condition_variable wake_;
   std::atomic<bool> ends_{false};  // the helper thread must end
 };

@@ -49,7 +49,7 @@ struct Persistent {
   Persistent& operator=(const Persistent&) = delete;
 
   Runtime& runtime;
-  comm::Communicator* const of_comm;  // of the program's communicator; may be gone
+  comm::Communicator* const of_comm;  // the program's communicator; may be gone
   comm::Communicator communicator;
   const algorithm::Decision decision;
   Request call;

@@ -57,7 +57,7 @@ struct Request {
   // The description by slimpi_describe_next; null if the program has made none.
   std::shared_ptr<const DescribedTensor> tensor = nullptr;
   Collective collective = Collective::allreduce;
-  BlockCounts blocks = {};     // of a reduce-scatter; as long as the call needs them
+  BlockCounts blocks = {};     // counts of a reduce-scatter; valid as long as the call needs them
   std::int64_t own_count = 0;  // elements of this rank's block; negative: not counted yet
 
   // Returns the number of elements of `out`.

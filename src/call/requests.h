@@ -38,9 +38,9 @@ class Completing {
   // The requests that the function has completed.
   struct Completed {
     int count = 0;
-    const int* indices = nullptr;  // of the requests; null: the first ones
-    int base = 0;                  // of the indices
-    void* statuses = nullptr;      // the function's array of them, if any; `count` long
+    const int* indices = nullptr;  // indices of the requests; null: the first ones
+    int base = 0;                  // first index: 0 in C, 1 in Fortran
+    void* statuses = nullptr;      // the function's array of statuses, if any; `count` long
     bool several = false;          // the function has an array
   };
 

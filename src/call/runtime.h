@@ -69,7 +69,7 @@ class Runtime {
   std::atomic<bool> rounding_told{false};  // the job was told that its sums are rounded
   // The rank and the size; without MPI_COMM_WORLD those of the largest communicator so far.
   std::atomic<int> world_rank{-1}, world_size{0};
-  std::atomic<int> nodes{1};           // of the communicator with the most nodes
+  std::atomic<int> nodes{1};           // nodes of the communicator that has most
   std::atomic<bool> has_world{false};  // MPI_COMM_WORLD exists
 
   Registry communicators{*this};

@@ -24,12 +24,12 @@ namespace {
 using comm::SavedState;
 using comm::StateArray;
 
-constexpr char kMagic[] = "slimpi2";  // with its zero byte, the first word
+constexpr char kMagic[] = "slimpi2";  // the first word, with its zero byte
 
 // The header in front of each state. A Head and its floats follow for each array.
 struct Header {
   char magic[sizeof(std::uint64_t)];
-  std::uint64_t rank, size;  // of the communicator
+  std::uint64_t rank, size;  // this rank and the size of the communicator
   std::uint64_t count, elements, calls, uninitialized, arrays;
   char algorithm[40];  // the name, then zeros
 };

@@ -44,7 +44,7 @@ All& all() {
 }
 std::atomic<int> g_count{0};
 
-std::uint64_t g_last_number = 0;  // with the mutex
+std::uint64_t g_last_number = 0;  // the caller holds the mutex
 
 // Returns the request for which same() is true; null if there is none. The caller holds the mutex.
 template <typename Same>

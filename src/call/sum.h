@@ -72,17 +72,17 @@ class Sum {
   const float* in_;
   float* out_;
   const std::uint64_t count_;                      // elements of in_
-  const std::uint64_t result_count_ = count_;      // of out_
-  const ElementType type_ = ElementType::float32;  // of the program's elements
+  const std::uint64_t result_count_ = count_;      // elements of out_
+  const ElementType type_ = ElementType::float32;  // type of the program's elements
   const bool left_on_device_ = false;              // a GPU has some elements that must be converted
   Status copied_ = Status::ok;                     // whether there was memory for the copy
   bool holds_ = true;                              // the copy can stand for the values
-  const device::Location location_;                // of out_; the work is done there
+  const device::Location location_;                // location of out_; the work is done there
   device::Location in_location_;
-  const comm::TensorKey key_;  // of the tensor, where the plan needs state; without its elements
+  const comm::TensorKey key_;  // key of the tensor, if the plan needs state; without its elements
   std::uint64_t verifying_ = 0;
   comm::CallScratchLease scratch_;
-  std::optional<comm::Scatter> scatter_;  // of a reduce-scatter; in memory of scratch_
+  std::optional<comm::Scatter> scatter_;  // only in a reduce-scatter; in memory of scratch_
 };
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error

@@ -19,9 +19,10 @@ namespace slimpi::call {
 struct Sum::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
-  std::uint64_t unfit;              // the state is too far from the call's values
-  std::uint64_t on_device, unheld;  // of another type than float: a GPU has them; float32 cannot
-                                    // hold them
+  std::uint64_t unfit;  // the state is too far from the call's values
+  // The elements are of another type than float. on_device: a GPU has them; unheld: float32 cannot
+  // hold them.
+  std::uint64_t on_device, unheld;
 
   // Returns whether all ranks have the same state. all_max() gives the maximum of a word and of its
   // complement. These are complements of each other only if all ranks have the same word.

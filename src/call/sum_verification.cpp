@@ -191,7 +191,7 @@ void compare_buckets(const comm::Call& call, const Sums& of, const double* sums)
     return algorithm::most_packed_error(call.plan.format, bucket, tile, call.plan.error_feedback,
                                         nodes);
   };
-  const int nodes = call.communicator.size();  // or fewer
+  const int nodes = call.communicator.size();  // an upper bound of the number of nodes
   std::vector<double> around(tiles.number());
   for (std::uint64_t tile = 0; tile < tiles.number(); ++tile)
     around[tile] = magnitude_of(tiles.around(of.exact, tile));

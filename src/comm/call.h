@@ -60,10 +60,10 @@ struct Call {
   const float* in;
   float* out;
   std::uint64_t count;
-  device::Location location;  // of both buffers
-  device::Stream* stream;     // of the communicator, for kernels; null on the host
+  device::Location location;  // location of both buffers
+  device::Stream* stream;     // the communicator's, for kernels; null on the host
   std::uint64_t number;       // counts the communicator's compressed calls; the same on all ranks
-  TensorState* state;         // of this buffer; null if the plan needs no state
+  TensorState* state;         // state of this buffer; null if the plan needs no state
 
   // Set by Algorithm::run when all ranks decided together on a fallback: MPI makes the call after
   // all. `out` and the state are then unchanged.
@@ -78,7 +78,7 @@ struct Call {
 
   // The counts of a reduce-scatter; null: all ranks get the whole sum. The program's call owns it.
   const Scatter* scatter = nullptr;
-  bool copies_input = false;  // of a reduce-scatter: `in` will be CallScratch::colocated
+  bool copies_input = false;  // in a reduce-scatter: `in` will be CallScratch::colocated
   // The ranges that their owners on this rank's node add, or share with the node; empty: equal
   // shards.
   std::span<const Range> shards = {};

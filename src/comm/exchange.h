@@ -250,8 +250,8 @@ class Exchange final : public PointToPoint {
   std::shared_ptr<InternalComm> internal_;
   int channel_ = 0;
   std::chrono::seconds timeout_{0};
-  int rank_ = 0, size_ = 0;                   // in the communicator
-  mpi::Comm sums_comm_ = mpi::abi.comm_null;  // for make_by_mpi(); channels other than 0
+  int rank_ = 0, size_ = 0;                   // this rank, ranks in the communicator
+  mpi::Comm sums_comm_ = mpi::abi.comm_null;  // made for make_by_mpi() in channels other than 0
   Statistics& statistics_;
   std::uint64_t sent_ = 0;
   const NodeLayout* layout_ = nullptr;
@@ -269,7 +269,7 @@ class Exchange final : public PointToPoint {
   // All messages since the last settle(). If a request was used again, its last entry counts.
   std::vector<Started> started_;
   MessageTrace trace_;
-  ArrivalRate arrivals_;  // of messages to this rank
+  ArrivalRate arrivals_;  // rate of messages to this rank
   bool sends_left_ = false;
   std::uint64_t call_ = 0;  // calls that have begun
   // The words of an agreement that is under way: the words that are sent, then the words that are

@@ -76,7 +76,7 @@ class ObjectPool : public std::pmr::memory_resource {
   void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override;
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 
-  std::array<Free*, 64> free_{};  // by the logarithm of the size
+  std::array<Free*, 64> free_{};  // lists of blocks, by the logarithm of the size
 };
 
 // One set of scratch memory. Each memory has the size that the last call reserved; its contents do

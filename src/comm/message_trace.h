@@ -37,7 +37,7 @@ class MessageTrace {
   struct Message {
     int peer;
     Tag tag;
-    bool sent;  // by this rank; otherwise it is received
+    bool sent;  // this rank sends it; otherwise this rank receives it
     std::uint64_t number;
   };
   Message started(int peer, Tag tag, bool sent) {

@@ -65,7 +65,7 @@ struct NodeLayout {
 struct InterNodeGroup {
   bool flat = false, leader = false;
   int shards = 1;
-  int shard_index = -1;      // of this rank's shard; -1: it owns none
+  int shard_index = -1;      // index of this rank's shard; -1: it owns none
   std::vector<int> peers;    // ranks of this rank's group, itself included, in the nodes' order
   int index = 0;             // position of this rank in peers
   int first = 0;             // local rank that owns shard 0 on this rank's node
@@ -94,8 +94,8 @@ struct Scatter {
       places;                      // by rank: where its block begins in the exchange's order
   bool in_order = true;            // the exchange's order is the program's
   std::pmr::vector<Range> shards;  // in the exchange's order, as the next two lists
-  std::pmr::vector<Range> chunks;  // of the members of this rank's group; empty if it owns no shard
-  std::pmr::vector<Range> node;    // by shard: the chunk that its owner on this rank's node makes
+  std::pmr::vector<Range> chunks;  // chunks of the group; empty if this rank owns no shard
+  std::pmr::vector<Range> node;    // by shard: the chunk that its owner on this node makes
   bool shared = false;             // a chunk of this rank's node has blocks of several ranks
 
   // Returns the floats of the longest chunk of the group.

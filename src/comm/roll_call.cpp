@@ -7,7 +7,7 @@ namespace slimpi::comm {
 
 namespace {
 
-constexpr int kWords = 10;  // of 4 bytes in a Note
+constexpr int kWords = 10;  // words of 4 bytes in a Note
 
 bool is_same_call(const RollCall::Place& place, const ActiveCall& call) {
   return place.communicator == std::uint32_t(call.record().communicator) &&

@@ -41,7 +41,7 @@ struct TensorKey {
   By by = By::address;
   std::uint64_t number = 0;  // the address, the index, or TensorState::number of the other ranks
   std::string name = {};
-  std::uint64_t count = 0;  // of elements
+  std::uint64_t count = 0;  // number of elements
   std::uint64_t elements =
       0;  // a digest of which elements each rank's arrays have; the same on all ranks
 
@@ -68,7 +68,7 @@ struct StateArray {
     replica_of,      // low_precision_decentralized: of a peer's model
   };
   What what;
-  int member = 0;  // of the inter-node group; replica_of only
+  int member = 0;  // member of the inter-node group; replica_of only
 
   auto operator<=>(const StateArray&) const = default;
 };
@@ -92,7 +92,7 @@ class TensorState {
 
   const TensorKey key;
   std::uint64_t number = 0;   // the same on all ranks, or the state is dropped
-  std::uint64_t calls = 0;    // of this buffer so far, including those that SLIMPI_START left exact
+  std::uint64_t calls = 0;    // calls of this buffer so far, those left exact by SLIMPI_START too
   bool uninitialized = true;  // no call has used the arrays yet
   int nonfinite = 0;  // set by an algorithm whose state became non-finite: all ranks drop it
 
@@ -133,7 +133,7 @@ class TensorState {
 
   TensorStates& owner_;
   const algorithm::Algorithm* algorithm_ = nullptr;
-  std::optional<device::Location> location_;  // of the arrays; empty: not claimed yet
+  std::optional<device::Location> location_;  // location of the arrays; empty: not claimed yet
   std::map<StateArray, Array> arrays_;
   // restored_: arrays of a checkpoint that open() has not copied yet. copied_: arrays that open()
   // has copied; a device may still read them until the next call.

@@ -62,7 +62,7 @@ struct Activity {
   std::uint32_t in_use = 0;
   State state = State::works;
   WaitStage stage = WaitStage::none;
-  std::int32_t rank = 0, size = 0;  // in the communicator
+  std::int32_t rank = 0, size = 0;  // this rank, ranks in the communicator
   std::uint64_t communicator = 0;   // the number, the same on all its ranks; 0: not agreed yet
   std::uint64_t call = 0, count = 0;
   std::uint32_t function = 0;  // Function::word()
@@ -131,7 +131,7 @@ class ActiveCall {
   // runs.
   struct Traced {
     Trace::Message message;  // the message that the thread waited for since its last slice
-    std::uint8_t bits = 0;   // of a value between nodes; 0: not known
+    std::uint8_t bits = 0;   // bits of a value between nodes; 0: not known
   };
   Traced traced;
 

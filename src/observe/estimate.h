@@ -16,7 +16,7 @@ namespace slimpi {
 struct CountedCalls {
   std::size_t size_class = 0;  // buffers of 2^size_class to 2^(size_class + 1) - 1 bytes
   bool empty = false;          // buffers of no bytes; the size class then says nothing
-  int ranks = 0;               // of the communicator
+  int ranks = 0;               // ranks of the communicator
   Collective collective = Collective::allreduce;
   std::string type, op;  // "float", "sum"
   bool blocking = true;

@@ -23,19 +23,19 @@ struct Report {
   std::vector<std::pair<std::string, std::string>> options;  // set by the user: name and value
   std::vector<std::string> hosts;            // each once, in the order of their first rank
   std::vector<std::string> codecs;           // names, in the order of UsedCodec; bits: their number
-  std::vector<AutoChoice> choices;           // of the autotuner
+  std::vector<AutoChoice> choices;           // choices of the autotuner
   std::vector<std::string> unmatched_rules;  // rows of SLIMPI_RULES that no call of rank 0 had
   int ranks = 0, nodes = 0;
   int ranks_counted = 0;                      // ranks in `job`; fewer if no call spanned the job
   Counts own, job;                            // own: of rank 0; job: summed over the ranks
-  std::array<Errors, kSizeClasses> errors{};  // of rank 0's calls that SLIMPI_VERIFY checked
+  std::array<Errors, kSizeClasses> errors{};  // errors of rank 0's calls that SLIMPI_VERIFY checked
 };
 
 // The bytes between nodes of all float sums of the job: `plain` with plain MPI, and `done` as they
 // were done. A sum that MPI did counts in both with the bytes of an optimal allreduce.
 struct Totals {
   double plain = 0, done = 0;
-  double compressed_share = 0;  // of `plain`: from 0 to 1
+  double compressed_share = 0;  // compressed part of `plain`, from 0 to 1
 };
 Totals totals_of(const Report& report);
 

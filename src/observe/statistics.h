@@ -28,7 +28,7 @@ enum class BypassReason {
 };
 
 struct BypassRow {
-  const char* name;  // in the report
+  const char* name;  // name in the report
   const char* text;  // "left to MPI: NAME", in estimates and traces
   const char* meaning;
   const char* advice;  // the next step if most calls have this reason
@@ -125,7 +125,7 @@ struct CompressedCall {
   UsedCodec codec;
   ElementType type = ElementType::float32;
   Collective collective = Collective::allreduce;
-  std::uint64_t bytes = 0;        // of the buffer
+  std::uint64_t bytes = 0;        // bytes of the buffer
   std::uint64_t plain_bytes = 0;  // as Counts::bytes_plain
   std::uint64_t sent_bytes = 0;   // between nodes by this rank, headers included
   std::uint64_t nanoseconds = 0;

@@ -20,11 +20,11 @@ class Trace {
   // were several messages, the slice names none. `phase` is a literal; null in the slice of a
   // barrier.
   struct Message {
-    std::int32_t peer = -1;  // in the communicator; of a barrier the first rank of the node
-    std::uint32_t step = 0;  // of the messages between the two ranks in this phase, from 0; of a
-                             // barrier its number on the node and the communicator
+    std::int32_t peer = -1;  // rank in the communicator; in a barrier the first rank of the node
+    std::uint32_t step = 0;  // number of the message between the two ranks in this phase, from 0;
+                             // in a barrier its number on the node and the communicator
     const char* phase = nullptr;
-    std::uint32_t count = 0;  // of messages since the last slice
+    std::uint32_t count = 0;  // number of messages since the last slice
   };
 
   // One event: a slice, or one end of a flow arrow. `name` must be a literal.
@@ -39,7 +39,7 @@ class Trace {
     Message message;
     std::uint32_t thread;
     Kind kind;
-    std::uint8_t bits;       // of a value between nodes; 0: not known
+    std::uint8_t bits;       // bits of a value between nodes; 0: not known
     std::int32_t first = 0;  // rank in MPI_COMM_WORLD of the communicator's first rank
   };
 

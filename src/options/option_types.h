@@ -29,7 +29,7 @@ enum class LogLevel { error, warn, info, debug };
 // call/element_type.h has MPI's names for them and says how they become floats.
 enum class ElementType { float32, float64, float16, bfloat16 };
 struct ElementRow {
-  const char* name;  // in SLIMPI_TYPES and the report
+  const char* name;  // name in SLIMPI_TYPES and the report
   unsigned bytes;
 };
 constexpr ElementRow kElementRows[] = {
@@ -50,7 +50,7 @@ struct ElementTypes {
 // forms. SLIMPI_CALLS says which of them it takes.
 enum class Collective { allreduce, reduce_scatter };
 struct CollectiveRow {
-  const char* name;  // in SLIMPI_CALLS
+  const char* name;  // name in SLIMPI_CALLS
   unsigned phases;   // how often an optimal one sends (nodes - 1) / nodes of the vector
 };
 constexpr CollectiveRow kCollectiveRows[] = {{"allreduce", 2}, {"reduce_scatter", 1}};
