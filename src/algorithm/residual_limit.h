@@ -18,10 +18,10 @@ float safe_limit(const kernels::Format& format, int ranks);
 double most_steps(const kernels::Format& format);
 
 // Returns the bound of one encoding by packed: the largest difference of a decoded value from the
-// original, if no value of its bucket exceeds the magnitude `bucket` and none of its tile `tile`;
-// with `feedback`, whatever the residuals are. The bound is concave, and of degree 1 in both
-// magnitudes and the number of nodes. So if `bucket` and `tile` are sums of the magnitudes of
-// `nodes` nodes, it is at least the sum of the bounds of these nodes.
+// original value, if no value of its bucket exceeds the magnitude `bucket`, and no value of its
+// tile `tile`. With `feedback` the bound holds whatever the residuals are. The bound is concave,
+// and of degree 1 in both magnitudes and the number of nodes. So if `bucket` and `tile` are sums of
+// the magnitudes of `nodes` nodes, it is at least the sum of the bounds of these nodes.
 double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback,
                          int nodes = 1);
 

@@ -192,7 +192,7 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
     return {bypass(runtime, BypassReason::failure, communicator, request)};
   if (!communicator.agreed() && !communicator.failed()) {
     communicator.exchange().begin_call();
-    communicator.read_name();  // part of the subject
+    communicator.read_name();  // the subject below has the name
     const OwnFloats environment;
     // The comparison has its own number: others may still be in the last call, and this call may be
     // left to MPI.

@@ -169,8 +169,8 @@ class Exchange final : public PointToPoint {
   using StartByMpi = std::function<int(mpi::Comm, mpi::Request*)>;
   int make_by_mpi(const StartByMpi& start);
 
-  // Makes an allreduce in that way, of elements of `width` bytes and any count. `in` may be
-  // MPI_IN_PLACE.
+  // Makes an allreduce as make_by_mpi() does, of elements of `width` bytes and any count. `in` may
+  // be MPI_IN_PLACE.
   int sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
                  std::size_t width);
 

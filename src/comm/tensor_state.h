@@ -163,7 +163,7 @@ class TensorStates {
   // Returns how many float sums have begun.
   std::uint64_t calls() const { return calls_; }
 
-  // The states that find() gave up, on all ranks.
+  // The states that find() has given up, on all ranks.
   enum class Lost {
     nothing,
     indices,  // an index came with another count, so SLIMPI_CALLS_PER_STEP is not the number of

@@ -55,8 +55,7 @@ constinit Linux g_system;
 // Each thread has a policy, because each has its own core and competitors.
 constinit thread_local WaitPolicy t_policy(g_system);
 constinit thread_local bool t_without_rest = false;
-// The time when the message is due for which a fiber waits: the fiber that was left last. 0: not
-// known.
+// The time when a message is due: the message for which the last left fiber waits. 0: not known.
 constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
 
 }  // namespace
