@@ -51,7 +51,7 @@ class CodecChoice {
   void passed(int first, int last, int coarsest);
 
  private:
-  static constexpr int kFewest = 4, kMost = 256;  // sums before a coarser codec is tried
+  static constexpr int kFewest = 4, kMost = 256;  // fewest, most sums before a coarser try
 
   int codec_ = -1;        // -1: no sum yet
   int coarsest_ = 0;      // coarsest codec allowed by the errors of all counted sums
