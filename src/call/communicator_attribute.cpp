@@ -293,7 +293,7 @@ int sessions_seen() {
   return g_seen;
 }
 
-// Calls no function of MPI.
+// Drops all states. Calls no function of MPI, which has ended.
 void Registry::mpi_ended() {
   std::set<comm::Communicator*> never_freed;
   handles_end();

@@ -74,7 +74,7 @@ class Autotuner {
   Stage stage_;
   int trial_ = 0;  // trials made in this stage
   int best_ = 0;
-  std::uint64_t expected_ = 0;  // nanoseconds of the winner when it won
+  std::uint64_t expected_ = 0;  // the winner's nanoseconds in its first watch; 0: not yet
   double until_again_ = 0;      // calls until new trials without a cause
   // Times in nanoseconds, in the order of the calls: of the trials of this stage, or, when settled,
   // of the calls since the last check.

@@ -69,7 +69,7 @@ class NonblockingSums {
   bool any() const { return begun_ != 0; }
   // Returns whether every rank began the sum with this number when it knew that all agree.
   bool began_agreed(std::uint64_t number) const { return number > undecided_; }
-  // Returns whether the next sum is undecided.
+  // Returns whether some rank has begun the next sum before it knew that all agree.
   bool next_is_undecided() const { return begun_ < undecided_; }
   // Counts a fiber that has ended. Returns whether it was the fiber of the last undecided sum.
   bool end_undecided() { return ++ended_ == undecided_; }
