@@ -6,7 +6,6 @@
 #   scripts WHAT NAME...      checks that tests/mpi/NAME.sh pass in the build at hand
 #   unit_tests DIRECTORY      names those that handle memory, of the Makefile there
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 [ ! -e "$top_srcdir/config.status" ] || skip "the source directory is configured itself"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 # UCX replaces functions of the C library that the sanitizers replace, too.

@@ -3,7 +3,6 @@
 # Ranks on one node in floating-point environments of the program's own: every call gives MPI's own
 # bytes.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_RANKS_PER_NODE=8
 program=$top_builddir/tests/mpi/float_environment
 
@@ -20,4 +19,3 @@ run 3 up 3 99991
 run 2 ftz-one 3 16384
 run 4 down-one 3 20000
 deeper run 5 zero 3 16384
-verdict

@@ -3,7 +3,6 @@
 # Other tools on either side of the library, processes without MPI, MPI loaded late or with another
 # ABI.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 : "${CC:=cc}"
 [ -n "${MPICC:-}" ] || skip "configure found no mpicc"
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
@@ -127,4 +126,3 @@ LD_PRELOAD=$slimpi ./user >out.txt 2>err.txt || status=$?
 expect "$status" 0 "another ABI: the program gets its MPI's code"
 expect "$(grep -c intact out.txt)" 2 "another ABI: arguments"
 expect "$(grep -c slimpi err.txt)" 1 "another ABI: one warning"
-verdict

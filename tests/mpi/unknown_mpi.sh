@@ -3,7 +3,6 @@
 # An MPI that is none of those that slimpi knows: left alone, with one warning, and its arguments
 # reach it as they are.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 cat >unknown.c <<'C'
 /* What slimpi has to do without ends the process at once. */
 #include <stdlib.h>
@@ -46,4 +45,3 @@ expect "$status" 0 "ends well"
 expect "$(cat out.txt)" "as it was" "the call goes to MPI with its arguments"
 expect "$(cat err.txt)" "slimpi warning: this process runs Some MPI 7, which slimpi does not know; \
 it leaves this process alone" "one warning"
-verdict

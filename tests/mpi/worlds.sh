@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Ranks of another MPI_COMM_WORLD need not run the library: what is summed with them goes to MPI.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 need "$MPICC"
 export SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error
 
@@ -79,4 +78,3 @@ launched 0 "none"
 OMPI_COMM_WORLD_SIZE=4 SLURM_STEP_NUM_TASKS=4 under 2 "$top_builddir/tests/mpi/steps" init int:1 \
   finalize >out.txt 2>err.txt || fail "launcher, nested: exit status $?"
 expect "$(grep -c 'but the launcher started' err.txt)" 0 "launcher, nested"
-verdict

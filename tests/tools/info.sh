@@ -188,4 +188,3 @@ if grep -q 'define WITH_CUDA 1' "$top_builddir/config.h"; then
   holds "and so does slimpi-info" \
     sh -c "tr -s '\n ' ' ' <version.txt | grep -q 'has run on single GPUs only'"
 fi
-verdict

@@ -227,4 +227,3 @@ told 1 "its children say nothing" --report stderr bash -c "$work_done; uname; /b
 told 0 "its child did the work" --report stderr bash -c "bash -c '$work_done'; true"
 expect "$(PMI_RANK=1 "$run" --report stderr bash -c "$work_done" 2>&1)" "" \
   "no MPI: rank 1 is silent"
-verdict

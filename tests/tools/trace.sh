@@ -144,7 +144,6 @@ says --merge all.json made.json empty.json
 expect "$status $(ls all.json 2>&1 | grep -c 'No such')" "1 1" "no file after a failure"
 
 # What slimpi writes: every rank is there; the files by themselves and merged say the same.
-need_library
 export SLIMPI_RANKS_PER_NODE=1
 SLIMPI_TRACE=$work/t.json under 3 "$top_builddir/tests/mpi/steps" init sum:200000 sum:100000 \
   sum:9 finalize >said.txt || fail "a job with a trace"
@@ -189,4 +188,3 @@ late_rank() { # NAME OPTION...
 }
 late_rank "a node without leader" SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=leader
 late_rank "agreement" SLIMPI_RANKS_PER_NODE=2 SLIMPI_ERROR_FEEDBACK=1
-verdict
