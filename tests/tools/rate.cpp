@@ -4,13 +4,13 @@
 
 #include <utility>
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using slimpi::tools::parse_rate;
 
 namespace {
 
-void rates(void**) {
+UNIT_TEST(rates) {
   for (const auto& [text, expected] : {std::pair{"1gbit", 1e9},
                                        {" 2.5G ", 2.5e9},
                                        {"100Mbit", 1e8},
@@ -21,7 +21,7 @@ void rates(void**) {
   }
 }
 
-void other_texts(void**) {
+UNIT_TEST(other_texts) {
   for (const char* bad : {"", "10", "fast", "0gbit", "-1gbit", "infgbit", "nangbit", "1 gbit",
                           "1gb", "1gib", "1gbit/s", "gbit", "1e999gbit"}) {
     double value = 7;
@@ -30,8 +30,3 @@ void other_texts(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {cmocka_unit_test(rates), cmocka_unit_test(other_texts)};
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
-}
