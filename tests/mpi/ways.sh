@@ -35,6 +35,5 @@ mpi/hooks nonblocking
 mpi/bypass nonblocking persistent
 mpi/failures nonblocking persistent
 mpi/doubles nonblocking persistent
-mpi/float_environment nonblocking persistent
 mpi/staged nonblocking persistent
 E2
