@@ -9,6 +9,7 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 programs=$top_srcdir/tests/programs
 ran=0
+headers="-I$top_srcdir -I$top_srcdir/include"
 
 # Doubles, which are taken by SLIMPI_TYPES only, and a nonblocking sum, which is taken where all
 # ranks have MPI_THREAD_MULTIPLE.
@@ -105,7 +106,7 @@ try() {
   mpi=$1 mpi_fortran='' mpi_python='' mpi_python_environment='' mpi_coarrays=''
   mpi_short_floats=''
   . "$top_srcdir/tests/mpis/$mpi"
-  if ! $mpi_c -I"$top_srcdir" -O1 -o golden "$top_srcdir/tests/mpi/golden.c" 2>build.log; then
+  if ! $mpi_c $headers -O1 -o golden "$top_srcdir/tests/mpi/golden.c" 2>build.log; then
     echo "NOTE $mpi is not here: its tests do not run"
     return
   fi
@@ -120,11 +121,11 @@ try() {
       SLIMPI_HIERARCHY=leader
   fi
   if all; then
-    $mpi_c -I"$top_srcdir" -O1 -fno-pie -no-pie -o golden "$top_srcdir/tests/mpi/golden.c"
+    $mpi_c $headers -O1 -fno-pie -no-pie -o golden "$top_srcdir/tests/mpi/golden.c"
     golden ./golden bytegrad-4-2 SLIMPI_RANKS_PER_NODE=2 SLIMPI_BITS=4
   fi
 
-  $mpi_c -O1 -o handles "$top_srcdir/tests/mpi/handles.c" -lm
+  $mpi_c $headers -O1 -o handles "$top_srcdir/tests/mpi/handles.c" -lm
   rm -f report.json
   PRELOAD=$preload launch 4 SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT="$work/report.json" ./handles \
     >out.txt 2>err.txt || fail "$mpi: handles ends well"
@@ -143,12 +144,12 @@ try() {
   fi
 
   if all; then
-    $mpi_c -O1 -o doubles "$top_srcdir/tests/mpi/doubles.c" -lm || fail "$mpi: doubles"
+    $mpi_c $headers -O1 -o doubles "$top_srcdir/tests/mpi/doubles.c" -lm || fail "$mpi: doubles"
     PRELOAD=$preload launch 4 SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 \
       SLIMPI_TYPES=float,double ./doubles >out.txt || fail "$mpi: doubles: exit status $?"
     expect "$(cut -d , -f 1-2 <out.txt)" "12 held, 14 left" "$mpi: doubles"
     for type in $mpi_short_floats; do
-      $mpi_c -O1 -o short_floats "$top_srcdir/tests/mpi/short_floats.c" -lm
+      $mpi_c $headers -O1 -o short_floats "$top_srcdir/tests/mpi/short_floats.c" -lm
       PRELOAD=$preload launch 4 SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 \
         SLIMPI_TYPES=float,float16,bfloat16 SLIMPI_REPORT="$work/report.json" \
         ./short_floats "$type" nonblocking >out.txt || fail "$mpi: $type: exit status $?"

@@ -14,7 +14,8 @@ unset SLIMPI_LOG
 . "$top_srcdir/tests/mpis/mpich5"
 MPIEXEC=$mpi_launcher
 [ -x "$mpi_launcher" ] || skip "MPICH 5 is not here"
-$mpi_c -O1 -o short_floats "$top_srcdir/tests/mpi/short_floats.c" -lm
+$mpi_c -I"$top_srcdir" -I"$top_srcdir/include" -O1 -o short_floats \
+  "$top_srcdir/tests/mpi/short_floats.c" -lm
 export SLIMPI_REPORT=$work/report.json SLIMPI_TYPES=float,float16,bfloat16 SLIMPI_MIN_SIZE=0
 export SLIMPI_RANKS_PER_NODE=1
 

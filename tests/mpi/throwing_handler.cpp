@@ -2,19 +2,15 @@
 // A program whose error handler and operation throw. Their exceptions pass through slimpi, whether
 // MPI or slimpi called them; afterwards slimpi's own exceptions are MPI errors, as before.
 // Usage: throwing_handler
-#include <mpi.h>
+#include "tests/helper/program.h"
 
-#include <cstdio>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace {
 
 constexpr int kCount = 20000, kMost = kCount + 8;
-int g_rank = 0, g_failures = 0;
 
-void check(bool good, const std::string& what) {
+void must(bool good, const std::string& what) {
   if (good) return;
   ++g_failures;
   std::printf("rank %d: WRONG: %s\n", g_rank, what.c_str());
@@ -62,29 +58,28 @@ void run_with_other_counts(MPI_Errhandler errors, const std::string& failed,
                            const std::string& when) {
   MPI_Comm comm = duplicate(errors);
   const std::string result = sum(comm, kCount + g_rank);
-  check(result == failed, "other counts, " + when + ": " + result);
+  must(result == failed, "other counts, " + when + ": " + result);
   PMPI_Comm_free(&comm);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+int main() {
+  begin_mpi();
   MPI_Errhandler throws = MPI_ERRHANDLER_NULL;
   MPI_Comm_create_errhandler(handler, &throws);
   MPI_Op op = MPI_OP_NULL;
   MPI_Op_create(operation, 1, &op);
 
-  check(sum(MPI_COMM_WORLD).empty(), "the first sum, which starts slimpi");
+  must(sum(MPI_COMM_WORLD).empty(), "the first sum, which starts slimpi");
   run_with_other_counts(MPI_ERRORS_RETURN, "an error", "before any exception");
   MPI_Comm comm = duplicate(throws);
-  check(sum(comm).empty(), "a sum");
-  check(reduce(comm, op) == "the operation's own", "MPI calls the operation");
+  must(sum(comm).empty(), "a sum");
+  must(reduce(comm, op) == "the operation's own", "MPI calls the operation");
   run_with_other_counts(MPI_ERRORS_RETURN, "an error", "after the operation's exception");
   run_with_other_counts(throws, "the handler's own", "slimpi calls the handler");
   run_with_other_counts(MPI_ERRORS_RETURN, "an error", "after the handler's exception");
-  check(sum(comm).empty(), "a sum at the end");
+  must(sum(comm).empty(), "a sum at the end");
   PMPI_Comm_free(&comm);
   MPI_Errhandler_free(&throws);
   MPI_Op_free(&op);
