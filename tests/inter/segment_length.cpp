@@ -68,6 +68,21 @@ UNIT_TEST(memory_is_bounded) {
                     (16 << 20) + kernels::encoded_bytes(format, count));
 }
 
+// With many nodes a message costs more than its bytes, so there are no more than memory asks for.
+UNIT_TEST(few_segments_are_as_long_as_memory_allows) {
+  const kernels::Format format{kernels::Codec::quantized};  // 8 bits: a bucket takes 520 bytes
+  const auto segments = [&](int group_size, std::uint64_t buckets) {
+    return segments_for({format, 512 * buckets, group_size, SegmentClass::small, true});
+  };
+  assert_int_equal(segments(1024, 8192).longest, 1);
+  assert_true(segments(1024, 8192).total < 16 << 20);
+  assert_int_equal(segments(256, 8192).longest, 1);
+  assert_int_equal(segments(64, 8192).longest, 4);  // of 16 KiB
+  assert_int_equal(segments(256, 256 * 33).elements, 17 * 512);
+  // Chunks that are too long for that have as many as the pipeline is deep, or more.
+  assert_int_equal(segments(256, 256 * 48).longest, 8);
+}
+
 // A device is asked for few long pieces, but for several, or nothing would overlap.
 UNIT_TEST(coarse_segments_are_longer_where_several_are_left) {
   kernels::Format format;
