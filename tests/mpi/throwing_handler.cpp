@@ -10,12 +10,6 @@ namespace {
 
 constexpr int kCount = 20000, kMost = kCount + 8;
 
-void must(bool good, const std::string& what) {
-  if (good) return;
-  ++g_failures;
-  std::printf("rank %d: WRONG: %s\n", g_rank, what.c_str());
-}
-
 void handler(MPI_Comm*, int*, ...) {
   throw std::runtime_error("the handler's own");
 }
@@ -58,7 +52,7 @@ void run_with_other_counts(MPI_Errhandler errors, const std::string& failed,
                            const std::string& when) {
   MPI_Comm comm = duplicate(errors);
   const std::string result = sum(comm, kCount + g_rank);
-  must(result == failed, "other counts, " + when + ": " + result);
+  check(result == failed, ("other counts, " + when + ": " + result).c_str());
   PMPI_Comm_free(&comm);
 }
 
@@ -71,19 +65,18 @@ int main() {
   MPI_Op op = MPI_OP_NULL;
   MPI_Op_create(operation, 1, &op);
 
-  must(sum(MPI_COMM_WORLD).empty(), "the first sum, which starts slimpi");
+  check(sum(MPI_COMM_WORLD).empty(), "the first sum, which starts slimpi");
   run_with_other_counts(MPI_ERRORS_RETURN, "an error", "before any exception");
   MPI_Comm comm = duplicate(throws);
-  must(sum(comm).empty(), "a sum");
-  must(reduce(comm, op) == "the operation's own", "MPI calls the operation");
+  check(sum(comm).empty(), "a sum");
+  check(reduce(comm, op) == "the operation's own", "MPI calls the operation");
   run_with_other_counts(MPI_ERRORS_RETURN, "an error", "after the operation's exception");
   run_with_other_counts(throws, "the handler's own", "slimpi calls the handler");
   run_with_other_counts(MPI_ERRORS_RETURN, "an error", "after the handler's exception");
-  must(sum(comm).empty(), "a sum at the end");
+  check(sum(comm).empty(), "a sum at the end");
   PMPI_Comm_free(&comm);
   MPI_Errhandler_free(&throws);
   MPI_Op_free(&op);
   if (g_failures == 0 && g_rank == 0) std::puts("right");
-  MPI_Finalize();
-  return g_failures != 0;
+  return end_mpi();
 }
