@@ -8,7 +8,8 @@ cd "${top_srcdir:?}"
 read_by() { # FILE: itself, and the files that it reads
   echo "$1"
   sed -n 's|^\. "$top_srcdir/\(tests/helper/.*\)"$|\1|p
-    s|^exec "$top_srcdir/\(tests/mpi/.*\)"$|\1|p' "$1" | while read -r next; do read_by "$next"; done
+    s|^exec "$top_srcdir/\(tests/mpi/.*\)"$|\1|p' "$1" |
+    while read -r next; do read_by "$next"; done
 }
 for test in "$@"; do read_by "$test"; done | sort -u |
   xargs grep -ho 'top_builddir/tests/[a-zA-Z_0-9./]*' | sort -u |

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# An MPI that is none of those that slimpi knows, or that lacks what its name promises: left alone,
-# with one warning, and its arguments reach it as they are.
+# An MPI that is none of those that slimpi knows, or that lacks functions of the one that its
+# name says: left alone, with one warning, and its arguments reach it as they are.
 . "$top_srcdir/tests/helper/mpi.sh"
 cat >unknown.c <<'C'
 /* What slimpi has to do without ends the process at once. */

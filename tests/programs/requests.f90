@@ -86,7 +86,7 @@ program requests
     if (request(1) /= MPI_REQUEST_NULL .or. request(2) /= MPI_REQUEST_NULL) call wrong('free')
   end if
 #endif
-  if (rank == 0) print '(a)', merge('the second', 'all ways  ', word == 'failing')
+  if (rank == 0) print '(a)', trim(merge('the second', 'all ways  ', word == 'failing'))
   call MPI_Finalize(ierror)
 contains
   subroutine fill()
