@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inter/schedule.h"
 
+#include "inter/neighbor_exchange.h"
 #include "tests/helper/unit_test.h"
 
 namespace {
@@ -87,6 +88,16 @@ UNIT_TEST(what_is_kept_is_bounded) {
     const inter::PreparedExchange& now = all.find(size);
     assert_int_equal(now.need.bytes, inter::PreparedExchange(size).need.bytes);
     assert_true(all.bytes() <= inter::PreparedExchanges::kMostBytes);
+  }
+}
+
+// mpi/decentralized has the first rounds.
+UNIT_TEST(peers_of_late_rounds) {
+  for (const int group_size : {7, 8}) {
+    const auto peer = [&](std::uint64_t round) {
+      return inter::mixing(Peers::shift_one, group_size, 3, round).peers.at(0).member;
+    };
+    assert_int_equal(peer(UINT64_MAX / 7 * 7), peer(0));  // both have 7 rounds in a turn
   }
 }
 
