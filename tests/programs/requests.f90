@@ -1,9 +1,8 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! Nonblocking sums in Fortran, completed in eight ways: with mpi_f08 where F08 is defined, else with
-! the module mpi. With PERSISTENT defined, then persistent ones, and the errors in statuses: Open MPI
-! 4.1 has not the former, and its Fortran does not copy the latter. Without slimpi the argument is
-! `exact`. With `failing` the second sum of each communicator, or persistent request, has to fail
-! where it is completed.
+! the module mpi. PERSISTENT adds persistent ones, which Open MPI 4.1 has not, and the errors in
+! statuses, which its Fortran does not copy. Without slimpi the argument is `exact`. With `failing`
+! the second sum of each communicator, or persistent request, has to fail where it is completed.
 #ifdef F08
 #define COMM type(MPI_Comm)
 #define REQUEST type(MPI_Request)
