@@ -14,7 +14,7 @@ void* g_library;
 Nccl g_nccl;
 
 UNIT_TEST(every_function_is_there) {
-#define FIND(name)                                                                \
+#define FIND(name, ...)                                                           \
   g_nccl.name = reinterpret_cast<decltype(g_nccl.name)>(dlsym(g_library, #name)); \
   if (g_nccl.name == nullptr) fail_msg("libnccl.so.2 has no " #name);
   SLIMPI_NCCL_FUNCTIONS(FIND)
