@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// THE table of codecs: what encodes the values of a message between nodes. Included by host and
-// CUDA code. Loops, sizes, the names of the report, the bits of the trace and the tests of all
-// paths come from here. To choose a codec by SLIMPI_ALGORITHM it also takes a row of
+// THE table of codecs. A codec encodes the values of a message between nodes. Host and CUDA code
+// include this file: loops, sizes, the report's names, the trace's bits and the tests of all paths
+// are made from this table. A codec that SLIMPI_ALGORITHM can choose also needs a row in
 // src/options/algorithms.def (CONTRIBUTING.md).
 //
-// A value codec encodes each value by itself. It is a header of kernels/math, included here, and a
-// row. The header defines
+// A value codec encodes each value by itself. It has a header in kernels/math, included here, and a
+// row. The header defines, for host and CUDA, and without branches, so that loops vectorize:
 //   struct TYPE { using Value = ...; };       an encoded value in memory, little endian
-//   Value encode_value(TYPE, float)           any NaN to one NaN
-//   float decode_value(TYPE, Value)           any NaN to kNanBits
-//   float spacing(TYPE, float value)          at least the distance of the encodable values around
-//                                             this one, and no more than 3 times that; 0 where
-//                                             value + spacing may overflow, and where nothing is
-//                                             lost
-// for host and CUDA, without branches, so that loops over them vectorize. Rows:
-//   X(name, number, TYPE, bits, greatest, infinity)
-//     name      in the report and the trace
-//     number    of the message header; never changes. 3 is `quantized`, 4 `packed`, 255 a hook
-//     bits      of an encoded value: 8, 16 or 32
-//     greatest  finite value
-//     infinity  what +infinity is encoded as, so that the report counts values that became
-//               infinite; 0 where they are not counted: values of other lengths than 16 bits
+//   Value encode_value(TYPE, float)           makes one NaN of all NaNs
+//   float decode_value(TYPE, Value)           makes kNanBits of all NaNs
+//   float spacing(TYPE, float value)          1 to 3 times the distance between the two encodable
+//                                             values around `value`; 0 if value + spacing may
+//                                             overflow, or if encoding loses nothing
+// A row is X(name, number, TYPE, bits, greatest, infinity):
+//   name      the codec in the report and the trace
+//   number    the codec in the message header; never changes. 3 is `quantized`, 4 is `packed`, 255
+//             is a hook
+//   bits      the length of an encoded value: 8, 16 or 32
+//   greatest  the greatest finite value
+//   infinity  the encoded +infinity, by which the report counts values that became infinite. 0: not
+//             counted; only values of 16 bits are
 #pragma once
 #include <cstdint>
 
@@ -59,14 +58,14 @@ constexpr CodecRow kValueCodecs[] = {
 constexpr CodecRow kBucketCodecs[] = {{Codec::quantized, "quantized", 0x1.fffffep127f, 0},
                                       {Codec::packed, "packed", 0x1.fffffep127f, 0}};
 
-// For the host.
+// Returns the row of a codec. Host only.
 constexpr const CodecRow& row_of(Codec codec) {
   for (const CodecRow& row : kValueCodecs)
     if (row.codec == codec) return row;
   return kBucketCodecs[codec == Codec::packed ? 1 : 0];
 }
 
-// Bits of an encoded value of a value codec.
+// Returns the bits of an encoded value of a value codec; 0 for other codecs.
 SLIMPI_HD int value_bits(Codec codec) {
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity)                      \
   static_assert(8 * sizeof(Type::Value) == bits, #name ": Value has another length"); \

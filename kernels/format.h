@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The format of an encoded segment: it determines the bytes, besides the values. Included by host
-// and CUDA code.
+// The format of an encoded segment. The format and the values determine all bytes. Included by
+// host and CUDA code.
 //
-// A segment is `count` consecutive floats of a buffer, encoded independently:
+// A segment is `count` consecutive floats of a buffer, encoded independently of other segments:
 //   a value codec         the values one after the other (kernels/codecs.h)
 //   quantized             buckets one after the other; a bucket is
 //                           float minimum, float maximum, then `bits` bits per value, packed
@@ -11,7 +11,7 @@
 //                         group may be short. Zeros pad them to a multiple of 4 bytes, so
 //                         every header is aligned to 4.
 //   packed                tiles one after the other (kernels/math/packed.h); a tile takes
-//                         bits / 2 bits a value, what describes it included
+//                         bits / 2 bits a value, its header included
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,9 +20,9 @@
 
 namespace slimpi::kernels {
 
-constexpr int kMostBits = 16;  // of a level
+constexpr int kMostBits = 16;  // the most bits of a level
 
-// Values of a bucket of the packed codec, and the most of a tile.
+// The packed codec: the values of a bucket, and the most values of a tile.
 constexpr std::uint32_t kPackedBucket = 64, kMostPackedTile = 65536;
 
 struct Format {
@@ -33,9 +33,9 @@ struct Format {
                                // packed: values per tile, a multiple of kPackedBucket
 };
 
-// A range of the random streams of stochastic rounding: element i of the segment uses number
-// `first + i` of the stream (seed, rank, call). Streams of ranks differ; host and GPU give the same
-// numbers.
+// A range of a random stream of stochastic rounding. Element i of the segment uses number
+// `first + i` of the stream (seed, rank, call). Ranks have different streams. Host and GPU compute
+// the same numbers.
 struct RandomStream {
   std::uint64_t seed = 0;
   std::uint32_t rank = 0;
@@ -43,31 +43,33 @@ struct RandomStream {
   std::uint64_t first = 0;
 };
 
-// Bits of an encoded value, rounded up; in a bucket its header comes on top.
+// Returns the bits of an encoded value, rounded up. The headers of buckets are not counted.
 SLIMPI_HD int value_bits(const Format& format) {
   if (format.codec == Codec::packed) return (format.bits + 1) / 2;
   return format.codec == Codec::quantized ? format.bits : value_bits(format.codec);
 }
 
+// Returns the bytes of `count` levels of `bits` bits, filled up to a multiple of 4.
 SLIMPI_HD std::uint64_t packed_bytes(int bits, std::uint64_t count) {
   return ((count * std::uint64_t(bits) + 7) / 8 + 3) / 4 * 4;
 }
 
-// Elements of a bucket in a segment of `count`.
+// Returns the elements of a bucket in a segment of `count` elements.
 SLIMPI_HD std::uint64_t bucket_elements(const Format& format, std::uint64_t count) {
   return format.bucket == 0 || format.bucket > count ? count : format.bucket;
 }
 
-// Buckets of `count` values of the packed codec, the bytes in front of them in a tile, and the
-// bytes of a tile: Format::bits for each value of a bucket, a short one included. In a tile of one
-// or two buckets what describes them comes on top.
+// The sizes of a tile of `count` values of the packed codec: its buckets, the bytes before their
+// levels, and all its bytes. The tile takes Format::bits half bits for each value of its buckets; a
+// short last bucket counts as a whole one. A tile of one or two buckets may take more, so that its
+// header fits in.
 SLIMPI_HD std::uint64_t packed_buckets(std::uint64_t count) {
   return (count + kPackedBucket - 1) / kPackedBucket;
 }
 SLIMPI_HD std::uint64_t packed_header_bytes(std::uint64_t count) {
   return 8 + (packed_buckets(count) + 3) / 4 * 4;
 }
-// Values of the longest tile: of 16 KiB, which fill a message.
+// Returns the values of the longest tile, which has 16 KiB and fills a message.
 SLIMPI_HD constexpr std::uint32_t longest_packed_tile(int half_bits) {
   const std::uint32_t values =
       (std::uint32_t)((16 << 14) / half_bits) / kPackedBucket * kPackedBucket;
@@ -79,7 +81,7 @@ SLIMPI_HD std::uint64_t packed_tile_bytes(const Format& format, std::uint64_t co
   return of_bits > least ? of_bits : least;
 }
 
-// Bytes of an encoded segment of `count` elements; exact, not a bound. 0 for an empty segment.
+// Returns the exact bytes of an encoded segment of `count` elements; 0 for an empty segment.
 SLIMPI_HD std::uint64_t encoded_bytes(const Format& format, std::uint64_t count) {
   if (format.codec == Codec::packed) {
     const std::uint64_t rest = count % format.bucket;

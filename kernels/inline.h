@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How functions that the host and CUDA share are defined.
+// SLIMPI_HD begins the definition of a function that the host and CUDA share.
 #pragma once
 
 #if defined(__CUDACC__)
 #define SLIMPI_HD static __host__ __device__ __forceinline__
 #else
-// Internal linkage: each instruction set compiles its own copy, and the linker must never mix them.
+// Internal linkage: each instruction set compiles its own copy, and the linker must not mix copies.
 #define SLIMPI_HD static inline __attribute__((always_inline, unused))
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A quantized bucket, from floats to bytes and back, tile by tile. Included by loops.cpp alone.
+// Encodes and decodes quantized buckets, tile by tile. Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = sizeof(Header);
 
-// Memory for tiles. Not on the stack: a thread of the program may have little of that.
+// Memory for tiles. Not on the stack, because a thread of the program may have a small stack.
 struct TileScratch {
   union {
     Levels<Narrow> narrow;
@@ -62,8 +62,9 @@ SLIMPI_HD void open_bucket(const Format& format, const std::byte* in, std::size_
     bucket.scale_float = scale_of<float>(header, format.bits, format.stochastic);
 }
 
-// The levels of elements first .. first + n - 1 of a bucket, at most a tile of them; `first` is a
-// multiple of 8. `spread` is memory for unpacked levels; the result may point into it.
+// Returns the levels of elements first .. first + n - 1 of a bucket, at most a tile of them.
+// `first` is a multiple of 8. `spread` is memory for unpacked levels; the result may point into it,
+// or into the message.
 template <typename Level>
 const Level* read_levels(const Bucket& bucket, std::size_t first, std::size_t n,
                          Levels<Level>& spread) {
@@ -73,7 +74,7 @@ const Level* read_levels(const Bucket& bucket, std::size_t first, std::size_t n,
   return spread.values();
 }
 
-// visit(scale, levels) with the levels of these elements, of a finite bucket.
+// Calls visit(scale, levels) with the levels of these elements. The bucket is not non-finite.
 template <typename Visit>
 void with_levels(const Bucket& bucket, std::size_t first, std::size_t n, const Visit& visit) {
   const auto of_type = [&](auto type) {
@@ -89,7 +90,8 @@ void with_levels(const Bucket& bucket, std::size_t first, std::size_t n, const V
     of_type(Wide());
 }
 
-// to = elements first .. of the bucket. add_bucket: to = sum + these elements; `to` may be `sum`.
+// read_bucket: to = elements first .. first + n - 1 of the bucket. add_bucket: to = sum + these
+// elements; `to` may be `sum`.
 void read_bucket(const Bucket& bucket, std::size_t first, std::size_t n, float* to) {
   if (bucket.nonfinite) return fill_nan(to, n);
   with_levels(bucket, first, n,
@@ -102,7 +104,8 @@ void add_bucket(const Bucket& bucket, std::size_t first, std::size_t n, const fl
     add_levels(scale, levels, n, sum, to);
   });
 }
-// The same for a bucket's last addend; also updates the extremes.
+// Does what add_bucket does, and includes the sums in `extremes`. A non-finite bucket changes only
+// `extremes`.
 void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first, std::size_t n,
                     const float* sum, float* to) {
   if (bucket.nonfinite) return include(extremes, kNanBits);
@@ -111,24 +114,28 @@ void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first,
   });
 }
 
-// The input of a bucket's encoder, and its outputs besides the bytes; null for what is not needed.
+// The inputs of a bucket's encoder, and its outputs besides the bytes. All but `in` may be null.
 struct Values {
   const float* in;
-  const float* added;  // the residual before: in + added is encoded, with `added` clamped
-  float limit;         // to this
-  float* residual;     // what is encoded - x'; may be `added`
-  float* decoded;      // x'; may be `in`
-  const float*
-      upcoming;  // the bucket after this one: its second half is prefetched in the same pass
+  const float* added;     // the old residual: encodes x = in + `added`, clamped to `limit`
+  float limit;            // of `added`
+  float* residual;        // output: x - x'; may be `added`
+  float* decoded;         // output: x'; may be `in`
+  const float* upcoming;  // the next bucket, whose second half is prefetched in the same pass
 };
+
+// Encodes a bucket that is not non-finite, tile by tile: makes x, its levels, the residual and the
+// decoded values, and packs the levels to `packed`. `Level` holds a level of format.bits bits; Real
+// is double for an extended-range bucket.
 
 template <typename Real, typename Level>
 void encode_levels(const Format& format, const RandomStream& random, const Header& header,
                    const Values& values, std::size_t n, TileScratch& scratch, std::byte* packed) {
   const Scale<Real> scale = scale_of<Real>(header, format.bits, format.stochastic);
   const std::size_t packed_size = packed_bytes(format.bits, n);
-  // Levels of whole bytes are written directly to the message, the values to memory that is no
-  // nearer. Where two threads share a core, writing both in one pass is slower than two passes.
+  // `direct`: levels of 8 or 16 bits are written to the message without packing. `at_once`: one
+  // loop makes levels and decoded values. Not with `direct`, where both go to distant memory: if
+  // two threads share a core, one loop that writes both is slower than two loops.
   const bool direct = format.bits == kBits<Level>;
   const bool at_once =
       values.decoded != nullptr && values.residual == nullptr && !format.stochastic && !direct;
@@ -170,7 +177,7 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   }
 }
 
-// The header of an infinite bucket of these values.
+// Returns the header of an infinite bucket with these values.
 [[gnu::noinline]] Header infinite_header(const Format& format, const Header& extremes,
                                          const float* values, std::size_t n) {
   Extremes of_finite = no_extremes();
@@ -200,13 +207,14 @@ void encode_bucket(const Format& format, const RandomStream& random, const Heade
   }
 }
 
-// The header of a bucket from that of its values and the extremes of the sums with residuals.
+// Returns the header of a bucket that is encoded with residuals. `fresh` is the header of its
+// values alone, `sums` are the extremes of the sums of values and residuals.
 SLIMPI_HD Header with_residuals(const Format& format, const Header& fresh, const Extremes& sums,
                                 float limit) {
   return keeps_header(format, fresh) ? fresh : header_of_sums(format, header_of(sums), limit);
 }
 
-// Encodes in + residual, in one pass where that fits into a tile.
+// Encodes in + residual. A bucket that fits into a tile is added only once.
 void encode_with_residual(const Format& format, const RandomStream& random, const float* in,
                           float* residual, std::size_t n, TileScratch& scratch, std::byte* out) {
   Extremes alone = no_extremes(), extremes = no_extremes();

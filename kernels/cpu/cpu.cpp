@@ -23,7 +23,7 @@ struct Row {
   bool (*runs_here)();
 };
 
-// Best first. The CPU features of each row are those that configure.ac compiles it with.
+// The tables, the fastest first. A row tests the CPU features that configure.ac compiles it for.
 constexpr Row kRows[] = {
 #ifdef WITH_AVX512
     {CpuPath::avx512, &avx512::table,

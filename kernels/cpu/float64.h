@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Between float64 and float32. Included by loops.cpp alone.
+// Converts float64 to float32 and finds out whether float32 can hold a block
+// (kernels/math/float64.h). Included by loops.cpp alone.
 #pragma once
 #include "kernels/cpu/tiles.h"
 #include "kernels/math/float64.h"
@@ -7,16 +8,16 @@
 namespace slimpi::kernels {
 namespace {
 
-// The findings of one pass over a tile. They are vectors, because a compiler that keeps NaNs in
-// mind does not vectorize a maximum.
+// Found is what one pass over a block finds. Its fields are vectors, because a compiler that
+// respects NaNs does not vectorize a maximum.
 constexpr std::size_t kDoubleLanes = 8;
 using Doubles [[gnu::vector_size(kDoubleLanes * sizeof(double))]] = double;
 using Floats [[gnu::vector_size(kDoubleLanes * sizeof(float))]] = float;
 using Masks [[gnu::vector_size(kDoubleLanes * sizeof(double))]] = long long;
 
 struct Found {
-  Doubles least, greatest;  // of all that are no NaN
-  Masks numbers, floats;    // all ones: no NaN so far; every value is a float32
+  Doubles least, greatest;  // the extremes of the values that are no NaN
+  Masks numbers, floats;    // all ones if no value is a NaN; if every value is a float32
 };
 
 Found nothing_found() {
@@ -25,7 +26,8 @@ Found nothing_found() {
   return {zero + __builtin_inf(), zero - __builtin_inf(), all, all};
 }
 
-// *narrow = the values, rounded. By pointers: registers of this size are not in every ABI.
+// Includes `values` in `found`, and sets *narrow to the values, rounded. The arguments are passed
+// by pointers, because not every ABI has registers of this size.
 SLIMPI_HD void include_doubles(Found& found, const Doubles& values, Floats* narrow) {
   *narrow = __builtin_convertvector(values, Floats);
   const Doubles wide = __builtin_convertvector(*narrow, Doubles);
@@ -35,7 +37,7 @@ SLIMPI_HD void include_doubles(Found& found, const Doubles& values, Floats* narr
   found.floats &= wide == values;
 }
 
-// to = from, rounded.
+// Sets `to` to the n values of `from`, rounded, and includes the values in `found`.
 void narrow_block(const double* from, std::size_t n, Found& found, float* to) {
   const std::size_t whole = n / kDoubleLanes * kDoubleLanes;
   Doubles values;
@@ -46,7 +48,7 @@ void narrow_block(const double* from, std::size_t n, Found& found, float* to) {
     __builtin_memcpy(to + i, &narrow, sizeof narrow);
   }
   if (whole == n) return;
-  // The last one fills the lanes, which changes nothing that is found.
+  // Copies of the last value fill the vector. They do not change what is found.
   for (std::size_t lane = 0; lane < kDoubleLanes; ++lane)
     values[lane] = from[whole + lane < n ? whole + lane : n - 1];
   Floats narrow;
@@ -54,6 +56,7 @@ void narrow_block(const double* from, std::size_t n, Found& found, float* to) {
   __builtin_memcpy(to + whole, &narrow, (n - whole) * sizeof(float));
 }
 
+// Returns whether float32 can hold the block (kernels/math/float64.h).
 bool can_hold(const Found& found, double limit) {
   double least = found.least[0], greatest = found.greatest[0];
   long long numbers = -1, floats = -1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The floating-point environment that the loops need: round to nearest even, subnormal numbers
-// unchanged, no traps. A program may have set another one. Each file that includes this one gets
-// its own copy.
+// unchanged, no traps. A program may have set another environment. Each file that includes this
+// header gets its own copy.
 #pragma once
 #if !defined(__SSE__)
 #include <cfenv>
@@ -10,9 +10,9 @@
 namespace slimpi::kernels {
 namespace {
 
-// Sets the default environment for its lifetime, then restores the caller's, flags included. The
-// arithmetic must be in a separate function that is not inlined, or the compiler may move it out of
-// the object's lifetime.
+// Sets the default environment while the object lives, then restores the caller's environment,
+// flags included. The arithmetic must be in a separate function that is not inlined. Otherwise the
+// compiler may move the arithmetic out of the object's lifetime.
 class DefaultEnvironment {
  public:
 #if defined(__SSE__)

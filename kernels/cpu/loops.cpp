@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The host's kernels, compiled once per instruction set: SLIMPI_CPU names the copy and its table.
 // Only the table has external linkage. Otherwise the linker would use one copy of an inline
-// function for all of them, and an old machine would run instructions that it does not have.
+// function for all instruction sets, and an old CPU would run instructions that it does not have.
 #include "kernels/cpu/float64.h"
 #include "kernels/cpu/float_environment.h"
 #include "kernels/cpu/low_rank.h"
@@ -97,7 +97,7 @@ namespace {
     float* const decoded = result + i;
     float* const kept = residual == nullptr ? nullptr : residual + i;
     const bool quantizes = out != nullptr && format.codec == Codec::quantized;
-    // A sum that is quantized directly afterwards stays in L1 until then.
+    // A sum that is quantized directly afterwards stays in L1, in scratch.tile.
     float* const total = quantizes && n <= kTile ? scratch.tile : decoded;
     Extremes extremes = no_extremes();
     double slack = 0;
@@ -109,7 +109,7 @@ namespace {
     }
     if (quantizes) {
       Header header = header_of(extremes);
-      // `total` is not written as a whole for a bucket that is not finite.
+      // In a non-finite bucket parts of `total` are not written (include_bucket).
       if (kept != nullptr && !is_nonfinite(header)) {
         const float limit = residual_limit(format, header);
         extremes = no_extremes();
@@ -136,7 +136,7 @@ namespace {
     if (in_count == 1) std::memmove(out + i, in[0] + i, n * sizeof(float));
     if (in_count == 2) add_tiles(in[0] + i, in[1] + i, n, out + i);
     if (in_count < 3) continue;
-    // `out` may be any input: it is written only together with the last two of them.
+    // `out` may be any input, so `out` is written only when the last inputs are added.
     const float* sum = in[0] + i;
     int next = 1;
     for (; next + 2 < in_count; next += 2) {
@@ -153,7 +153,7 @@ namespace {
 [[gnu::noinline]] void combine(float a, const float* x, float b, const float* y, std::size_t count,
                                float* out) {
   if (b == 0) {
-    // Adding -0 changes no number, and makes a NaN the canonical one.
+    // Adding -0 changes no number and makes any NaN kNanBits.
     SLIMPI_ELEMENTWISE
     for (std::size_t i = 0; i < count; ++i) out[i] = add(a * x[i], -0.0f);
     return;
@@ -176,7 +176,7 @@ namespace {
   }
 }
 
-// Sixteen independent sums, so that every instruction set adds in the same order.
+// Adds in sixteen independent sums, so that every instruction set adds in the same order.
 [[gnu::noinline]] void compare(const float* a, const float* b, std::size_t count, double* result) {
   constexpr int kLanes = 16;
   double error[kLanes] = {}, norm[kLanes] = {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The products of a low-rank sum: of a matrix and a thin factor, and of two thin factors, with the
-// residual that this leaves of the input matrix. The order in which an element's terms are added
-// does not depend on the vector width, so all instruction sets give the same bytes. Included by
-// loops.cpp alone.
+// Multiplies for a low-rank sum: a matrix by a thin factor, and two thin factors, whose product
+// leaves a residual of the input matrix. The order in which an element's terms are added does not
+// depend on the vector width, so all instruction sets give the same bytes. Included by loops.cpp
+// alone.
 #pragma once
 #include <cstring>
 
@@ -14,7 +14,7 @@ namespace slimpi::kernels {
 namespace {
 
 typedef float FloatLanes
-    __attribute__((vector_size(64)));  // compiled to several registers where they are shorter
+    __attribute__((vector_size(64)));  // several registers if the CPU's are shorter
 
 constexpr std::size_t kChunk = 32;           // elements whose sums stay in registers
 constexpr std::size_t kPanel = 16 * kChunk;  // columns of q that stay in L1 or L2
@@ -66,8 +66,8 @@ constexpr std::size_t kDots = 4;           // rows that are multiplied by a vect
 constexpr std::size_t kDotColumns = 1024;  // columns of these rows that stay in L1
 constexpr std::size_t kRowsAtOnce = 4;     // rows that are added to a row at a time
 
-// total[r] = the sum over i < n of a[i] * b[r][i]: every eighth product in a sum of its own, then
-// these sums, then what is left over.
+// total[r] = the sum over i < n of a[i] * b[r][i]. Product i is added to sum i % 8; then the eight
+// sums are added, then the products that do not fill a vector.
 void dot(const float* a, const float* const (&b)[kDots], std::size_t n, float (&total)[kDots]) {
   EightFloats s0 = {}, s1 = {}, s2 = {}, s3 = {};
   std::size_t i = 0;
@@ -92,7 +92,7 @@ void dot(const float* a, const float* const (&b)[kDots], std::size_t n, float (&
   }
 }
 
-// c += a * b, where the rows of b are the columns of the matrix.
+// c += a * b, where b is stored transposed: its rows in memory are the columns of the factor.
 void multiply_transposed(const Product& p) {
   const auto inner = std::size_t(p.inner), columns = std::size_t(p.columns);
   for (std::size_t at = 0; at < inner; at += kDotColumns)
@@ -110,7 +110,7 @@ void multiply_transposed(const Product& p) {
     }
 }
 
-// c += a * b. Terms are added one row of b after the other.
+// c += a * b. The terms of an element are added in the order of the rows of b.
 void multiply_plain(const Product& p) {
   const auto inner = std::size_t(p.inner), columns = std::size_t(p.columns);
   const auto ldb = std::size_t(p.ldb);

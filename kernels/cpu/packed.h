@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A tile of the packed codec, from floats to bytes and back, bucket by bucket. Included by
-// loops.cpp alone.
+// Encodes and decodes tiles of the packed codec, bucket by bucket. Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 #include <utility>
@@ -13,11 +12,11 @@
 namespace slimpi::kernels {
 namespace {
 
-// The integer type of a level with so many bits.
+// The integer type of a level of `width` bits.
 template <int width>
 using LevelOf = std::conditional_t<width <= kBits<Narrow>, Narrow, Wide>;
 
-// A table of make.template operator()<width>() for each width from 1 on.
+// Returns a table of make.template operator()<width>() for each width from 1 to kMostWidth.
 template <typename Make, int... index>
 constexpr auto by_width(const Make& make, std::integer_sequence<int, index...>) {
   struct Table {
@@ -32,18 +31,18 @@ constexpr auto by_width(const Make& make) {
 
 // An encoded tile that is being read.
 struct PackedTile {
-  bool damaged;  // no encoder has written it: decodes to NaN
+  bool damaged;  // no encoder can have written the tile: all values decode to NaN
   PackedHeader header;
-  const std::uint8_t* bytes;  // of each bucket
-  const std::byte* units;     // the first bucket's
-  const std::byte* end;       // of the tile
-  std::uint32_t buckets, room;
+  const std::uint8_t* bytes;    // the bucket bytes
+  const std::byte* units;       // the first unit of the tile
+  const std::byte* end;         // the end of the tile
+  std::uint32_t buckets, room;  // buckets; units that the tile has room for
   PackedTable table;
-  std::uint16_t begin[kMostBuckets];  // of each bucket, in units
+  std::uint16_t begin[kMostBuckets];  // the first unit of each bucket
 };
 
-// Reads what describes the tile of n elements at `in`, and tests all of it, so that nothing behind
-// the tile is read.
+// Reads the header and the bucket bytes of the tile of n elements at `in`, and checks that all
+// units are inside the tile.
 void open_packed(const Format& format, const std::byte* in, std::size_t n, PackedTile& tile) {
   std::memcpy(&tile.header, in, sizeof tile.header);
   tile.bytes = (const std::uint8_t*)in + sizeof tile.header;
@@ -63,14 +62,15 @@ void open_packed(const Format& format, const std::byte* in, std::size_t n, Packe
   tile.damaged = units + tile.header.marks > tile.room;
 }
 
-// to = the values of a bucket's levels; `sum` is not read. Or to = sum + these values; `to` may be
-// `sum`.
+// to = the values of a bucket's levels; if `adds`, to = sum + these values. `to` may be `sum`.
+// Without `adds`, `sum` is not read.
 template <int width, bool adds>
 [[gnu::noinline]] void decode_bucket(const PackedScale& scale, const std::byte* in,
                                      const float* sum, float* to) {
   BucketLevels<LevelOf<width>> levels;
   const auto* const unpacked = unpack_bucket<width>(in, levels);
-  // As levels were stored: a longer load would wait until the stores have reached the cache.
+  // Loads have the length of the stores that wrote the levels. A longer load would wait until the
+  // stores have reached the cache.
   constexpr std::size_t kAtOnce = width < 8 ? kSixteen : kPackedBucket;
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < kPackedBucket; i += kAtOnce)
@@ -82,6 +82,7 @@ template <int width, bool adds>
 template <bool adds>
 constexpr auto kDecodeBucket = by_width([]<int width>() { return &decode_bucket<width, adds>; });
 
+// to = the values of a bucket; if `adds`, to = sum + these values. Without marks.
 template <bool adds>
 SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, const float* sum,
                                     float* to) {
@@ -109,7 +110,7 @@ SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, 
   }
 }
 
-// The marks of a bucket. `all`: PackedHeader::marks; `end`: of the units of the tile.
+// Returns the marks of a bucket. `all`: PackedHeader::marks; `end`: the end of the tile's units.
 SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32_t buckets,
                                std::uint32_t bucket) {
   std::uint8_t* const bytes = end - all * kUnitBytes;
@@ -120,7 +121,7 @@ SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32
   return {fit ? bytes[bucket] : kNanMark << 2, bytes + units * kUnitBytes};
 }
 
-// Adds the infinities and NaNs to elements first .. of the tile.
+// Adds the infinities and NaNs of elements first .. first + n - 1 of the tile to `to`.
 [[gnu::noinline]] void add_marks(const PackedTile& tile, std::size_t first, std::size_t n,
                                  float* to) {
   auto* const end = (std::uint8_t*)tile.units + tile.room * kUnitBytes;
@@ -133,8 +134,8 @@ SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32
   }
 }
 
-// to = elements first .. of the tile, or sum + these elements; `first` is a multiple of
-// kPackedBucket, and `to` may be `sum`.
+// to = elements first .. first + n - 1 of the tile; if `adds`, to = sum + these elements. `first`
+// is a multiple of kPackedBucket. `to` may be `sum`.
 template <bool adds>
 SLIMPI_HD void decode_packed(const PackedTile& tile, std::size_t first, std::size_t n,
                              const float* sum, float* to) {
@@ -158,13 +159,14 @@ void add_packed(const PackedTile& tile, std::size_t first, std::size_t n, const 
   decode_packed<true>(tile, first, n, sum, to);
 }
 
-// The arrays that the encoder of a bucket reads and writes besides its bytes; null: not needed.
+// The input of a bucket's encoder, and its outputs besides the bytes. An output may be null.
 struct BucketValues {
   const float* in;
-  float* residual;  // values - x'; may be `in`
+  float* residual;  // in - x'; may be `in`
   float* decoded;   // x'; may be `in`
 };
 
+// Rounds the values of a bucket to levels of `width` bits, and writes the outputs and the levels.
 template <int width>
 [[gnu::noinline]] void encode_levels_of(float step, float inverse_step, std::uint8_t byte,
                                         const BucketValues& values, std::byte* out) {
@@ -185,7 +187,7 @@ template <int width>
 }
 constexpr auto kEncodeBucket = by_width([]<int width>() { return &encode_levels_of<width>; });
 
-// Encodes a whole bucket, and returns its end.
+// Encodes a whole bucket at `out` and returns the end of its levels.
 SLIMPI_HD std::byte* encode_packed_bucket(const PackedPlan& plan, std::size_t bucket,
                                           const BucketValues& values, std::byte* out) {
   const std::uint8_t byte = plan.bytes[bucket];
@@ -195,14 +197,15 @@ SLIMPI_HD std::byte* encode_packed_bucket(const PackedPlan& plan, std::size_t bu
     kEncodeBucket.of[width - 1](plan.table.step[row], plan.inverse_step[row], byte, values, out);
   } else if (byte == kNonfiniteBucket) {  // the residual stays
     if (values.decoded != nullptr) fill_nan(values.decoded, kPackedBucket);
-  } else if (values.decoded != nullptr) {  // all is lost, and is in the residual already
+  } else if (values.decoded != nullptr) {  // x' = 0; the residual has the values already
     std::memset(values.decoded, 0, kPackedBucket * sizeof(float));
   }
   return out + width * kUnitBytes;
 }
 
-// Makes a plan for in + what is added of the residual, from that for `in`. These sums take the
-// place of the residuals until it is known what is lost of them; those of a non-finite bucket stay.
+// Replaces the plan for `in` by the plan for `in` + the clamped residuals. `residual` then holds
+// these sums, until encoding replaces them by the new residuals. A bucket with non-finite values
+// keeps its residuals.
 void add_residuals(const Format& format, const float* in, float* residual, std::size_t n,
                    PackedPlan& plan) {
   for (std::size_t i = 0; i < n; i += kPackedBucket) {
@@ -216,8 +219,9 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
   make_plan(format, in, n, plan);
 }
 
-// Encodes the bucket at element i of a tile of n, in which not all are finite, and returns the end
-// of its levels. The residual stays. `end`: of the tile's units.
+// Encodes the bucket that begins at element i of a tile of n elements and has infinities or NaNs,
+// and returns the end of its levels. The residual is not changed. `end`: the end of the tile's
+// units.
 [[gnu::noinline]] std::byte* encode_marked(const PackedPlan& plan, std::size_t n, std::size_t i,
                                            const float* in, float* decoded, std::byte* end,
                                            std::byte* out) {
@@ -244,9 +248,8 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
   return out;
 }
 
-// Encodes a tile of n elements of `in`, with what is added of `residual` unless that is null.
-// `decoded` may be null, or `in`. Unless null, the n floats at `upcoming`, the next tile, are
-// prefetched.
+// Encodes a tile of n elements: `in`, plus the clamped `residual` unless that is null. `decoded`
+// may be null or `in`. Prefetches the n floats of the next tile at `upcoming` unless that is null.
 void encode_packed(const Format& format, const float* in, float* residual, std::size_t n,
                    float* decoded, const float* upcoming, PackedPlan& plan, std::byte* out) {
   for (std::size_t i = 0; i < n; i += kPackedBucket)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The description of a tile of the packed codec, from the extremes of its buckets. Included by
-// loops.cpp alone.
+// Makes the header and the bucket bytes of a tile of the packed codec, from the extremes of its
+// buckets. Included by loops.cpp alone.
 #pragma once
 #include "kernels/cpu/tiles.h"
 #include "kernels/cpu/vectors.h"
@@ -10,12 +10,13 @@ namespace {
 
 constexpr std::uint32_t kMostBuckets = kMostPackedTile / kPackedBucket;
 
+// Returns the values of the bucket that begins at element i of a tile of n elements.
 SLIMPI_HD std::size_t bucket_at(std::size_t i, std::size_t n) {
   return n - i < kPackedBucket ? n - i : kPackedBucket;
 }
 
-// The widths and steps that follow from a header, by the scale of a bucket; then the same for the
-// finer buckets.
+// The widths and steps of all scales of a tile: first for PackedHeader::detail, then, in as many
+// rows, for the `finer` buckets. row() returns the row of a bucket; `byte` is its bucket byte.
 struct PackedTable {
   static constexpr std::size_t kFiner = kScales + 1;
   std::uint8_t width[2 * kFiner];
@@ -35,28 +36,29 @@ void fill_table(const PackedHeader& header, PackedTable& table) {
     }
 }
 
-// The facts that an encoder knows of a tile before it rounds values.
+// The results of the analysis of a tile, before its values are rounded.
 struct PackedPlan {
   PackedHeader header;
   FoundExtremes extremes[kMostBuckets];
-  std::uint16_t numbers[kMostBuckets];   // of the scales
-  std::uint8_t bytes[kMostBuckets + 4];  // of the buckets; zeros up to a multiple of 4
+  std::uint16_t numbers[kMostBuckets];   // the scale numbers
+  std::uint8_t bytes[kMostBuckets + 4];  // the bucket bytes, and zeros up to a multiple of 4
   PackedTable table;
   float inverse_step[2 * PackedTable::kFiner];  // by the table's rows
 };
 
-// The extremes of the bucket that begins at element i of a tile of n.
+// Returns the extremes of the bucket that begins at element i of a tile of n elements.
 SLIMPI_HD FoundExtremes extremes_at(const float* from, std::size_t i, std::size_t n) {
   return i + kPackedBucket <= n ? bucket_extremes(from + i) : extremes_of(from + i, n - i);
 }
 
-// The buckets of a tile that are not zeros, by pairs of scales, 2k and 2k + 1, which have the same
-// widths.
+// The number of buckets with scale 2k or 2k + 1, for each k: the two scales have the same width.
+// Buckets of zeros are not counted.
 struct ScaleCounts {
   static constexpr std::uint32_t kPairs = (kScales + 1) / 2;
   std::int32_t of_pair[kPairs];
 };
-// Neighbors often have the same scale; two counts in turn do not wait for each other.
+// Counts in two arrays in turn: neighbors often have the same scale, and one counter would wait for
+// itself.
 void count_scales(const std::uint8_t* bytes, std::size_t buckets, ScaleCounts& counts) {
   std::int32_t count[2 * PackedTable::kFiner] = {};
   for (std::size_t bucket = 0; bucket < buckets; ++bucket)
@@ -68,7 +70,7 @@ void count_scales(const std::uint8_t* bytes, std::size_t buckets, ScaleCounts& c
     counts.of_pair[pair] = even[0] + even[1] + odd[0] + odd[1];
   }
 }
-// The units that they take.
+// Returns the units of all buckets with this level of detail.
 std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   std::int32_t units = 0;
   for (std::uint32_t pair = 0; pair < ScaleCounts::kPairs; ++pair)
@@ -76,8 +78,8 @@ std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   return (std::uint32_t)units;
 }
 
-// Completes the numbers of buckets with values of `in` that are not finite. Returns the units of
-// the marks.
+// Completes the scale numbers of the buckets in which values of `in` are not finite. Returns the
+// units of the tile's marks.
 [[gnu::noinline]] std::uint32_t find_marks(const float* in, std::size_t n, PackedPlan& plan) {
   std::uint32_t units = units_of_marks(packed_buckets(n));
   for (std::size_t i = 0; i < n; i += kPackedBucket) {
@@ -95,7 +97,7 @@ std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   return units;
 }
 
-// Makes all of the plan from the extremes. The values of `in` tell infinities from NaNs.
+// Makes the whole plan from plan.extremes. Reads `in` only to distinguish infinities and NaNs.
 void make_plan(const Format& format, const float* in, std::size_t n, PackedPlan& plan) {
   const std::size_t buckets = packed_buckets(n);
   std::uint32_t room = packed_units(format, n), marks = 0;
@@ -104,7 +106,7 @@ void make_plan(const Format& format, const float* in, std::size_t n, PackedPlan&
     plan.numbers[bucket] = scale_number({high, low});
   }
   const auto greatest = [&] {
-    std::int32_t most = 0;  // signed: g++ 12 makes no vectors of the other
+    std::int32_t most = 0;  // signed, because g++ 12 does not vectorize an unsigned maximum
     for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
       const auto number = (std::int32_t)finite_number(plan.numbers[bucket]);
       most = most > number ? most : number;
@@ -128,7 +130,8 @@ void make_plan(const Format& format, const float* in, std::size_t n, PackedPlan&
       most_detail([&](std::int32_t tried) { return units_with(counts, tried) <= room; });
   plan.header = {(std::uint16_t)base, (std::int16_t)detail, 0, (std::uint16_t)marks};
   fill_table(plan.header, plan.table);
-  // Divided here, as a bucket would wait for it: inverse_step_of(), with another exponent.
+  // Divides for all rows at once, because a bucket would wait for its division. The result is that
+  // of inverse_step_of(): only the exponents of the operands differ.
   for (std::size_t row = 0; row < 2 * PackedTable::kFiner; ++row)
     plan.inverse_step[row] = 1 / plan.table.step[row];
   std::uint32_t units = units_with(counts, detail);

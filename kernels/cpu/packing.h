@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packs and unpacks the levels of a tile; unpacked, a level is one byte, or two where it has more
-// than 8 bits. Included by loops.cpp alone.
+// Packs and unpacks the levels of a tile. Unpacked, a level takes one byte; if it has more than 8
+// bits, two bytes. Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 
@@ -16,7 +16,8 @@ using Wide = std::uint16_t;   // a level of 9 to 16 bits
 template <typename Level>
 constexpr int kBits = 8 * (int)sizeof(Level);
 
-// A tile of levels: bytes, or pairs of them, for the arithmetic; 64-bit words for the packing.
+// The unpacked levels of a tile. The arithmetic uses them as bytes or 16-bit numbers, the packing
+// as 64-bit words.
 template <typename Level>
 struct Levels {
   using Word [[gnu::may_alias]] = std::uint64_t;
@@ -25,7 +26,7 @@ struct Levels {
   Level* values() { return (Level*)words; }
 };
 
-// The integer type of `bits` bytes; defined only where there is one.
+// The integer type for a packed group of 8 levels, which has `bits` bytes, if that type exists.
 template <int bits>
 struct Packed {
   static constexpr bool is_integer = false;
@@ -46,8 +47,8 @@ struct Packed<4> {
   using Integer = std::uint32_t;
 };
 
-// Packs the first n of `levels` into `out`, where `room` bytes are left until the end of the
-// bucket. The last tile of a bucket fills all of them.
+// Packs the first n of `levels` into `out`. `room` bytes are left until the end of the bucket; the
+// last tile of a bucket also writes the zeros at its end.
 template <int bits>
 void pack(Levels<Narrow>& levels, std::size_t n, bool last, std::byte* SLIMPI_RESTRICT out,
           std::size_t room) {
@@ -100,7 +101,7 @@ void unpack(const std::byte* SLIMPI_RESTRICT in, std::size_t room, std::size_t n
   }
 }
 
-// The same with the number of bits as an argument. 8 bits need no packing.
+// The functions above with the number of bits, 1 to 7, as an argument. 8 bits need no packing.
 void pack(int bits, Levels<Narrow>& levels, std::size_t n, bool last, std::byte* out,
           std::size_t room) {
   constexpr decltype(&pack<1>) kByWidth[] = {pack<1>, pack<2>, pack<3>, pack<4>,
@@ -114,7 +115,7 @@ void unpack(int bits, const std::byte* in, std::size_t room, std::size_t n,
   kByWidth[bits - 1](in, room, n, levels);
 }
 
-// Half a group of 9 to 15 bits: 4 levels, from and to 16 bits for each.
+// Packs and unpacks 4 levels, half a group, of 9 to 15 bits. Unpacked, a level takes 16 bits.
 SLIMPI_HD std::uint64_t pack_four(std::uint64_t spread, int bits) {
   const std::uint64_t two = (1ull << 2 * bits) - 1, one = ((1ull << bits) - 1) * 0x100000001;
   const std::uint64_t pairs = (spread & one) | (spread >> (16 - bits) & one << bits);
@@ -126,8 +127,8 @@ SLIMPI_HD std::uint64_t spread_four(std::uint64_t packed, int bits) {
   return (pairs & one) | (pairs << (16 - bits) & one << 16);
 }
 
-// The same for 9 to 15 bits. A group is stored and loaded as two words; the next store overwrites
-// the excess bytes.
+// Pack and unpack levels of 9 to 15 bits. A group is stored and loaded as two words; the next store
+// overwrites the excess bytes.
 void pack(int bits, Levels<Wide>& levels, std::size_t n, bool last, std::byte* SLIMPI_RESTRICT out,
           std::size_t room) {
   const std::size_t groups = (n + 7) / 8, width = (std::size_t)bits;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The levels of a bucket of the packed codec, from and to their bits (kernels/math/packed.h), 16
-// bytes at a time. Included by loops.cpp alone.
+// Packs and unpacks the levels of a bucket of the packed codec (kernels/math/packed.h), 16 bytes at
+// a time. Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 
@@ -11,7 +11,7 @@ namespace {
 
 typedef std::uint64_t Sixteen [[gnu::vector_size(16), gnu::may_alias]];
 constexpr std::size_t kSixteen = sizeof(Sixteen);
-constexpr int kSixteens = kPackedBucket / kSixteen;  // of a byte of each level
+constexpr int kSixteens = kPackedBucket / kSixteen;  // vectors that hold a byte of each level
 
 // Keeps the bits below `bits` of each byte.
 template <int bits>
@@ -20,7 +20,8 @@ SLIMPI_HD Sixteen low_bits(Sixteen unit) {
   return unit & mask;
 }
 
-// Reads `bits` bits, 4 or 2, into bit `shift` and the next of each of the bytes in `levels`.
+// Reads `bits` bits, 4 or 2, of each level from `in` into the byte of each level, from bit `shift`
+// on. With shift 0 the other bits become 0. Returns the end of what was read.
 template <int bits, int shift>
 SLIMPI_HD const std::byte* unpack_part(const std::byte* in, Sixteen* levels) {
   constexpr int kIn = kSixteens * bits / 8;
@@ -36,7 +37,8 @@ SLIMPI_HD const std::byte* unpack_part(const std::byte* in, Sixteen* levels) {
   }
   return in + kIn * (int)kSixteen;
 }
-// The same for one bit. The two words of a unit have the levels of even and of odd bits.
+// Reads one bit of each level. The first word of `unit` has the bits of levels i, i + 16, ..., the
+// second those of levels i + 8, i + 24, ..., where i < 8.
 template <int shift>
 SLIMPI_HD void unpack_bit(const std::byte* in, Sixteen* levels) {
   std::uint64_t word;
@@ -49,7 +51,7 @@ SLIMPI_HD void unpack_bit(const std::byte* in, Sixteen* levels) {
   }
 }
 
-// `bits` bits, 1 to 7, of each of the bytes in `levels`.
+// Reads `bits` bits, 1 to 7, of each level into the low bits of the byte of each level.
 template <int bits>
 SLIMPI_HD void unpack_low(const std::byte* in, Sixteen* levels) {
   if constexpr ((bits & 4) != 0) in = unpack_part<4, 0>(in, levels);
@@ -58,7 +60,8 @@ SLIMPI_HD void unpack_low(const std::byte* in, Sixteen* levels) {
 }
 
 #if !defined(__AVX2__)
-// Writes `bits` bits, 4 or 2, from bit `shift` on, of each of the bytes in `levels`.
+// Writes `bits` bits, 4 or 2, from bit `shift` on, of the byte of each level. Returns the end of
+// what was written.
 template <int bits, int shift>
 SLIMPI_HD std::byte* pack_part(const Sixteen* levels, std::byte* out) {
   constexpr int kOut = kSixteens * bits / 8;
@@ -72,7 +75,7 @@ SLIMPI_HD std::byte* pack_part(const Sixteen* levels, std::byte* out) {
   }
   return out + kOut * (int)kSixteen;
 }
-// The same for one bit. The two words of a unit have the levels of even and of odd bits.
+// Writes bit `shift` of the byte of each level, in the order of unpack_bit.
 template <int shift>
 SLIMPI_HD void pack_bit(const Sixteen* levels, std::byte* out) {
   Sixteen unit = {};
@@ -81,7 +84,7 @@ SLIMPI_HD void pack_bit(const Sixteen* levels, std::byte* out) {
   const std::uint64_t word = unit[0] | unit[1] << 1;
   std::memcpy(out, &word, sizeof word);
 }
-// Writes `bits` bits, 1 to 7, of each of 64 bytes.
+// Writes the low `bits` bits, 1 to 7, of each of 64 bytes.
 template <int bits>
 SLIMPI_HD void pack_low(const Narrow* bytes, std::byte* out) {
   const auto* const levels = (const Sixteen*)bytes;
@@ -99,7 +102,7 @@ struct BucketLevels {
   Sixteen* sixteens() { return (Sixteen*)level; }
 };
 
-// Writes levels of `width` bits.
+// Writes the 64 levels of a bucket, of `width` bits. May change `levels`.
 template <int width>
 SLIMPI_HD void pack_bucket(BucketLevels<Narrow>& levels, std::byte* out) {
   if constexpr (width == 8)
@@ -117,7 +120,7 @@ SLIMPI_HD void pack_bucket(BucketLevels<Wide>& levels, std::byte* out) {
   pack_bucket<width - 8>(high, out + kPackedBucket);
 }
 
-// Reads them. The result may point into the message.
+// Reads the 64 levels of a bucket, of `width` bits. The result points to `levels` or into `in`.
 template <int width>
 SLIMPI_HD const Narrow* unpack_bucket(const std::byte* in, BucketLevels<Narrow>& levels) {
   if constexpr (width == 8) return (const Narrow*)in;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranges of the random streams, several Philox blocks at a time. Included by loops.cpp alone.
+// Computes ranges of the random streams, several Philox blocks at a time. Included by loops.cpp
+// alone.
 //
 // The generator of kernels/math/philox.h, with one block per 64-bit lane. Only the low 32 bits of
-// each lane count, and every x86 has a multiplication of the low 32 bits of each lane. GCC does not
-// vectorize it automatically; written explicitly it is eight times as fast.
+// each lane count, because every x86 CPU can multiply the low 32 bits of each lane. GCC does not
+// vectorize philox() automatically; the explicit vectors here are eight times as fast.
 #pragma once
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -17,7 +18,7 @@ namespace {
 #if defined(__AVX512F__)
 typedef std::uint64_t WordLanes __attribute__((vector_size(64)));
 SLIMPI_HD WordLanes multiply_low(WordLanes a, WordLanes b) {
-  // Without a mask GCC 12 warns of a value in its own header (its bug 105593).
+  // The mask avoids a warning of GCC 12 about its own header (GCC bug 105593).
   return (WordLanes)_mm512_maskz_mul_epu32(0xff, (__m512i)a, (__m512i)b);
 }
 #elif defined(__AVX2__)
@@ -40,11 +41,11 @@ SLIMPI_HD WordLanes multiply_low(WordLanes a, WordLanes b) {
 constexpr int kLanes = sizeof(WordLanes) / sizeof(std::uint64_t);
 constexpr std::size_t kDrawnAtOnce = 4 * kLanes;
 
-// Additional words that a buffer must hold besides the requested ones.
+// The words that a buffer must have room for, besides the requested words.
 constexpr std::size_t kRandomSlack = kDrawnAtOnce + 3;
 
-// The blocks with the numbers in `block`, into words[0 .. kDrawnAtOnce - 1]: those of the even
-// lanes first, then those of the odd ones.
+// Writes the blocks whose numbers are in `block` to words[0 .. kDrawnAtOnce - 1]: first the blocks
+// of the even lanes, then the blocks of the odd lanes. `even` is the shuffle that does so.
 SLIMPI_HD void random_blocks(const RandomStream& random, WordLanes block, WordLanes even,
                              std::uint32_t* words) {
   const std::uint64_t call_high = (random.call >> 32 & 0xffff) << 16;
@@ -68,14 +69,14 @@ SLIMPI_HD void random_blocks(const RandomStream& random, WordLanes block, WordLa
   __builtin_memcpy(words + 2 * kLanes, &high, sizeof high);
 }
 
-// Numbers first .. first + n - 1 of the stream. The result points into `words`, which has room for
-// n + kRandomSlack.
+// Returns numbers first .. first + n - 1 of the stream. The result points into `words`, which has
+// room for n + kRandomSlack words.
 const std::uint32_t* random_words(const RandomStream& shared_draw, std::uint64_t first,
                                   std::size_t n, std::uint32_t* words) {
   const RandomStream random = shared_draw;
   const std::size_t skip = first % 4;
-  // The lanes get blocks 0, k/2, 1, k/2 + 1, ... of each k, so that interleaving pairs of lanes
-  // once gives the words in the order of the stream.
+  // The k lanes get the blocks 0, k/2, 1, k/2 + 1, .... Then interleaving pairs of lanes once
+  // gives the words in the order of the stream.
   WordLanes block, even;
   for (int lane = 0; lane < kLanes; ++lane) {
     block[lane] = first / 4 + (std::uint64_t)(lane / 2 + lane % 2 * (kLanes / 2));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Segments in any codec: the sources of a sum, and the codecs that are not quantized. Included by
+// Reads and adds segments in any codec, the sources of a sum; encodes value codecs. Included by
 // loops.cpp alone.
 #pragma once
 #include <cstring>
@@ -11,15 +11,15 @@
 namespace slimpi::kernels {
 namespace {
 
-// The number of elements processed at a time: a bucket of a quantized segment, a tile of any other.
+// Returns the number of elements that are processed at a time: a bucket of a quantized segment, a
+// tile of another segment.
 std::size_t segment_elements(const Format& format, std::size_t count) {
   if (format.codec == Codec::packed) return format.bucket;
   return format.codec == Codec::quantized ? bucket_elements(format, count) : kTile;
 }
 
 // Encodes a tile of `in` + the clamped residual with a value codec. An element whose encoded value
-// is not
-// finite keeps its residual. Outputs that are not needed are null; `decoded` may be `in`.
+// is not finite keeps its residual. `residual` and `decoded` may be null; `decoded` may be `in`.
 void encode_plain(Codec codec, const float* in, float* residual, float* decoded, std::size_t n,
                   TileScratch& scratch, std::byte* out) {
   float *const summed = scratch.summed, *const back = scratch.back;
@@ -62,7 +62,7 @@ struct Scratch : TileScratch {
   float tile[kTile];
 };
 
-// A Scratch for one call. A few stay for the next ones, until the process ends.
+// A Scratch for one call. Up to four stay for later calls, until the process ends.
 class BorrowedScratch {
  public:
   BorrowedScratch() {
@@ -84,7 +84,7 @@ class BorrowedScratch {
   Scratch* scratch_ = nullptr;
 };
 
-// The source of n elements that are encoded at `data`.
+// open_source: opens n elements that are encoded at `data`. open_exact: opens floats.
 SLIMPI_HD void open_source(const Format& format, const std::byte* data, std::size_t n,
                            TileScratch& scratch, Source& source) {
   source.codec = format.codec;
@@ -113,7 +113,7 @@ SLIMPI_HD void read_source(const Source& source, std::size_t first, std::size_t 
     decode_values(source.codec, source.data, first, n, to);
 }
 
-// to = sum + these elements; `to` may be `sum` or the source.
+// to = sum + elements first .. first + n - 1 of the source. `to` may be `sum` or the source.
 SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n, const float* sum,
                           float* to) {
   if (source.codec == Codec::quantized) {
@@ -128,7 +128,8 @@ SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n
   }
 }
 
-// The same for the last addend of a bucket that will be quantized.
+// Does what add_source does, and includes the sums in `extremes`: for the last addend of a bucket
+// that will be quantized. The source is quantized or floats.
 SLIMPI_HD void include_source(Extremes& extremes, const Source& source, std::size_t first,
                               std::size_t n, const float* sum, float* to) {
   if (source.codec == Codec::quantized)
@@ -137,7 +138,7 @@ SLIMPI_HD void include_source(Extremes& extremes, const Source& source, std::siz
     include_sum(extremes, sum, floats_of(source, first), n, to);
 }
 
-// Prefetches the n elements from `first` on; at the end of the source, the memory after it.
+// Prefetches the n elements from `first` on, or the memory behind the source.
 SLIMPI_HD void prefetch_next(const Source& source, std::size_t first, std::size_t n) {
   if (source.codec == Codec::quantized)
     prefetch(source.bucket.packed + first * source.bucket.bits / 8, n * source.bucket.bits / 8);
@@ -145,18 +146,17 @@ SLIMPI_HD void prefetch_next(const Source& source, std::size_t first, std::size_
     prefetch(floats_of(source, first), n * sizeof(float));
 }
 
-// total = the sum of the sources, all of n elements; also its extremes, unless `extremes` is null.
-// `total` may be one of the exact sources. `partial`: scratch of kStep floats.
+// total = the sum of the sources, each of n elements. Unless `extremes` is null, includes the sums
+// in `extremes`. `total` may be one of the exact sources. `partial`: scratch for kStep floats.
 void sum_sources(const Source* sources, int source_count, std::size_t n, float* total,
                  float* partial, Extremes* extremes) {
-  // The first two may be exchanged, so that exact floats are added in place.
+  // Exchanges the first two sources if the second is floats, so that floats are added in place.
   const bool swapped = source_count > 1 && sources[1].codec == Codec::float32;
   const auto source = [&](int s) -> const Source& { return sources[swapped && s < 2 ? 1 - s : s]; };
   for (std::size_t i = 0; i < n; i += kStep) {
     const std::size_t step = n - i < kStep ? n - i : kStep;
     for (int s = 0; s < source_count; ++s) prefetch_next(source(s), i + step, step);
-    // `total` may be the memory of an exact source that is not read yet: it gets only complete
-    // sums.
+    // Only complete sums are written to `total`, which may be an exact source not yet read.
     const float* sum = partial;
     if (source(0).codec == Codec::float32)
       sum = floats_of(source(0), i);
@@ -177,7 +177,8 @@ void sum_sources(const Source* sources, int source_count, std::size_t n, float* 
   }
 }
 
-// Whether a source has values near the greatest float, so that sum_near_overflow is needed.
+// Returns whether a source has values near the greatest float, so that sum_near_overflow is needed,
+// and sets *slack for it.
 bool any_near_overflow(const Format& format, const Source* sources, int source_count,
                        double* slack) {
   bool near_overflow = false;
@@ -198,7 +199,7 @@ bool any_near_overflow(const Format& format, const Source* sources, int source_c
   return near_overflow;
 }
 
-// The same as sum_sources; where the sum is not finite, saturated_sum decides.
+// Does what sum_sources does; saturated_sum replaces each sum that is not finite.
 void sum_near_overflow(const Source* sources, int source_count, std::size_t n, double slack,
                        TileScratch& scratch, float* total) {
   float *const sum = scratch.summed, *const one = scratch.back;

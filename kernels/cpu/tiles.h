@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The innermost loops: one pass over at most a tile of elements that stay in L1. Plain loops over
-// the shared arithmetic, for the compiler to vectorize. Everything is in an unnamed namespace, so
-// that each instruction set has its own copy. Included by loops.cpp alone.
+// The innermost loops, each one pass over at most a tile of elements, which stay in L1. They are
+// plain loops over the shared arithmetic, which the compiler vectorizes. The unnamed namespace
+// gives each instruction set its own copy. Included by loops.cpp alone.
 #pragma once
 #include "kernels/kernels.h"
 #include "kernels/math/feedback.h"
@@ -11,17 +11,20 @@
 namespace slimpi::kernels {
 namespace {
 
-// A multiple of 8, so that tiles end where groups end; a bucket of the default length is one tile.
+// The elements of a tile: a multiple of 8, so that tiles end where groups of 8 levels end. A bucket
+// of the default length fits into one tile.
 constexpr std::size_t kTile = 2048;
 
 // Elements that are processed between two prefetches.
 constexpr std::size_t kStep = 512;
 
 #define SLIMPI_RESTRICT __restrict__
-// The loop that follows may read and write the same memory, but only the same element of it.
+// Tells the compiler that an iteration of the next loop writes only elements that no other
+// iteration reads. Inputs and outputs may be the same array.
 #define SLIMPI_ELEMENTWISE _Pragma("GCC ivdep")
 
-// Prefetches memory into L2: L1 has room only for the current tile. The address may be invalid.
+// Prefetches memory into L2, because L1 has room only for the current tile. The address may be
+// invalid.
 SLIMPI_HD void prefetch(const void* data, std::size_t bytes) {
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch((const char*)data + i, 0, 2);
@@ -33,7 +36,7 @@ void add_tiles(const float* a, const float* b, std::size_t n, float* to) {
   for (std::size_t i = 0; i < n; ++i) to[i] = add(a[i], b[i]);
 }
 
-// to = (a + b) + c; `to` may be any of them.
+// to = (a + b) + c; `to` may be a, b or c.
 void add_tiles(const float* a, const float* b, const float* c, std::size_t n, float* to) {
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) to[i] = canonical((a[i] + b[i]) + c[i]);
@@ -43,25 +46,26 @@ void fill_nan(float* to, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) to[i] = nan_value();
 }
 
-// to = a + 0; `to` may be a.
+// to = a + 0, which turns -0 into +0 and any NaN into kNanBits; `to` may be a.
 void add_zero(const float* a, std::size_t n, float* to) {
   SLIMPI_ELEMENTWISE
   for (std::size_t i = 0; i < n; ++i) to[i] = add(a[i], 0.0f);
 }
 
-// residual = a + what is added of the residual.
+// residual = a + the clamped residual.
 void add_residual(const float* SLIMPI_RESTRICT a, float limit, std::size_t n,
                   float* SLIMPI_RESTRICT residual) {
   for (std::size_t i = 0; i < n; ++i) residual[i] = a[i] + clamp_residual(residual[i], limit);
 }
 
+// Includes the n floats at `from` in `extremes`.
 void include_tile(Extremes& extremes, const float* from, std::size_t n) {
   Extremes found = no_extremes();
   for (std::size_t i = 0; i < n; ++i) include(found, bits_of(from[i]));
   include(extremes, found);
 }
 
-// The same; also prefetches the first half of `upcoming`, which has as many elements.
+// Does what include_tile does, and prefetches the first half of the n floats at `upcoming`.
 void include_tile_and_prefetch(Extremes& extremes, const float* from, std::size_t n,
                                const float* upcoming) {
   Extremes found = no_extremes();
@@ -73,7 +77,8 @@ void include_tile_and_prefetch(Extremes& extremes, const float* from, std::size_
   include(extremes, found);
 }
 
-// to = a + b, for a bucket: which NaN a sum is does not matter. `to` may be a or b.
+// to = a + b, and includes the sums in `extremes`. A sum may be any NaN, because the bucket is then
+// non-finite. `to` may be a or b.
 void include_sum(Extremes& extremes, const float* a, const float* b, std::size_t n, float* to) {
   Extremes found = no_extremes();
   SLIMPI_ELEMENTWISE
@@ -84,7 +89,7 @@ void include_sum(Extremes& extremes, const float* a, const float* b, std::size_t
   }
   include(extremes, found);
 }
-// The same with what is added of a residual; `to` may be `a`.
+// to = a + the clamped residual, and includes the sums in `extremes`. `to` may be `a`.
 void include_residual(Extremes& extremes, const float* a, const float* residual, float limit,
                       std::size_t n, float* to) {
   Extremes found = no_extremes();
@@ -104,7 +109,7 @@ void to_nearest_levels(const Scaling& shared_scale, const float* SLIMPI_RESTRICT
   for (std::size_t i = 0; i < n; ++i) levels[i] = (Level)nearest_level(scale, from[i]);
 }
 
-// The same; also writes their values to `decoded`, which may be `from`.
+// Does the same, and writes the values of the levels to `decoded`, which may be `from`.
 template <typename Scaling, typename Level>
 void to_nearest_levels(const Scaling& shared_scale, const float* from, std::size_t n,
                        Level* SLIMPI_RESTRICT levels, float* decoded) {
@@ -143,7 +148,7 @@ void add_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels
   for (std::size_t i = 0; i < n; ++i) to[i] = add(sum[i], level_value(scale, levels[i]));
 }
 
-// The same for the last addend of a bucket; also updates the extremes.
+// Does what add_levels does, and includes the sums in `extremes`; a sum may be any NaN.
 template <typename Scaling, typename Level>
 void include_sum(Extremes& extremes, const Scaling& shared_scale,
                  const Level* SLIMPI_RESTRICT levels, std::size_t n, const float* sum, float* to) {
@@ -158,7 +163,8 @@ void include_sum(Extremes& extremes, const Scaling& shared_scale,
   include(extremes, found);
 }
 
-// residual = from - the values of the levels; decoded = these values. `from` may be either.
+// residual = from - the values of the levels; decoded = these values. `from` may be `residual` or
+// `decoded`.
 template <typename Scaling, typename Level>
 void subtract_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels,
                      const float* from, std::size_t n, float* residual, float* decoded) {
@@ -178,6 +184,7 @@ void subtract_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT l
   for (std::size_t i = 0; i < n; ++i) residual[i] = from[i] - level_value(scale, levels[i]);
 }
 
+// Returns the elements of the tile that begins at element i of n.
 SLIMPI_HD std::size_t tile_at(std::size_t i, std::size_t n) {
   return n - i < kTile ? n - i : kTile;
 }

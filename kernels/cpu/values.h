@@ -31,7 +31,7 @@ template <typename Type>
   for (std::size_t i = 0; i < n; ++i) to[i] = add(to[i], decode_value(type, from[i]));
 }
 
-// to = in + what is added of the residual.
+// to = in + the clamped residual.
 template <typename Type>
 [[gnu::noinline]] void add_residual(Type type, const float* SLIMPI_RESTRICT in,
                                     const float* SLIMPI_RESTRICT residual, std::size_t n,
@@ -40,8 +40,8 @@ template <typename Type>
     to[i] = add(in[i], clamp_residual(residual[i], spacing(type, in[i])));
 }
 
-// The processor's own conversions give what encode_value() and decode_value() give, except for NaN,
-// in a third of the time. Both convert 8 elements at once.
+// Converts with the CPU's instructions, 8 elements at once, in a third of the time. The results are
+// those of encode_value() and decode_value() except for NaNs, which canonical8() makes kNanBits.
 #if defined(__F16C__)
 constexpr std::size_t kFp16AtOnce = 8;
 SLIMPI_HD __m256 canonical8(__m256 values) {
@@ -82,7 +82,7 @@ SLIMPI_HD void add_fp16_at_once(const std::uint16_t* from, float* to) {
 }
 #endif
 
-// visit(TYPE) for a value codec.
+// Calls visit(TYPE()) for the TYPE of a value codec (kernels/codecs.h).
 template <typename Visit>
 void with_value_codec(Codec codec, const Visit& visit) {
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) \
@@ -91,7 +91,8 @@ void with_value_codec(Codec codec, const Visit& visit) {
 #undef SLIMPI_ROW
 }
 
-// The same for the values from `first` on that are encoded at `data`, in any value codec.
+// The functions above for any value codec. `data` is the encoded segment, `first` its first element
+// that is read.
 void encode_values(Codec codec, const float* from, std::size_t n, std::byte* data) {
   with_value_codec(codec, [&](auto type) {
     encode_values(type, from, n, (typename decltype(type)::Value*)data);

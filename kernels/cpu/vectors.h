@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loops of the packed codec over a bucket in x86's vector instructions, with the results of the
-// plain loops bit by bit. g++ 12 reduces each extreme of a bucket by itself, clamps levels as
-// 32-bit integers and masks them before it narrows them: about twice the instructions. Included by
-// loops.cpp alone.
+// Loops of the packed codec over a bucket, in x86's vector instructions. The results are the bits
+// of the plain loops. With plain loops g++ 12 needs about twice the instructions: it reduces each
+// extreme by itself, clamps levels as 32-bit integers, and masks them before it narrows them.
+// Included by loops.cpp alone.
 #pragma once
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -38,10 +38,10 @@ constexpr std::size_t kVector = 16;
 #endif
 typedef float VectorFloats [[gnu::vector_size(kVector)]];
 typedef std::int32_t VectorInts [[gnu::vector_size(kVector)]];
-constexpr std::size_t kInts = kVector / sizeof(std::int32_t);  // of a vector
+constexpr std::size_t kInts = kVector / sizeof(std::int32_t);  // integers of a vector
 
-// The integers of four vectors as bytes, one vector; those outside of 0 to `last`, which is the
-// same in each byte, become 0 or `last`.
+// Returns the integers of four vectors as the bytes of one vector, clamped to 0 and `last`. Each
+// byte of `last` is the same.
 SLIMPI_HD VectorInts clamp_to_bytes(const VectorInts (&four)[4], VectorInts last) {
 #if defined(__AVX512BW__)
   const __m512i words[] = {_mm512_packs_epi32((__m512i)four[0], (__m512i)four[1]),
@@ -62,7 +62,8 @@ SLIMPI_HD VectorInts clamp_to_bytes(const VectorInts (&four)[4], VectorInts last
 #endif
 }
 
-// nearest_level() of each value of a bucket, for levels of up to 8 bits.
+// to = nearest_level() of each value of a bucket, without kRoundingBits, for levels of up to 8
+// bits.
 SLIMPI_HD void to_bucket_levels(const PackedScale& scale, const float* from, Narrow* to) {
   const auto most = (std::uint32_t)(scale.last_level - kRoundingBits);
   const VectorInts last = VectorInts{} + (std::int32_t)(most * 0x01010101u);
@@ -85,17 +86,18 @@ SLIMPI_HD void to_bucket_levels(const PackedScale& scale, const float* from, Nar
 }
 #endif
 
-// Decodes a bucket whose levels have up to 8 bits. Widths change from bucket to bucket, so that no
-// processor foresees a branch on them: bits that a width does not have are masked off.
+// Decodes a bucket whose levels have up to 8 bits. The code masks off the bits that a width does
+// not have, instead of branching: widths change from bucket to bucket, so a CPU would often predict
+// the branch wrongly.
 #if defined(__AVX2__)
 constexpr bool kAnyWidth = true;
-// With a byte in its bits 8 to 15, this float is kByteBase + the byte.
+// The float with the bits kByteBaseBits | byte << 8 is kByteBase + byte.
 constexpr float kByteBase = 0x1p15f;
 constexpr std::uint32_t kByteBaseBits = 0x47000000;
 typedef std::uint64_t VectorWords [[gnu::vector_size(kVector)]];
 
-// The bytes at `from`, at most a vector of them, repeated. The load does it; a shuffle or a
-// broadcast from a register would take the port that unpacks bytes.
+// Returns a vector that repeats the `bytes` bytes at `from`. The load itself repeats them; a
+// shuffle or a broadcast from a register would take the port that unpacks bytes.
 #if defined(__AVX512BW__)
 constexpr VectorWords kWord = {0, 1, 2, 3, 4, 5, 6, 7};
 template <std::size_t bytes>
@@ -110,7 +112,8 @@ SLIMPI_HD VectorWords repeat(const std::byte* from) {
   std::memcpy(&word, from, sizeof word);
   return VectorWords{} + word;
 }
-// The floats kByteBase + each byte; `base` is repeat() of kByteBase's upper 16 bits.
+// floats = kByteBase + each byte of `bytes`. `base` has the upper 16 bits of kByteBase in each 16
+// bits.
 SLIMPI_HD void to_floats(VectorWords bytes, VectorWords base, VectorFloats (&floats)[4]) {
   const VectorInts order = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
   const auto quarters = (__m512i)__builtin_shuffle((VectorInts)bytes, order);
@@ -155,7 +158,8 @@ SLIMPI_HD bool has_nan(const VectorFloats (&four)[4]) {
 }
 #endif
 
-// Writes `bytes` bytes: each the bits of all that are a multiple of so many bytes apart.
+// Writes `bytes` bytes, a divisor of the vector's length: byte i is the OR of the bytes i,
+// i + bytes, i + 2 * bytes, ... of `words`.
 template <std::size_t bytes, typename Vector>
 SLIMPI_HD void store_folded(Vector words, std::byte* to) {
   if constexpr (sizeof words == bytes) {
@@ -174,13 +178,14 @@ SLIMPI_HD void store_folded(Vector words, std::byte* to) {
   }
 }
 
-// Constants of a width. Vectors are whole, so that they need no broadcasts.
+// The constants of a width. They are whole vectors, so that they need no broadcasts. `eights` to
+// `ones` are the parts of a level with 8, 4, 2 and 1 bits (kernels/math/packed.h).
 struct AnyWidth {
-  VectorWords eights, fours, twos, ones;  // of each level, the bits that these unpack to
-  VectorWords twos_shift, ones_shift;     // the lowest of them
+  VectorWords eights, fours, twos, ones;  // masks of the bits of the parts in each level
+  VectorWords twos_shift, ones_shift;     // the lowest bits of these parts
   VectorWords base;                       // for to_floats(), the same for all widths
-  std::uint32_t twos_at, ones_at;         // the bytes before them
-  float origin[2];                        // kByteBase + the level of zero, by side
+  std::uint32_t twos_at, ones_at;         // the offsets of these parts in the bucket, in bytes
+  float origin[2];                        // kByteBase + the level that stands for 0, by side
 };
 constexpr auto kWidths = [] {
   struct {
@@ -205,8 +210,9 @@ constexpr auto kWidths = [] {
   return widths;
 }();
 
-// to = the values, or sum + the values; `to` may be `sum`. kernels/math/packed.h says where the
-// bits of a level are. `step` is finite. kPackedBucket bytes are read.
+// to = the values of a bucket; if `adds`, to = sum + the values. `to` may be `sum`. `step` is
+// finite. kernels/math/packed.h says where the bits of a level are. Reads kPackedBucket bytes of
+// `in`, whatever the width.
 template <bool adds>
 SLIMPI_HD void decode_any(float step, bool negative, std::uint32_t width, const std::byte* in,
                           const float* sum, float* to) {
@@ -237,7 +243,7 @@ SLIMPI_HD void decode_any(float step, bool negative, std::uint32_t width, const 
   }
 }
 
-// Writes `bits` bits, 1 to 7, of each of 64 bytes.
+// Writes the low `bits` bits, 1 to 7, of each of 64 bytes.
 template <int bits>
 SLIMPI_HD void pack_low(const Narrow* bytes, std::byte* out) {
   constexpr std::uint64_t each = 0x0101010101010101u;
@@ -261,10 +267,10 @@ template <bool adds>
 SLIMPI_HD void decode_any(float, bool, std::uint32_t, const std::byte*, const float*, float*) {}
 #endif
 
-// The extremes of a bucket. Minima and maxima of 32-bit integers begin with SSE4.1, for which there
-// is no copy of the loops.
+// bucket_extremes() returns the extremes of a bucket. The generic copy uses a plain loop: minima
+// and maxima of 32-bit integers need SSE4.1, for which no copy is compiled.
 #if defined(__AVX2__)
-// Vectors of 32 bytes: a processor takes two maxima of these at once, or one of 64 bytes.
+// Vectors of 32 bytes: a CPU computes two maxima of 32 bytes at once, or one of 64 bytes.
 typedef std::uint32_t EightUnsigned [[gnu::vector_size(32)]];
 typedef std::int32_t EightInts [[gnu::vector_size(32)]];
 typedef std::int32_t FourInts [[gnu::vector_size(16)]];
@@ -284,8 +290,8 @@ SLIMPI_HD FoundExtremes bucket_extremes(const float* from) {
     high = greater(high, bits);
     low = greater(low, (EightUnsigned)bits);
   }
-  // With its sign turned, an unsigned number has its place among the signed ones: the two are
-  // reduced at once, alternating.
+  // Turning the sign bit of an unsigned number makes its order that of signed numbers. So one
+  // signed maximum reduces `high` and `low` at once, in alternating lanes.
   const EightInts turned = (EightInts)low ^ INT32_MIN;
   const EightInts half = greater(__builtin_shufflevector(high, turned, 0, 8, 1, 9, 4, 12, 5, 13),
                                  __builtin_shufflevector(high, turned, 2, 10, 3, 11, 6, 14, 7, 15));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interface between the launchers and the CUDA kernels: the kernels' names and the one
-// structure that each takes. Plain data, so that a launch is a copy of bytes.
+// The interface between the launchers and the CUDA kernels: the names of the kernels, and the
+// structure that each kernel takes as its argument. The structures are plain data, so that a launch
+// copies bytes.
 #pragma once
 #include "kernels/kernels.h"
 
@@ -21,20 +22,19 @@ constexpr int kWarpsOfBlock = kThreads / kWarpThreads;
 constexpr int kElementsOfThread = 4;
 constexpr std::uint32_t kElementsOfBlock = kThreads * kElementsOfThread;
 
-// A quantized segment, and how it is divided: a bucket that is too long for a block is divided into
-// tiles of kTileElements. A team processes one tile; tile t of bucket b has the number b * tiles +
-// t.
+// A quantized segment and its division into tiles. A bucket that is too long for a block is divided
+// into tiles of kTileElements; another bucket is one tile. A team processes one tile. Tile t of
+// bucket b has the number b * tiles + t.
 struct Payload {
   Format format;
   std::uint64_t count;
   std::uint64_t bucket;        // elements of a bucket, except the last
-  std::uint64_t bucket_bytes;  // encoded
+  std::uint64_t bucket_bytes;  // bytes of an encoded bucket, except the last
   std::uint32_t tiles;         // tiles of a bucket
   std::uint32_t steps;         // tiles of the whole segment
 };
 
-// out = encode(in + the clamped residual), or of the sum of the addends; see Kernels::encode and
-// sum_encode.
+// The arguments of Kernels::encode and Kernels::sum_encode.
 struct EncodeArguments {
   Payload payload;
   RandomStream random;
@@ -52,9 +52,9 @@ struct SumArguments {
   float* result;
 };
 
-// The second pass over buckets that are too long for a block. The header is already written;
-// `added`, `residual` and `decoded` may be null; `added` is clamped already. See
-// kernels/cpu/buckets.h, which has the same.
+// The arguments of the second pass over buckets that are too long for a block. The header is
+// already written, and `added` is already clamped. `added`, `residual` and `decoded` mean what they
+// mean in kernels/cpu/buckets.h, and may be null.
 struct PackArguments {
   Payload payload;
   RandomStream random;
@@ -65,15 +65,15 @@ struct PackArguments {
   std::byte* out;
 };
 
-// Both `out = decode(in)` and `out += decode(in)`.
+// The arguments of `out = decode(in)` and of `out += decode(in)`.
 struct DecodeArguments {
   Payload payload;
   const std::byte* in;
   float* out;
 };
 
-// Value codecs: a sum of segments in one codec or of exact floats; see
-// Kernels::sum_encode and sum.
+// The arguments of Kernels::encode, sum_encode and sum with a value codec. An addend is a segment
+// of that codec, or floats.
 struct PlainSumArguments {
   Codec codec;
   std::uint64_t count;
@@ -84,7 +84,8 @@ struct PlainSumArguments {
   float* result;
 };
 
-// A packed segment: its last tile may be short. A block of threads processes a slice of a tile.
+// A packed segment and its division. The last tile may be short. A block of threads processes a
+// slice, kPackedSlice values of a tile.
 constexpr std::uint32_t kPackedSlice = kTileElements;
 struct PackedTile {
   std::uint32_t count, buckets;
@@ -92,11 +93,11 @@ struct PackedTile {
 };
 struct PackedShape {
   PackedTile whole, last;
-  std::uint32_t last_number;  // of the last tile
-  std::uint32_t slices;       // of a whole tile
+  std::uint32_t last_number;  // the number of the last tile
+  std::uint32_t slices;       // the slices of a whole tile
 };
 
-// A sum of packed segments. Without `result` there is one addend, which is exact.
+// The arguments of a sum of packed segments. If `result` is null, there is one addend, of floats.
 struct PackedSumArguments {
   PackedShape shape;
   Addend addends[kMaxAddends + 1];
@@ -110,7 +111,8 @@ struct PackedDecodeArguments {
   const std::byte* in;
   float* out;
 };
-// See Kernels::pair_sum. `surplus`: addends more than a power of two.
+// The arguments of Kernels::pair_sum. `surplus`: the number of addends less the greatest power of
+// two that is not above it.
 struct PairSumArguments {
   std::uint64_t count;
   const float* addends[kMaxAddends];
@@ -143,7 +145,8 @@ struct FindArguments {
   int* found;
 };
 
-// Each block writes two sums to `partial`; a second kernel adds them.
+// The arguments of Kernels::compare. Each block writes two sums to `partial`; a second kernel adds
+// the sums of all blocks.
 constexpr int kCompareBlocks = kThreads;
 struct CompareArguments {
   const float *a, *b;
@@ -164,7 +167,7 @@ struct LowRankArguments {
   std::uint32_t column_tiles;  // tiles of kThreads columns
 };
 
-// Every kernel: its module (a file of kernels/cuda), name, and structure.
+// A row for every kernel: its module (a file of kernels/cuda), its name, and its structure.
 #define SLIMPI_CUDA_KERNELS(X)                        \
   X(encode, encode_warp_nearest, EncodeArguments)     \
   X(encode, encode_warp_stochastic, EncodeArguments)  \

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encodes a tile. Its values stay in registers from when they are read or summed until they are
-// rounded, so memory is read only once.
+// Encodes a tile. The values stay in registers until they are rounded, so memory is read only once.
 #pragma once
 #include "kernels/cuda/levels.h"
 #include "kernels/math/feedback.h"
@@ -9,15 +8,16 @@
 
 namespace slimpi::kernels::cuda {
 
-// The scale of a bucket. One thread computes it for the whole team. The teams of a block are warps
-// or one: a warp that computes one scale takes as long as for all of the block's teams.
+// The scale of a bucket, computed by one thread for the whole team. If the teams are warps, threads
+// of one warp compute the scales of all teams of the block: that takes as long as one scale.
 struct SharedScale {
   bool nonfinite, extended;
   Scale<float> scale_float;
   Scale<double> scale_double;
 };
 
-// Not inlined: the scale has long divisions, and numbers in double take registers.
+// Computes the scale for a header. Not inlined, because the divisions are long and doubles take
+// many registers.
 SLIMPI_DEVICE_RARE void open_scale(Header header, int bits, bool stochastic, SharedScale& scale) {
   scale.nonfinite = is_nonfinite(header);
   scale.extended = !scale.nonfinite && is_extended_range(header);
@@ -46,10 +46,11 @@ SLIMPI_DEVICE void write_header(const Header& header, std::uint32_t* at) {
 
 template <typename Team, bool stochastic>
 struct EncodeShared {
-  // A tile that begins inside a Philox block does not use the first words of that block.
+  // Random words. A tile that begins inside a Philox block does not use the first words of it.
   static constexpr std::uint32_t kWords = stochastic ? kElements<Team> + 4 : 1;
   alignas(16) std::uint32_t words[kWords];
-  // Levels of up to 8 bits, a byte each; without random words room for those of two bytes.
+  // Levels of up to 8 bits, a byte each. Levels of more bits take two bytes each here, or, with
+  // stochastic rounding, the places of their random words.
   alignas(16) std::uint8_t levels[kElements<Team> * (stochastic ? 1 : 2)];
   Extremes partial[kWarpsOfBlock];
   float limit;
@@ -57,7 +58,7 @@ struct EncodeShared {
   SharedScale scale;
 };
 
-// The random words of the tile, in shared memory; the result points to the word of element 0.
+// Computes the random words of the tile in shared memory, and returns the word of element 0.
 template <typename Team, typename Shared>
 SLIMPI_DEVICE const std::uint32_t* random_words(const RandomStream& random, std::uint64_t first,
                                                 std::uint32_t count, Shared& shared) {
@@ -71,15 +72,15 @@ SLIMPI_DEVICE const std::uint32_t* random_words(const RandomStream& random, std:
   return shared.words + skip;
 }
 
-// The outputs of a tile besides its bytes; null for what is not needed. They point to the tile's
-// first element.
+// The outputs of a tile besides its bytes, at the tile's first element. They may be null.
 struct Wanted {
-  float* residual;  // values - x'
+  float* residual;  // x - x'
   float* decoded;   // x'
 };
 
-// `full`: the tile has an element for each value of each thread. The outputs besides the levels
-// have loops of their own, so that a loop tests nothing in between.
+// Rounds the values of a tile to `levels`, and writes the wanted outputs. `full`: each thread has
+// an element for each of its values. Each output has its own loop, so that no loop tests which
+// outputs are wanted.
 template <typename Team, bool stochastic, bool full, typename Level>
 SLIMPI_DEVICE void round_values(const Scale<float>& scale, const Tile& tile,
                                 const float (&values)[Team::values], const std::uint32_t* words,
@@ -110,7 +111,7 @@ SLIMPI_DEVICE void round_values(const Scale<float>& scale, const Tile& tile,
   }
 }
 
-// The same in double, for buckets with an extended range: seldom.
+// Does what round_values does, in double, for extended-range and infinite buckets, which are rare.
 template <typename Team, bool stochastic, typename Level>
 SLIMPI_DEVICE void round_extended(const SharedScale& scale, const Tile& tile,
                                   const float (&values)[Team::values], const std::uint32_t* words,
@@ -131,8 +132,8 @@ SLIMPI_DEVICE void round_extended(const SharedScale& scale, const Tile& tile,
   }
 }
 
-// Rounds the values of a tile whose scale is in shared memory, and writes its levels to `out`.
-// `levels` is shared memory; it may be `words`.
+// Rounds the values of a tile whose scale is in shared memory, and writes the packed levels to
+// `out`. `levels` is shared memory; it may be `words`.
 template <typename Team, bool stochastic, typename Level>
 SLIMPI_DEVICE void encode_finite(const Payload& payload, const SharedScale& scale, const Tile& tile,
                                  const float (&values)[Team::values], const std::uint32_t* words,
@@ -167,7 +168,7 @@ SLIMPI_DEVICE void encode_tile(const Payload& payload, const RandomStream& rando
   if (payload.format.bits <= 8)
     encode_finite<Team, stochastic>(payload, shared.scale, tile, values, words, wanted,
                                     shared.levels, out);
-  else if constexpr (stochastic)  // each level takes the place of its random word
+  else if constexpr (stochastic)  // a level replaces its random word
     encode_finite<Team, stochastic>(payload, shared.scale, tile, values, words, wanted,
                                     (std::uint32_t*)words, out);
   else
@@ -175,7 +176,7 @@ SLIMPI_DEVICE void encode_tile(const Payload& payload, const RandomStream& rando
                                     (std::uint16_t*)shared.levels, out);
 }
 
-// The extremes of this thread's values.
+// Returns the extremes of this thread's values.
 template <typename Team>
 SLIMPI_DEVICE Extremes extremes_of(const Tile& tile, const float (&values)[Team::values]) {
   Extremes found = no_extremes();
@@ -190,8 +191,8 @@ SLIMPI_DEVICE Extremes extremes_of(const Tile& tile, const float (&values)[Team:
   return found;
 }
 
-// Encodes the buckets of a block, of which each team has one, as one tile, in its registers. After
-// add_residual(), if there is a residual.
+// Encodes the buckets of a block. Each team has one bucket, as one tile, in its registers. If there
+// is a residual, add_residual() was called before.
 template <typename Team, bool stochastic, typename Shared>
 SLIMPI_DEVICE void encode_buckets(const Payload& payload, const RandomStream& random,
                                   const Tile& tile, const float (&values)[Team::values],
@@ -225,7 +226,8 @@ SLIMPI_DEVICE void encode_buckets(const Payload& payload, const RandomStream& ra
                                   levels_in(payload, tile, out));
 }
 
-// values = from, or 0 where the tile has no element. nvcc makes predicates of the conditions.
+// Loads `values` from `from`; a value without an element of the tile becomes 0. nvcc compiles the
+// conditions to predicates, not branches.
 template <typename Team>
 SLIMPI_DEVICE void load_values(const Tile& tile, const float* from, float (&values)[Team::values]) {
   const float* const mine = from + Team::thread();
@@ -234,8 +236,8 @@ SLIMPI_DEVICE void load_values(const Tile& tile, const float* from, float (&valu
     values[j] = has<Team>(tile, j) ? mine[j * Team::threads] : 0.0f;
 }
 
-// Adds to the values of a bucket that is one tile what error feedback adds of `residual`. The loads
-// come before the wait for the team.
+// Adds the clamped residual to the values of a bucket that is one tile. The residuals are loaded
+// before the team waits for the limit.
 template <typename Team, typename Shared>
 SLIMPI_DEVICE void add_residual(const Payload& payload, const Tile& tile, const float* residual,
                                 float (&values)[Team::values], Shared& shared) {
@@ -259,12 +261,12 @@ SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) 
   return memory == nullptr ? nullptr : memory + first;
 }
 
-// Buckets that are too long for a block have three words where the header and the first word of the
-// levels will be written later: the minimum, the maximum, and the limit of residuals, negative
-// where the header is complete before residuals are added. Each block
-// adds its extremes by atomics, as keys: unsigned integers in the order of the floats. The result
-// does not depend on the order of the blocks.
-constexpr std::uint32_t kNonfiniteKey = 0xffffffff;  // as maximum: some value is a NaN
+// The extremes of a bucket that is too long for a block. Blocks collect them by atomics in three
+// words, which the header and the first word of the levels later replace: the minimum, the maximum,
+// and the limit of residuals (negative: the bucket keeps the header of its values). An extreme is a
+// key, an unsigned integer in the order of the floats. So the result does not depend on the order
+// of the blocks.
+constexpr std::uint32_t kNonfiniteKey = 0xffffffff;  // as the maximum: some value is a NaN
 
 SLIMPI_DEVICE std::uint32_t key_of(float value) {
   const std::uint32_t bits = bits_of(value);

@@ -4,7 +4,8 @@
 
 namespace slimpi::kernels::cuda {
 
-// `before`: what the output held, for sums.
+// Writes the values of the levels; if `added`, `before` + the values, where `before` is the old
+// output.
 template <typename Team, bool added>
 SLIMPI_DEVICE void write_values(const Scale<float>& scale, const Tile& tile,
                                 const Levels<Team>& levels, const float (&before)[Team::values],
@@ -17,7 +18,7 @@ SLIMPI_DEVICE void write_values(const Scale<float>& scale, const Tile& tile,
   }
 }
 
-// For the buckets that have no Scale<float>: seldom, so they read their levels once more.
+// Does what write_values does, for the rare buckets without a Scale<float>. Reads the levels again.
 template <typename Team, bool added>
 SLIMPI_DEVICE_RARE void write_rare_values(const SharedScale& shared, std::uint32_t count,
                                           const std::uint32_t* words, int bits, float* out) {
@@ -28,7 +29,8 @@ SLIMPI_DEVICE_RARE void write_rare_values(const SharedScale& shared, std::uint32
   }
 }
 
-// The levels do not depend on the header, so they are loaded before the header has arrived.
+// Decodes a tile. The levels are loaded before the header has arrived, because their places do not
+// depend on the header.
 template <typename Team, bool added>
 SLIMPI_DEVICE void decode(const DecodeArguments& a) {
   __shared__ SharedScale shared[Team::teams];

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encodes quantized segments: Kernels::encode, and the passes that long buckets need.
+// Kernels::encode of quantized segments, and the passes over buckets too long for a block:
+// start_extremes, encode_extremes, with a residual also limit_residuals and residual_extremes, then
+// end_extremes and pack.
 #include "kernels/cuda/bucket.h"
 
 namespace slimpi::kernels::cuda {
@@ -18,7 +20,7 @@ SLIMPI_DEVICE void encode(const EncodeArguments& a) {
                                    a.out);
 }
 
-// One thread per bucket.
+// Returns the encoded bucket of this thread, in kernels with one thread per bucket; else null.
 SLIMPI_DEVICE std::uint32_t* bucket_of_thread(const EncodeArguments& a) {
   const std::uint64_t bucket = (std::uint64_t)blockIdx.x * kThreads + threadIdx.x;
   if (bucket * a.payload.bucket >= a.payload.count) return nullptr;
@@ -30,7 +32,7 @@ SLIMPI_DEVICE void start_extremes(const EncodeArguments& a) {
   if (at != nullptr) write_no_keys(at);
 }
 
-// The extremes of the values alone.
+// Collects the extremes of the values alone.
 SLIMPI_DEVICE void encode_extremes(const EncodeArguments& a) {
   __shared__ Extremes partial[kWarpsOfBlock];
   const Tile tile = tile_of<BlockTeam>(a.payload);
@@ -40,7 +42,8 @@ SLIMPI_DEVICE void encode_extremes(const EncodeArguments& a) {
   if (threadIdx.x == 0) add_extremes(found, header_in(a.payload, tile, a.out));
 }
 
-// With a residual, between the extremes of the values and those of the sums.
+// Computes the limit of residuals from the extremes of the values. A bucket that does not keep its
+// header, or is not finite, then collects the extremes anew.
 SLIMPI_DEVICE void limit_residuals(const EncodeArguments& a) {
   std::uint32_t* const at = bucket_of_thread(a);
   if (at == nullptr) return;
@@ -51,8 +54,8 @@ SLIMPI_DEVICE void limit_residuals(const EncodeArguments& a) {
   if (!is_finite(header) || !keeps) write_no_keys(at);
 }
 
-// The extremes of the sums of values and residuals. Clamps the residuals in place, so that `pack`
-// only adds; a bucket that is not finite keeps its own.
+// Collects the extremes of the sums of values and residuals. Clamps the residuals in place, so that
+// `pack` only adds them. A bucket that is not finite keeps its residuals.
 SLIMPI_DEVICE void residual_extremes(const EncodeArguments& a) {
   __shared__ Extremes partial[kWarpsOfBlock];
   const Tile tile = tile_of<BlockTeam>(a.payload);
@@ -76,7 +79,8 @@ SLIMPI_DEVICE void residual_extremes(const EncodeArguments& a) {
   if (threadIdx.x == 0 && bits_of(signed_limit) >> 31 == 0) add_extremes(found, at);
 }
 
-// One thread finds the finite values of an infinite bucket: seldom.
+// Writes the header of a bucket. If the bucket is infinite, which is rare, one thread finds the
+// extremes of its finite values.
 SLIMPI_DEVICE void end_extremes(const EncodeArguments& a) {
   std::uint32_t* const at = bucket_of_thread(a);
   if (at == nullptr) return;
@@ -94,6 +98,7 @@ SLIMPI_DEVICE void end_extremes(const EncodeArguments& a) {
   write_header(header, at);
 }
 
+// Encodes the tiles of buckets whose headers are written.
 template <bool stochastic>
 SLIMPI_DEVICE void pack(const PackArguments& a) {
   __shared__ EncodeShared<BlockTeam, stochastic> shared;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The words that make a function a kernel. The files of this directory are compiled by nvcc for
-// GPUs, and by the host's compiler for tests, which define SLIMPI_KERNEL and CUDA's own names
-// themselves (tests/helper/emulated_cuda.h).
+// The macros that define kernels and device functions. nvcc compiles this directory for GPUs. The
+// host's compiler compiles it for tests, which define these macros and CUDA's own names themselves
+// (tests/helper/emulated_cuda.h).
 #pragma once
 #include "kernels/cuda/arguments.h"
 
 #if defined(__CUDACC__)
 #define SLIMPI_DEVICE static __device__ __forceinline__
 #define SLIMPI_DEVICE_MEMBER __device__ __forceinline__
-// Not inlined, so that rare code does not increase the registers of the rest.
+// Defines a function that is not inlined, so that rare code does not take registers of other code.
 #define SLIMPI_DEVICE_RARE static __device__ __noinline__
 #define SLIMPI_UNROLL _Pragma("unroll")
 #define SLIMPI_ROLLED _Pragma("unroll 1")
-// Defines kernel slimpi_<name>, which calls body(arguments). Its registers are limited so that
-// `blocks` blocks fit on a multiprocessor. Enough blocks hide the latency of memory.
+// Defines kernel slimpi_<name>, which calls body(arguments). The compiler limits its registers so
+// that `blocks` blocks fit on a multiprocessor: enough blocks hide the latency of memory.
 #define SLIMPI_KERNEL(name, Arguments, blocks, body)               \
   extern "C" __global__ void __launch_bounds__(kThreads, blocks)   \
       slimpi_##name(const __grid_constant__ Arguments arguments) { \

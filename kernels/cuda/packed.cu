@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Kernels::encode, sum_encode, decode and decode_add of packed segments. The widths of a tile
-// depend on all its values, so an encoder is several kernels: the sum and the scales of its
-// buckets; the plan of each tile; the levels. With error feedback the residuals are added and the
-// scales found once more in between.
+// depend on all its values, so encoding takes three kernels: packed_sum (sums, scale numbers),
+// packed_plan (the header of each tile), packed_encode (levels). Error feedback adds two kernels
+// before the last: packed_feedback (adds residuals, new scale numbers), and packed_plan again.
 #include "kernels/cuda/packed.h"
 
 #include "kernels/math/feedback.h"
@@ -34,13 +34,14 @@ struct PackedShared {
   PackedSource source[kPackedSources];
   std::uint32_t words[kWarpsOfBlock][kWarpWords];
   bool huge[kPackedSources];
-  const float* exact[kPackedSources];      // the tile's floats of an addend that is not encoded
-  const std::byte* units[kPackedSources];  // the slice's units of one that is; null: damaged
-  const std::byte* tile[kPackedSources];   // the first of its tile's
+  const float* exact[kPackedSources];      // addend of floats: its tile; else null
+  const std::byte* units[kPackedSources];  // encoded: first unit of the slice; null: damaged
+  const std::byte* tile[kPackedSources];   // encoded: first unit of the tile
 };
 
-// The sum in double of value j of this lane in a bucket of the slice, whose float sum is not
-// finite, where a source is huge. Not with the arguments: a pointer to them would be a generic one.
+// Returns the sum, computed in double, of value j of this lane in a bucket of the slice. Called if
+// the float sum is not finite and a source is huge. Takes no pointer to the kernel's arguments: it
+// would be a generic pointer.
 SLIMPI_DEVICE_RARE float huge_sum(const PackedShared& shared, int sources, std::uint32_t bucket,
                                   std::uint32_t element, int j) {
   double exact = 0, slack = 0;
@@ -62,7 +63,7 @@ SLIMPI_DEVICE_RARE float huge_sum(const PackedShared& shared, int sources, std::
   return saturated_sum(exact, slack);
 }
 
-// Replaces what is not finite only because a sum of huge values was rounded.
+// Replaces sums that are not finite only because huge values were rounded.
 SLIMPI_DEVICE void correct_huge_sums(const PackedSumArguments& a, const PackedSlice& slice,
                                      PackedShared& shared, PackedValues& sums) {
   const int s = (int)threadIdx.x;
@@ -90,8 +91,7 @@ SLIMPI_DEVICE void correct_huge_sums(const PackedSumArguments& a, const PackedSl
   });
 }
 
-// The sum of the addends to `result`, unless that is null; the numbers of its scales to `out`,
-// unless that is null.
+// Writes the sum of the addends to `result`, and its scale numbers to `out`. Either may be null.
 SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
   __shared__ PackedShared shared;
   const PackedSlice slice = packed_slice(a.shape);
@@ -131,12 +131,12 @@ SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
   write_numbers(slice, sums, numbers_in(slice, a.out));
 }
 
-// Buckets of a thread, where a tile has the most.
+// The buckets of a thread in packed_plan, enough for the longest tile.
 constexpr int kPlanBuckets = (int)kMostBuckets / kThreads;
 static_assert(kPlanBuckets == 4);  // the bytes of a word
 
-// The sum over all threads of a block; *before: of those before this one. `partial` is shared
-// memory that no thread may still be reading.
+// Returns the sum of `mine` over all threads of a block; *before gets that of the threads before
+// this thread. `partial` is shared memory that no thread is still reading.
 SLIMPI_DEVICE std::uint32_t sum_over_block(std::uint32_t mine, std::uint32_t* partial,
                                            std::uint32_t* before) {
   const std::uint32_t sum = __reduce_add_sync(kAllLanes, mine);
@@ -152,8 +152,8 @@ SLIMPI_DEVICE std::uint32_t sum_over_block(std::uint32_t mine, std::uint32_t* pa
   return all;
 }
 
-// From the numbers of the scales, all that describes a tile. A thread has kPlanBuckets consecutive
-// buckets.
+// Writes the header, bucket bytes and marks bytes of a tile, from its scale numbers. A thread has
+// kPlanBuckets consecutive buckets.
 SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   __shared__ std::uint32_t partial[2][kWarpsOfBlock];
   __shared__ std::uint32_t greatest[kWarpsOfBlock], first_coarse[kWarpsOfBlock];
@@ -166,7 +166,7 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   SLIMPI_UNROLL
   for (std::uint32_t k = 0; k < kPlanBuckets; ++k)
     number[k] = first + k < tile.buckets ? numbers[first + k] : (std::uint16_t)0;
-  std::uint32_t mark_bytes = 0, marks = 0;  // buckets with marks in the upper half
+  std::uint32_t mark_bytes = 0, marks = 0;  // marks: units, and above bit 16 buckets with marks
   SLIMPI_UNROLL
   for (int k = 0; k < kPlanBuckets; ++k) {
     const std::uint32_t finite = finite_number(number[k]), marked = marks_of(number[k]);
@@ -180,7 +180,7 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   SLIMPI_UNROLL
   for (int warp = 0; warp < kWarpsOfBlock; ++warp)
     most = most > greatest[warp] ? most : greatest[warp];
-  int turn = 0;  // of the two places for partial sums
+  int turn = 0;  // the two arrays of partial sums are used in turn
   marks = sum_over_block(marks, partial[turn++ % 2], nullptr);
   marks = marks == 0 ? 0 : units_of_marks(tile.buckets) + (marks & 0xffff);
   if (marks > tile.units) marks = 0;
@@ -236,13 +236,12 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   words[1] = finer | marks << 16;
 }
 
-// The sums, or the one exact addend.
+// Returns the sums; without `result`, the one addend of floats.
 SLIMPI_DEVICE const float* packed_input(const PackedSumArguments& a) {
   return a.result != nullptr ? a.result : a.addends[0].exact;
 }
 
-// Adds to the sums what error feedback adds of the residuals, whose place they take. The numbers
-// become those of the new sums.
+// Replaces the residuals by sum + clamped residual, and the scale numbers by those of these sums.
 SLIMPI_DEVICE void packed_feedback(const PackedSumArguments& a) {
   const PackedSlice slice = packed_slice(a.shape);
   float* const residuals = a.residual + slice.first;
@@ -271,7 +270,7 @@ SLIMPI_DEVICE void packed_feedback(const PackedSumArguments& a) {
   write_numbers(slice, values, numbers_in(slice, a.out));
 }
 
-// Writes levels `lane` and `lane` + 32 of a bucket, of all lanes, to shared memory.
+// Writes the levels of a bucket, two of each lane, to shared memory.
 SLIMPI_DEVICE void put_levels(const PackedPair& levels, std::int32_t width, std::uint8_t* out) {
   const auto lane = (std::uint32_t)WarpTeam::thread();
   std::uint32_t low = levels.level[0], high = levels.level[1];
@@ -307,7 +306,7 @@ SLIMPI_DEVICE void put_levels(const PackedPair& levels, std::int32_t width, std:
   }
 }
 
-// Writes the marks of a bucket, from the values of all lanes.
+// Writes the units of a bucket's marks, from the values of all lanes.
 SLIMPI_DEVICE_RARE void write_marks(PackedMarks marks, float low, float high) {
   const int lane = WarpTeam::thread();
   SLIMPI_ROLLED
@@ -315,13 +314,13 @@ SLIMPI_DEVICE_RARE void write_marks(PackedMarks marks, float low, float high) {
     auto* const words = (std::uint32_t*)marks.units + bit * kUnitWords;
     const std::uint32_t first = mark_bit(marks.byte, mark_of(low), bit) << lane;
     const std::uint32_t second = mark_bit(marks.byte, mark_of(high), bit) << lane;
-    words[0] = __reduce_add_sync(kAllLanes, first);  // the same of all lanes
+    words[0] = __reduce_add_sync(kAllLanes, first);  // all lanes write the same
     words[1] = __reduce_add_sync(kAllLanes, second);
   }
 }
 
-// Rounds the values of a tile that is described, and writes their levels, and the zeros behind
-// them.
+// Rounds the values of a slice whose tile has its header, and writes its levels, the outputs, and a
+// part of the zeros behind all levels.
 SLIMPI_DEVICE void packed_encode(const PackedSumArguments& a) {
   __shared__ PackedSource source;
   __shared__ float inverse_steps[kSliceBuckets];

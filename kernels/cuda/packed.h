@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packed segments (kernels/math/packed.h): a block of threads has a slice, which is as many buckets
-// of a tile as a warp has lanes. One lane computes what describes a bucket. A warp then has a few
-// consecutive buckets, of which a lane has values `lane` and `lane` + 32. Here is what reads a
-// tile.
+// Reads tiles of packed segments. kernels/math/packed.h says what scales, units, marks and bucket
+// bytes are. A block of threads works on a slice, which is 32 buckets of a tile. First a warp reads
+// the 32 bucket bytes, one for each lane. Then each warp works on kWarpBuckets consecutive buckets;
+// of each bucket a lane has the values `lane` and `lane` + 32.
 #pragma once
 #include "kernels/cuda/team.h"
 #include "kernels/math/packed.h"
@@ -18,10 +18,11 @@ constexpr int kPackedSources = kMaxAddends + 1;
 
 // A slice of a tile: the work of a block of threads.
 struct PackedSlice {
-  std::uint64_t first, bytes;    // the tile's first element, and where it is encoded
-  std::uint32_t number, bucket;  // of the slice and of its first bucket, in the tile
+  std::uint64_t first, bytes;    // where the tile begins: in elements, and encoded, in bytes
+  std::uint32_t number, bucket;  // the number of the slice, and of its first bucket, in the tile
   PackedTile tile;
 };
+// packed_tile() returns the first slice of tile `number`, packed_slice() the slice of this block.
 SLIMPI_DEVICE PackedSlice packed_tile(const PackedShape& shape, std::uint32_t number) {
   PackedSlice slice = {};
   slice.first = (std::uint64_t)number * shape.whole.count;
@@ -36,18 +37,18 @@ SLIMPI_DEVICE PackedSlice packed_slice(const PackedShape& shape) {
   slice.bucket = slice.number * kSliceBuckets;
   return slice;
 }
-// The first of the units of the tile at `in`.
+// Returns the first unit of the tile that is encoded at `in`.
 SLIMPI_DEVICE const std::byte* units_of(const PackedSlice& slice, const std::byte* in) {
   return in + slice.tile.header_bytes;
 }
 
-// Bucket b of the warp in the tile.
+// Returns the number, in the tile, of bucket b of this warp.
 SLIMPI_DEVICE std::uint32_t bucket_of_warp(const PackedSlice& slice, int b) {
   return slice.bucket + (std::uint32_t)(WarpTeam::index() * kWarpBuckets + b);
 }
 
-// The first value of this lane in the tile. Value j of bucket b of its warp is kPackedBucket * b +
-// kWarpThreads * j further.
+// Returns the index, in the tile, of this lane's value 0 in bucket 0 of its warp. Value j in bucket
+// b is kPackedBucket * b + kWarpThreads * j further. has_packed() returns whether the tile has it.
 SLIMPI_DEVICE std::uint32_t lane_element(const PackedSlice& slice) {
   return bucket_of_warp(slice, 0) * kPackedBucket + (std::uint32_t)WarpTeam::thread();
 }
@@ -59,7 +60,7 @@ SLIMPI_DEVICE bool has_packed(const PackedSlice& slice, int b, int j) {
 // The values of a warp's buckets that one lane holds.
 using PackedValues = float[kWarpBuckets][kLaneValues];
 
-// Calls visit(b, j) for each of them.
+// Calls visit(b, j) for value j in bucket b of this lane.
 template <typename Visit>
 SLIMPI_DEVICE void for_packed(const Visit& visit) {
   SLIMPI_UNROLL
@@ -67,7 +68,8 @@ SLIMPI_DEVICE void for_packed(const Visit& visit) {
   for (int j = 0; j < kLaneValues; ++j) visit(b, j);
 }
 
-// The floats of the tile that begins at `from`, or 0 behind its end.
+// Loads and stores this lane's values of a tile of floats that begins at `from` or `to`. Values
+// behind the end of the tile are loaded as 0 and not stored.
 SLIMPI_DEVICE void load_packed(const PackedSlice& slice, const float* from, PackedValues& values) {
   const float* const mine = from + lane_element(slice);
   for_packed([&](int b, int j) {
@@ -81,19 +83,19 @@ SLIMPI_DEVICE void store_packed(const PackedSlice& slice, const PackedValues& va
   });
 }
 
-// A bucket of an encoded slice.
+// A bucket of an encoded slice, in shared memory.
 struct alignas(16) PackedBucket {
-  float step, origin;
-  std::uint16_t begin;  // of the bucket, in units of the slice
-  std::uint16_t marks;  // bits 0 to 3 their byte, then where they begin, in units of the tile;
-                        // until find_marks() 0
-  std::uint16_t width, byte;
+  float step, origin;   // as in PackedScale; step = 0 if the width is 0
+  std::uint16_t begin;  // the first unit of its levels, counted from the first unit of the slice
+  std::uint16_t marks;  // 0: none, or find_marks() was not called. Bits 0 to 3: the marks byte;
+                        // bits 4 to 15: its first unit of marks, counted from that of the tile
+  std::uint16_t width, byte;  // the bits of a level; the bucket byte
 };
 constexpr int kMostParts = (int)kMostBuckets / 4 / kWarpThreads;
 struct PackedSource {
   PackedBucket bucket[kSliceBuckets];
-  // The units of the buckets, for each part of the description: the upper half counts those of all
-  // buckets, the lower half those before the slice.
+  // Units of levels, for each part of the tile that parts_of() names: in the upper 16 bits of all
+  // buckets of the part, in the lower 16 bits of its buckets before the slice.
   std::uint32_t units[kMostParts];
   PackedHeader header;
 };
@@ -110,7 +112,7 @@ SLIMPI_DEVICE PackedHeader read_packed_header(const std::byte* in) {
           (std::uint16_t)(second >> 16)};
 }
 
-// The sum of what the lanes before this one have.
+// Returns the sum of `mine` over the lanes before this lane.
 SLIMPI_DEVICE std::uint32_t sum_before(std::uint32_t mine) {
   std::uint32_t sum = mine;
   SLIMPI_UNROLL
@@ -121,7 +123,9 @@ SLIMPI_DEVICE std::uint32_t sum_before(std::uint32_t mine) {
   return sum - mine;
 }
 
-// Finds the marks of the warp's buckets of a source that has some, whose tile is encoded at `in`.
+// Sets PackedBucket::marks of this warp's buckets that have marks. The tile of the source is
+// encoded at `in`. Does nothing if PackedHeader::marks is wrong. If the units of a bucket's marks
+// would lie behind the tile, all its values get the mark of NaN.
 SLIMPI_DEVICE void find_marks(const PackedSlice& slice, const std::byte* in, PackedSource& source) {
   const std::uint32_t described = units_of_marks(slice.tile.buckets), marks = source.header.marks;
   if (marks > slice.tile.units || marks < described) return;
@@ -141,18 +145,20 @@ SLIMPI_DEVICE void find_marks(const PackedSlice& slice, const std::byte* in, Pac
   __syncwarp();
 }
 
-// `units`: the first of the tile.
+// Returns the marks of a bucket after find_marks(). `units`: the first unit of the tile.
 SLIMPI_DEVICE PackedMarks marks_in(const PackedBucket& bucket, const std::byte* units) {
   return {bucket.marks & 15u, (std::uint8_t*)units + (bucket.marks >> 4) * kUnitBytes};
 }
 
-// The parts in which warps read what describes a tile: a lane has the bytes of a word. The last one
-// is what only the slice needs.
+// Returns the number of parts in which the warps of a block read a tile's header. In all parts but
+// the last, a warp reads 128 bucket bytes, 4 for each lane, and counts their units. In the last
+// part, a warp reads the bucket bytes of the slice and makes its PackedBuckets.
 SLIMPI_DEVICE int parts_of(const PackedSlice& slice) {
   return (int)(slice.tile.buckets + 4 * kWarpThreads - 1) / (4 * kWarpThreads) + 1;
 }
 
-// Reads a part of the description of the tile at `in`, by a warp.
+// Reads part `part` (see parts_of) of the tile that is encoded at `in`. Called by all lanes of a
+// warp.
 SLIMPI_DEVICE void open_packed(const PackedSlice& slice, const std::byte* in, int part,
                                PackedSource& source) {
   const auto lane = (std::uint32_t)WarpTeam::thread();
@@ -179,7 +185,7 @@ SLIMPI_DEVICE void open_packed(const PackedSlice& slice, const std::byte* in, in
       mine < slice.tile.buckets ? ((const std::uint8_t*)described)[mine] : (std::uint8_t)0;
   const std::int32_t width = width_at(header, byte, mine);
   PackedBucket& bucket = source.bucket[lane];
-  // Without any bits a level is 0, and so is its value.
+  // If the width is 0, a level is 0 and its value is 0.
   const float step = width == 0 ? 0 : step_of(header.base, byte & 0x7fu, width);
   bucket.step = step;
   bucket.origin = width == 0 ? kRounding : packed_scale(step, 0, byte, width).origin;
@@ -190,7 +196,7 @@ SLIMPI_DEVICE void open_packed(const PackedSlice& slice, const std::byte* in, in
   if (lane == 0) source.header = header;
 }
 
-// After all parts were read: the sums of the units.
+// Returns the sum of PackedSource::units. All parts were read before.
 SLIMPI_DEVICE std::uint32_t opened_units(const PackedSlice& slice, const PackedSource& source) {
   std::uint32_t units = 0;
   const int parts = parts_of(slice) - 1;
@@ -199,30 +205,31 @@ SLIMPI_DEVICE std::uint32_t opened_units(const PackedSlice& slice, const PackedS
     if (part < parts) units += source.units[part];
   return units;
 }
-// No encoder has written the tile: it decodes to NaN. Nothing behind its end is read.
+// Returns whether no encoder can have written the tile. It then decodes to NaN, and its units are
+// not read. `units`: the result of opened_units().
 SLIMPI_DEVICE bool is_damaged(const PackedSlice& slice, const PackedSource& source,
                               std::uint32_t units) {
   return !is_header(source.header, slice.tile.buckets) ||
          (units >> 16) + source.header.marks > slice.tile.units;
 }
 
-// The words that a warp has of the units of a slice: those of its buckets.
+// The 32-bit words with the levels of a warp's buckets, at most kWarpWords.
 constexpr std::uint32_t kUnitWords = kUnitBytes / 4;
 constexpr std::uint32_t kWarpWords = kWarpBuckets * kMostWidth * kUnitWords;
 struct PackedWords {
-  std::uint32_t first, count;  // among the slice's
+  std::uint32_t first, count;  // `first` counts from the first unit of the slice
 };
 SLIMPI_DEVICE PackedWords words_of_warp(const PackedSource& source) {
   const PackedBucket* const mine = source.bucket + WarpTeam::index() * kWarpBuckets;
   const PackedBucket& last = mine[kWarpBuckets - 1];
   return {mine[0].begin * kUnitWords, (last.begin + last.width - mine[0].begin) * kUnitWords};
 }
-// Where a bucket of the warp begins among these words.
+// Returns the offset of a bucket of the warp in the words of the warp, in bytes.
 SLIMPI_DEVICE std::uint32_t byte_in(const PackedWords& words, const PackedBucket& bucket) {
   return (bucket.begin * kUnitWords - words.first) * 4;
 }
 
-// Levels `lane` and `lane` + 32 of a bucket.
+// The levels `lane` and `lane` + 32 of a bucket. levels_of() reads them from the bucket at `in`.
 struct PackedPair {
   std::uint32_t level[kLaneValues];
 };
@@ -266,8 +273,8 @@ SLIMPI_DEVICE float packed_value(const PackedBucket& bucket, std::uint32_t level
       (float_of(level | (std::uint32_t)kRoundingBits) - bucket.origin) * bucket.step;
   return bucket.byte == kNonfiniteBucket ? nan_value() : value;
 }
-// `value`, to which value j of this lane was added, and its mark, if it has one. `units`: the first
-// of the tile.
+// Returns `value` + the infinity or NaN that the mark of value j of this lane stands for; `value`
+// without a mark. `units`: the first unit of the tile.
 SLIMPI_DEVICE float with_mark(const PackedBucket& bucket, const std::byte* units, float value,
                               int j) {
   if (bucket.marks == 0) return value;
@@ -275,8 +282,8 @@ SLIMPI_DEVICE float with_mark(const PackedBucket& bucket, const std::byte* units
   return add(value, marked_value(marks_in(bucket, units), i));
 }
 
-// The values of the warp's buckets of a source, whose tile is encoded at `in`. `words` is shared
-// memory of the warp.
+// Decodes this lane's values of a source, without marks. The tile is encoded at `in`. `words` is
+// shared memory of the warp, of kWarpWords words.
 SLIMPI_DEVICE void decode_packed(const PackedSlice& slice, const PackedSource& source,
                                  const std::byte* in, std::uint32_t* words, PackedValues& values) {
   const std::uint32_t units = opened_units(slice, source);
@@ -293,7 +300,7 @@ SLIMPI_DEVICE void decode_packed(const PackedSlice& slice, const PackedSource& s
   SLIMPI_UNROLL
   for (int w = 0; w < kEach; ++w)
     loaded[w] = left > w * kWarpThreads ? (from + lane)[w * kWarpThreads] : 0;
-  __syncwarp();  // all lanes have used what the words were before
+  __syncwarp();  // all lanes have read the old contents of `words`
   SLIMPI_UNROLL
   for (int w = 0; w < kEach; ++w) words[lane + w * kWarpThreads] = loaded[w];
   __syncwarp();
@@ -307,7 +314,7 @@ SLIMPI_DEVICE void decode_packed(const PackedSlice& slice, const PackedSource& s
   }
 }
 
-// After these values were added to `sums`: their marks.
+// Adds the infinities and NaNs of the source to `sums`, to which its values were added before.
 SLIMPI_DEVICE void add_marks(const PackedSlice& slice, PackedSource& source, const std::byte* in,
                              PackedValues& sums) {
   if (source.header.marks == 0) return;
@@ -318,7 +325,7 @@ SLIMPI_DEVICE void add_marks(const PackedSlice& slice, PackedSource& source, con
   });
 }
 
-// The extremes of a bucket, from the values of all lanes.
+// Returns the extremes of a bucket, from the values of all lanes.
 SLIMPI_DEVICE BucketExtremes extremes_of(const float (&values)[kLaneValues]) {
   BucketExtremes found = {INT32_MIN, 0};
   SLIMPI_UNROLL
@@ -326,20 +333,21 @@ SLIMPI_DEVICE BucketExtremes extremes_of(const float (&values)[kLaneValues]) {
   return {__reduce_max_sync(kAllLanes, found.high), __reduce_max_sync(kAllLanes, found.low)};
 }
 
-// The numbers of the scales of a tile that is being encoded, until its levels take their place.
+// Returns the scale numbers of a tile that is being encoded at `out`. They lie where the levels are
+// written later.
 SLIMPI_DEVICE std::uint16_t* numbers_in(const PackedSlice& slice, std::byte* out) {
   return (std::uint16_t*)units_of(slice, out + slice.bytes);
 }
 
-// The number of a bucket in which not all values are finite, of which this lane has two, or one, or
-// none.
+// Returns the scale number of a bucket in which not all values are finite. Of this lane's two
+// values, `has_low` and `has_high` say which are in the tile.
 SLIMPI_DEVICE_RARE std::uint16_t marked_number(float low, float high, bool has_low, bool has_high) {
   const std::uint32_t counts =
       (has_low ? 1u << 8 * mark_of(low) : 0) + (has_high ? 1u << 8 * mark_of(high) : 0);
   const BucketExtremes finite = extremes_of({is_finite(low) ? low : 0, is_finite(high) ? high : 0});
   return marked_number(__reduce_add_sync(kAllLanes, counts), finite);
 }
-// The number of bucket b of the warp, of its values; 0 behind the end.
+// Returns the scale number of bucket b of the warp, from its values; 0 behind the end of the tile.
 SLIMPI_DEVICE std::uint16_t number_of(const PackedSlice& slice, const PackedValues& values, int b) {
   const std::uint16_t number = scale_number(extremes_of(values[b]));
   if (number != kNonfinite) return number;
@@ -347,7 +355,7 @@ SLIMPI_DEVICE std::uint16_t number_of(const PackedSlice& slice, const PackedValu
                        has_packed(slice, b, 1));
 }
 
-// Writes the numbers of the scales of the warp's buckets.
+// Writes the scale numbers of the warp's buckets.
 SLIMPI_DEVICE void write_numbers(const PackedSlice& slice, const PackedValues& values,
                                  std::uint16_t* numbers) {
   const int lane = WarpTeam::thread();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Elementwise kernels: value codecs, exact sums, and the other functions of the kernel table.
+// The elementwise kernels: value codecs, sums of floats, and the other functions of Kernels.
 #include <type_traits>
 
 #include "kernels/cuda/kernel.h"
@@ -7,8 +7,8 @@
 
 namespace slimpi::kernels::cuda {
 
-// Calls visit(i, j) with each element i of this thread, its j-th; the elements of a block are
-// contiguous.
+// Calls visit(i, j) for each element of this thread: i is its index in the vector, j counts the
+// elements of the thread. The elements of a block are contiguous.
 template <typename Visit>
 SLIMPI_DEVICE void for_each_element(std::uint64_t count, const Visit& visit) {
   const std::uint64_t first = (std::uint64_t)blockIdx.x * kElementsOfBlock + threadIdx.x;
@@ -19,7 +19,7 @@ SLIMPI_DEVICE void for_each_element(std::uint64_t count, const Visit& visit) {
   }
 }
 
-// Calls `use` with the type of the values of the codec.
+// Calls use(TYPE()) for the TYPE of a value codec (kernels/codecs.h).
 template <typename Use>
 SLIMPI_DEVICE void with_type(Codec codec, const Use& use) {
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) \
@@ -28,8 +28,8 @@ SLIMPI_DEVICE void with_type(Codec codec, const Use& use) {
 #undef SLIMPI_ROW
 }
 
-// The elements of a thread. All of them are loaded before the first is stored, which might be to
-// the same memory.
+// The elements of a thread. All are loaded before the first is stored, because inputs and outputs
+// may be the same memory.
 using Elements = float[kElementsOfThread];
 
 template <typename Type>
@@ -62,8 +62,8 @@ SLIMPI_DEVICE void plain_sum(Type type, const PlainSumArguments& a) {
       load_plain(Float32(), a.count, a.residual, values);
       SLIMPI_UNROLL
       for (int j = 0; j < kElementsOfThread; ++j)
-        // (A float32 has no residual. nvcc would clamp to its zeros by min and max, for which 0 is
-        // greater than -0.)
+        // (float32 leaves no residual. With the limit 0, nvcc would clamp by min and max, for which
+        // 0 is greater than -0.)
         totals[j] = std::is_same_v<Type, Float32>
                         ? canonical(totals[j])
                         : add(totals[j], clamp_residual(values[j], spacing(type, totals[j])));
@@ -97,8 +97,8 @@ SLIMPI_DEVICE void plain_decode(const PlainDecodeArguments& a) {
   });
 }
 
-// The array stays in registers: all its indices are known to the compiler. Those behind the last
-// addend are 0 and reach no result.
+// Adds as Kernels::pair_sum says. `level` stays in registers, because the compiler knows all
+// indices. Its elements behind the last addend are 0 and do not reach the result.
 SLIMPI_DEVICE void pair_sum(const PairSumArguments& a) {
   const int power = a.addend_count - a.surplus;
   for_each_element(a.count, [&](std::uint64_t i, int) {
@@ -137,7 +137,7 @@ SLIMPI_DEVICE void find_beyond(const FindArguments& a) {
   if (found) *a.found = 1;
 }
 
-// shared[0] = the sums of all threads, added in a fixed order.
+// shared[0] = the sums over all threads, added in a fixed order.
 SLIMPI_DEVICE void add_up(double error, double norm, double (&shared)[kThreads][2]) {
   const int thread = (int)threadIdx.x;
   shared[thread][0] = error;
@@ -174,7 +174,7 @@ SLIMPI_DEVICE void compare_end(const CompareArguments& a) {
   a.result[1] = shared[0][1];
 }
 
-// A block processes kThreads columns of kLowRankRows rows.
+// Computes Kernels::low_rank. A block processes kThreads columns of kLowRankRows rows.
 SLIMPI_DEVICE void low_rank(const LowRankArguments& a) {
   const LowRank& f = a.factors;
   const std::uint64_t column =

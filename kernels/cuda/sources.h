@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sources of a sum: quantized segments and exact floats, tile by tile.
+// Reads and adds the sources of a sum, quantized segments and floats, tile by tile.
 #pragma once
 #include "kernels/cuda/bucket.h"
 
@@ -18,8 +18,8 @@ struct SharedSources {
   Source source[kMaxSources];
 };
 
-// Prefetches the encoded tiles of all sources at once. Each is only a few bytes; reading one after
-// the other would wait for memory once for each.
+// Prefetches the encoded tiles of all sources at once. A tile is only a few bytes, and reading tile
+// after tile would wait for memory once for each tile.
 template <typename Team>
 SLIMPI_DEVICE void prefetch_sources(const SumArguments& a, const Tile& tile) {
   constexpr std::uint32_t kLine = 32;  // words
@@ -32,7 +32,7 @@ SLIMPI_DEVICE void prefetch_sources(const SumArguments& a, const Tile& tile) {
   }
 }
 
-// Each thread opens a source of a team of the block.
+// Opens all sources of all teams of the block. Each thread opens one source of one team.
 template <typename Team>
 SLIMPI_DEVICE void open_sources(const SumArguments& a, SharedSources (&all)[Team::teams]) {
   static_assert(Team::teams * kMaxSources <= kThreads);
@@ -57,6 +57,7 @@ SLIMPI_DEVICE void open_sources(const SumArguments& a, SharedSources (&all)[Team
   __syncthreads();
 }
 
+// Returns element i of the tile of a source.
 SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) {
   if (source.exact != nullptr) return source.exact[i];
   if (source.scale.nonfinite) return nan_value();
@@ -65,8 +66,8 @@ SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) 
                                : level_value(source.scale.scale_float, level);
 }
 
-// Element i of the tile, whose float sum is not finite and whose sources include near-overflow
-// buckets.
+// Returns the sum of element i of the tile. Called if the float sum is not finite and a source has
+// a near-overflow bucket.
 SLIMPI_DEVICE_RARE float near_overflow_sum(const SharedSources& shared, int sources, int bits,
                                            std::uint32_t i) {
   double exact = 0, slack = 0;
@@ -80,7 +81,7 @@ SLIMPI_DEVICE_RARE float near_overflow_sum(const SharedSources& shared, int sour
   return saturated_sum(exact, slack);
 }
 
-// sums = read(j), added to the earlier sums unless `first`. A NaN may be any.
+// sums[j] += read(j); if `first`, sums[j] = read(j). A sum may be any NaN.
 template <typename Team, typename Read>
 SLIMPI_DEVICE void add_values(bool first, float (&sums)[Team::values], const Read& read) {
   if (first) {
@@ -92,7 +93,7 @@ SLIMPI_DEVICE void add_values(bool first, float (&sums)[Team::values], const Rea
   }
 }
 
-// The sums of the tile, in the order of the sources. Beyond the end of the tile a sum is arbitrary.
+// Adds the sources of the tile in their order. A sum behind the end of the tile is arbitrary.
 template <typename Team>
 SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const SharedSources& shared,
                               float (&sums)[Team::values]) {
@@ -102,8 +103,8 @@ SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const Sha
   for (int s = 0; s < a.addend_count; ++s) {
     const Source& source = shared.source[s];
     any_near_overflow = any_near_overflow || source.near_overflow;
-    // Pointers from the arguments are known to be global memory's; those from shared memory are
-    // not.
+    // Uses pointers from the arguments, which nvcc knows to be global memory's. nvcc does not know
+    // that of pointers from shared memory.
     const std::byte* const encoded = a.addends[s].encoded;
     if (encoded == nullptr) {
       float exact[Team::values];

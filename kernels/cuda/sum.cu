@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels::sum_encode of quantized segments: several are read, one is written.
+// Kernels::sum_encode of quantized segments: reads several segments and writes one.
 #include "kernels/cuda/sources.h"
 
 namespace slimpi::kernels::cuda {
 
-// The team's tile of the sum.
+// values = the sum of the team's tile.
 template <typename Team>
 SLIMPI_DEVICE void total_values(const SumArguments& a, const Tile& tile,
                                 SharedSources (&sources)[Team::teams],
@@ -37,7 +37,7 @@ SLIMPI_DEVICE void sum_encode(const SumArguments& a) {
                                    shared, a.out);
 }
 
-// Does not encode: only the sum.
+// Writes only the sum, for sum_encode without `out`.
 template <typename Team>
 SLIMPI_DEVICE void sum_exact(const SumArguments& a) {
   __shared__ SharedSources sources[Team::teams];
@@ -47,7 +47,7 @@ SLIMPI_DEVICE void sum_exact(const SumArguments& a) {
   store_values<Team>(tile, values, a.result + first_of(a.payload, tile));
 }
 
-// The first pass over long buckets: the sum, and its extremes.
+// Does the first pass over buckets too long for a block: writes the sum, collects its extremes.
 SLIMPI_DEVICE void sum_extremes(const SumArguments& a) {
   __shared__ SharedSources sources[BlockTeam::teams];
   __shared__ Extremes partial[kWarpsOfBlock];

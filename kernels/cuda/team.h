@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The threads that work on one bucket, or on one tile of a long one: a warp or a block. Element i
-// of the tile is value i / threads of thread i % threads, so that every memory access of a warp is
-// one contiguous range, whatever the alignment.
+// A team is the threads that work on one tile: a warp or a block. A tile is a bucket, or a part of
+// a long bucket. Element i of the tile is value i / threads of thread i % threads, so that every
+// memory access of a warp is one contiguous range, whatever the alignment.
 #pragma once
 #include "kernels/cuda/kernel.h"
 #include "kernels/math/bits.h"
@@ -27,7 +27,7 @@ struct BlockTeam {
 template <typename Team>
 constexpr std::uint32_t kElements = Team::threads* Team::values;
 
-// The work of a team: one tile, or nothing when the last block has more teams than are needed.
+// The work of a team: one tile. A team of the last block may have nothing to do.
 struct Tile {
   std::uint64_t bucket;    // the bucket's number
   std::uint64_t elements;  // elements of the bucket
@@ -35,19 +35,20 @@ struct Tile {
   std::uint32_t count;     // elements of the tile; 0: nothing to do
 };
 
-// Whether every thread has Team::values elements.
+// Returns whether every thread has Team::values elements.
 template <typename Team>
 SLIMPI_DEVICE bool is_full(const Tile& tile) {
   return tile.count == kElements<Team>;
 }
 
-// Whether the tile has element j of this thread.
+// Returns whether the tile has element j of this thread.
 template <typename Team>
 SLIMPI_DEVICE bool has(const Tile& tile, int j) {
   return (int)tile.count - Team::thread() > j * Team::threads;
 }
 
-// The tile of a team of this block. A team without one goes on to the barriers of the block.
+// Returns the tile of a team of this block. A team with an empty tile must also reach the barriers
+// of the block.
 template <typename Team>
 SLIMPI_DEVICE Tile tile_of(const Payload& payload, int team = Team::index()) {
   const std::uint32_t step = blockIdx.x * Team::teams + (std::uint32_t)team;
@@ -68,13 +69,14 @@ SLIMPI_DEVICE Tile tile_of(const Payload& payload, int team = Team::index()) {
   return tile;
 }
 
-// The index of the tile's first element in the segment.
+// Returns the index of the tile's first element in the segment.
 SLIMPI_DEVICE std::uint64_t first_of(const Payload& payload, const Tile& tile) {
   return tile.bucket * payload.bucket + tile.before;
 }
 
-// The header of the tile's bucket in an encoded segment, and the packed levels of the tile. A tile
-// begins at a multiple of 32 elements of its bucket, so its levels begin with a word.
+// header_in() returns the header of the tile's bucket in the encoded segment at `at`, levels_in()
+// the packed levels of the tile. A tile begins at a multiple of 32 elements of its bucket, so its
+// levels begin with a whole word.
 SLIMPI_DEVICE std::uint32_t* header_in(const Payload& payload, const Tile& tile,
                                        const std::byte* at) {
   return (std::uint32_t*)(at + tile.bucket * payload.bucket_bytes);
@@ -83,7 +85,7 @@ SLIMPI_DEVICE std::uint32_t* levels_in(const Payload& payload, const Tile& tile,
                                        const std::byte* at) {
   return header_in(payload, tile, at) + 2 + tile.before / 32 * payload.format.bits;
 }
-// The number of words that `count` levels take.
+// Returns the number of words that `count` levels take.
 SLIMPI_DEVICE std::uint32_t words_of(const Payload& payload, std::uint32_t count) {
   return (count * payload.format.bits + 31) / 32;
 }
@@ -95,14 +97,14 @@ SLIMPI_DEVICE void prefetch_rows(const float* values) {
   if (lane < Team::values) prefetch(values + (Team::thread() - lane) + lane * Team::threads);
 }
 
-// The extremes over the lanes of a warp; every lane gets the result.
+// Returns the extremes over the lanes of a warp, to every lane.
 SLIMPI_DEVICE Extremes over_warp(const Extremes& mine) {
   return {__reduce_max_sync(kAllLanes, mine.signed_high),
           __reduce_max_sync(kAllLanes, mine.unsigned_high),
           __reduce_min_sync(kAllLanes, mine.unsigned_low)};
 }
 
-// The extremes over the threads of a team; the lanes of its first warp get the result. `partial` is
+// Returns the extremes over the threads of a team, to the lanes of its first warp. `partial` is
 // shared memory for the extremes of each warp.
 template <typename Team>
 SLIMPI_DEVICE Extremes over_team(const Extremes& mine, Extremes* partial) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// bf16: round to nearest even, overflow to infinity, subnormal numbers unchanged, any NaN as the
-// one quiet NaN. Without branches, so that loops over it vectorize.
+// The value codec bf16: rounds to nearest even, overflows to infinity, keeps subnormal numbers, and
+// makes one quiet NaN of all NaNs. Without branches, so that loops vectorize.
 #pragma once
 #include "kernels/math/bits.h"
 

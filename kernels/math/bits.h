@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Floats as their bits, an order of floats that is valid with NaN, and sums whose NaN is the same
-// on every machine.
+// Floats as bits; the extremes of floats, also with NaNs; sums with the same NaN on every machine.
 #pragma once
 #include <cstdint>
 
@@ -50,13 +49,13 @@ SLIMPI_HD float nan_value() {
   return float_of(kNanBits);
 }
 
-// `value`, or kNanBits if it is any NaN. Which NaN an addition gives depends on the machine and on
-// the order in which the compiler passed its operands.
+// Returns `value`, or kNanBits if `value` is any NaN. An addition gives different NaNs on different
+// machines and for different orders of its operands, which the compiler chooses.
 SLIMPI_HD float canonical(float value) {
   return value == value ? value : float_of(kNanBits);
 }
 
-// a + b; a NaN is kNanBits.
+// Returns a + b; a NaN is kNanBits.
 SLIMPI_HD float add(float a, float b) {
   return canonical(a + b);
 }
@@ -66,9 +65,9 @@ SLIMPI_HD float add(float a, float b) {
 // comparisons per element suffice: among numbers of one sign the order of the bits is that of the
 // magnitudes.
 struct Extremes {
-  std::int32_t signed_high;     // the maximum of the numbers >= 0; negative where there is none
-  std::uint32_t unsigned_high;  // the minimum, the most negative number; without one the maximum
-  std::uint32_t unsigned_low;   // the minimum of the magnitudes
+  std::int32_t signed_high;     // the maximum of the numbers >= 0; negative: no such number
+  std::uint32_t unsigned_high;  // the most negative number; without negative numbers the maximum
+  std::uint32_t unsigned_low;   // the least number >= 0; without any, the negative one nearest to 0
 };
 
 SLIMPI_HD Extremes no_extremes() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// float32: the values themselves.
+// The value codec float32: sends the values unchanged.
 #pragma once
 #include "kernels/math/bits.h"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packs groups of 8 values of `bits` bits, at most 8. A group is a 64-bit little-endian word.
-// Unpacked, each value has a byte of its own; packed, value i is in bits [i * bits, (i + 1) *
-// bits).
+// Packs groups of 8 values of `bits` bits, at most 8 bits. A group is a little-endian 64-bit word.
+// Unpacked ("spread"), each value is in a byte of its own. Packed, value i is in the bits
+// [i * bits, (i + 1) * bits).
 #pragma once
 #include "kernels/format.h"
 
 namespace slimpi::kernels {
 
-// A mask of the low `width` bits of each field of `field` bits of the word.
+// Returns a mask of the low `width` bits of each field of `field` bits of a 64-bit word.
 SLIMPI_HD constexpr std::uint64_t field_mask(int field, int width) {
   std::uint64_t mask = 0;
   const std::uint64_t low = width == 64 ? ~0ull : (1ull << width) - 1;
@@ -15,8 +15,8 @@ SLIMPI_HD constexpr std::uint64_t field_mask(int field, int width) {
   return mask;
 }
 
-// One step of packing or unpacking: between fields of `field` bits that hold `width` bits, and
-// pairs of them.
+// One step of packing or unpacking. A field of `field` bits holds `width` bits, in its low bits.
+// join_pairs() makes one field with 2 * width bits of each two fields; split_pairs() reverses it.
 template <int field, int width>
 SLIMPI_HD std::uint64_t join_pairs(std::uint64_t word) {
   constexpr std::uint64_t even = field_mask(2 * field, width);
@@ -32,7 +32,7 @@ template <int bits>
 SLIMPI_HD std::uint64_t pack_group(std::uint64_t spread) {
   return join_pairs<32, 4 * bits>(join_pairs<16, 2 * bits>(join_pairs<8, bits>(spread)));
 }
-// Bits of `packed` after the group's own are ignored.
+// Unpacks a group. The bits of `packed` above the 8 * bits of the group are ignored.
 template <int bits>
 SLIMPI_HD std::uint64_t spread_group(std::uint64_t packed) {
   return split_pairs<8, bits>(split_pairs<16, 2 * bits>(split_pairs<32, 4 * bits>(packed)));

@@ -1,69 +1,76 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arithmetic of the packed codec, in one copy for CPU and GPU loops. Nothing here may be
-// contracted to a fused multiply-add or reordered, and the rounding mode is to nearest even.
+// The arithmetic of the packed codec, in one copy for CPU and GPU loops. The compiler must not make
+// fused multiply-adds here, nor reorder. The rounding mode must be to nearest even.
 //
-// A tile is divided into buckets of kPackedBucket values. Each has a scale of its own, and a width:
-// the bits that each of its levels takes. The width is no part of the message. It follows from the
-// scale and from a number of the whole tile, its level of detail, by width_of(). The encoder takes
-// the largest level with which the buckets fit into the bytes of the tile, so that these depend on
-// the number of values and on Format::bits only. The first `finer` buckets have one level of detail
-// more: as many as there is room for. A tile is
-//   PackedHeader
-//   a byte for each bucket: bits 0 to 6 the scale, bit 7 the side; zeros up to a multiple of 4
-//   bytes the buckets one after the other, 8 bytes for each bit of the width zeros
-// A bucket has first, where the width is 8 or more, the low 8 bits of each of its 64 levels. Of the
-// rest of the bits, the lower ones come first:
-//   8 bits, if width & 16   64 bytes
-//   4 bits, if width & 4    32 bytes; byte i has those of levels i and i + 32, from its low bits on
-//   2 bits, if width & 2    16 bytes; byte i has those of levels i, i + 16, i + 32, i + 48
-//   1 bit, if width & 1     8 bytes; byte i has those of levels i, i + 8, ... i + 56
-// So neither vector registers nor warps move bits between distant lanes. The last bucket of a tile
-// is filled up with zeros.
+// A tile is divided into buckets of kPackedBucket (64) values. Each bucket has a scale and a width:
+// the bits of each of its levels. A unit is 8 bytes, one bit for each value of a bucket, so the
+// levels of a bucket take `width` units. An encoded tile:
+//   +--------------+--------------+--------------------+- - -+-------+-------+
+//   | PackedHeader | bucket bytes | levels of bucket 0 | ... | zeros | marks |
+//   | 8 bytes      | 1 a bucket   | width units        |     |       |       |
+//   +--------------+--------------+--------------------+- - -+-------+-------+
+// A bucket byte has the scale in bits 0 to 6, and the side in bit 7. Zeros fill the bucket bytes up
+// to a multiple of 4. The levels of a last bucket with less than 64 values are filled up with
+// zeros.
 //
-// Scales are floats with three bits of mantissa, 8 in an octave, at least the greatest magnitude of
-// the bucket. Their numbers in a tile end at that of its greatest scale and begin 127 lower, which
-// is 16 octaves; buckets below that, and below 2^-110, are zeros. With half = 2^(width - 1) the
-// levels of a bucket are the multiples q of step = scale / half with
-//   -half < q <= half    if its extreme is positive
-//   -half <= q < half    if it is negative: the side
-// A multiple is exact. With u = 2^-24,
-//   |x' - x| <= step/2 + 3 u |x|
-// and at most a step + 3 u |x| where the levels end on the side that is not the extreme's. Without
-// any bits step = 2 * scale, and x' is 0. A scale is at most 9/8 of the greatest magnitude. 0 is
-// exact, as +0. The greatest scale is the greatest float, of which a multiple may be rounded.
+// The widths are not in the message. width_of() computes a width from the scale and from the level
+// of detail, a number of the whole tile. The encoder takes the largest level of detail with which
+// the units fit into the tile. So the length of a tile depends only on the number of its values and
+// on Format::bits. The first `finer` buckets, as many as there is room for, have a level of detail
+// that is greater by 1.
+//
+// The levels of a bucket are divided by bits, the lowest bits first:
+//   8 bits, if width >= 8   64 bytes; byte i has level i
+//   8 bits, if width & 16   64 bytes; the same for the next 8 bits
+//   4 bits, if width & 4    32 bytes; byte i has levels i and i + 32, from its low bits on
+//   2 bits, if width & 2    16 bytes; byte i has levels i, i + 16, i + 32, i + 48
+//   1 bit, if width & 1     8 bytes; byte i has levels i, i + 8, ... i + 56
+// So neither vector registers nor warps move bits between distant lanes.
+//
+// A scale is a float with three bits of mantissa: 8 scales in an octave. A bucket has the least
+// scale that is at least its greatest magnitude, so at most 9/8 of it. The scale number is the bits
+// of this float, shifted right by kScaleShift, so numbers count scales. A tile has the 127 scales
+// that end at its greatest one, 16 octaves, and the byte counts from PackedHeader::base. Buckets
+// with smaller scales, or up to 2^-110, are zeros: scale 0 in the byte. With half = 2^(width - 1)
+// the levels are the multiples q of step = scale / half with
+//   -half < q <= half    if the value with the greatest magnitude is positive
+//   -half <= q < half    if that value is negative: the side
+// The product q * step is exact. With u = 2^-24, |x' - x| <= step/2 + 3 u |x|. At the end of the
+// levels on the other side |x' - x| <= step + 3 u |x|. With width 0, step = 2 * scale and x' = 0.
+// 0 is exact, as +0. The greatest scale is the greatest float; its multiples may be rounded.
 //
 // An infinity or a NaN is 0 among the levels and has a mark: 1 for infinity, 2 for -infinity, 3 for
-// a NaN. The marks are the last PackedHeader::marks units of a tile. They begin with a byte for
-// each bucket, zeros up to a whole unit. Its bits 0 and 1 are the width of the bucket's marks,
-// which follow in the order of the buckets, bits 2 and 3 a mark:
-//   0   all values of the bucket have this mark, or it is 0 and none has one
-//   1   those have it whose bit is set: value i that of bit i of a unit
-//   2   a unit has the low bits of all marks, the next one the high bits
-// Where marks leave no room, as dense ones do below 3 bits, the buckets with such values decode to
-// NaN.
+// a NaN. The marks are the last PackedHeader::marks units of a tile. They begin with a marks byte
+// for each bucket, and zeros up to a whole unit. Bits 0 and 1 of this byte are the units of the
+// bucket's marks, which follow in the order of the buckets; bits 2 and 3 are a mark:
+//   0 units   all values of the bucket have this mark; if it is 0, no value has a mark
+//   1 unit    value i has this mark if bit i of the unit is set
+//   2 units   the first has the low bits of the marks of all values, the second the high bits
+// If the tile has no room for its marks (many infinities and NaNs, below 3 bits), the buckets with
+// infinities or NaNs decode to NaN.
 #pragma once
 #include "kernels/format.h"
 #include "kernels/math/bits.h"
 
 namespace slimpi::kernels {
 
-constexpr int kScaleShift = 20;                  // bits of a float below those of a scale
-constexpr std::uint32_t kScales = 127;           // of a tile, besides zero
-constexpr std::uint32_t kLeastBase = 136;        // the number of 2^-110
-constexpr std::uint32_t kMostScale = 0x7f8;      // the number of the greatest float
-constexpr std::uint32_t kHugeScale = 0x718;      // the number of 2^100
-constexpr std::uint8_t kNegativeSide = 0x80;     // of a bucket, beside its scale
-constexpr std::uint8_t kNonfiniteBucket = 0x80;  // decodes to NaN
+constexpr int kScaleShift = 20;                  // the bits of a float that a scale has not
+constexpr std::uint32_t kScales = 127;           // scales of a tile, without the scale 0 of zeros
+constexpr std::uint32_t kLeastBase = 136;        // the scale number of 2^-110
+constexpr std::uint32_t kMostScale = 0x7f8;      // the scale number of the greatest float
+constexpr std::uint32_t kHugeScale = 0x718;      // the scale number of 2^100
+constexpr std::uint8_t kNegativeSide = 0x80;     // in a bucket byte: the side is negative
+constexpr std::uint8_t kNonfiniteBucket = 0x80;  // a bucket byte: all values decode to NaN
 
 struct PackedHeader {
-  std::uint16_t base;   // the number of a bucket's scale is base + the scale of its byte
-  std::int16_t detail;  // level of detail
-  std::uint16_t finer;  // buckets with one more
-  std::uint16_t marks;  // units
+  std::uint16_t base;   // a scale number is base + the scale in the bucket byte
+  std::int16_t detail;  // the level of detail
+  std::uint16_t finer;  // the buckets at the start that have detail + 1
+  std::uint16_t marks;  // units of the marks
 };
 
-// Extremes of a bucket's values, for the encoder: their greatest bits as signed and as unsigned
-// integers, which are the greatest and the most negative number.
+// The extremes of a bucket's values, for the encoder: the greatest of their bits as signed integers
+// (the greatest number) and as unsigned integers (the most negative number).
 struct BucketExtremes {
   std::int32_t high = INT32_MIN;
   std::uint32_t low = 0;
@@ -73,7 +80,8 @@ SLIMPI_HD void include(BucketExtremes& extremes, std::uint32_t bits) {
   extremes.high = extremes.high > number ? extremes.high : number;
   extremes.low = extremes.low > bits ? extremes.low : bits;
 }
-// The magnitudes of the greatest positive and negative number, as bits; 0 where there is none.
+// Return the magnitude of the greatest positive number and of the most negative number, as bits; 0
+// if there is no such number.
 SLIMPI_HD std::uint32_t positive_of(const BucketExtremes& extremes) {
   return extremes.high > 0 ? (std::uint32_t)extremes.high : 0;
 }
@@ -81,9 +89,9 @@ SLIMPI_HD std::uint32_t negative_of(const BucketExtremes& extremes) {
   return extremes.low > 0x80000000 ? extremes.low - 0x80000000 : 0;
 }
 
-// The number of the least scale that holds these values, 0 for zeros; kNonfinite where an element
-// is not finite. In bit kNegative: the extreme is negative. From kMarksShift on: what becomes the
-// byte of the marks.
+// Returns the scale number of a bucket with these extremes: 0 for zeros, kNonfinite if an element
+// is not finite. The bit kNegative: the value with the greatest magnitude is negative. In the bits
+// from kMarksShift on, marked_number() adds the marks byte.
 constexpr std::uint32_t kMarksShift = 11;
 constexpr std::uint16_t kNegative = 0x8000, kNonfinite = 0x7fff;
 SLIMPI_HD std::uint16_t scale_number(const BucketExtremes& extremes) {
@@ -94,29 +102,30 @@ SLIMPI_HD std::uint16_t scale_number(const BucketExtremes& extremes) {
   const std::uint32_t side = positive >= negative ? 0 : kNegative;
   return (std::uint16_t)(magnitude >= kInfinityBits ? kNonfinite : finite | side);
 }
-// The scale of a bucket whose byte has `scale`.
+// Returns the scale, as a float, of a bucket whose bucket byte has `scale`.
 SLIMPI_HD float scale_value(std::uint32_t base, std::uint32_t scale) {
   const std::uint32_t bits = (base + scale) << kScaleShift;
   return float_of(bits < kInfinityBits ? bits : kInfinityBits - 1);
 }
-// The number without side and marks.
+// Returns the scale number without the side and the marks byte.
 SLIMPI_HD std::uint32_t finite_number(std::uint16_t number) {
   return number & ((1u << kMarksShift) - 1);
 }
+// Returns the marks byte in a scale number; 0: no marks.
 SLIMPI_HD std::uint32_t marks_of(std::uint16_t number) {
   return number >> kMarksShift & 15;
 }
 
-// The bound of all magnitudes in a finite bucket with this number.
+// Returns the bound of all magnitudes in a finite bucket with this scale number.
 SLIMPI_HD float greatest_of_number(std::uint16_t number) {
   return scale_value(0, finite_number(number));
 }
 
-// The base of a tile whose greatest finite scale has this number.
+// Returns PackedHeader::base of a tile whose greatest finite scale has the number `most`.
 SLIMPI_HD std::uint32_t base_for(std::uint32_t most) {
   return (most > kLeastBase + kScales ? most : kLeastBase + kScales) - kScales;
 }
-// The byte of a bucket. Zeros have no side. `marks`: the tile has room for them.
+// Returns the bucket byte. A bucket of zeros has no side. `marks`: the tile has room for marks.
 SLIMPI_HD std::uint8_t scale_byte(std::uint16_t number, std::uint32_t base, bool marks) {
   const std::uint32_t finite = finite_number(number);
   const std::uint32_t scale = finite > base ? finite - base : 0;
@@ -125,8 +134,9 @@ SLIMPI_HD std::uint8_t scale_byte(std::uint16_t number, std::uint32_t base, bool
   return (std::uint8_t)(nonfinite ? kNonfiniteBucket : scale == 0 ? 0 : scale | side);
 }
 
-// The bits of a level: half a bit less for an octave less. So the step of a bucket is proportional
-// to the square root of its scale. half_scale() is what they depend on; zeros have no bits.
+// The width of a bucket with this bucket byte. A scale that is an octave less has half a bit less,
+// so the step of a bucket is proportional to the square root of its scale. Two neighboring scales
+// have the same half_scale(), on which the width depends. Zeros have width 0.
 constexpr std::int32_t kMostWidth = 16;
 SLIMPI_HD std::int32_t half_scale(std::uint8_t byte) {
   return (byte & 0x7f) == 0 ? -0x100000 : (byte & 0x7f) >> 1;
@@ -139,17 +149,19 @@ SLIMPI_HD std::int32_t width_of_half(std::int32_t half, std::int32_t detail) {
 SLIMPI_HD std::int32_t width_of(std::uint8_t byte, std::int32_t detail) {
   return width_of_half(half_scale(byte), detail);
 }
-// The greatest scale of a tile that has no bits, or that of its base. A finer bucket may have one.
+// Returns the greatest scale whose buckets have width 0 in the tile, or that of `base` if there is
+// none. The `finer` buckets with this scale may have width 1.
 SLIMPI_HD float scale_without_bits(const PackedHeader& header) {
   const std::int32_t scale = 2 * (7 - header.detail) + 1, most = (std::int32_t)kScales;
   const std::int32_t low = scale > 0 ? scale : 0;
   return scale_value(header.base, (std::uint32_t)(low < most ? low : most));
 }
-// With the first no bucket has any bits; with the last all have the most.
+// With kLeastDetail every bucket has width 0; with kMostDetail every bucket that is not zeros has
+// kMostWidth.
 constexpr std::int32_t kLeastDetail = 7 - ((std::int32_t)kScales >> 1);
 constexpr std::int32_t kMostDetail = 8 * kMostWidth;
 
-// The largest level of detail for which fits(detail), which is monotonic.
+// Returns the largest level of detail for which fits(detail) is true. fits() must be monotonic.
 template <typename Fits>
 SLIMPI_HD std::int32_t most_detail(const Fits& fits) {
   std::int32_t low = kLeastDetail, high = kMostDetail;
@@ -163,20 +175,20 @@ SLIMPI_HD std::int32_t most_detail(const Fits& fits) {
   return low;
 }
 
-// Bytes for each bit of the width of a bucket, and how many of these units a tile has room for.
+// The bytes of a unit, and the units that a tile has room for, for levels and marks.
 constexpr std::uint32_t kUnitBytes = kPackedBucket / 8;
 SLIMPI_HD std::uint32_t packed_units(const Format& format, std::uint64_t count) {
   return (std::uint32_t)((packed_tile_bytes(format, count) - packed_header_bytes(count)) /
                          kUnitBytes);
 }
 
-// The units of the first bytes of the marks.
+// Returns the units of the marks bytes of a tile.
 SLIMPI_HD std::uint32_t units_of_marks(std::uint64_t buckets) {
   return (std::uint32_t)((buckets + kUnitBytes - 1) / kUnitBytes);
 }
 
-// Whether an encoder may have written this header of a tile with so many buckets. A tile with
-// another one, or whose buckets and marks do not fit into it, decodes to NaN.
+// Returns whether an encoder can have written this header, for a tile of so many buckets. A tile
+// with another header, or whose levels and marks do not fit into the tile, decodes to NaN.
 SLIMPI_HD bool is_header(const PackedHeader& header, std::uint64_t buckets) {
   return header.base >= kLeastBase && header.base <= kMostScale - kScales &&
          (header.marks == 0 || header.marks >= units_of_marks(buckets)) &&
@@ -187,33 +199,34 @@ constexpr std::uint32_t kNanMark = 3;
 SLIMPI_HD std::uint32_t mark_of(float x) {
   return is_finite(x) ? 0 : x != x ? kNanMark : 1 + (bits_of(x) >> 31);
 }
-// A value with this mark, or 0.
+// Returns the infinity or NaN that this mark stands for; 0 for mark 0.
 SLIMPI_HD float marked_value(std::uint32_t mark) {
   const std::uint32_t infinity = kInfinityBits | (mark & 2) << 30;
   return float_of(mark == 0 ? 0 : mark == kNanMark ? kNanBits : infinity);
 }
-// The byte of a bucket's marks. Of its values 1 << 8 * mark_of() was added up.
+// Returns the marks byte of a bucket. `counts` is the sum of 1 << 8 * mark_of(x) over its values x.
 SLIMPI_HD std::uint32_t marks_with(std::uint32_t counts) {
   const std::uint32_t mark = counts >> 24 != 0 ? kNanMark : (counts >> 16) != 0 ? 2 : 1;
   if ((counts & 0xffffff00 & ~(0xffu << 8 * mark)) != 0) return 2;
   return mark << 2 | ((counts & 0xff) != 0 ? 1 : 0);
 }
-// The number of a bucket with these counts, and these extremes of its finite values.
+// Returns the scale number, with the marks byte, of a bucket with these counts (see marks_with) and
+// these extremes of its finite values.
 SLIMPI_HD std::uint16_t marked_number(std::uint32_t counts, const BucketExtremes& finite) {
   return (std::uint16_t)(scale_number(finite) | marks_with(counts) << kMarksShift);
 }
 
-// The marks of a bucket: their byte, and where their units begin. One whose units would lie behind
-// those of the tile is NaN.
+// The marks of a bucket: its marks byte, and its first unit of marks. If the units would lie behind
+// the tile, all values of the bucket have the mark of NaN.
 struct PackedMarks {
   std::uint32_t byte;
   std::uint8_t* units;
 };
-// Bit `bit` of a mark in a bucket with this byte.
+// Returns bit `bit` of a value's mark as the bucket stores it. `byte`: the marks byte.
 SLIMPI_HD std::uint32_t mark_bit(std::uint32_t byte, std::uint32_t mark, std::uint32_t bit) {
   return (byte & 2) == 0 ? (mark != 0 ? 1 : 0) : mark >> bit & 1;
 }
-// The infinity, NaN or 0 that a decoder adds to value i of the bucket.
+// Returns the infinity, NaN or 0 that a decoder adds to value i of the bucket.
 SLIMPI_HD float marked_value(const PackedMarks& marks, std::uint32_t i) {
   std::uint32_t mark = marks.byte >> 2 & 3;
   if ((marks.byte & 3) != 0) {
@@ -224,25 +237,25 @@ SLIMPI_HD float marked_value(const PackedMarks& marks, std::uint32_t i) {
   return marked_value(mark);
 }
 
-// The levels of a bucket with a width.
+// The numbers by which values are rounded to the levels of a bucket, and back.
 struct PackedScale {
   float step, inverse_step;
-  float origin;             // kRounding + the level of zero
+  float origin;             // kRounding + the level that stands for 0
   std::int32_t last_level;  // kRoundingBits + 2^width - 1
 };
-// Adding this rounds a number of up to 22 bits to the nearest integer.
+// Adding kRounding to a number of up to 22 bits rounds it to the nearest integer.
 constexpr float kRounding = 0x1.8p23f;
 constexpr std::int32_t kRoundingBits = 0x4b400000;
 
-// scale / half. A power of two less in the exponent for each bit; infinite where there are none and
-// the scale is above 2^127.
+// Returns scale / half. Each bit of the width makes the exponent 1 less. Infinite if the width is 0
+// and the scale is above 2^127.
 SLIMPI_HD float step_of(std::uint32_t base, std::uint32_t scale, std::int32_t width) {
   return scale_value(base, scale) * float_of((std::uint32_t)(128 - width) << 23);
 }
 SLIMPI_HD float inverse_step_of(std::uint32_t base, std::uint32_t scale, std::int32_t width) {
   return float_of((std::uint32_t)(126 + width) << 23) / scale_value(base, scale);
 }
-// A decoder needs no inverse.
+// Makes the PackedScale of a bucket. A decoder may pass any inverse_step. `byte`: the bucket byte.
 SLIMPI_HD PackedScale packed_scale(float step, float inverse_step, std::uint8_t byte,
                                    std::int32_t width) {
   const std::int32_t levels = 1 << width, half = levels >> 1;
@@ -251,7 +264,7 @@ SLIMPI_HD PackedScale packed_scale(float step, float inverse_step, std::uint8_t 
           kRoundingBits + levels - 1};
 }
 
-// As kRoundingBits + the level.
+// Returns kRoundingBits + the level nearest to x.
 SLIMPI_HD std::int32_t nearest_level(const PackedScale& scale, float x) {
   const auto level = (std::int32_t)bits_of(x * scale.inverse_step + scale.origin);
   const std::int32_t least = level > kRoundingBits ? level : kRoundingBits;
@@ -261,8 +274,9 @@ SLIMPI_HD float level_value(const PackedScale& scale, std::uint16_t level) {
   return (float_of(level | (std::uint32_t)kRoundingBits) - scale.origin) * scale.step;
 }
 
-// Whether a tile may have values above 2^100, so that rounding may make a sum infinite; and then
-// a bound of the error of its values: saturated_sum() of quantizer.h.
+// is_huge: returns whether a tile may have values above 2^100, so that rounding may make a sum
+// infinite. slack_of: then returns a bound of the error of its values, for saturated_sum() in
+// quantizer.h.
 SLIMPI_HD bool is_huge(const PackedHeader& header) {
   return header.base + kScales > kHugeScale;
 }

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The arithmetic of the min-max quantizer, in one copy: a bucket's header, the scale that is
 // computed from it, and the conversion of an element to its level and back. CPU and GPU loops only
-// iterate over these functions. Nothing here may be contracted to a fused multiply-add or reordered
-// (-ffp-contract=off, --fmad=false), and the rounding mode is to nearest even.
+// iterate over these functions. The compiler must not make fused multiply-adds here
+// (-ffp-contract=off, --fmad=false), nor reorder. The rounding mode must be to nearest even.
 //
 // A bucket's levels are x'(q) = offset + (q - zero_point) * step, q = 0 .. L, with L = 2^bits - 1
 // and step = (max - min) / L. With rounding to nearest in a bucket that contains 0, offset = 0 and
 // zero_point is the level nearest to 0, so that 0.0 is a level; else offset = min and zero_point =
 // 0.
 //
-// All of it is computed in float where max - min is between 2^-100 and 2^100, so that nothing
-// overflows or loses bits to underflow; otherwise in double (an extended-range bucket). Encoder and
-// decoder decide from the header alone. For a finite bucket, with m = max(|min|, |max|) and u =
-// 2^-24 (half a unit in the last place), at any number of bits:
+// A bucket is computed in float if max - min is between 2^-100 and 2^100, where nothing overflows
+// or loses bits to underflow; otherwise in double (an extended-range bucket). Encoder and decoder
+// decide this from the header alone. In a finite bucket, with m = max(|min|, |max|) and u = 2^-24
+// (half a unit in the last place), with any number of bits:
 //   nearest      |x' - x| <= step/2 + 6 u m + 2^-150
 //   stochastic   |x' - x| <  step   + 9 u m + 2^-150
-// The terms in u are one rounding each of: x - offset, 1/step, their product; step, its product
-// with q - zero_point, and the sum with offset. With offset = 0 there are only four of them, each
-// relative to x or x': 2 u |x| + 2 u |x'|. Otherwise x - offset is at most m where the bucket does
-// not contain 0. With stochastic rounding it may, and x - offset is up to 2 m, which would make 11.
-// But a float position p has a distance of at least u p from an integer that it is not, so the
-// level is nearer than step - u (x - offset). In double only the last one remains, of x' to a
-// float. A constant bucket is exact. 0.0 rounded to nearest is exact too, as +0.
+// Six roundings give the terms in u: x - offset, 1/step, their product; step, its product with q -
+// zero_point, and the sum with offset. If offset = 0, only four roundings remain, each relative to
+// x or x': 2 u |x| + 2 u |x'|. If the bucket does not contain 0, x - offset is at most m. With
+// stochastic rounding a bucket may contain 0 although offset = min; then x - offset is up to 2 m,
+// which would give 11 u m. But a float position p that is no integer is at least u p away from the
+// nearest integer, so the level is nearer than step - u (x - offset). In double only the rounding
+// of x' to a float remains. A constant bucket is exact. 0.0 rounded to nearest is exact, as +0.
 //
-// An infinite bucket, one with infinities and without NaNs, has the extremes of its finite values
-// in its header, the maximum first. Level 0 is -infinity, the last level +infinity, and L is 2 less
-// for the values between; a constant has the next float as its maximum. With 1 bit the header is
-// the infinity and one value, the one between the extremes that is nearest to 0: finite values
-// decode to it. With both infinities and 1 bit the bucket is non-finite.
+// An infinite bucket has infinities and no NaNs. Its header has the extremes of the finite values,
+// the maximum first; if they are equal, the next float is the maximum. Level 0 is -infinity, the
+// last level +infinity, and L is 2 less for the levels between. With 1 bit the header is the
+// infinity and the value between the extremes that is nearest to 0; all finite values decode to
+// that value. With both infinities and 1 bit the bucket is non-finite.
 #pragma once
 #include "kernels/format.h"
 #include "kernels/math/bits.h"
@@ -42,8 +42,8 @@ SLIMPI_HD Header nonfinite_header() {
   return {nan_value(), nan_value()};
 }
 
-// The extremes of a bucket, infinities included: a non-finite header if an element was a NaN. A
-// zero in it is +0.
+// Returns the minimum and maximum of a bucket, infinities included, as a header; a non-finite
+// header if an element was a NaN. A zero becomes +0.
 SLIMPI_HD Header header_of(const Extremes& extremes) {
   if (extremes.signed_high > (std::int32_t)kInfinityBits ||
       extremes.unsigned_high > (kInfinityBits | 0x80000000))
@@ -54,14 +54,15 @@ SLIMPI_HD Header header_of(const Extremes& extremes) {
                                                        : extremes.unsigned_low);
   return {min + 0.0f, max + 0.0f};
 }
-// Whether they are the header of a finite bucket.
+// Returns whether this is the header of a finite bucket.
 SLIMPI_HD bool is_finite(const Header& header) {
   return is_finite(header.min) && is_finite(header.max) && header.min <= header.max;
 }
+// Returns whether a bucket with these extremes, from header_of(), has infinities and no NaNs.
 SLIMPI_HD bool has_infinity(const Header& extremes) {
   return extremes.min <= extremes.max && !is_finite(extremes);
 }
-// The header of an infinite bucket, from its extremes and those of its finite values.
+// Returns the header of an infinite bucket, from its extremes and from those of its finite values.
 SLIMPI_HD Header infinite_header(const Header& extremes, const Extremes& of_finite, int bits) {
   const bool any = of_finite.unsigned_low != UINT32_MAX;
   const Header finite = any ? header_of(of_finite) : Header{0, 0};
@@ -69,7 +70,7 @@ SLIMPI_HD Header infinite_header(const Header& extremes, const Extremes& of_fini
     const bool below = !is_finite(extremes.min) && extremes.min < 0;
     const bool above = !is_finite(extremes.max) && extremes.max > 0;
     if (below && above) return nonfinite_header();
-    // The choice is one of bits: a compiler for GPUs makes a minimum of a choice between floats.
+    // The code chooses between bits, because nvcc makes a choice between floats a minimum.
     const bool between = finite.min <= 0 && finite.max >= 0;
     const std::uint32_t nearest = bits_of(finite.min > 0 ? finite.min : finite.max);
     return {below ? extremes.min : extremes.max, float_of(between ? 0 : nearest)};
@@ -81,29 +82,29 @@ SLIMPI_HD Header infinite_header(const Header& extremes, const Extremes& of_fini
   return {finite.max, float_of(bits_of_it - 1)};
 }
 
-// Whether the bucket is non-finite: its elements all decode to NaN. Any header that no encoder
-// writes counts as non-finite.
+// Returns whether the bucket is non-finite: all its elements decode to NaN. A header that no
+// encoder writes counts as non-finite.
 SLIMPI_HD bool is_nonfinite(const Header& header) {
   return header.min != header.min || !is_finite(header.max);
 }
-// Whether the bucket, which is not one of those, is infinite.
+// Returns whether a bucket that is not non-finite is infinite.
 SLIMPI_HD bool is_infinite(const Header& header) {
   return header.min > header.max || !is_finite(header.min);
 }
-// The extremes of what its levels stand for, infinities aside.
+// Returns the minimum and maximum of the finite values that the bucket's levels stand for.
 SLIMPI_HD Header finite_part(const Header& header) {
   if (!is_finite(header.min)) return {header.max, header.max};
   return header.min > header.max ? Header{header.max, header.min} : header;
 }
 
-// Whether this bucket needs Scale<double>.
+// Returns whether the bucket needs Scale<double>.
 SLIMPI_HD bool is_extended_range(const Header& header) {
   const double range = (double)header.max - (double)header.min;
   return range != 0 && !(range >= 0x1p-100 && range <= 0x1p100);
 }
 
-// Adding `magic` to a number rounds it to the nearest integer, which is then in the lowest bits of
-// the sum: as a 32-bit number these are first_level + integer.
+// Adding `magic` to a number rounds it to the nearest integer. The lowest 32 bits of the sum, as an
+// integer, are then first_level + the rounded number.
 template <typename Real>
 struct Magic;
 template <>
@@ -122,14 +123,14 @@ struct Scale {
   Real offset, step, inverse_step;  // inverse_step = 1 / step; both 0 in a constant bucket
   Real origin;                      // magic + zero_point
   std::int32_t last_level;          // first_level + L
-  std::int32_t below, above;        // levels for -infinity and +infinity, 0 or 1; L without them
+  std::int32_t below, above;        // levels for -infinity and +infinity, 0 or 1; not in L
 };
 
-// The scale of a bucket that is not non-finite.
+// Returns the scale of a bucket that is finite or infinite.
 template <typename Real>
 SLIMPI_HD Scale<Real> scale_of(const Header& coded, int bits, bool stochastic) {
   const Header header = finite_part(coded);
-  const bool one = !is_finite(coded.min);  // of the infinities has a level, and one value
+  const bool one = !is_finite(coded.min);  // 1 bit: a level for one infinity, one for all values
   const std::int32_t below = (one ? coded.min < 0 : coded.min > coded.max) ? 1 : 0;
   const std::int32_t above = (one ? coded.min > 0 : coded.min > coded.max) ? 1 : 0;
   const std::int32_t last = one ? 0 : (1 << bits) - 1 - below - above;
@@ -158,7 +159,7 @@ SLIMPI_HD std::int32_t clamp_level(const Scale<Real>& scale, std::int32_t level)
   return level < scale.last_level ? level : scale.last_level;
 }
 
-// The level of x where infinities have levels.
+// Returns the level of x in a bucket with levels for infinities; `level` in other buckets.
 SLIMPI_HD std::int32_t with_infinities(const Scale<float>&, float, std::int32_t level) {
   return level;
 }
@@ -167,7 +168,7 @@ SLIMPI_HD std::int32_t with_infinities(const Scale<double>& scale, float x, std:
   return x < 0 ? Magic<double>::first_level : scale.last_level + scale.below + scale.above;
 }
 
-// The level nearest to x, as first_level + q.
+// Returns the level nearest to x, as first_level + q.
 template <typename Real>
 SLIMPI_HD std::int32_t nearest_level(const Scale<Real>& scale, float x) {
   const Real position = ((Real)x - scale.offset) * scale.inverse_step;
@@ -175,7 +176,7 @@ SLIMPI_HD std::int32_t nearest_level(const Scale<Real>& scale, float x) {
   return with_infinities(scale, x, level);
 }
 
-// One of the two levels around x, as first_level + q; u is uniform in [0, 1).
+// Returns one of the two levels around x, as first_level + q; u is uniform in [0, 1).
 template <typename Real>
 SLIMPI_HD std::int32_t stochastic_level(const Scale<Real>& scale, float x, float u) {
   const Real position = ((Real)x - scale.offset) * scale.inverse_step;
@@ -185,7 +186,8 @@ SLIMPI_HD std::int32_t stochastic_level(const Scale<Real>& scale, float x, float
   return with_infinities(scale, x, level);
 }
 
-// Never infinite: the outermost levels of a near-overflow bucket may exceed the greatest float.
+// Returns the value as a float, never infinite: the outermost levels of a near-overflow bucket may
+// exceed the greatest float.
 SLIMPI_HD float to_float(double value) {
   const double greatest = 0x1.fffffep127;
   value = value < greatest ? value : greatest;
@@ -193,28 +195,27 @@ SLIMPI_HD float to_float(double value) {
   return (float)value + 0.0f;
 }
 
-// Whether the bucket has values above 2^100 (a near-overflow bucket). Rounding alone may make a sum
-// of decoded values overflow where the sum of the encoder's inputs is finite; that sum saturates.
-// Only a near-overflow bucket can do so; elsewhere a sum that is not finite is not
-// changed.
+// Returns whether the bucket has values above 2^100 (a near-overflow bucket). In such buckets a sum
+// of decoded values may overflow although the sum of the encoder's inputs is finite, only because
+// of rounding; that sum saturates. In other buckets a sum that is not finite is not changed.
 SLIMPI_HD bool is_near_overflow(const Header& header) {
   const Header finite = finite_part(header);
   return !is_nonfinite(header) && (finite.max > 0x1p100f || finite.min < -0x1p100f);
 }
-// The most that rounding adds to the magnitude of a value of the bucket: half a step or a step.
+// Returns the most that rounding adds to the magnitude of a value: half a step or a step.
 SLIMPI_HD double slack_of(const Header& header, int bits, bool stochastic) {
   const double step = scale_of<double>(header, bits, stochastic).step;
   return stochastic ? step : 0.5 * step + 0x1p107;
 }
-// The replacement of a float sum that is not finite: `total` is the same sum in double, `slack` the
-// sum of that of the encoded buckets. A total that exceeds the greatest float by `slack` is an
-// overflow, and stays infinite.
+// Returns the replacement of a float sum that is not finite. `total` is the sum in double, `slack`
+// the sum of slack_of() its encoded buckets. A total that exceeds the greatest float by `slack` or
+// more is a real overflow and stays infinite.
 SLIMPI_HD float saturated_sum(double total, double slack) {
   const double limit = 0x1.fffffep127 + slack;
   return total < limit && total > -limit ? to_float(total) : canonical((float)total);
 }
 
-// x'(q).
+// Returns x'(q), the value of level q.
 SLIMPI_HD float level_value(const Scale<float>& scale, std::uint16_t q) {
   const float steps = float_of(q | (std::uint32_t)Magic<float>::first_level) - scale.origin;
   return scale.offset + steps * scale.step;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The static libstdc++ of g++ 12 and later refers to arc4random in std::random_device, which slimpi
-// does not use but cannot leave out. The C library has that function since glibc 2.36 only, so each
-// part that links libstdc++ statically has one of its own, and loads where glibc is older.
+// Defines arc4random for std::random_device of the static libstdc++ of g++ 12 and later. slimpi
+// does not use std::random_device, but the linker cannot leave it out. glibc has arc4random only
+// since 2.36. With this definition, libraries that link libstdc++ statically also load with older
+// glibc.
 #include <unistd.h>
 
 #include <cstdint>

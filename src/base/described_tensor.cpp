@@ -7,7 +7,8 @@ namespace slimpi {
 
 namespace {
 
-// Apart from the description, so that a thread that describes nothing makes no object.
+// Whether this thread has a description. Separate from the description, so that a thread without
+// one constructs no object.
 thread_local bool g_has_next = false;
 
 DescribedTensor& next() {

@@ -14,21 +14,23 @@ struct MatrixSize {
 
 struct DescribedTensor {
   std::string name;  // identifies the tensor's state (comm/tensor_state.h); "": it has no name
-  // The matrices that lie one after the other in the buffer, from its first float on. What follows
-  // them is no matrix. For algorithms with the trait `shapes` (comm/call.h: Plan::matrices).
+  // The matrices that lie one after the other in the buffer, from its first float on. Floats behind
+  // them belong to no matrix. For algorithms with the trait `shapes` (comm/call.h: Plan::matrices).
   std::vector<MatrixSize> matrices;
 
-  // The description belongs to the next float sum of the calling thread. It replaces one that no
-  // sum has taken.
+  // Sets the description of the next float sum of the calling thread. Replaces a description that
+  // no sum has taken.
   static void set_next(DescribedTensor tensor);
 
-  // Whether there is one; and takes it, so that no later sum gets it.
+  // has_next() returns whether this thread has a description. take_next() returns it and removes
+  // it, so that no later sum gets it.
   static bool has_next() { return g_waiting.load(std::memory_order_relaxed) != 0 && thread_has(); }
   static DescribedTensor take_next();
 
  private:
   static bool thread_has();
-  // Threads with a description. A thread sees its own increment at once, and needs no other's.
+  // The number of threads with a description. Relaxed is enough: a thread sees its own increment at
+  // once, and increments of other threads do not matter to it.
   static inline std::atomic<int> g_waiting{0};
 };
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The handling of C++ exceptions. slimpi's own code reports errors by Status; what it throws (no
-// memory, almost always) becomes a Status at the places that call caught():
-//   src/intercept        the catch-all: nothing of slimpi's crosses an MPI entry point
+// The handling of C++ exceptions. slimpi's own code reports errors by Status. An exception of
+// slimpi (almost always: no memory) becomes a Status at the places that call caught():
+//   src/intercept        so that no exception of slimpi crosses an MPI entry point
 //   callbacks of MPI     the delete callbacks of attributes, and the end of the process
-//   where requests live  an exception must not unwind past requests or buffers that messages or
+//   owners of requests   so that no exception unwinds past requests or buffers that messages or
 //                        other ranks still use; settle() ends those
-//   hooks                what a user's function throws is a failure of the hook
-// An exception of the program's own (its error handler, called by MPI or by slimpi, may throw) is
-// not slimpi's to swallow: programs_code() lets it pass through every caught(). So does the
-// cancellation of a thread.
+//   hooks                so that an exception of a user's function is a failure of the hook
+// slimpi must not swallow an exception of the program: its error handler, called by MPI or slimpi,
+// may throw. programs_code() marks this exception, and every caught() lets it pass. caught() also
+// lets the cancellation of a thread pass.
 #pragma once
 #include <cxxabi.h>
 
@@ -20,12 +20,12 @@
 
 namespace slimpi {
 
-// The exception that travels through this thread is the program's own. Set by programs_code(), and
-// cleared by the catch-all that the exception leaves through.
+// Whether the exception that passes through this thread is the program's own. Set by
+// programs_code(), cleared by the catch-all in src/intercept through which the exception leaves.
 inline thread_local bool t_programs_exception = false;
 
-// For a catch (...) block: keeps the exception's text with fail() and returns its status. Throws it
-// again where it is the program's, or the cancellation of the thread.
+// Called in a catch (...) block: keeps the exception's text with fail() and returns its status.
+// Throws the exception again if it is the program's, or the cancellation of the thread.
 inline Status status_of_exception() {
   if (t_programs_exception) throw;
   try {
@@ -41,7 +41,8 @@ inline Status status_of_exception() {
   }
 }
 
-// Calls run(), which returns a Status, or nothing: then what it throws is its only failure.
+// Calls run() and returns its Status, or that of an exception. run() may return nothing: then only
+// an exception is a failure.
 template <typename Run>
 Status caught(const Run& run) {
   try {
@@ -56,7 +57,8 @@ Status caught(const Run& run) {
   }
 }
 
-// Calls code of the program, or of its MPI, from inside slimpi.
+// Calls code of the program, or of its MPI, from inside slimpi. Marks its exceptions as the
+// program's.
 template <typename Run>
 auto programs_code(const Run& run) {
   try {

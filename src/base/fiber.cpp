@@ -25,12 +25,12 @@ thread_local Fiber* t_fiber = nullptr;
 
 std::atomic<void (*)()> g_run{nullptr};
 
-// ThreadSanitizer follows the fibers like threads.
+// Tells ThreadSanitizer of fibers, which it follows like threads.
 #ifdef __SANITIZE_THREAD__
 struct Seen {
   static void* begin() { return __tsan_create_fiber(0); }
   static void end(void* fiber) { __tsan_destroy_fiber(fiber); }
-  // In a function that calls nothing between this and the change of stacks.
+  // The caller must call no other function between this one and the change of stacks.
   [[gnu::always_inline]] static void change(void* to) { __tsan_switch_to_fiber(to, 0); }
   static void* current() { return __tsan_get_current_fiber(); }
 };
@@ -86,7 +86,8 @@ void Fiber::begin(unsigned high, unsigned low) {
   setcontext(&self->entered_from_);
 }
 
-// The cancellation of the thread must not unwind the fiber's stack, which is not the thread's.
+// Disables the cancellation of the thread meanwhile: it would unwind the fiber's stack, which is
+// not the thread's.
 bool Fiber::enter() {
   int cancellation = 0;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
@@ -109,7 +110,7 @@ bool Fiber::inside() {
   return t_fiber != nullptr;
 }
 
-// Nothing of the thread's may be used after the return: it may be another thread's by then.
+// Code after leave() must not use thread-local values from before: the thread may be another one.
 [[gnu::noinline]] void Fiber::leave() {
   Fiber* const self = t_fiber;
   Seen::change(self->entered_from_seen_);
@@ -135,7 +136,7 @@ Status wait_for_blocking(std::function<void()> function,
   try {
     done = std::make_shared<std::atomic<bool>>(false);
     thread = std::thread([function, done] {
-      // Handlers of the program run in its own threads.
+      // Blocks all signals, so that the program's signal handlers run only in its own threads.
       sigset_t every;
       sigfillset(&every);
       pthread_sigmask(SIG_SETMASK, &every, nullptr);
@@ -145,7 +146,8 @@ Status wait_for_blocking(std::function<void()> function,
       done->store(true, std::memory_order_release);
     });
   } catch (const std::exception&) {
-    // Without a thread this one blocks: the other ranks are on their way.
+    // No thread can be made, so this thread calls the function and may block. The other ranks are
+    // on their way into the call.
     function();
     return Status::ok;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A function on a stack of its own. It can be left in its middle and entered again later, also by
-// another thread. What its call keeps in a thread goes with it: CallLocals, the floating-point
-// environment, and exceptions that are being handled.
+// A Fiber runs a function on a stack of its own. The function can be left in its middle and entered
+// again later, also by another thread. The state that its call keeps in a thread goes with it:
+// CallLocals, the floating-point environment, and exceptions that are being handled.
 #pragma once
 #include <ucontext.h>
 
@@ -23,25 +23,25 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // The next enter() begins body(argument), which must not throw, in the floating-point environment
-  // of this call. Only when nothing is begun.
+  // Makes the next enter() begin body(argument), which must not throw, in the floating-point
+  // environment of this call. Call it only if no function is begun and not ended.
   void prepare(void (*body)(void*), void* argument);
 
-  // Runs the function until it leaves or ends. False: it has ended. Not inside a fiber, and in one
-  // thread at a time.
+  // Runs the function until it leaves or ends. Returns false if the function has ended. Do not call
+  // it inside a fiber. One thread at a time may call it.
   bool enter();
 
-  // Whether the thread runs a fiber.
+  // Returns whether the calling thread runs a fiber.
   static bool inside();
 
-  // For the function: returns from enter(), and goes on at the next one.
+  // Called by the function: leaves it, so that enter() returns. Returns at the next enter().
   static void leave();
 
  private:
   static void begin(unsigned high, unsigned low);
 
-  // A driver, a BLAS or callbacks of the program that MPI makes may need much. Pages that are not
-  // touched cost nothing. Below it is a page that nobody may touch.
+  // The bytes of the stack. Drivers, a BLAS, and callbacks of the program inside MPI may need many.
+  // Pages that are not touched cost nothing. A protected page lies below the stack.
   static constexpr std::size_t kStackBytes = std::size_t(1) << 20;
 
   std::byte* memory_;
@@ -49,17 +49,17 @@ class Fiber {
   void* argument_ = nullptr;
   bool ended_ = true;
   ucontext_t own_{}, entered_from_{};
-  void *seen_ = nullptr, *entered_from_seen_ = nullptr;  // as a sanitizer knows these
+  void *seen_ = nullptr, *entered_from_seen_ = nullptr;  // the names of a sanitizer for these
   CallLocals locals_;
-  struct Exceptions {  // as the C++ ABI has them
+  struct Exceptions {  // the layout of the C++ ABI's __cxa_eh_globals
     void* caught = nullptr;
     unsigned uncaught = 0;
   } exceptions_;
 };
 
-// Calls function(argument), which may block in MPI. In a fiber another thread calls it, and the
-// fiber is left meanwhile, so that nothing blocks the program. What it needs of this thread goes
-// through `argument`: it has no ActiveCall and no FailureScope.
+// Calls function(argument), which may block in MPI. Inside a fiber another thread calls it, and the
+// fiber is left meanwhile, so that nothing blocks the program. That thread has no ActiveCall and no
+// FailureScope: the function gets all that it needs through `argument`.
 void call_blocking(void (*function)(void*), void* argument);
 
 template <typename Function>
@@ -68,23 +68,24 @@ void call_blocking(Function&& function) {
                 &function);
 }
 
-// In a fiber the same for what may never return: while function() runs in another thread,
-// wait(done) waits for it. Returns its status; after a failure the thread is left behind.
+// Calls function(), which may never return, in another thread; only inside a fiber. Meanwhile
+// wait(done) waits for it. Returns the status of wait(); if that is a failure, the other thread is
+// left behind.
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait);
 
-// How many threads run a function of this kind.
+// The number of threads that run a function for call_blocking() or wait_for_blocking().
 inline constinit std::atomic<int> g_blocking{0};
 
-// How many fibers are in flight, of all threads.
+// The number of fibers in flight, of all threads.
 inline constinit std::atomic<int> g_fibers{0};
 
-// For whoever waits, between two polls. Inside a fiber: leaves it, and returns true when it is
-// entered again. Elsewhere: lets the fibers in flight go on, if there are any, and returns false.
+// Called by code that waits, between two polls. Inside a fiber: leaves the fiber, and returns true
+// when it is entered again. Elsewhere: lets the fibers in flight go on, and returns false.
 bool let_fibers_run();
 
-// How many fibers are in flight changes by `change`. While it is not 0, let_fibers_run() calls
-// `run`, which must not throw.
+// Adds `change` to the number of fibers in flight. While this number is not 0, let_fibers_run()
+// calls `run`, which must not throw.
 void count_fibers(int change, void (*run)());
 
 }  // namespace slimpi

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kMost = std::size_t(1) << 20;  // bytes
 
-// A file may grow while it is read, so what was read decides about its length.
+// Reads a regular file of at most kMost bytes into `text`. Returns "" or why that fails. The length
+// that was read is tested, because the file may grow meanwhile.
 std::string read_open_file(int file, std::string& text) {
   struct stat status {};
   if (fstat(file, &status) != 0) return std::strerror(errno);
@@ -35,7 +36,7 @@ std::string read_open_file(int file, std::string& text) {
 }  // namespace
 
 std::string read_text_file(const std::string& path, std::string& text) {
-  // Without O_NONBLOCK the open of a pipe that nobody writes would wait.
+  // Opens with O_NONBLOCK: otherwise open() would wait for a writer of a pipe.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   return file.open() ? read_open_file(file.get(), text) : std::strerror(errno);
 }
@@ -63,7 +64,7 @@ bool within_file_size_limit(std::size_t bytes) {
 int open_result(const char* path) {
   const int file = above_standard_streams(
       open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666));
-  // A pipe with a reader takes all of the text, however slow the reader is.
+  // Writes to the file block from here on, so that a slow reader of a pipe gets the whole text.
   if (file >= 0) fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
   return file;
 }

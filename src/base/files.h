@@ -7,25 +7,26 @@
 
 namespace slimpi {
 
-// Reads the file `path`. Returns "" or why it cannot be read. Only a regular file of at most 1 MiB
-// is read: a pipe or a device could keep a rank waiting for ever, or never end.
+// Reads the file `path` into `text`. Returns "", or why the file cannot be read. Reads only a
+// regular file of at most 1 MiB: a pipe or a device could make a rank wait for ever, or never end.
 std::string read_text_file(const std::string& path, std::string& text);
 
-// Whether a file may have so many bytes. One that grows beyond the process's limit (RLIMIT_FSIZE)
-// raises SIGXFSZ, which ends the process.
+// Returns whether a file may have so many bytes. A file that grows beyond the process's limit
+// (RLIMIT_FSIZE) raises SIGXFSZ, which ends the process.
 bool within_file_size_limit(std::size_t bytes);
 
-// Opens a file that is written once, at the end of a process, and empties it. Returns -1, with
-// errno, where that fails: with ENXIO for a pipe that nobody reads. To wait for a reader there
-// would keep the job from ending.
+// Opens and empties a file that is written once, at the end of a process. Returns -1 and sets errno
+// if that fails. A pipe that nobody reads gives ENXIO: waiting for a reader would keep the job from
+// ending.
 int open_result(const char* path);
 
-// The text of an errno of opening or writing a file of results. Allocates nothing.
+// Returns the text for an errno of open_result() or write_all(). Allocates nothing.
 const char* why_no_result(int error);
 
-// `file`, or where that is one of the standard streams, which the program has closed, a duplicate
-// above them, closed on exec. What the program, or the log, writes to a standard stream must
-// not reach a file of slimpi. -1 stays -1.
+// Returns a descriptor of `file` that is above the numbers of the standard streams. If the program
+// has closed a standard stream, open() may return its number; then this function duplicates `file`
+// (closed on exec) and closes the number. So text that the program or the log writes to a standard
+// stream never reaches a file of slimpi. -1 stays -1.
 int above_standard_streams(int file);
 
 // Owns a file descriptor.
@@ -43,7 +44,7 @@ class Descriptor {
   int number_;
 };
 
-// Writes all of the text. False, with errno, where that fails.
+// Writes the whole text. Returns false and sets errno if that fails.
 bool write_all(int file, std::string_view text);
 
 }  // namespace slimpi

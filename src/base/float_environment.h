@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The floating-point environment of the calling thread: rounding, subnormal numbers, traps and
-// exception flags. slimpi's computations between nodes must not depend on what the program set, and
-// must not trap. Computations of the program's MPI and callbacks must run in the program's
-// environment.
+// exception flags. slimpi's computations between nodes must not depend on the program's settings,
+// and must not trap. The program's MPI and its callbacks must compute in the program's environment.
 #pragma once
 #include <cfenv>
 #include <cstdint>
 
 namespace slimpi {
 
-// A saved environment. The x87 unit is saved only where the program changed its control word:
-// saving it takes a hundred cycles, and slimpi's own code does not use the unit.
+// A saved environment. The x87 unit is saved only if the program changed its control word, because
+// saving takes a hundred cycles and slimpi's own code does not use the unit.
 struct SavedFloats {
   std::uint32_t mxcsr = 0;
   bool all = false;
   std::fenv_t environment{};  // valid if `all`
 };
 
-// Sets slimpi's own environment for the lifetime of the object: round to nearest even, subnormal
-// numbers unchanged, no traps. Then restores the caller's, flags included. Objects nest, in one
-// thread. Do no arithmetic in the function that makes the object: the compiler may move it out of
-// the object's lifetime.
+// Sets slimpi's own environment while the object lives: round to nearest even, subnormal numbers
+// unchanged, no traps. Then restores the caller's environment, flags included. Objects nest, in one
+// thread. Do no arithmetic in the function that makes the object: the compiler may move the
+// arithmetic out of the object's lifetime.
 class OwnFloats {
  public:
   OwnFloats();
@@ -34,8 +33,9 @@ class OwnFloats {
   OwnFloats* const outer_;
 };
 
-// Inside the innermost OwnFloats, restores the environment of before it. Flags that are raised
-// meanwhile stay raised in that environment. Does nothing outside an OwnFloats.
+// Inside an OwnFloats, restores the environment that the innermost OwnFloats has saved, while the
+// object lives. Flags that are raised meanwhile stay raised in that environment. Does nothing
+// outside an OwnFloats.
 class CallersFloats {
  public:
   CallersFloats();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Numbers that are the same on every machine.
+// Hashes and random numbers that are the same on every machine.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -25,7 +25,7 @@ inline std::uint64_t text_hash(std::string_view text) {
   return hash.value();
 }
 
-// Number `index` of the sequence splitmix64 that begins with `seed`.
+// Returns number `index` of the sequence splitmix64 that begins with `seed`.
 constexpr std::uint64_t splitmix64(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ull;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;

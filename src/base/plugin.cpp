@@ -18,7 +18,7 @@ using std::filesystem::path;
 
 const char g_here = 0;  // an address in the library or program that this file was linked into
 
-// The full name of the file that the kernel has mapped at `address`.
+// Returns the full name of the file that the kernel has mapped at `address`; "" if there is none.
 std::string mapped_file(const void* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream maps("/proc/self/maps");
@@ -31,7 +31,7 @@ std::string mapped_file(const void* address) {
   return "";
 }
 
-// The library or program that this code was linked into; "" where the kernel does not report it.
+// Returns the library or program that this code was linked into; "" if that is unknown.
 path own_file() {
   std::string file = mapped_file(&g_here);
   Dl_info info;
@@ -47,13 +47,14 @@ bool usable(const path& file) {
   return access(file.c_str(), R_OK) == 0;
 }
 
-// Automake leaves this file in every directory that it compiles into, and never installs it. So a
-// program beside it is in a build tree; a user who can write there can replace the program, too.
+// The file that Automake leaves in every directory that it compiles into, and never installs. So a
+// program beside this file is in a build tree. That is safe: a user who can make this file there
+// can also replace the program.
 constexpr const char* kBuilt = ".dirstamp";
 
-// The library directory of a program in the directory `own`: that of its build tree, or the one
-// that belongs to the bin/ where it is installed. No other directory is searched: one further up
-// may be writable for others than those who installed slimpi. "" if there is none.
+// Returns the library directory for a program in the directory `own`; "" if there is none. That is
+// .libs of its build tree, or the lib directory that belongs to the bin/ where it is installed. No
+// other directory is searched, because users who did not install slimpi may be able to write there.
 path libraries_of_program(const path& own) {
   if (usable(own / kBuilt)) {
     // Programs of a build tree are in tools/ and tests/..., its libraries in .libs/ beside those.
@@ -66,8 +67,8 @@ path libraries_of_program(const path& own) {
   return "";
 }
 
-// The first of `names` that exists in slimpi's library directory: the library's own, or that of the
-// program.
+// Returns the path of the first of `names` that exists in slimpi's library directory: beside
+// libslimpi, if this code is linked into it; else libraries_of_program(). "" if there is none.
 std::string find(const std::vector<path>& names) {
   const path own = own_file();
   const path directory = own.filename().string().starts_with("libslimpi")
@@ -86,7 +87,7 @@ std::string find_plugin(const std::string& name) {
 }
 
 std::string find_library() {
-  // Without the files for developers only the second name is there.
+  // The first name exists only if the files for developers are installed.
   return find({"libslimpi.so", "libslimpi.so.0"});
 }
 

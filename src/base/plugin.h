@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Shared objects that are loaded on demand: slimpi's own plugins, and a user's hook. They stay
-// loaded until the process ends, because their threads and exit handlers may outlive what needed
-// them.
+// loaded until the process ends, because their threads and exit handlers may run longer than the
+// code that loaded them.
 //
-// slimpi's own files are found from the path of the library or program that this code was linked
-// into. An installation can be moved as a whole; a build tree is used in place.
+// slimpi finds its own files from the path of the library or program that this code was linked
+// into. So an installation can be moved as a whole, and a build tree can be used in place.
 #pragma once
 #include <dlfcn.h>
 
@@ -12,31 +12,31 @@
 
 namespace slimpi {
 
-// Full path of a plugin, such as "slimpi-hwloc.so"; "" if it does not exist.
+// Returns the full path of a plugin, such as "slimpi-hwloc.so"; "" if it does not exist.
 std::string find_plugin(const std::string& name);
 
-// Full path of libslimpi.so; "" if it does not exist.
+// Returns the full path of libslimpi.so; "" if it does not exist.
 std::string find_library();
 
 class Plugin {
  public:
-  // Whether libraries that are loaded later find its symbols.
+  // global: libraries that are loaded later find the plugin's symbols.
   enum class Symbols { local, global };
 
-  // One of slimpi's own, such as "slimpi-hwloc.so", from slimpi's library directory and nowhere
-  // else.
+  // Loads a plugin of slimpi's own, such as "slimpi-hwloc.so", only from slimpi's library
+  // directory.
   static Plugin own(const std::string& name, Symbols symbols = Symbols::local);
-  // The shared object with this path.
+  // Loads the shared object with this path.
   static Plugin at(const std::string& path, Symbols symbols = Symbols::local);
-  // A library that the process has already loaded, by its soname.
+  // Opens a library that the process has already loaded, by its soname. Never loads it.
   static Plugin present(const char* soname);
-  // The program and its libraries, as far as their symbols are global.
+  // Opens the program and its libraries, as far as their symbols are global.
   static Plugin program();
 
   bool loaded() const { return handle_ != nullptr; }
   // The path of the plugin; "" if there is no such file.
   const std::string& file() const { return file_; }
-  // Why it is not loaded.
+  // The reason why the plugin is not loaded.
   const std::string& problem() const { return problem_; }
 
   void* symbol(const char* name) const;
@@ -50,7 +50,8 @@ class Plugin {
   std::string file_, problem_;
 };
 
-// The function `name` of a library that dlopen() has returned; false where it has none.
+// Sets `function` to the function `name` of a library that dlopen() has returned. Returns false,
+// and null in `function`, if the library has no such function.
 template <typename Function>
 bool find_function(void* handle, const char* name, Function*& function) {
   function = reinterpret_cast<Function*>(dlsym(handle, name));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The headers of libraries that many files include, which the makefile compiles once for all. It
-// puts this file in front of each; a file includes what it uses all the same, and compiles without
-// this one: make PRECOMPILED= does that.
+// Includes library headers that many files use. The makefile compiles this file once and puts it in
+// front of each source (`-include`). Each source still includes what it uses: `make PRECOMPILED=`
+// builds without this file.
 #include <fmt/core.h>
 
 #include <algorithm>

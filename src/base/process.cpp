@@ -35,16 +35,16 @@ std::string environment_variable(const char* name) {
 }
 
 std::string launched_rank() {
-  // torchrun may run inside a launcher's process.
+  // torchrun's variables come first: torchrun may run inside another launcher's process.
   if (!environment_variable("TORCHELASTIC_RUN_ID").empty()) return environment_variable("RANK");
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
     if (std::string rank = environment_variable(name); !rank.empty()) return rank;
   return environment_variable("WORLD_SIZE").empty() ? "" : environment_variable("RANK");
 }
 
-// A launcher inside another one's job leaves the outer one's variables in place, so one that agrees
-// with MPI decides. Slurm's variable is that of the job step: a step is also what a shell runs in,
-// under which another launcher starts the ranks.
+// A variable that agrees with MPI decides, because a launcher inside another launcher's job leaves
+// the outer variables in place. Slurm's variable does not decide: it counts the tasks of a job
+// step, and a shell in a job step may start the ranks by another launcher.
 LaunchedRanks launched_ranks(int world_size) {
   LaunchedRanks found;
   for (const char* name :

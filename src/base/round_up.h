@@ -4,7 +4,7 @@
 
 namespace slimpi {
 
-// The least multiple of `to` that is not less than `value`.
+// Returns the least multiple of `to` that is not less than `value`.
 constexpr std::size_t round_up(std::size_t value, std::size_t to) {
   return (value + to - 1) / to * to;
 }

@@ -21,14 +21,14 @@ namespace {
 #define MFD_NOEXEC_SEAL 8u
 #endif
 
-// A signal interrupts fallocate and undoes its progress, so each call reserves only this much.
+// The bytes that one fallocate reserves: few, because a signal interrupts it and undoes its work.
 constexpr std::size_t kReservePiece = 256 << 10;
 
 Status failed(const char* what) {
   return fail(Status::no_memory, std::string(what) + ": " + std::strerror(errno));
 }
 
-// Some systems require MFD_NOEXEC_SEAL, and older ones do not have it.
+// Makes a file without a name. Some systems require MFD_NOEXEC_SEAL; older systems do not have it.
 int open_unnamed() {
   int file = memfd_create("slimpi", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
   if (file < 0 && errno == EINVAL) file = memfd_create("slimpi", MFD_CLOEXEC);
@@ -36,7 +36,8 @@ int open_unnamed() {
   return above_standard_streams(file);
 }
 
-// A path that begins with a 0 byte is a name in the abstract namespace.
+// Sets the address for `name` and returns its length. Its path begins with a 0 byte, so it is a
+// name in the abstract namespace.
 socklen_t address_of(std::uint64_t name, sockaddr_un* address) {
   *address = {};
   address->sun_family = AF_UNIX;
@@ -45,7 +46,7 @@ socklen_t address_of(std::uint64_t name, sockaddr_un* address) {
   return socklen_t(offsetof(sockaddr_un, sun_path) + 1 + std::size_t(length));
 }
 
-// Any process can connect to an abstract name, so the user id of the peer is checked.
+// Returns whether the peer has the same user id. Any process can connect to an abstract name.
 bool same_user(int socket) {
   ucred peer{};
   socklen_t bytes = sizeof peer;
@@ -119,7 +120,7 @@ Status FileOffer::open(std::uint64_t name) {
   return Status::ok;
 }
 
-// A connection of an unrelated process may come first; it is dropped.
+// Drops a connection of an unrelated process, which may come first.
 Status FileOffer::give(const SharedFile& file, std::uint64_t token) {
   for (;;) {
     const Descriptor connection(above_standard_streams(without_interruption(

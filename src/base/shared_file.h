@@ -2,11 +2,11 @@
 // Memory that several processes of one machine map.
 //
 // The memory is a file without a name: memfd_create, or, if that is refused, an unnamed file of
-// /dev/shm. A killed process therefore leaves nothing behind, and a container's small /dev/shm does
-// not limit a memfd. The descriptor is sent in an SCM_RIGHTS message over a Unix socket in the
-// abstract namespace, which has no name in a file system either. Unlike opening /proc/PID/fd/N,
-// this needs no /proc, no ptrace permission and no common PID namespace. It fails where the
-// processes are in different network namespaces; their ranks then exchange messages.
+// /dev/shm. So a killed process leaves nothing behind, and a container's small /dev/shm does not
+// limit a memfd. The descriptor is sent in an SCM_RIGHTS message over a Unix socket in the abstract
+// namespace, which has no name in a file system either. Unlike opening /proc/PID/fd/N, the message
+// needs no /proc, no ptrace permission and no common PID namespace. It fails if the processes are
+// in different network namespaces; their ranks then exchange messages.
 //
 // Memory is reserved with fallocate before it is accessed, so lack of memory is an error code and
 // never SIGBUS. No function waits: the callers order the steps of two processes by messages.
@@ -21,10 +21,10 @@ namespace slimpi {
 
 class SharedFile {
  public:
-  // A new file of `bytes`. No memory is reserved yet.
+  // Makes a new file of `bytes` bytes. Reserves no memory yet.
   Status create(std::size_t bytes);
 
-  // Reserves memory for these bytes, on the NUMA node of the calling thread where it has free
+  // Reserves memory for these bytes, on the NUMA node of the calling thread if that has free
   // memory. Bytes that were never written read as 0.
   Status reserve(std::size_t offset, std::size_t bytes);
 
@@ -42,10 +42,11 @@ class SharedFile {
 // The side that sends files, to processes of the same user only.
 class FileOffer {
  public:
-  // `name`: a random number that the other processes are sent.
+  // Opens the offer under `name`, a random number that the other processes are told.
   Status open(std::uint64_t name);
 
-  // Answers the one request that was made and not answered yet, if it carries `token`.
+  // Sends the file to the next request that has `token` and is of the same user. Other requests are
+  // dropped. Fails if no such request waits.
   Status give(const SharedFile& file, std::uint64_t token);
 
  private:

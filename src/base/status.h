@@ -15,7 +15,7 @@ enum class [[nodiscard]] Status{
     mpi,           // a call to the process's own MPI failed
     bad_message,   // a received message is short, foreign, or not the one expected
     absent,        // another rank does not take part in the call, or not in time
-    disagreement,  // the ranks of a communicator were started with different options
+    disagreement,  // ranks differ in their options, in the call, or in states or shapes
     device,        // the GPU or its driver failed
     hook,          // a user's hook failed; known to all ranks, which are at the same point
     unsupported,   // not supported by this build or machine
@@ -26,15 +26,16 @@ enum class [[nodiscard]] Status{
 // Allocates nothing.
 Status fail(Status status, std::string_view text);
 
-// The text of this thread's last fail(); empty if there was none.
+// Returns the text of this thread's last fail(); empty if there was none.
 std::string failure_text();
 
-// The same, cut to what fits into `text`. Allocates nothing.
+// Writes failure_text() to `text`, cut to its size. Allocates nothing.
 void copy_failure_text(std::span<char> text);
 
-// While this object lives, the thread's failures have a text of their own. When it ends,
-// failure_text() is what it was before: that of the failure which is being handled, whatever failed
-// meanwhile. On the stack only; the innermost one counts. Allocates nothing.
+// Protects the failure text of the thread. While the object lives, new failures have a text of
+// their own. When it ends, failure_text() is again the text from before: that of the failure which
+// is being handled. Objects lie on the stack and nest; the innermost one gets new texts. Allocates
+// nothing.
 class FailureScope {
  public:
   FailureScope();
@@ -42,7 +43,7 @@ class FailureScope {
   FailureScope(const FailureScope&) = delete;
   FailureScope& operator=(const FailureScope&) = delete;
 
-  // The text of the failure that is being handled. Valid in this scope only.
+  // Returns the text from before, of the failure that is being handled. Valid in this scope only.
   const char* before() const;
 
   static constexpr std::size_t kMost = 2048;  // bytes of a text

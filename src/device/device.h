@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A kind of memory that float buffers can lie in, and the operations on it. Host memory is one row
-// of the device table, so no code above this layer asks "is it a GPU?".
+// The device table. A row is a kind of memory in which float buffers can lie, and the operations on
+// it. Host memory is a row, too, so no code above this layer asks "is it a GPU?".
 //
-// Work is queued on a Stream and runs in its order; the host row does it at once. Copies and
-// kernels of different streams may overlap. Any thread may call these functions; a stream is used
-// by one thread at a time.
+// Work is queued on a Stream and runs in the order of the stream; the host row does it at once.
+// Copies and kernels of different streams may overlap. Any thread may call these functions; one
+// thread at a time may use a stream.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace slimpi::device {
 struct Stream;  // opaque, made by its row; the host row's is null
 struct Device;
 
-// Where memory lies. Work on it needs a stream and scratch memory of the same location.
+// The place of memory. Work on memory needs a stream and scratch memory of the same location.
 struct Location {
   Location();  // the host's memory
   // NOLINTNEXTLINE(google-explicit-constructor): a row with one memory is a location
@@ -27,9 +27,9 @@ struct Location {
       : device(&row), ordinal(number), context(own) {}
 
   const Device* device;  // the row; never null
-  int ordinal;           // which of the row's GPUs; 0 where there is only one
-  void* context;         // the row's own; null: the row finds one by the ordinal
-  // Changes when the program resets the GPU: streams and memory of another generation are gone.
+  int ordinal;           // the number of the GPU in its row; 0 for the host
+  void* context;         // meaning set by the row; null: the row finds a context by the ordinal
+  // Changes when the program resets the GPU. Streams and memory of an older generation are gone.
   std::uint64_t generation = 0;
 
   bool operator==(const Location& other) const {
@@ -39,8 +39,8 @@ struct Location {
 
 enum class Place { device, staging };
 
-// This process's member of a communicator between the GPUs of a node, one GPU per process. Opaque,
-// made by its row.
+// This process's handle of a communicator between the GPUs of a node, one GPU per process. Opaque;
+// the row makes it.
 struct NcclCommunicator;
 
 // Sends and receives between GPUs, by a library of the GPUs' vendor. All functions but close()
@@ -48,17 +48,16 @@ struct NcclCommunicator;
 struct NcclTransport {
   const char* library;  // "NCCL"
 
-  // Whether this process can join a communicator for work at a location; if not, the status says
-  // why.
+  // Returns ok if this process can join a communicator for work at a location; else the reason.
   Status (*usable)(const Location& location);
 
-  // An identity that all processes need to create one communicator; one of them makes it.
+  // The id that all processes need to create one communicator. One process makes it.
   struct UniqueId {
     std::byte bytes[128];
   };
   Status (*make_unique_id)(const Location& location, UniqueId* id);
 
-  // Starts to create the communicator, as `rank` of `size`. ready() reports when that is complete.
+  // Starts to create the communicator of `size` ranks. ready() says when it is complete.
   Status (*create_communicator)(const Location& location, const UniqueId& id, int rank, int size,
                                 NcclCommunicator** communicator);
 
@@ -70,44 +69,46 @@ struct NcclTransport {
     std::size_t bytes;
   };
   // Queues transfers on the stream, as one group. Transfers between two processes match in the
-  // order in which each process lists them. ready() must have been true before.
+  // order in which each process lists them. Call it only after ready() has said true.
   Status (*exchange)(NcclCommunicator* communicator, const Transfer* transfers, int count,
                      Stream* stream);
 
-  // Whether the last operation is so far that the communicator can be used again: all processes
-  // have joined; or the transfers are on their stream, and an event can be recorded behind them.
-  // Also fails when something goes wrong with them later.
+  // Sets *ready to whether the communicator can be used for the next operation. After
+  // create_communicator(): all processes have joined. After exchange(): the transfers are on their
+  // stream, and an event can be recorded behind them. Also fails if transfers failed later.
   Status (*ready)(NcclCommunicator* communicator, bool* ready);
 
-  // Ends it. `in_order`: every process does so now, and nothing is in flight. Otherwise what is in
-  // flight is aborted.
+  // Ends the communicator. `in_order`: every process does so now, and nothing is in flight.
+  // Otherwise transfers in flight are aborted.
   void (*close)(NcclCommunicator* communicator, bool in_order);
 };
 
 struct Device {
   const char* name;  // "host", "protected", "cuda"
 
-  // True: work on this memory is asynchronous, and MPI may not be given it unless MPI says that it
-  // takes it; see mpi_takes().
+  // Whether work on this memory is asynchronous, and MPI must not get this memory unless
+  // mpi_takes() it.
   bool staged;
 
-  // Whether this row owns the memory at `pointer`; then it sets the location's ordinal and context.
-  // Asks the driver once. Never called with null. The host row owns all.
+  // Returns whether this row owns the memory at `pointer`; if so, sets the location's ordinal and
+  // context. Asks the driver once. Never called with null. The host row owns all memory.
   bool (*locate)(const void* pointer, Location* location);
 
-  // Memory at the location (on the same GPU), aligned to 256 bytes. Place::device: memory of this
-  // device. Place::staging: host memory that MPI may use and that copies quickly to and from this
-  // device (pinned for a GPU). On a row that is not staged the two are the same.
+  // Allocates memory at the location (on the same GPU), aligned to 256 bytes. Place::device: memory
+  // of this device. Place::staging: host memory that MPI can use and that copies quickly to and
+  // from this device (pinned for a GPU). A row that is not `staged` makes no difference between
+  // them.
   Status (*allocate)(const Location& location, std::size_t bytes, Place place, void** memory);
   void (*release)(void* memory, Place place);
 
-  // A stream for memory at the location. Opening waits for nothing. The first work on a stream
-  // starts after what the program has queued until then on its own default stream. So does the next
-  // work on a stream whose last event query() has seen reached.
+  // Opens a stream for memory at the location, without waiting. The first work on a stream starts
+  // after all work that the program has queued until then on its own default stream. The next work
+  // after query() has seen the last event reached does so, too.
   Status (*open_stream)(const Location& location, Stream** stream);
   void (*close_stream)(Stream* stream);
 
-  // Copies between this memory and itself, staging or ordinary host memory, in either direction.
+  // Copies between memory of this row and memory of this row, staging memory or ordinary host
+  // memory, in either direction.
   Status (*copy)(void* to, const void* from, std::size_t bytes, Stream* stream);
 
   // Records an event behind everything queued so far; events of a stream count up from 1;
@@ -119,74 +120,77 @@ struct Device {
   // Makes work queued later on `stream` wait for `event` of `other`.
   Status (*wait_event)(Stream* stream, Stream* other, std::uint64_t event);
 
-  // The arithmetic for this memory. The host row's is the best that the CPU can run.
+  // Returns the kernels for this memory. The host row returns the fastest that the CPU can run.
   const kernels::Kernels* (*kernels)();
 
-  // The PCI bus id of the GPU at the location, such as "0000:3b:00.0"; null where there is none.
+  // Writes the PCI bus id of the GPU at the location, such as "0000:3b:00.0". Null: no GPU.
   Status (*bus_id)(const Location& location, char* text, std::size_t bytes) = nullptr;
 
-  // How its GPUs exchange data; null where there is no library for it.
+  // The library by which GPUs of this row exchange data; null if there is none.
   const NcclTransport* nccl = nullptr;
 
-  // As copy, by non-temporal stores: for bytes that are read next by a core that shares no cache
-  // with this one, or not soon. Null where a copy leaves nothing in this core's caches anyway.
+  // Copies by non-temporal stores: for bytes that are next read by a core that shares no cache with
+  // this core, or not soon. Null if `copy` leaves nothing in this core's caches anyway.
   decltype(copy) copy_nontemporal = nullptr;
 
-  // Pins host memory that the row has not allocated, such as a shared mapping, so that copies
-  // between it and memory at the location run asynchronously and at full speed. ok if it is pinned
-  // already. unpin() must come before the memory is unmapped; it does nothing for other memory, or
-  // after the GPU was reset. Null where memory need not be pinned.
+  // pin: pins host memory that the row has not allocated, such as a shared mapping, so that copies
+  // between it and memory at the location are asynchronous and fast. Returns ok if it is pinned
+  // already. unpin: call it before the memory is unmapped; does nothing for memory that is not
+  // pinned, or after the GPU was reset. Both are null if memory need not be pinned.
   Status (*pin)(const Location& location, void* memory, std::size_t bytes) = nullptr;
   void (*unpin)(void* memory) = nullptr;
 
-  // Kernels of codecs may use encoded values in staging memory, each byte once, in one direction:
-  // those of 16-bit and exact floats, and those of buckets of up to so many floats. 0: none may.
+  // The longest bucket, in floats, whose kernels may read or write encoded values in staging
+  // memory, each byte once, in one direction. Kernels of 16-bit floats and of float32 then may,
+  // too. 0: no kernel may.
   std::uint32_t staging_bucket = 0;
 };
 
-// Where work is queued: a stream and its device.
+// A stream and its device, on which work is queued.
 struct DeviceStream {
   const Device& device;
   Stream* stream;  // null: the host's
 };
 
-// The row for ordinary memory.
+// Returns the row for ordinary memory.
 const Device& host();
 
-// Where the memory at `pointer` lies; the host's where no other row owns it. Costs nothing while
-// the process has not loaded a GPU driver, and one query of the driver afterwards.
+// Returns the location of the memory at `pointer`; the host's if no other row owns it. Costs
+// nothing before the process has loaded a GPU driver, and one query of the driver afterwards.
 Location locate(const void* pointer);
 
-// To be called when a call of the program begins on this thread, whose buffers stay where they are
-// until it ends: from here to the next begin_call(), locate() asks once for each of them. Nothing
-// is kept longer: a host buffer that is freed may be device memory the next time.
+// Call it when a call of the program begins on this thread. The call's buffers do not move until it
+// ends, so locate() asks the driver only once for each buffer until the next begin_call(). Answers
+// are not kept longer, because the address of a freed host buffer may later be device memory.
 void begin_call();
 
-// Adds a row in front of the others (tests; plugins), once. The row must stay valid.
+// Adds a row before all other rows, for plugins and tests. Does nothing if the table has the row.
+// The row must stay valid.
 Status add(const Device& device);
 
-// How many rows there are beside the host's.
+// The number of rows without the host's.
 inline std::atomic<int> g_added{0};
 
-// Whether there is any. Costs one load.
+// Returns whether there are rows besides the host's. Costs one load from memory.
 inline bool others() {
   return g_added.load(std::memory_order_relaxed) != 0;
 }
 
-// Sets whether the process's MPI says that it takes GPU memory; no until it is called.
+// Sets whether the process's MPI says that it takes GPU memory. False until this is called.
 void set_mpi_takes_device_memory(bool takes);
 
 bool mpi_takes_device_memory();
 
-// Whether MPI may be given memory of this row.
+// Returns whether MPI can be given memory of this row.
 bool mpi_takes(const Device& device);
 
-// Whether buffers may lie in memory that MPI cannot take. Costs one load where there is no GPU.
+// Returns whether some buffers may lie in memory that MPI cannot take. Costs one load from memory
+// if there is no GPU.
 inline bool some_need_copies() {
   return others() && !mpi_takes_device_memory();
 }
 
-// All rows, for listing; the host row comes last.
+// Return the number of rows, and a row, for lists of all rows. The host row is the last.
 int count();
 const Device& at(int index);
 

@@ -10,14 +10,15 @@ namespace slimpi::device {
 
 namespace {
 
-// Rows are never removed, and g_added is increased after the row is stored, so readers need no
-// lock. A process has a few kinds of memory at most.
+// The rows besides the host's. Readers need no lock, because rows are never removed and g_added is
+// increased after the row is stored. A process has only a few kinds of memory.
 constexpr int kMaxAdded = 8;
 std::atomic<const Device*> g_rows[kMaxAdded];
 std::mutex g_adding;
 std::atomic<bool> g_mpi_takes{false};
 
-// Answers that this thread's call has got. Plain data: no construction on a new thread.
+// The answers of locate() in this thread's call. Plain data, so that a new thread constructs
+// nothing.
 struct Known {
   const void* pointer;
   const Device* device;
@@ -58,7 +59,8 @@ Location locate(const void* pointer) {
   const int added = g_added.load(std::memory_order_acquire);
   if (added == 0 || pointer == nullptr || in_process_memory(pointer)) [[likely]]
     return {};
-  // A fiber goes from thread to thread, and another call of the thread may have begun since.
+  // Inside a fiber the thread's answers are not used: the fiber goes from thread to thread, and the
+  // thread may have begun another call since.
   if (!t_call.inside || Fiber::inside()) return ask(pointer, added);
   for (const Known& known : t_call.known) {
     if (known.pointer != pointer) continue;

@@ -20,7 +20,8 @@ namespace slimpi::device {
 
 namespace {
 
-// Declarations of the libraries, as far as they are used here; the same in all versions.
+// Declarations of the libraries' functions and types that are used here. They are the same in all
+// versions.
 struct HipAttributes {
   int type;  // the numbers changed with version 6
   int device;
@@ -48,7 +49,7 @@ using ZeDriverGet = int(std::uint32_t*, void**);
 using ZeContextCreate = int(void*, const ZeContextDescription*, void**);
 using ZeMemGetAllocProperties = int(void*, const void*, ZeProperties*, void**);
 
-// The path of a loaded library whose file name begins like this; "" if there is none.
+// Returns the path of a loaded library whose file name begins with `name`; "" if there is none.
 std::string find_loaded(std::string_view name) {
   struct Search {
     std::string_view name;
@@ -66,7 +67,8 @@ std::string find_loaded(std::string_view name) {
   return search.found;
 }
 
-// The handle is kept, so the library stays loaded.
+// Opens a loaded library; null if it is not loaded. The handle is kept, so the library stays
+// loaded.
 void* open_loaded(std::string_view name) {
   const std::string path = find_loaded(name);
   return path.empty() ? nullptr : dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
@@ -81,7 +83,8 @@ class Hip {
            find_function(handle, "hipGetLastError", get_);
   }
 
-  // Older versions fail for memory that is not theirs. The program's own last error stays.
+  // Returns whether `pointer` is memory of an AMD GPU that the host cannot access. Older versions
+  // of HIP fail for other memory. The last error that the program sees is not changed.
   bool owns(const void* pointer) const {
     const bool clean = peek_() == 0;
     HipAttributes found{};
@@ -103,7 +106,7 @@ class Cuda {
     return handle != nullptr && find_function(handle, "cuPointerGetAttribute", attribute_);
   }
 
-  // Managed memory is the host's, too.
+  // Returns whether `pointer` is memory of an NVIDIA GPU. Managed memory counts as the host's.
   bool owns(const void* pointer) const {
     constexpr int kMemoryType = 2, kIsManaged = 8, kDevice = 2;
     unsigned type = 0, managed = 0;
@@ -116,7 +119,7 @@ class Cuda {
   CuPointerGetAttribute* attribute_ = nullptr;
 };
 
-// Whether the kernel drives a GPU of Intel's. Its vendor number is a line of each GPU's file.
+// Returns whether the kernel drives an Intel GPU. A file of each GPU has its vendor number.
 bool has_intel_gpu() {
   glob_t files{};
   bool found = false;
@@ -129,10 +132,11 @@ bool has_intel_gpu() {
   return found;
 }
 
-// Never initializes Level Zero: a program that has not done so has no memory of it.
+// Asks Level Zero, but never initializes it: a program that has not done so has no memory of it.
 class LevelZero {
  public:
-  // hwloc loads the library on any machine, and MPI hwloc. So a GPU or a driver must be there, too.
+  // Returns whether Level Zero is loaded and has a driver or an Intel GPU. The library alone says
+  // nothing: MPI loads hwloc, and hwloc loads it on any machine.
   bool open() {
     void* const handle = open_loaded("libze_loader.so");
     if (handle == nullptr || !find_function(handle, "zeDriverGet", drivers_) ||
@@ -152,7 +156,8 @@ class LevelZero {
   }
 
  private:
-  // A driver knows the memory of all contexts, but only a context can be asked.
+  // Makes a context for each driver. A driver knows the memory of all contexts, but a query needs a
+  // context.
   bool make_contexts() {
     const std::lock_guard lock(mutex_);
     if (ready_.load(std::memory_order_relaxed)) return true;
@@ -176,7 +181,8 @@ class LevelZero {
   int count_ = 0;
 };
 
-// Written under load_plugins()'s lock, before the flag of the library is set. Never destroyed.
+// The libraries. Each is written under the lock of load_plugins(), before its flag in g_loaded is
+// set. Never destroyed.
 struct Foreign {
   Hip hip;
   LevelZero level_zero;

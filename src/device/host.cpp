@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ordinary memory. Work is done when it is queued, so every event has been reached.
+// The row of ordinary memory. Work is done when it is queued, so every event is reached.
 
 #include <sys/mman.h>
 
@@ -33,7 +33,8 @@ Status allocate(const Location&, std::size_t bytes, Place, void** memory) {
     found = std::aligned_alloc(alignment, size / alignment * alignment);
   if (found == nullptr)
     return fail(Status::no_memory, "no memory for a buffer of " + std::to_string(bytes) + " bytes");
-  // Only a hint: walking the page tables costs more than the arithmetic on 4 KiB pages.
+  // Asks for huge pages, because with 4 KiB pages walking the page tables takes longer than the
+  // arithmetic. The request is only a hint.
   if (huge) (void)madvise(found, size / alignment * alignment, MADV_HUGEPAGE);
   *memory = found;
   return Status::ok;
@@ -55,8 +56,8 @@ Status copy(void* to, const void* from, std::size_t bytes, Stream*) {
   return Status::ok;
 }
 
-// Writes whole cache lines by non-temporal stores, which do not read the line first. They are not
-// ordered with other stores, so a fence follows them.
+// Copies whole cache lines by non-temporal stores, which do not read the line first. A fence
+// follows, because these stores are not ordered with other stores.
 Status copy_nontemporal(void* to, const void* from, std::size_t bytes, Stream* stream) {
 #if defined(__SSE2__)
   constexpr std::size_t kLine = 64;

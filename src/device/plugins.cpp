@@ -31,7 +31,7 @@ std::atomic<bool> g_uses_gpus{true};
 std::atomic<unsigned long long> g_loads_seen{0};
 std::mutex g_looking;
 
-// The number of libraries that the process has ever loaded.
+// Returns the number of libraries that the process has ever loaded.
 unsigned long long count_loads() {
   unsigned long long loads = 0;
   dl_iterate_phdr(
@@ -66,7 +66,7 @@ bool load(const Row& row) {
   return false;
 }
 
-// A device of the program's own; see plugin.h.
+// Adds a device of the program's own, once there is one; see plugin.h.
 void look_in_program() {
   static bool done = false;
   auto* const function = done ? nullptr : Plugin::program().function<PluginFunction>(kPluginSymbol);
@@ -85,7 +85,8 @@ void load_plugins() {
   const unsigned long long loads = count_loads();
   if (loads == g_loads_seen.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(g_looking);
-  // The handle of the library that the plugin's row uses is kept, so it cannot be unloaded.
+  // Plugin::present() keeps the handle of the library that the plugin uses (the CUDA driver), so it
+  // cannot be unloaded.
   for (Row& row : g_rows) {
     if (row.done || !g_uses_gpus || !Plugin::present(row.soname).loaded()) continue;
     row.done = true;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rows of the device table that plugins add on demand. A plugin is searched only after the process
-// itself has loaded the library that makes it useful, such as the CUDA driver.
+// Loads plugins, which add rows to the device table. slimpi looks for a plugin only after the
+// process itself has loaded the library that the plugin needs, such as the CUDA driver.
 #pragma once
 
 namespace slimpi::device {
 
-// No plugin for a GPU is loaded from now on: its memory is foreign (device/foreign.h).
+// Loads no plugin for a GPU from now on. Memory of GPUs is then foreign (device/foreign.h).
 void never_use_gpus();
 
-// Loads the plugins whose library the process has loaded, and adds their rows; finds the libraries
-// of device/foreign.h. Call it before locate() wherever the program may have loaded something
-// since. If it has not, this costs a look at the loader's list: 150 instructions and two locks.
-// A plugin that is not installed is ignored; one that cannot be loaded is a warning.
+// Loads the plugins whose library the process has loaded, adds their rows, and looks for the
+// libraries of device/foreign.h. Call it before locate() if the program may have loaded a library
+// since the last time. If there is no new library, it only asks the loader: 150 instructions and
+// two locks. A plugin that is not installed is ignored; one that cannot be loaded gives a warning.
 void load_plugins();
 
 }  // namespace slimpi::device

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <limits>
 
-// glibc's: the highest address of the main thread's stack, and the program break. sbrk(0) would be
-// a system call where UCX watches the heap. Who moves the break must write __curbrk, as brk() and
-// sbrk() of glibc and UCX do.
+// glibc's variables for the highest address of the main thread's stack and for the program break.
+// __curbrk is always right, because every function that moves the break writes it: brk() and sbrk()
+// of glibc and of UCX. sbrk(0) is not used, because it is a system call if UCX watches the heap.
 extern "C" void* __libc_stack_end;
 extern "C" void* __curbrk;
 
@@ -24,15 +24,16 @@ namespace {
 
 using Address = std::uintptr_t;
 
-// The kernel maps nothing within 128 MiB below the end of the main thread's stack.
+// The bytes below the end of the main thread's stack in which an address counts as the stack's. The
+// kernel maps nothing else within 128 MiB below that end; 64 MiB stay well within that.
 constexpr Address kStack = Address(64) << 20;
 
-// Addresses from `begin` up to `end`, without it.
+// The addresses from `begin` to `end`, without `end`.
 struct Range {
   Address begin = 0, end = 0;
 };
 
-// The kernel's mapping of the executable's file, with the zeroed data behind it.
+// Returns the addresses of the executable, its zeroed data included.
 Range find_executable() {
   Range range;
   dl_iterate_phdr(
@@ -52,9 +53,9 @@ Range find_executable() {
   return range;
 }
 
-// Where the heap begins: field 47 of /proc/self/stat. The name of the process, field 2, may contain
-// spaces and parentheses. Where this cannot be read, no address counts as the heap's. Allocates
-// nothing.
+// Returns the begin of the heap: field 47 of /proc/self/stat. Field 2, the name of the process, may
+// contain spaces and parentheses. If the file cannot be read, returns the greatest address, so that
+// no address counts as the heap's. Allocates nothing.
 Address find_heap() {
   char line[1024] = "";
   const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -69,7 +70,7 @@ Address find_heap() {
   return begin != 0 ? begin : std::numeric_limits<Address>::max();
 }
 
-std::atomic<bool> g_found{false};  // the two below are set, and stay
+std::atomic<bool> g_found{false};  // g_executable and g_heap are set and do not change any more
 Range g_executable;
 Address g_heap = 0;
 
@@ -90,7 +91,8 @@ bool in_process_memory(const void* pointer) {
   const auto at = reinterpret_cast<Address>(pointer);
   if (at - g_executable.begin < g_executable.end - g_executable.begin) return true;
   if (at >= g_heap && at < reinterpret_cast<Address>(__curbrk)) return true;
-  // Another thread's stack lies further away.
+  // Tests for the main thread's stack. The frame of another thread lies more than kStack below
+  // `end`, so an address on another thread's stack does not count.
   const auto frame = reinterpret_cast<Address>(__builtin_frame_address(0));
   const auto end = reinterpret_cast<Address>(__libc_stack_end);
   return at >= frame && at < end && end - frame < kStack;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The exchange of pairwise.cpp, with the same bytes as its result, in log2(M) steps
-// per phase for M nodes. Other ranks store and forward the blocks, unchanged: first what a rank has
-// for the owners of chunks, then the owners' sums (bruck.h).
+// The Bruck schedule of the inter-node exchange. It gives the same bytes as pairwise.cpp, in
+// log2(M) steps per phase for M nodes. Ranks store and forward blocks without changing them: first
+// the values for the owners of chunks, then the owners' sums (bruck.h).
 //
 // Cost: every rank sends 2 log2(M) messages, to as many peers; (log2(M) / 2 + 1) * n * bits/8
 // bytes. Slower than the pairwise exchange if the additional bytes cost more than the messages that
@@ -23,10 +23,9 @@ namespace slimpi::inter {
 
 namespace {
 
-// Each step waits for its own messages before the next begins, so no memory is written while a
-// message is read from it, and one pair of requests is enough. `staging_` is what MPI and the host
-// use; `memory_` is what kernels use. Blocks that this rank forwards are never decoded by it, nor
-// checked.
+// Runs the exchange. Each step waits for its messages before the next step begins. So no memory is
+// written while a message is read from it, and one pair of requests is enough. MPI and the host use
+// `staging_`; kernels use `memory_`. A rank neither decodes nor checks blocks that it forwards.
 class BruckExchange {
  public:
   BruckExchange(const Context& context, const BruckLayout& layout,
@@ -63,8 +62,8 @@ class BruckExchange {
 
   const comm::Range& chunk(int member) const { return layout_.chunk(member); }
   std::size_t place(int number) const { return layout_.place(number); }
-  // Bytes of the sums of `blocks` consecutive members, beginning with this one. They lie without
-  // gaps.
+  // Returns the bytes of the sums of `blocks` consecutive members, beginning with this rank. The
+  // sums lie without gaps.
   std::size_t gathered(int blocks) const { return layout_.bytes_from(me_, blocks); }
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
 
@@ -81,8 +80,9 @@ class BruckExchange {
   mpi::Request requests_[2] = {mpi::abi.request_null, mpi::abi.request_null};
 };
 
-// Blocks are always staged, even with a GPU-aware MPI: where this schedule is the cheapest, blocks
-// are few and short, and the host packs them into messages.
+// Copies between staging and device memory and waits. Blocks are always staged, even with a
+// GPU-aware MPI: if this schedule is the cheapest, blocks are few and short, and the host packs
+// them into messages.
 Status BruckExchange::move(const char* name, std::byte* to, const std::byte* from,
                            std::size_t bytes) {
   if (!staged_ || bytes == 0) return Status::ok;
@@ -108,9 +108,9 @@ Status BruckExchange::encode() {
   return Status::ok;
 }
 
-// Sends a message to one member and receives one from another; 0 bytes mean that there is no
-// message. Both are started before either is waited for: all ranks do this at once, in rings, and a
-// send may wait for its receive.
+// Sends a message to one member and receives a message from another; 0 bytes mean that there is no
+// message. Starts both before it waits for one: all ranks do this at once, in rings, and a send may
+// wait for its receive.
 Status BruckExchange::swap(int to, std::size_t send, const std::byte* from, int source,
                            std::size_t receive, std::byte* into, comm::Tag tag) {
   if (receive != 0)
@@ -129,8 +129,8 @@ Status BruckExchange::swap(int to, std::size_t send, const std::byte* from, int 
   return exchange_.wait(requests_[1]);
 }
 
-// One reduce-scatter step: packs the blocks that travel into messages and unpacks those that come
-// into the same places.
+// Does one reduce-scatter step: packs the blocks that travel into messages, and unpacks the
+// received blocks into the same places.
 Status BruckExchange::scatter(int step) {
   const int to = bruck_.further(me_, 1 << step), from = bruck_.back(me_, 1 << step);
   const int places = bruck_.travelling(step);
@@ -139,8 +139,8 @@ Status BruckExchange::scatter(int step) {
   const auto bytes_at = [&](int member, int number) {
     return layout_.bytes_of(bruck_.destination(member, number, step));
   };
-  // As many places at a time as fit into a message even with the longest blocks. So sender and
-  // receiver use the same division, and no place is overwritten before its block was sent.
+  // Takes as many places at a time as fit into a message with the longest blocks. So sender and
+  // receiver divide in the same way, and no place is overwritten before its block was sent.
   const int at_once = int(std::min(layout_.message() / layout_.block(), std::size_t(places)));
   for (int first = 0; first < places; first += at_once) {
     const int end = std::min(first + at_once, places);
@@ -162,7 +162,8 @@ Status BruckExchange::scatter(int step) {
   return Status::ok;
 }
 
-// Every place holds a block for this rank now: what the member that many positions back has for it.
+// Adds this rank's chunk. Place p now holds the block that the member p positions back has for this
+// rank.
 Status BruckExchange::sum() {
   const comm::Range part = chunk(me_);
   if (part.count == 0) return Status::ok;
@@ -179,8 +180,8 @@ Status BruckExchange::sum() {
   return Status::ok;
 }
 
-// One all-gather step. The sums lie one after the other from the start of `staging_`, this rank's
-// own first, so that no packing is needed; they overwrite the blocks of the reduce-scatter.
+// Does one all-gather step. The sums lie one after the other from the start of `staging_`, this
+// rank's own sum first, so no packing is needed. They overwrite the blocks of the reduce-scatter.
 Status BruckExchange::gather(int step) {
   const int distance = bruck_.gathered(step);
   const int to = bruck_.back(me_, distance), from = bruck_.further(me_, distance);
@@ -234,7 +235,7 @@ int BruckSteps::steps() const {
   return steps;
 }
 
-// The last `bit` of every 2 * bit numbers from 0 on have the bit set.
+// Counts the places. In every 2 * bit numbers, from 0 on, the last `bit` have the bit set.
 int BruckSteps::travelling(int step) const {
   const int bit = 1 << step;
   return group_size_ / (2 * bit) * bit + std::max(0, group_size_ % (2 * bit) - bit);
@@ -253,12 +254,13 @@ BruckLayout::BruckLayout(const ExchangeSize& size) : first_of_(1, 0) {
   for (int member = 0; member < size.group_size; ++member) {
     chunks_.push_back(
         comm::chunk_of(size.count, size.group_size, member, comm::chunk_alignment(size.format)));
-    // An owner without elements has no blocks and no messages. Otherwise a multiple of 16 bytes, as
-    // the header is, so that every payload begins at one.
+    // An owner without elements has no blocks and no messages. Another block has a multiple of 16
+    // bytes, as the header has, so that every payload begins at a multiple of 16 bytes.
     const std::uint64_t elements = chunks_.back().count;
     lengths_.push_back(elements == 0 ? 0 : round_up(message_bytes(size.format, elements), 16));
   }
-  // Twice around the ring: a run of owners that passes the last member stays one interval.
+  // Counts twice around the ring, so that owners from before to behind the last member are one
+  // interval.
   for (std::size_t i = 0; i < 2 * members; ++i)
     first_of_.push_back(first_of_.back() + lengths_[i % members]);
   block_ = lengths_.front();

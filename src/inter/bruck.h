@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the Bruck exchange keeps its blocks and messages in scratch memory, and what each block
-// holds; from the size of the sum alone. A block is a message of the pairwise schedule with its
-// header.
+// The steps of the Bruck exchange, and the places of its blocks and messages in scratch memory.
+// Both follow from the size of the sum alone. A block is a message of the pairwise schedule with
+// its header.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace slimpi::inter {
 
-// The Bruck algorithm for blocks that each of M members has for each other member, when other
-// members store and forward them: log2(M) steps instead of M - 1 messages. (Bruck and others, IEEE
-// TPDS 1997.)
+// The steps of the Bruck algorithm (Bruck and others, IEEE TPDS 1997). Each of M members has a
+// block for each other member. Other members store and forward the blocks, so there are log2(M)
+// steps instead of M - 1 messages.
 //
 // A member keeps blocks in places 1 to M - 1. At the start, place p holds its block for the member
 // p positions further on. In step k, every block in a place whose number has bit k set is sent to
@@ -25,29 +25,29 @@ class BruckSteps {
 
   int steps() const;
 
-  // The members `by` positions further on, and back; positions wrap around.
+  // Return the member `by` positions further on, or back; positions wrap around.
   int further(int member, int by) const { return (member + by) % group_size_; }
   int back(int member, int by) const {
     return (member - by % group_size_ + group_size_) % group_size_;
   }
 
-  // How many places have their blocks sent in a step: those whose number has bit `step` set.
-  // place(step, i) is the number of the i-th of them; they ascend.
+  // travelling() returns how many places send their blocks in a step: those whose number has bit
+  // `step` set. place() returns the number of the i-th of these places; the numbers ascend.
   int travelling(int step) const;
   int place(int step, int i) const {
     const int bit = 1 << step;
     return i / bit * 2 * bit + bit + i % bit;
   }
 
-  // The member that must finally get the block that `member` has in `place` before the step.
+  // Returns the member that finally gets the block that `member` has in `place` before the step.
   int destination(int member, int place, int step) const {
     return further(member, place - place % (1 << step));
   }
 
-  // The all-gather, where all members must get one block of each member. A member holds the blocks
-  // of consecutive members, beginning with its own: gathered(step) of them before a step. In a step
-  // it gets to_gather(step) more from the member gathered(step) positions further on: as many as it
-  // holds, in the last step as many as are missing.
+  // The all-gather, in which all members get one block of each member. A member holds the blocks of
+  // consecutive members, beginning with its own: gathered(step) blocks before a step. In a step it
+  // gets to_gather(step) more blocks from the member gathered(step) positions further on: as many
+  // as it holds; in the last step, as many as are missing.
   int gathered(int step) const { return 1 << step; }
   int to_gather(int step) const;
 
@@ -63,17 +63,18 @@ class BruckLayout : public ExchangeLayout {
   explicit BruckLayout(const ExchangeSize& size);
 
   const comm::Range& chunk(int owner) const { return chunks_[std::size_t(owner)]; }
-  // Bytes of the block for a member's chunk; 0 if the chunk is empty.
+  // Returns the bytes of the block for a member's chunk; 0 if the chunk is empty.
   std::size_t bytes_of(int owner) const { return lengths_[std::size_t(owner)]; }
-  // Bytes of the blocks of `blocks` consecutive members from `member` on, at most all of them.
+  // Returns the bytes of the blocks of `blocks` consecutive members from `member` on, at most of
+  // all members.
   std::size_t bytes_from(int member, int blocks) const {
     return first_of_[std::size_t(member + blocks)] - first_of_[std::size_t(member)];
   }
-  std::size_t block() const { return block_; }      // bytes of the longest one
+  std::size_t block() const { return block_; }      // bytes of the longest block
   std::size_t message() const { return message_; }  // bytes of one message of blocks
 
-  // Offsets in scratch memory, in bytes: one place for each member's block, then the block of this
-  // rank's own sum, then one outgoing and one incoming message.
+  // Offsets in scratch memory, in bytes. It has a place for each member's block, then the block of
+  // this rank's own sum, then an outgoing and an incoming message.
   std::size_t place(int number) const { return block_ * std::size_t(number); }
   std::size_t own() const { return block_ * lengths_.size(); }
   std::size_t outgoing() const { return own() + block_; }

@@ -20,7 +20,7 @@ void ChunkCodec::encode(const comm::Range& part, std::byte* payload) {
   // On a staged device this is the time to queue the kernel; the trace has the device's own
   // interval.
   const Timed timed(context_.statistics, Stage::encode, "encode", 4 * part.count);
-  // The kernel also updates the residual: what is added to the values, and what is lost again.
+  // The kernel also adds the clamped residual to the values, and stores the new residual.
   context_.kernels.encode(context_.format, random_stream_for(context_, shard_, part),
                           in_ + part.first, residual(part), part.count, payload, context_.stream());
 }

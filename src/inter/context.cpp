@@ -9,7 +9,7 @@ Status find_streams(comm::Call& call, Streams* streams) {
   using comm::StreamRole;
   streams->by_role[int(StreamRole::compute)] = call.stream;
   if (!call.device.staged) return Status::ok;
-  // algorithm::prepare() has opened them, so they are found here and nothing is made.
+  // Finds the streams that algorithm::prepare() has opened; makes none.
   for (const StreamRole role : {StreamRole::d2h, StreamRole::h2d})
     SLIMPI_TRY(call.communicator.stream_for(call.location, &streams->by_role[int(role)], role));
   return Status::ok;
@@ -27,7 +27,8 @@ Context context_of(comm::Call& call, const Streams& streams) {
           .rank = communicator.rank(),
           .segment_class = communicator.segment_class(),
           .format = call.plan.format,
-          // Part of every random stream, and checked in every header: the same on all ranks.
+          // The number is a part of every random stream and is checked in every header, so it is
+          // the same on all ranks.
           .call = call.number,
           .tensor = call.state == nullptr ? 0 : call.state->number,
           .seed = communicator.config().seed,
@@ -43,7 +44,7 @@ comm::MessageHeader message_header(const Context& context, const comm::Range& sh
                                    const comm::Range& part, int sender) {
   comm::MessageHeader message;
   message.format = context.format;
-  // Counted from the vector's start: the same part of another shard is another message.
+  // `first` counts from the vector's start, so the same part of another shard is another message.
   message.first = shard.first + part.first;
   message.count = part.count;
   message.call = context.call;
@@ -57,7 +58,7 @@ comm::MessageHeader message_header(const Context& context, const comm::Range& sh
 
 kernels::RandomStream random_stream_for(const Context& context, const comm::Range& shard,
                                         const comm::Range& part) {
-  // By position in the vector, so that the division into segments changes no number.
+  // The numbers count by position in the vector, so that the division into segments changes none.
   return {context.seed, std::uint32_t(context.rank), context.call, shard.first + part.first};
 }
 

@@ -10,14 +10,14 @@ namespace slimpi::cost {
 
 namespace {
 
-// The same on all ranks, as for a staged device.
+// Returns the division of a shard, the same on all ranks: that of a staged device.
 inter::Segments segments_of(inter::ExchangeSize size) {
   size.count = std::max<std::uint64_t>(size.count, 1);
   size.staged = true;
   return inter::segments_for(size);
 }
 
-// How a shard is divided. Chunks are whole buckets, so with many ranks some own none.
+// The division of a shard. Chunks are whole buckets, so with many ranks some ranks own no chunk.
 struct Division {
   explicit Division(const inter::ExchangeSize& size)
       : group_size(size.group_size), segments(segments_of(size)) {
@@ -31,7 +31,7 @@ struct Division {
   inter::Segments segments;
 };
 
-// The element of ByBits for a format: packed counts half bits.
+// Returns the index in ByBits for a format. Packed counts half bits.
 std::size_t bits_of(const kernels::Format& format) {
   return format.codec == kernels::Codec::packed ? format.bits / 2u : format.bits;
 }
@@ -46,8 +46,8 @@ double chunk_bytes(const kernels::Format& format, std::uint64_t elements, std::u
 
 }  // namespace
 
-// An owner sends a chunk to each other owner in the reduce-scatter, and its own to all others in
-// the all-gather.
+// In the reduce-scatter an owner sends a chunk to each other owner. In the all-gather it sends its
+// own chunk to all other ranks.
 Traffic pairwise_traffic(const inter::ExchangeSize& size) {
   const Division division(size);
   // The traffic of a rank that owns a chunk, the busiest one.
@@ -71,8 +71,8 @@ Traffic bruck_traffic(const inter::ExchangeSize& size) {
           double(division.elements) * sizeof(float)};
 }
 
-// The link of a rank that owns a chunk is the busiest. Codec, copies and the link overlap, segment
-// by segment; the first segment's codec and the last one's do not.
+// Models the rank with the busiest link: a rank that owns a chunk. Codec, copies and the link
+// overlap, segment by segment, except the codec of the first and of the last segment.
 void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, double sharing,
                   const Constants& c) {
   if (size.group_size < 2) return;
@@ -80,8 +80,8 @@ void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, dou
   const Traffic sent = pairwise_traffic(size);
   const inter::Segments segments = inter::segments_for(size);
   const double encode = c.encode[bits_of(size.format)], decode = c.decode[bits_of(size.format)];
-  // On average a rank encodes for each other owner, and its own sum. It decodes a message of each
-  // other rank, and the sum of each other owner.
+  // On average a rank encodes for each other owner, and encodes its own sum. It decodes a message
+  // of each other rank, and the sum of each other owner.
   const double others = nodes - 1, to_owners = sent.owners * others / nodes;
   const double codec =
       (encode * (to_owners + 1) + decode * (sent.owners - 1 + others)) * sent.chunk;
@@ -95,12 +95,12 @@ void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, dou
   cost.waiting += sent.waits * c.latency;
   cost.peers = others;
   cost.memory += double(segments.total);
-  // A pipeline takes as long as its slowest stage, and the time to fill and to empty it.
+  // A pipeline takes the time of its slowest stage, and the time to fill and to empty it.
   cost.seconds += sent.waits * c.latency + std::max(link, processor);
   cost.seconds += std::min({fill, link, processor});
 }
 
-// Each step waits for the one before, so that nothing overlaps.
+// Adds all times, because nothing overlaps: each step waits for the step before.
 void add_bruck(Cost& cost, const inter::ExchangeSize& size, double sharing, const Constants& c) {
   if (size.group_size < 2) return;
   const double nodes = size.group_size;
@@ -109,7 +109,7 @@ void add_bruck(Cost& cost, const inter::ExchangeSize& size, double sharing, cons
   const double codec =
       (encode * (sent.owners + 1) + decode * (nodes + sent.owners - 1)) * sent.chunk;
   const double link = sent.bytes * c.link;
-  // Four copies: MPI's on both sides, and those that pack and unpack the blocks.
+  // There are four copies: MPI's on both sides, and the packing and unpacking of blocks.
   const double processor = (codec + 4 * sent.bytes * c.copy + sent.messages * c.overhead) * sharing;
   cost.messages += sent.messages;
   cost.link += link;

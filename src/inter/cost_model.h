@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The cost of an allreduce, on paper: a model of latency, bandwidth, arithmetic, messages and
-// memory for each schedule between nodes. The library chooses schedules by it; tools/bench/cost.h
-// predicts whole calls from it, and slimpi-bench --calibrate measures its constants. Plain
-// arithmetic, no MPI.
+// The cost model of an allreduce: latency, bandwidth, arithmetic, messages and memory of each
+// schedule between nodes. The library chooses schedules by it. tools/bench/cost.h predicts whole
+// calls from it, and slimpi-bench --calibrate measures its constants. It uses no MPI.
 //
 // All times are in seconds, all sizes in bytes; "per byte" of arithmetic is per byte of floats.
 #pragma once
@@ -12,7 +11,7 @@
 
 namespace slimpi::cost {
 
-// An element for each number of bits; the first is not used.
+// A value for each number of bits; element 0 is not used.
 using ByBits = std::array<double, kernels::kMostBits + 1>;
 constexpr ByBits same(double value) {
   ByBits all{};
@@ -20,8 +19,8 @@ constexpr ByBits same(double value) {
   return all;
 }
 
-// The defaults are for TCP on a link of 10 Gbit/s: the first three were fitted to times of the
-// schedules there, the others are guesses.
+// The constants of the model. The defaults are for TCP on a link of 10 Gbit/s: the first three were
+// fitted to times of the schedules there, the others are guesses.
 struct Constants {
   double latency = 24e-6;         // of a small message between nodes, one way
   double overhead = 3e-6;         // of a processor, for each message that a rank sends and receives
@@ -37,17 +36,17 @@ struct Constants {
   int cores = 1;                  // of the machine that the constants were measured on
   double measured_link = 0.8e-9;  // `link` of the network that the constants were measured on
 
-  // Whether `link` is faster than the network that the constants were measured on. The processor
-  // may decide there, and its share was not seen.
+  // Returns whether `link` is faster than the network on which the constants were measured. On such
+  // a link the processor may decide the time, and its share was not measured.
   bool beyond_measured() const { return link < 0.95 * measured_link; }
 };
 
 // The messages of the busiest rank in a sum of one shard between nodes. The size's `me` and
-// `staged` do not count.
+// `staged` do not matter.
 struct Traffic {
-  double waits = 0;     // steps that wait for the one before
-  double messages = 0;  // sent
-  double bytes = 0;     // of these, headers included
+  double waits = 0;     // steps that wait for the step before
+  double messages = 0;  // messages that the rank sends
+  double bytes = 0;     // bytes of these messages, headers included
   double owners = 1;    // ranks that own a chunk
   double chunk = 0;     // bytes of floats of the longest chunk
 };
@@ -69,7 +68,7 @@ struct Cost {
 // link; `sharing` ranks share a core.
 void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, double sharing,
                   const Constants& constants);
-// The same of one rank of a node.
+// Adds the Bruck exchange of a shard of this size by one rank of each node.
 void add_bruck(Cost& cost, const inter::ExchangeSize& size, double sharing,
                const Constants& constants);
 

@@ -9,13 +9,15 @@ namespace slimpi::inter {
 
 namespace {
 
-// False if the host must read the values to count those that are infinite.
+// Returns whether MPI sends these messages from device memory. Not for 16-bit floats: the host
+// reads them to count the infinite values.
 bool mpi_sends_from(const device::Device& device, kernels::Codec codec) {
   return device.staged && device::mpi_takes(device) && kernels::row_of(codec).infinity == 0;
 }
 
-// Kernels read a byte of host memory from the bus each time; where a value may begin in one word
-// and end in the next, they read most words twice.
+// Returns whether kernels use payloads in staging memory. Kernels read host memory over the bus
+// each time. So not if a level may begin in one word and end in the next: most words are then read
+// twice.
 bool kernels_use_staging(const device::Device& device, const kernels::Format& format) {
   if (!device.staged || device.staging_bucket == 0) return false;
   if (format.codec == kernels::Codec::packed) return false;
@@ -39,7 +41,8 @@ MessageBuffers::MessageBuffers(const Context& context, CopyStreams& streams, std
 Status MessageBuffers::stage_out(std::size_t buffer, const comm::MessageHeader& about,
                                  CopyStreams::Event* event) {
   comm::write_header(header(buffer), about);
-  // MPI sends the payload from the device. Only the header, which the host writes, goes there.
+  // MPI sends the message from the device, so the header, which the host has written, is copied
+  // there.
   if (gpu_aware_)
     return streams_.copy_out(message(buffer), header(buffer), comm::kHeaderBytes, event);
   const std::size_t bytes = kernels::encoded_bytes(about.format, about.count);
@@ -53,7 +56,7 @@ Status MessageBuffers::stage_in(std::size_t buffer, std::size_t received,
     received_[buffer] = received;
     return streams_.copy_in(header(buffer), message(buffer), comm::kHeaderBytes);
   }
-  // Before any kernel reads the payload: a message with a wrong header or length fails the call.
+  // Checks before any kernel reads the payload: a wrong header or length fails the call.
   SLIMPI_TRY(comm::check_message(header(buffer), received, expected));
   if (mapped_) return Status::ok;
   return streams_.copy_in(payload(buffer), host_payload(buffer),
@@ -83,12 +86,12 @@ Status CopyStreams::copy_out(void* to, const void* from, std::size_t bytes, Even
 Status CopyStreams::copy_in(void* to, const void* from, std::size_t bytes) {
   if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
-  // Behind no kernel: the caller says that `to` is free (see SegmentRing::finish).
+  // The copy waits for no kernel, because `to` is free (see SegmentRing::finish).
   SLIMPI_TRY(context_.device.copy(to, from, bytes, stream(comm::StreamRole::h2d)));
   Event there{comm::StreamRole::h2d, 0, now, bytes};
   SLIMPI_TRY(comm::hold_up(context_.device, stream(comm::StreamRole::compute),
                            stream(comm::StreamRole::h2d), &there.number));
-  // Nobody waits for these events. wait() looks at them later, for their place in the trace.
+  // No code waits for these events. wait() looks at them later, for the trace.
   if (Trace::running() != nullptr) pending_copies_.push_back(there);
   return Status::ok;
 }
@@ -106,8 +109,8 @@ Status CopyStreams::wait(const Event& event) {
   return trace_finished_copies();
 }
 
-// A stream does one thing at a time, so an interval in the trace begins where the one before it
-// ended.
+// Adds an event to the trace. A stream does one thing at a time, so the interval begins at the end
+// of the stream's interval before it.
 void CopyStreams::trace_event(const Event& event) {
   Trace* const trace = Trace::running();
   if (trace == nullptr) return;
@@ -134,8 +137,8 @@ Status CopyStreams::trace_finished_copies() {
   return Status::ok;
 }
 
-// Kernels wait for the copies to the device, and each copy out was waited for before its message
-// was sent. So the last kernel is the last work of all three streams.
+// Waits for the last kernel, which is the last work of all three streams: kernels wait for the
+// copies to the device, and each copy out was complete before its message was sent.
 Status CopyStreams::finish() {
   Event last;
   SLIMPI_TRY(record(&last, 0));

@@ -19,7 +19,7 @@ namespace slimpi::inter {
 // streams.
 class CopyStreams {
  public:
-  // An event of one stream: complete when all that was queued on that stream before it is complete.
+  // An event of one stream. It is complete when all earlier work on that stream is complete.
   struct Event {
     comm::StreamRole role = comm::StreamRole::compute;
     std::uint64_t number = 0;
@@ -30,22 +30,21 @@ class CopyStreams {
   explicit CopyStreams(const Context& context)
       : context_(context), pending_copies_(context.memory) {}
 
-  // Queues a copy to, for example, staging memory, after all that is queued on the compute stream
-  // so far. The event is complete when the copy is.
+  // Queues a copy, for example to staging memory, behind all work that is queued on the compute
+  // stream so far. The event is complete when the copy is complete.
   Status copy_out(void* to, const void* from, std::size_t bytes, Event* event);
 
-  // Queues a copy from, for example, staging memory. All that is queued on the compute stream from
-  // now on waits for it. The copy does not wait for work that the compute stream already has; that
-  // work must not use `to`.
+  // Queues a copy, for example from staging memory. All later work on the compute stream waits for
+  // it. The copy does not wait for earlier work on the compute stream, which must not use `to`.
   Status copy_in(void* to, const void* from, std::size_t bytes);
 
-  // Records an event after all that is queued on the compute stream.
+  // Records an event behind all work that is queued on the compute stream.
   Status record(Event* event, std::uint64_t bytes);
 
   // Waits for an event while MPI makes progress.
   Status wait(const Event& event);
 
-  // Waits for all that is queued on the compute stream and for the copies that it waits for.
+  // Waits for all work on the compute stream and for the copies that this work waits for.
   Status finish();
 
  private:
@@ -58,31 +57,31 @@ class CopyStreams {
   Status trace_finished_copies();
 
   const Context& context_;
-  // For the trace only: h2d copies that nothing waits for on the host, and the time up to which
-  // each stream was traced, by role.
+  // For the trace only: h2d copies for which the host does not wait, and the time up to which each
+  // stream was traced, by role.
   std::pmr::deque<Event> pending_copies_;
   Trace::Clock::time_point traced_until_[3] = {};
 };
 
 // The message buffers of one call. Each holds one message: its header and its payload. On the host
-// there is one memory. On a staged device kernels work on the payload in device memory. A GPU-aware
-// MPI sends and receives the whole message there too; any other MPI uses staging memory. The host
-// always reads and writes headers in staging memory. The bytes of a message are the same in all
-// cases, so ranks of different kinds can exchange messages. A buffer belongs to the schedule that
-// uses it; it must not be reused before its message is no longer in flight and its kernels are
-// complete.
+// there is one memory. On a staged device, kernels work on the payload in device memory. A
+// GPU-aware MPI sends and receives the whole message there, too; another MPI uses staging memory.
+// The host always reads and writes headers in staging memory. The bytes of a message are the same
+// in all cases, so ranks of different kinds can exchange messages. A buffer belongs to the schedule
+// that uses it. The schedule may reuse it only when its message is no longer in flight and its
+// kernels are complete.
 //
-// Where the device allows it, kernels use payloads where MPI has them, in staging memory (mapped):
-// a copy and its events cost more than the bus does.
+// If the device allows it, kernels use payloads in staging memory, where MPI uses them (mapped),
+// because a copy and its events cost more than access over the bus.
 class MessageBuffers {
  public:
-  // `count` message buffers of `bytes` each, in the context's scratch memory. `once`: kernels use
-  // each payload once, and so may use it in staging memory.
+  // Makes `count` message buffers of `bytes` bytes in the context's scratch memory. `once`: kernels
+  // use each payload once, and so may use it in staging memory.
   MessageBuffers(const Context& context, CopyStreams& streams, std::size_t bytes, std::size_t count,
                  bool once);
 
-  // message: for MPI. payload: its payload, for kernels. host_payload: its payload in host memory,
-  // which is not filled if MPI uses device memory.
+  // Return a message for MPI, its payload for kernels, and its payload in host memory, which is not
+  // filled if MPI uses device memory.
   std::byte* message(std::size_t buffer) const { return wire_ + buffer * bytes_; }
   std::byte* payload(std::size_t buffer) const {
     return (mapped_ ? staging_ : memory_) + buffer * bytes_ + comm::kHeaderBytes;
@@ -91,17 +90,17 @@ class MessageBuffers {
     return staging_ + buffer * bytes_ + comm::kHeaderBytes;
   }
 
-  // To be called after the kernel that writes the payload of the message `about` was queued.
-  // `event` is complete when it may be sent.
+  // Writes the header, `about`, and queues the copies that the message needs. Call it after the
+  // kernel that writes the payload was queued. `event` is complete when the message can be sent.
   Status stage_out(std::size_t buffer, const comm::MessageHeader& about, CopyStreams::Event* event);
 
-  // To be called after a message of `received` bytes arrived, and before the kernel that reads its
-  // payload is queued. Checks the message at once; if only the device has it, check() does so
-  // later.
+  // Checks a message of `received` bytes that has arrived, and queues the copy that it needs. If
+  // only the device has the message, check() checks it later. Call it before the kernel that reads
+  // the payload is queued.
   Status stage_in(std::size_t buffer, std::size_t received, const comm::MessageHeader& expected);
 
-  // Checks the message after what was queued behind stage_in is complete. Does nothing unless
-  // checks_late().
+  // Checks a message that only the device has. Call it when work that was queued after stage_in()
+  // is complete. Does nothing unless checks_late().
   Status check(std::size_t buffer, const comm::MessageHeader& expected) const;
   bool checks_late() const { return gpu_aware_; }
 
@@ -112,7 +111,7 @@ class MessageBuffers {
   const bool gpu_aware_;                    // MPI uses device memory for these messages
   const bool mapped_;                       // kernels use payloads in staging memory
   const std::size_t bytes_;                 // of one message buffer
-  std::byte *memory_, *staging_, *wire_;    // of the device, for the host, for MPI; some are equal
+  std::byte *memory_, *staging_, *wire_;    // for kernels, for the host, for MPI; some are equal
   std::pmr::vector<std::size_t> received_;  // bytes, by message buffer; empty unless checks_late()
 };
 

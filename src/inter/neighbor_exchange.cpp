@@ -9,16 +9,16 @@ namespace slimpi::inter {
 
 namespace {
 
-// The all-gather of a SegmentRing among peers: round i exchanges with peer i. In each step of the
-// loop the stages work on consecutive segments: segment n is encoded in step n, sent, applied and
-// recycled in the steps after it.
+// Runs the all-gather of a SegmentRing among peers; round i exchanges with peer i. In each step of
+// the loop the stages work on consecutive segments: segment n is encoded in step n, and sent,
+// applied and recycled in the steps after it.
 //
-//   buffers    segment n uses those of segment n - depth. It is encoded when that one was applied
-//              and recycled: a segment is in the stages for 2 steps, on a staged device 4, and the
-//              depth is more where there are more segments.
-//   progress   a rank waits for a peer's segment n only after it has sent its own and posted its
-//              receives up to n. Take a rank that waits for the lowest n: all others wait for n or
-//              a later one, so its peers have sent n and can receive it.
+//   buffers    Segment n uses the buffers of segment n - depth, after that segment was applied and
+//              recycled: a segment is in the stages for 2 steps, on a staged device for 4, and the
+//              depth is greater if there are more segments.
+//   progress   A rank waits for a peer's segment n only after it has sent its own segment n and
+//              posted its receives up to n. Take the rank that waits for the lowest n. All other
+//              ranks wait for n or a later segment, so its peers have sent n and can receive n.
 class NeighborExchange {
  public:
   NeighborExchange(const Context& context, comm::Range shard, std::span<const int> ranks,
@@ -73,7 +73,7 @@ Status NeighborExchange::send(std::int64_t number) {
   return Status::ok;
 }
 
-// The peers' payloads are used in the order of `ranks`, whatever the order of arrival.
+// Applies the peers' payloads in the order of `ranks`, whatever the order of arrival.
 Status NeighborExchange::apply(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   for (int peer = 0; peer < layout_.rounds(); ++peer) {
@@ -85,8 +85,8 @@ Status NeighborExchange::apply(std::int64_t number) {
   return ring_.decoded(number, 4 * part(number).count);
 }
 
-// On a staged device a step of lag between the stages lets kernels and copies complete without a
-// wait.
+// Runs the pipeline. On a staged device the stages lag by a step, so that kernels and copies are
+// complete when the next stage needs them.
 Status NeighborExchange::run_steps() {
   const int lag = context_.device.staged ? 1 : 0;
   for (std::int64_t number = 0; number < layout_.segments().depth; ++number)
@@ -116,9 +116,9 @@ Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<co
 
 namespace {
 
-// A round-robin schedule: every member is a peer of every other one in turn. In a round of an odd
-// group two members are peers if their numbers add up to the round, modulo the group's size; the
-// member that would be its own peer has none.
+// Returns the peer of a member in a round-robin schedule: every member is a peer of every other
+// member in turn. In an odd group two members are peers if their numbers add up to the round,
+// modulo the group's size; a member that would be its own peer has no peer.
 int opponent(int group_size, int me, std::uint64_t round) {
   if (group_size % 2 == 0)
     return peers_in_round(group_size, me, int(round % std::uint64_t(group_size - 1))).to;
@@ -134,7 +134,7 @@ Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,
   switch (kind) {
     case Peers::ring: {
       const int left = (me + group_size - 1) % group_size, right = (me + 1) % group_size;
-      // Two members: the neighbor on both sides is the same one, and it counts once.
+      // With two members, the neighbor on both sides is the same member, which counts once.
       if (left == right)
         row.peers = {{left, 1.0 / 2}};
       else
@@ -150,7 +150,7 @@ Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,
         if (other != me) row.peers.push_back({other, 1.0 / group_size});
       break;
   }
-  // The rows sum to one, and the weights are symmetric: the mean of all models stays.
+  // The rows sum to one and the weights are symmetric, so the mean of all models does not change.
   for (const Mixing::Peer& peer : row.peers) row.own -= peer.weight;
   return row;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Neighbor exchange: the same message to each of a few peers, and one message from each. It is what
-// the decentralized algorithms do between nodes. The segments of the shard form a pipeline, so that
-// encoding, sending and decoding overlap.
+// Neighbor exchange: a rank sends the same message to each of a few peers, and receives one from
+// each. The decentralized algorithms use it between nodes. The segments of the shard form a
+// pipeline, so that encoding, sending and decoding overlap.
 //
-// Cost: with k peers, k * n * bits/8 bytes sent and received by every rank, however many ranks.
+// Cost: every rank with k peers sends and receives k * n * bits/8 bytes, however many ranks there
+// are.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +17,9 @@
 
 namespace slimpi::inter {
 
-// How an algorithm encodes a segment, and decodes the messages of the peers. Both functions
-// only queue work on the call's stream. `part` counts from the first element of the shard.
+// The arithmetic of an algorithm: it encodes a segment, and decodes the messages of the peers. Both
+// functions only queue work on the call's stream. `part` counts from the first element of the
+// shard.
 class PeerCodec {
  public:
   virtual ~PeerCodec() = default;
@@ -34,7 +36,7 @@ class PeerCodec {
 Status run_neighbor_exchange(const Context& context, comm::Range shard, std::span<const int> ranks,
                              PeerCodec& codec);
 
-// The same for a call, in the format of its plan.
+// Does run_neighbor_exchange for a call, in the format of its plan.
 Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<const int> ranks,
                                PeerCodec& codec);
 
@@ -49,12 +51,14 @@ struct Mixing {
   double own = 1;                // weight of `me`: one minus the weights of the peers
 };
 
-//   ring       the left peer, the right peer and `me`, 1/3 each;
-//              of two members both have one peer, 1/2
-//   shift_one  one peer, 1/2. It changes with `round`: every pair exchanges once in group_size
-//              rounds (one round fewer if that is even); of an odd number one member has no peer
-//   all        every member, 1/group_size
-// Only shift_one depends on `round`. The row lives in `memory`.
+// Returns row `me` of the mixing matrix. Its weights are, by `kind`:
+//   ring       1/3 for the left peer, the right peer and `me`; with two members 1/2 for the one
+//   peer shift_one  1/2 for one peer, which changes with `round`. Every pair exchanges once in
+//   group_size
+//              rounds, or in group_size - 1 rounds if group_size is even. If it is odd, one member
+//              no peer in each round
+//   all        1/group_size for every member
+// Only shift_one depends on `round`. The row lies in `memory`.
 Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,
               std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pairwise schedule of the inter-node exchange: reduce-scatter, then all-gather, two phases for
-// any number of nodes.
+// The pairwise schedule of the inter-node exchange, for any number of nodes: a reduce-scatter, then
+// an all-gather.
 //
 // The M ranks of an inter-node group divide a shard into M chunks and own one each. Every rank
-// encodes the chunks that it does not own and sends each to its owner. The owner adds what it
-// decodes to its own exact values, in rank order, encodes the sum, sends that to all and decodes it
-// itself. So all ranks end with the same bytes.
+// encodes the chunks that it does not own and sends each to its owner. The owner decodes them, adds
+// them and its own exact values in rank order, encodes the sum, sends it to all ranks, and decodes
+// it itself. So all ranks end with the same bytes.
 //
-// The segments of the chunks form a pipeline. In each step a rank has one message to send and one
-// to receive (pairwise.h). While these are in flight, it encodes, adds or decodes for the
+// The segments of the chunks form a pipeline. In each step a rank sends one message and receives
+// one (pairwise.h). While these messages are in flight, the rank encodes, adds or decodes for the
 // steps before and after. The bytes in flight are limited (Segments::in_flight), because flows that
 // compete for a link slow each other down by more than waiting costs. Small messages are in flight
 // together.
 //
-// A reduce-scatter is the first phase alone, with chunks as long as the program's blocks: the owner
-// keeps its sum as it is.
+// A reduce-scatter of the program is the first phase alone, with chunks as long as the program's
+// blocks. The owner keeps its sum without encoding it.
 //
 // Cost: every rank sends and receives 2 (M-1)/M * n * bits/8 bytes, in 2 (M-1) messages per
 // segment. Error: half a quantization step of each sender's bucket plus half a step of the total's
@@ -38,13 +38,13 @@ namespace {
 // Takes the steps of PairwiseSteps through their stages, each stage in the order of the steps:
 //
 //   prepare   queues the kernel that makes the step's message; its event says when it is made
-//   begin     starts to send it
-//   finish    waits until it has left and the step's other message has arrived
-//   decode    queues the kernel that decodes what an all-gather step received, or without an
-//             all-gather the one that adds a segment of this rank's chunk; after the last one of a
-//             segment, the segment's buffers are posted again
+//   begin     starts to send this message
+//   finish    waits until this message has left and the message that the step receives has arrived
+//   decode    queues the kernel that decodes the message that an all-gather step received; without
+//             an all-gather, the kernel that adds a segment of this rank's chunk. After the last
+//             such kernel of a segment, posts the segment's buffers again
 //
-// One cursor a stage counts the steps that are through it. Whenever step `index` begins:
+// A cursor for each stage counts the steps that have passed the stage. When step `index` begins:
 //
 //   decoded_ <= finished_ <= index < prepared_ <= index + 1 + ahead_
 //
@@ -111,7 +111,7 @@ void ReduceScatterAllgather::sum(const Step& step, const comm::Range& part) {
   if (!context_.device.staged) codec_.count_infinities(payload, part.count);
 }
 
-// The end of a segment of a reduce-scatter: its last messages have arrived.
+// Adds a segment of a reduce-scatter when its last messages have arrived.
 Status ReduceScatterAllgather::keep_sum(const Step& step) {
   if (step.number < 0 || step.round != layout_.rounds() - 1) return Status::ok;
   const comm::Range part = layout_.segment(layout_.me(), step.number);
@@ -123,8 +123,9 @@ Status ReduceScatterAllgather::keep_sum(const Step& step) {
   return ring_.recycle(step.number);
 }
 
-// A reduce-scatter step sends what this rank has for the owner of a segment. An all-gather sends
-// the sum of this rank's own segment, which is made once, in round 0.
+// Queues the kernel that makes the step's message. A reduce-scatter step sends this rank's values
+// to the owner of a segment. An all-gather step sends the sum of this rank's own segment, which is
+// made once, in round 0.
 Status ReduceScatterAllgather::prepare(const Step& step) {
   if (step.number < 0 || (step.gather && step.round != 0)) return Status::ok;
   const comm::Range part = layout_.sent_in(step);
@@ -142,7 +143,7 @@ Status ReduceScatterAllgather::begin(const Step& step) {
   if (step.gather && step.round != 0) return ring_.send(step);
   SLIMPI_TRY(ring_.wait_for_payload(step));
   if (step.gather) {
-    // The sum has read them all, so what could not be checked on arrival is on the host now.
+    // The sum has read all received messages, so those not checked on arrival can be checked now.
     SLIMPI_TRY(ring_.check(MessageKind::scatter_in, step.number));
     if (context_.device.staged)  // else counted with the sum
       codec_.count_infinities(ring_.host_sum(step.number), part.count);
@@ -150,8 +151,9 @@ Status ReduceScatterAllgather::begin(const Step& step) {
   return ring_.send(step);
 }
 
-// On a staged device the segment before is recycled: its kernels are done by now, so the host does
-// not wait for them.
+// Queues the kernel that decodes a step's received message, and recycles segments. On a staged
+// device it recycles the segment before, whose kernels are complete by now, so the host does not
+// wait for them.
 Status ReduceScatterAllgather::decode(const Step& step) {
   if (!layout_.gathers()) return keep_sum(step);
   if (!step.gather || step.number < 0) return Status::ok;
@@ -197,7 +199,7 @@ Status ReduceScatterAllgather::run_steps() {
     SLIMPI_TRY(prepare_until(index + 1 + (context_.device.staged ? ahead_ : 0)));
     SLIMPI_TRY(begin(now));
     in_flight_ += bytes;
-    // While the messages travel: the next ones, and what has arrived.
+    // While the messages travel, prepares the next messages and decodes those that have arrived.
     SLIMPI_TRY(prepare_until(index + 1 + ahead_));
     if (now.gather || !layout_.gathers()) SLIMPI_TRY(decode_finished());
   }

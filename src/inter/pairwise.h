@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pairwise exchange, and its steps: which elements each sends and receives, and which message
-// buffer and request it uses. The same for all exchanges of one size. In each step a rank sends a
-// segment to one member and receives one from one. So a link carries no more messages than its rank
-// has in flight, however many members there are.
+// The pairwise exchange and its steps: the elements that each step sends and receives, and the
+// message buffer and request that it uses. They are the same for all exchanges of one size. In each
+// step a rank sends a segment to one member and receives a segment from one member. So a link
+// carries no more messages than its rank has in flight, however many members there are.
 //
-// The buffers form a ring: segment n of each chunk uses those of ring index n modulo the pipeline
-// depth, so that the segment `depth` later uses them again.
+// The message buffers form a ring. Segment n of each chunk uses the buffers of ring index n modulo
+// the pipeline depth, and segment n + depth uses them again.
 #pragma once
 #include <cstdint>
 #include <memory_resource>
@@ -19,9 +19,9 @@
 
 namespace slimpi::inter {
 
-// The peers of member `me` in `round`, 0 to group_size - 2. Over all rounds each other member is
-// `to` once and `from` once. If group_size is even, members exchange in pairs (to == from). If it
-// is odd, one member would be left over in each round, so they send around a ring.
+// Returns the peers of member `me` in `round`, 0 to group_size - 2. Over all rounds each other
+// member is `to` once and `from` once. If group_size is even, members exchange in pairs (to ==
+// from). If it is odd, a member would have no partner in each round, so members send around a ring.
 struct StepPeers {
   int to, from;
 };
@@ -45,7 +45,8 @@ class PairwiseSteps {
   PairwiseSteps(int group_size, int me, std::int64_t segments, int depth,
                 std::optional<std::int64_t> gap,
                 std::pmr::memory_resource* memory = std::pmr::get_default_resource());
-  // Without a reduce-scatter, where member i is the peer of round i. The lists lie in `memory`.
+  // Makes the steps of an all-gather alone, in which member i is the peer of round i. The lists lie
+  // in `memory`.
   PairwiseSteps(int peers, std::int64_t segments, int depth, std::pmr::memory_resource* memory);
 
   int rounds() const { return int(peers_.size()); }
@@ -55,8 +56,8 @@ class PairwiseSteps {
   const StepPeers& peers_in(int round) const { return peers_[std::size_t(round)]; }
   int round_from(int member) const { return round_from_[std::size_t(member)]; }
 
-  // Whether the message of step `index` can be made when the first `finished` steps are complete:
-  // what it is made from has arrived, and its message buffer is free.
+  // Returns whether the message of step `index` can be made when the first `finished` steps are
+  // complete: the messages that it is made from have arrived, and its message buffer is free.
   bool ready(std::int64_t index, std::int64_t finished) const;
 
  private:
@@ -69,17 +70,17 @@ class PairwiseSteps {
   std::pmr::vector<int> round_from_;   // the round in which a member is `from`; by member
 };
 
-// The messages with one segment of the chunks: one per round, but for gather_out, which goes to all
-// members.
+// The kinds of messages with one segment of a chunk. There is one message of each kind in a round,
+// except gather_out: one message goes to all members.
 enum class MessageKind { gather_in, gather_out, scatter_out, scatter_in };
 
 class PairwiseLayout : public ExchangeLayout {
  public:
-  // Where a staged device takes part, the all-gather of a segment comes two cycles after its
-  // reduce-scatter, so that the device never waits for the host; else one. The same on all ranks,
-  // as their order of steps must be.
+  // Makes the layout of a reduce-scatter and all-gather. In the class small, the all-gather of a
+  // segment comes one cycle after its reduce-scatter; in the class large two cycles, so that a
+  // staged device never waits for the host. All ranks have the same order of steps.
   explicit PairwiseLayout(const ExchangeSize& size) : PairwiseLayout(size, segments_for(size)) {}
-  // The same with other segments. It lies in `memory`.
+  // Makes that layout with other segments. It lies in `memory`.
   PairwiseLayout(const ExchangeSize& size, const Segments& segments,
                  std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   // The layout of a reduce-scatter alone: each member keeps the sum of its own chunk. It lies in
@@ -98,13 +99,13 @@ class PairwiseLayout : public ExchangeLayout {
   bool gathers() const { return gathers_; }
   const comm::Range& chunk(int member) const { return chunks_[std::size_t(member)]; }
 
-  // Segments of the longest chunk.
+  // Returns the segments of the longest chunk.
   std::int64_t count() const { return steps_.segments(); }
-  // Segment `number` of a member's chunk, from the shard's first element on; empty if that chunk is
-  // shorter.
+  // Returns segment `number` of a member's chunk, counted from the shard's first element; empty if
+  // that chunk is shorter.
   comm::Range segment(int member, std::int64_t number) const;
 
-  // The segments that a step sends and receives; empty if there is no message.
+  // Return the segments that a step sends and receives; empty if there is no message.
   comm::Range sent_in(const Step& step) const {
     return segment(step.gather ? me_ : to(step), step.number);
   }
@@ -119,7 +120,7 @@ class PairwiseLayout : public ExchangeLayout {
     return step.gather ? comm::Tag::all_gather : comm::Tag::reduce_scatter;
   }
 
-  // Bytes that a step has in flight on this rank's link, in the direction that carries more.
+  // Returns the bytes that a step has in flight on this rank's link, in the direction with more.
   std::size_t bytes_in_flight(const Step& step) const;
 
   std::size_t ring_index(std::int64_t number) const {
@@ -145,8 +146,8 @@ class PairwiseLayout : public ExchangeLayout {
 
 class ChunkCodec;
 
-// As Schedule::run, or run_pairwise_scatter for a layout without an all-gather, for the values that
-// `codec` has. `ranks`: the members.
+// Does Schedule::run, or run_pairwise_scatter if the layout has no all-gather, for the values of
+// `codec`. `ranks`: the ranks of the members.
 Status run_pairwise(const Context& context, const PairwiseLayout& layout,
                     std::span<const int> ranks, comm::Range shard, ChunkCodec& codec);
 

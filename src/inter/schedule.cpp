@@ -12,8 +12,9 @@ namespace slimpi::inter {
 
 namespace {
 
-// The choice depends on the cost of a message relative to the bytes that could be sent instead. A
-// faster network is faster in both, so the constants of one network serve all.
+// The constants by which schedules are chosen. The choice depends only on the cost of a message
+// relative to that of a byte. A faster network has less of both, so the constants of one network
+// are used for all.
 constexpr cost::Constants kNetwork;
 
 double pairwise_cost(const ExchangeSize& size) {
@@ -55,8 +56,8 @@ const Schedule& schedule_for(const ExchangeSize& size) {
   double least = 0;
   for (const Schedule& schedule : kSchedules) {
     double cost = schedule.cost(common);
-    // A schedule that needs more than 1.5 times the encoded shard plus kMemoryFloor loses, whatever
-    // its time: its bytes are added to its seconds.
+    // Rejects a schedule that needs more than 1.5 times the encoded shard plus kMemoryFloor, by
+    // adding its bytes to its seconds.
     const std::size_t bytes = schedule.need(common).bytes;
     if (bytes > encoded + encoded / 2 + kMemoryFloor) cost += double(bytes);
     if (best == nullptr || cost < least) {
@@ -75,13 +76,13 @@ const PreparedExchange& PreparedExchanges::find(const ExchangeSize& size) {
   if (last_ != nullptr && last_->first == size) return last_->second;
   auto found = by_size_.find(size);
   if (found == by_size_.end()) {
-    // Before others are dropped: if this throws, they stay.
+    // Makes the new entry before others are dropped: if this throws, the others stay.
     PreparedExchange made(size);
-    // A layout has some words for each member.
+    // The estimate counts some words in the layout for each member.
     const std::size_t more = 2 * sizeof(Entries::value_type) + 64 * std::size_t(size.group_size);
     if (bytes_ + more > kMostBytes) {
-      // Everything is dropped, which costs one computation for each size that comes again. No order
-      // of use has to be kept for that.
+      // Drops everything. That costs one computation for each size that comes again, and needs no
+      // record of the order of use.
       last_ = nullptr;
       by_size_.clear();
       bytes_ = 0;
@@ -111,7 +112,7 @@ Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::R
   const PreparedExchange& prepared = prepared_exchange(call.communicator, call.plan.format, group,
                                                        shard.count, call.device.staged);
   Streams streams;
-  // Both live until the schedule returns, and it keeps no pointer to them.
+  // The streams and the context live until the schedule returns, which keeps no pointer to them.
   SLIMPI_TRY(find_streams(call, &streams));
   Context context = context_of(call, streams);
   context.format = comm::with_tiles(context.format, shard.count, int(group.peers.size()));
@@ -119,7 +120,7 @@ Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::R
 }
 
 namespace {
-// Chunks count from the shard's first element on.
+// Returns the chunks of the members, counted from the shard's first element.
 std::pmr::vector<comm::Range> chunks_of(const comm::Scatter& scatter, const comm::Range& shard,
                                         std::pmr::memory_resource* memory) {
   std::pmr::vector<comm::Range> chunks(scatter.chunks, memory);

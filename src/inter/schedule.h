@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The schedules of the inter-node exchange, in one table. Every call uses the cheapest for its size
-// and the number of nodes. The result has the same bytes with every schedule.
+// The table of the schedules of the inter-node exchange. Every call uses the cheapest schedule for
+// its size and the number of nodes. All schedules give the same bytes.
 #pragma once
 #include <map>
 #include <memory>
@@ -12,8 +12,9 @@
 
 namespace slimpi::inter {
 
-// Scratch memory that a schedule needs. bytes: of Context::messages, and also of Context::staging
-// if the device is staged. partial: floats of Context::partial, used with many members.
+// The scratch memory that a schedule needs. `bytes`: of Context::messages, and also of
+// Context::staging if the device is staged. `partial`: floats of Context::partial, used with many
+// members.
 struct Need {
   std::size_t bytes = 0;
   std::uint64_t partial = 0;
@@ -22,19 +23,19 @@ struct Need {
 struct Schedule {
   const char* name;
 
-  // Estimated seconds for a sum, by cost_model.h.
+  // Returns the estimated seconds for a sum, by cost_model.h.
   double (*cost)(const ExchangeSize& size);
 
   Need (*need)(const ExchangeSize& size);
 
-  // The part of run()'s work that depends on the size alone.
+  // Makes the layout: the part of run()'s work that depends on the size alone.
   std::unique_ptr<const ExchangeLayout> (*layout)(const ExchangeSize& size);
 
   // Sums `shard` of the call's vector over the inter-node group. `layout` is this schedule's for
   // size_of(context, group, shard.count). `in` and `out` point at the shard; in == out is allowed.
-  // `residual` (of the shard's length, or null) is what compression lost in earlier calls, and is
-  // updated. Collective over the group. The context's scratch memory has at least what need()
-  // returns.
+  // `residual` (of the shard's length, or null) has the values that compression lost in earlier
+  // calls, and is updated. Collective over the group. The context has at least the scratch memory
+  // that need() returns.
   Status (*run)(const Context& context, const ExchangeLayout& layout,
                 const comm::InterNodeGroup& group, comm::Range shard, const float* in, float* out,
                 float* residual);
@@ -53,18 +54,19 @@ Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout
                                     const comm::InterNodeGroup& group, comm::Range shard,
                                     const float* in, float* out, float* residual);
 
-// Adds `shard` over the inter-node group, pairwise; each member gets the sum of its own chunk, not
-// encoded, in the context's `totals`. `chunks`: of the members, ranges of the shard. `in` points at
-// the shard; `totals` may be this rank's chunk of it. The rest is as in Schedule::run.
+// Adds `shard` over the inter-node group by a pairwise reduce-scatter. Each member gets the sum of
+// its own chunk, not encoded, in the context's `totals`. `chunks`: the chunk of each member, as a
+// range of the shard. `in` points at the shard; `totals` may be this rank's chunk of it. All else
+// is as in Schedule::run.
 Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& group,
                             comm::Range shard, std::span<const comm::Range> chunks, const float* in,
                             float* residual);
 
-// The cheapest schedule whose memory is bounded; the same on all ranks.
+// Returns the cheapest schedule whose memory is bounded; the same on all ranks.
 const Schedule& schedule_for(const ExchangeSize& size);
 
-// The choice of a schedule, its need of memory and its layout. All follow from the size, so no
-// option makes them stale.
+// A chosen schedule, the memory that it needs, and its layout. All follow from the size alone, so
+// no change of options makes them wrong.
 struct PreparedExchange {
   explicit PreparedExchange(const ExchangeSize& size);
 
@@ -76,22 +78,24 @@ struct PreparedExchange {
 // The exchanges of the sizes that a communicator has met.
 class PreparedExchanges : public comm::Attachment {
  public:
-  // Valid until the next call. Allocates at the first call with a size only. Not collective.
+  // Returns the exchange of a size, valid until the next call. Allocates only at the first call
+  // with a size. Not collective.
   const PreparedExchange& find(const ExchangeSize& size);
 
-  // Bytes of memory that they take, about. Beyond kMostBytes all are dropped and made again as they
-  // are needed.
+  // Returns about how many bytes the exchanges take. Beyond kMostBytes all are dropped, and made
+  // again when they are needed.
   std::size_t bytes() const { return bytes_; }
   static constexpr std::size_t kMostBytes = 4 << 20;
 
  private:
   using Entries = std::map<ExchangeSize, PreparedExchange>;
   Entries by_size_;
-  const Entries::value_type* last_ = nullptr;  // what find() returned last, or null
+  const Entries::value_type* last_ = nullptr;  // the last result of find(), or null
   std::size_t bytes_ = 0;
 };
 
-// The communicator's exchange of a shard of `count` floats. Valid until the next call on it.
+// Returns the communicator's exchange of a shard of `count` floats, valid until the next call on
+// this communicator.
 const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
                                           const kernels::Format& format,
                                           const comm::InterNodeGroup& group, std::uint64_t count,
@@ -100,7 +104,7 @@ const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
 ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count);
 
-// The scratch memory of run_scatter.
+// Returns the scratch memory that run_scatter needs.
 Need scatter_need(const comm::Call& call, const comm::InterNodeGroup& group);
 
 // Runs run_pairwise_scatter for the shard of this rank's group in a call with blocks. `in` points
@@ -108,7 +112,8 @@ Need scatter_need(const comm::Call& call, const comm::InterNodeGroup& group);
 Status run_scatter(comm::Call& call, const comm::InterNodeGroup& group, const float* in,
                    float* result, float* residual);
 
-// Runs the schedule that schedule_for chooses; as Schedule::run. The communicator keeps its layout.
+// Runs the schedule that schedule_for() chooses; see Schedule::run. The communicator keeps the
+// layout.
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
                     const float* in, float* out, float* residual);
 

@@ -11,24 +11,26 @@ namespace slimpi::inter {
 
 namespace {
 
-// Bytes of a segment: enough that the fixed cost of a message does not matter. UCX uses its
-// rendezvous protocol for more than about 19 KiB over TCP, which costs four more messages.
+// The encoded bytes of a segment: of the class small, and the most of the class large. The fixed
+// cost of a message does not matter then. Small ones stay below about 19 KiB: above, UCX over TCP
+// uses its rendezvous protocol, which costs four more messages.
 constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 288 << 10;
-constexpr std::size_t kNeighborBytes = 64 << 10;  // to peers
+constexpr std::size_t kNeighborBytes = 64 << 10;  // of a segment of a neighbor exchange
 
-// With long segments a chunk has this many at least, so that the pipeline stages overlap. Where
-// that makes them shorter than kDeviceBytes it has two: a rank waits about 15 us for its GPU in
-// every step, which is longer than the message takes.
+// The segments of a chunk in the class large: at least kPipeline, so that the pipeline stages
+// overlap. If these would be shorter than kDeviceBytes, only kShortPipeline: a rank waits about 15
+// us for its GPU in every step, longer than a message of this length takes.
 constexpr std::size_t kPipeline = 4, kShortPipeline = 2, kDeviceBytes = 64 << 10;
 
-// Bytes in flight: enough that the link never waits for arithmetic, few enough that flows rarely
-// compete for a link.
+// The least limit of the bytes in flight: enough that the link never waits for arithmetic, few
+// enough that flows rarely compete for a link.
 constexpr std::size_t kSmallInFlight = 144 << 10;
 
-// Segments that are encoded, summed and decoded at a time. A GPU works asynchronously and gets its
-// work a step earlier, so it needs more.
+// The segments that are encoded, summed and decoded at a time. A GPU needs kLateStages more,
+// because it works asynchronously and gets its work a step earlier.
 constexpr int kStages = 4, kLateStages = 3;
 
+// Returns the bytes of a segment, for a chunk of `chunk_bytes` encoded bytes.
 std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_bytes) {
   if (segment_class == comm::SegmentClass::small) return kSmallBytes;
   const std::size_t bytes =
@@ -36,8 +38,8 @@ std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_by
   return std::clamp(bytes, kSmallBytes, kLargeBytes);
 }
 
-// `chunk`: elements of the longest chunk. `buffers`: messages with one segment of the chunks.
-// `steps`: of one segment.
+// Divides the chunks. `chunk`: elements of the longest chunk. `buffers`: the message buffers that
+// one segment of each chunk needs. `steps`: the steps in which a segment travels.
 Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffers,
                 std::size_t steps) {
   const kernels::Format& format = size.format;
@@ -48,8 +50,9 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
   const std::size_t bytes =
       segment_bytes(size.segment_class, kernels::encoded_bytes(format, chunk));
   segments.in_flight = std::max(kSmallInFlight, kPipeline * bytes);
-  // The segments that may be in flight, and those in other stages. Ranks with and without a GPU may
-  // take part in one call, so lengths use the depth of a GPU on all ranks.
+  // `deepest`: the segments that may be in flight, and those in other stages. All ranks compute
+  // lengths with the depth of a GPU, because ranks with and without a GPU may take part in one
+  // call.
   const std::size_t deepest = segments.in_flight / bytes / steps + kStages + kLateStages;
   const std::size_t bound = std::max<std::size_t>(kMemoryFloor, encoded);
   const auto value_bits = std::uint64_t(kernels::value_bits(format));
@@ -59,7 +62,8 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
     return std::max<std::uint64_t>(1, std::min(bytes, most) * 8 / value_bits / unit);
   };
   std::uint64_t blocks = blocks_in(bound / (buffers * deepest));
-  // A chunk of fewer segments than that has buffers for these only, so they may be longer.
+  // A chunk of fewer than `deepest` segments needs buffers only for these, so they may be longer.
+  // Takes the fewest segments whose buffers fit into `bound`.
   const std::uint64_t all = (chunk + unit - 1) / unit;
   for (std::uint64_t few = (all - 1) / blocks_in(bytes) + 1; few < deepest; ++few) {
     const std::uint64_t each = (all - 1) / few + 1;
@@ -96,7 +100,8 @@ Segments scatter_segments(const ExchangeSize& size, std::uint64_t longest) {
   return divide(size, longest, 2 * peers, std::max<std::size_t>(peers, 1));
 }
 
-// The payload of a hook has a length of its own; floats are the measure of what is in flight.
+// Counts the bytes in flight as floats, because slimpi does not know the length of a hook's
+// payload.
 Segments hook_segments(const ExchangeSize& size, std::uint64_t piece, std::size_t message) {
   const std::size_t peers = std::size_t(size.group_size - 1);
   Segments segments{};

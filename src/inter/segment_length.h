@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The size on which the exchange of a shard between nodes depends, and its division:
-// how a shard is divided into the segments, and so the messages, of an inter-node exchange. The
-// class, for small or large messages, is set in algorithm/algorithm.cpp.
+// The size on which the exchange of a shard between nodes depends, and the division of the shard
+// into segments, each of which travels in one message. algorithm/algorithm.cpp sets the segment
+// class, for small or large messages.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace slimpi::inter {
 
-// All that the exchange depends on, apart from the values. `staged` and `me` are this rank's; the
-// rest is the same on all members of the inter-node group.
+// All on which the exchange depends, apart from the values. `staged` and `me` belong to this rank;
+// the other members are the same on all ranks of the inter-node group.
 struct ExchangeSize {
   kernels::Format format;
   std::uint64_t count = 0;  // floats of the shard
@@ -31,8 +31,8 @@ struct ExchangeSize {
   bool operator<(const ExchangeSize& other) const { return words() < other.words(); }
 };
 
-// Positions, lengths and peers, computed once for all exchanges of one size. Nothing in a layout
-// changes while exchanges use it, and it refers to nothing outside itself.
+// The positions, lengths and peers of an exchange, computed once for all exchanges of one size. A
+// layout does not change while exchanges use it, and refers to nothing outside itself.
 class ExchangeLayout {
  public:
   ExchangeLayout() = default;
@@ -41,11 +41,11 @@ class ExchangeLayout {
   ExchangeLayout& operator=(const ExchangeLayout&) = delete;
 };
 
-// Message buffers may take this many bytes, or as much as the encoded shard, whichever is more.
+// The bytes that message buffers may always take. They may also take as much as the encoded shard.
 constexpr std::size_t kMemoryFloor = 16 << 20;
 
-// Made from what all ranks know. Only depth and total differ between ranks with and without a
-// staged device; lengths are the same on all ranks.
+// The division of the chunks of a shard, made from facts that all ranks know. Only `depth` and
+// `total` differ between ranks with and without a staged device.
 struct Segments {
   std::uint64_t align;     // comm::chunk_alignment
   std::uint64_t elements;  // of a segment; whole buckets
@@ -56,22 +56,24 @@ struct Segments {
   std::size_t total;       // bytes of all message buffers
 };
 
-// For a shard of size.count elements among size.group_size ranks, each of which owns one chunk.
+// Returns the division of a shard of size.count elements among size.group_size ranks, each of which
+// owns one chunk.
 Segments segments_for(const ExchangeSize& size);
 
-// The same without an all-gather, for chunks of which the longest has `longest` elements.
+// Returns the division for a reduce-scatter without an all-gather. The longest chunk has `longest`
+// elements.
 Segments scatter_segments(const ExchangeSize& size, std::uint64_t longest);
 
-// The same where each rank owns all of the shard and sends it to each of its peers
-// (neighbor_exchange.h).
+// Returns the division for a neighbor exchange, in which each rank sends the whole shard to each of
+// its peers (neighbor_exchange.h).
 Segments neighbor_segments(const kernels::Format& format, std::uint64_t count, int peers,
                            bool staged);
 
-// The same for pieces of a hook's codec: so many floats in a segment, in messages of so many bytes
-// at most.
+// Returns the division for a hook's codec: segments of `piece` floats, in messages of at most
+// `message` bytes.
 Segments hook_segments(const ExchangeSize& size, std::uint64_t piece, std::size_t message);
 
-// Bytes of a message of `elements` values, header included; a multiple of 4.
+// Returns the bytes of a message of `elements` values, header included; a multiple of 4.
 std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements);
 
 }  // namespace slimpi::inter

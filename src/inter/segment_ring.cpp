@@ -18,7 +18,7 @@ SegmentRing::SegmentRing(const Context& context, const PairwiseLayout& layout,
 
 CopyStreams::Event& SegmentRing::event(const Step& step) {
   const std::size_t index = layout_.ring_index(step.number);
-  // A sum is made once and goes to all members, so all rounds share its event.
+  // A sum is made once and sent to all members, so all rounds share its event.
   if (step.gather) return summed_[index];
   return encoded_[index * std::size_t(layout_.rounds()) + std::size_t(step.round)];
 }
@@ -26,7 +26,8 @@ CopyStreams::Event& SegmentRing::event(const Step& step) {
 Status SegmentRing::receive(const Step& step) {
   if (layout_.received_in(step).count == 0) return Status::ok;
   const MessageKind message = received_by(step);
-  // Room for the longest message: a check of the header names the ranks of one that is too long.
+  // Receives up to the longest message, so that the check of the header can name the sender of a
+  // message that is too long.
   return context_.exchange.receive(
       rank_of(layout_.from(step)), layout_.tag_of(step),
       buffers_.message(layout_.buffer(message, step.number, step.round)),
@@ -34,10 +35,10 @@ Status SegmentRing::receive(const Step& step) {
 }
 
 Status SegmentRing::post(std::int64_t number) {
-  // Messages of both phases: a peer may be in the all-gather while this rank is in the
-  // reduce-scatter.
+  // Posts the receives of both phases, because a peer may be in the all-gather while this rank is
+  // in the reduce-scatter.
   for (int round = 0; round < layout_.rounds(); ++round) {
-    // Segment by segment, as the peers send: messages of one tag keep their order.
+    // Receives are posted in the order in which peers send: messages of one tag keep their order.
     SLIMPI_TRY(receive({false, number, round}));
     SLIMPI_TRY(receive({true, number, round}));
   }
@@ -50,7 +51,8 @@ Status SegmentRing::stage_out(const Step& step) {
                             header(layout_.sent_in(step), layout_.me()), &event(step));
 }
 
-// On the host a kernel has ended when its function returns, and there is nothing to wait for.
+// Waits for the event of the step's message. On the host it does nothing, because a kernel has
+// ended when its function returns.
 Status SegmentRing::wait_for_payload(const Step& step) {
   return streams_.wait(event(step));
 }
@@ -66,7 +68,7 @@ Status SegmentRing::send(const Step& step) {
 }
 
 Status SegmentRing::finish(const Step& step) {
-  // A step of the first or last cycles that has no segment.
+  // Steps of the first and last cycles may have no segment.
   if (step.number < 0) return Status::ok;
   if (const comm::Range sent = layout_.sent_in(step); sent.count != 0) {
     // A send that is complete also frees its buffer for the segment `depth` later.
@@ -83,14 +85,14 @@ Status SegmentRing::finish(const Step& step) {
                       message_bytes(context_.format, part.count));
     SLIMPI_TRY(context_.exchange.wait(requests_[layout_.request(message, step)], &received));
   }
-  // The copy to the device does not wait for its kernels. That is safe: the receives were posted
-  // only when the kernels that read these buffers before were complete.
+  // Copies to the device without waiting for its kernels. That is safe: the receives were posted
+  // only after the kernels that read these buffers before were complete.
   return buffers_.stage_in(layout_.buffer(message, step.number, step.round), received,
                            header(part, layout_.from(step)));
 }
 
 Status SegmentRing::check(MessageKind message, std::int64_t number) {
-  // MPI received these messages into device memory. The copy of their headers is complete now.
+  // MPI has received these messages into device memory. Their headers are on the host now.
   for (int round = 0; round < layout_.rounds() && buffers_.checks_late(); ++round) {
     const Step step{message == MessageKind::gather_in, number, round};
     if (const comm::Range part = layout_.received_in(step); part.count != 0)
@@ -105,7 +107,7 @@ Status SegmentRing::decoded(std::int64_t number, std::uint64_t bytes) {
 }
 
 Status SegmentRing::recycle(std::int64_t number) {
-  // Without a later segment there is nothing to post; only a late check may be left.
+  // If there is no later segment, nothing is posted; only a late check may be left.
   const bool again = number + layout_.segments().depth < layout_.count();
   if (number < 0 || !(again || buffers_.checks_late())) return Status::ok;
   // The kernels that read these buffers must be complete before MPI writes there again.

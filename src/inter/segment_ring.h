@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The messages with the segments that are in the pipeline of a pairwise exchange, or of one with
-// neighbors: their buffers, requests and events. It owns the requests and events; the buffers are
-// the context's scratch.
+// The messages with the segments that are in the pipeline of a pairwise exchange or of a neighbor
+// exchange: their buffers, requests and events. The ring owns the requests and events; the buffers
+// are the context's scratch memory.
 //
-// The life of a segment's buffers, each state entered by one function:
-//   posted     post: its receives are posted; peers may send
+// The states of a segment's buffers, each with the functions that enter it:
+//   posted     post: the receives are posted; peers may send
 //   in use     stage_out, send, finish: messages leave and arrive
-//   decoded    decoded: the last kernel that reads its messages is queued
-//   free       recycle: that kernel is complete; they are posted for the segment `depth` later
+//   decoded    decoded: the last kernel that reads the messages is queued
+//   free       recycle: that kernel is complete; posts the buffers for the segment `depth` later
 #pragma once
 #include <memory_resource>
 #include <span>
@@ -20,7 +20,7 @@ namespace slimpi::inter {
 
 class SegmentRing {
  public:
-  // `ranks`: of the layout's members. `once`: kernels use each payload once.
+  // `ranks`: the ranks of the layout's members. `once`: kernels use each payload once.
   SegmentRing(const Context& context, const PairwiseLayout& layout, std::span<const int> ranks,
               comm::Range shard, bool once);
 
@@ -28,33 +28,34 @@ class SegmentRing {
   // ever waits for a receive that this rank posts only in answer to it.
   Status post(std::int64_t number);
 
-  // After the kernel that writes a step's message was queued: the event of scatter_out (by round)
-  // or of gather_out is complete when the message may be sent. wait_for_payload waits for it.
+  // Call stage_out after the kernel that writes a step's message was queued. It records an event,
+  // which is complete when the message can be sent. wait_for_payload waits for this event.
   Status stage_out(const Step& step);
   Status wait_for_payload(const Step& step);
 
   // Starts to send the message of a step, which wait_for_payload has passed.
   Status send(const Step& step);
 
-  // Waits until the step's message has left and its other message has arrived; the kernel that
-  // reads the latter may be queued then.
+  // Waits until the message that the step sends has left and the message that it receives has
+  // arrived. Then the kernel that reads the received message may be queued.
   Status finish(const Step& step);
 
-  // Checks those messages of a segment that only the device has seen; see MessageBuffers::check.
+  // Checks the messages of a segment that only the device has seen; see MessageBuffers::check.
   Status check(MessageKind message, std::int64_t number);
 
-  // To be called when the last kernel that reads this segment's messages was queued.
+  // Call decoded() when the last kernel that reads this segment's messages was queued. recycle()
+  // waits for that kernel and posts the buffers for a later segment.
   Status decoded(std::int64_t number, std::uint64_t bytes);
   Status recycle(std::int64_t number);
 
-  // To be called at the end: copies may still run between device and staging memory, whose
-  // next user may write there at once.
+  // Waits for copies between device and staging memory. Call it at the end, because the next user
+  // of staging memory may write there at once.
   Status finish_copies() { return streams_.finish(); }
 
   std::byte* payload(MessageKind message, std::int64_t number, int round) const {
     return buffers_.payload(layout_.buffer(message, number, round));
   }
-  // The sum of gather_out, in host memory.
+  // Returns the payload of gather_out, the encoded sum, in host memory.
   std::byte* host_sum(std::int64_t number) const {
     return buffers_.host_payload(layout_.buffer(MessageKind::gather_out, number, 0));
   }
@@ -82,7 +83,7 @@ class SegmentRing {
   CopyStreams streams_;
   MessageBuffers buffers_;
   std::pmr::vector<mpi::Request> requests_;
-  // By ring index; encoded_ also by round.
+  // Events by ring index; encoded_ also by round.
   std::pmr::vector<CopyStreams::Event> encoded_, summed_, decoded_;
 };
 

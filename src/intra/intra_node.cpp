@@ -12,7 +12,7 @@ namespace slimpi::intra {
 
 namespace {
 
-// On one node: every rank owns a shard.
+// Returns the group of a communicator on one node, in which every rank owns a shard.
 comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
   comm::InterNodeGroup group;
   group.shards = int(communicator.layout().node_ranks().size());
@@ -20,8 +20,9 @@ comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
   return group;
 }
 
-// The row without conditions comes after those with some. No call begins with nccl: it depends on
-// the buffers of all ranks.
+// The rows in the order of comm::NodePath. The first possible row is taken, so a row with a
+// condition comes before mpi, which is always possible. No call begins with nccl, because that
+// depends on the buffers of all ranks.
 constexpr Transport kTransports[] = {
     {"shm", can_share_memory, reserve_for_shm, reduce_scatter_by_shm, all_gather_by_shm},
     {"mpi", [](comm::Communicator&) { return true; }, reserve_for_mpi, reduce_scatter_by_mpi,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The NCCL communicator of a node, one GPU per rank. Its ranks send each other device memory over
-// it. They create it together, at the first call in which all of them have buffers on a CUDA
-// device, and all of them know whether that worked.
+// The NCCL communicator of a node, one GPU per rank, by which the ranks send each other device
+// memory. The ranks create it together, at the first call in which all of them have buffers on a
+// CUDA device. All ranks know whether that worked.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -24,29 +24,32 @@ class NcclGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // Blocks in flight; floats that each of so many node-local ranks sends in one block. A group of
-  // transfers costs some 30 us, so a rank sends 4 MiB, but where there are many ranks.
+  // kDepth: blocks in flight. piece(): the floats that each of `size` node-local ranks sends in one
+  // block. A group of transfers costs some 30 us, so up to 8 ranks send 4 MiB each; more ranks send
+  // less each.
   static constexpr int kDepth = 2;
   static constexpr std::uint64_t piece(int size) {
     return (std::uint64_t(1) << 20) * std::uint64_t(std::min(size, 8)) / std::uint64_t(size) / 64 *
            64;
   }
 
-  // The word that a rank publishes about a call whose buffers are at `location`.
+  // Returns the word that this rank publishes about a call whose buffers are at `location`.
   enum Readiness : std::uint64_t { unavailable = 0, not_open = 1, ready = 2 };
   Readiness readiness(const device::Location& location) const;
 
-  // To be called when all node-local ranks published `not_open`. *opened is the same on all of
-  // them. Where it is false, no rank tries again; with SLIMPI_INTRA=nccl that is an error.
+  // Opens the communicator. Call it when all node-local ranks published `not_open`. *opened is the
+  // same on all of them. If it is false, no rank tries again; with SLIMPI_INTRA=nccl that is an
+  // error.
   Status open(NodeBarrier& shared, comm::Exchange& exchange, const device::Location& location,
               Statistics& statistics, bool* opened);
   bool is_open() const { return location_.has_value(); }
 
-  // `in_order`: every node-local rank does so, and nothing is in flight.
+  // Closes the communicator. `in_order`: every node-local rank does so, and nothing is in flight.
+  // Otherwise NCCL aborts.
   void close(bool in_order);
 
-  // Scratch of a block each: what was received from the node-local ranks (`index`: the block's
-  // number modulo kDepth), and intermediate sums.
+  // Scratch memory. arrived(): the values of a block that the node-local ranks sent; `index` is the
+  // number of the block modulo kDepth. partial(): intermediate sums.
   float* arrived(int index) const { return floats() + std::uint64_t(index) * block_; }
   float* partial() const { return floats() + kDepth * block_; }
 
@@ -54,7 +57,7 @@ class NcclGroup {
   Status send(comm::Exchange& exchange, std::span<const device::NcclTransport::Transfer> transfers,
               device::Stream* stream);
 
-  // Waits until the stream has completed everything, or something fails on any rank.
+  // Waits until the stream has completed all its work, or until an operation fails on any rank.
   Status wait(comm::Exchange& exchange, device::Stream* stream);
 
  private:

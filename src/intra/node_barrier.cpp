@@ -14,18 +14,19 @@ namespace slimpi::intra {
 // has loaded the count has the word, too.
 struct NodeBarrier::Line {
   std::atomic<std::uint64_t> barriers;  // barriers that this rank has reached
-  // Two words, used alternately. Before a rank overwrites word n by word n + 2, it has passed the
-  // barrier after word n + 1. All ranks reached that barrier after they had read word n.
+  // Two words, used alternately. A rank overwrites word n by word n + 2 only after the barrier that
+  // follows word n + 1. All ranks had read word n before they reached that barrier.
   std::uint64_t words[2];
 };
 
-// All zero at first.
+// Returns the line of a rank. Its words are 0 at first.
 NodeBarrier::Line& NodeBarrier::line(int local) const {
   static_assert(sizeof(Line) <= NodeSegment::kLine);
   return *reinterpret_cast<Line*>(segment_->line(local));
 }
 
-// A plain store: the release of the next barrier publishes it.
+// Stores the word without an atomic operation, because the release of the next barrier publishes
+// it.
 void NodeBarrier::publish(std::uint64_t published) {
   line(local_rank()).words[++publications_ % 2] = published;
 }
@@ -73,10 +74,10 @@ Status NodeBarrier::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
 
 namespace {
 
-// Each probe line holds the number of the next line to read, so that each load must complete before
-// the next can start. Hardware prefetch would load lines that were read together before, or at
-// equal distances. So the lines of one probe lie one step, two steps, three steps apart, no line is
-// read twice, and the first line and the step change from probe to probe.
+// The probe lines. Each holds the number of the next line to read, so that a load must complete
+// before the next load can start. Hardware prefetch loads lines that lie at equal distances or were
+// read together before. To avoid that, the lines of a probe lie one step, two steps, three steps
+// apart, no line is read twice, and the first line and the step change from probe to probe.
 constexpr std::uint64_t kProbeLines = 8, kLine = 64, kLines = CacheLocality::kProbeBytes / kLine;
 
 std::uint64_t first_line(std::uint64_t probe) {
@@ -90,8 +91,7 @@ std::uint64_t step(std::uint64_t probe) {
 // (docs/DESIGN.md).
 constexpr std::uint64_t kCrossCacheNanoseconds = 550;
 
-// At least so many bytes are exchanged between two probes, so that a probe costs little beside
-// them.
+// The least bytes that are exchanged between two probes, so that a probe costs little beside them.
 constexpr std::uint64_t kProbeIntervalBytes = 512 << 10;
 
 using ProbeWord = std::atomic<std::uint64_t>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The common part of all passes of a vector between the ranks of a node, whatever the transport:
-// who takes part, and the blocks in which the vector passes.
+// The common part of all transports: the ranks that pass a vector between them inside a node, and
+// the blocks in which the vector passes.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace slimpi::intra {
 
-// A block is a piece of every shard. The same on all ranks of the node, also on those that own no
-// shard.
+// The blocks of a vector. A block has a piece of every shard. All ranks of the node have the same
+// blocks, also ranks that own no shard.
 class NodeBlocks {
  public:
   NodeBlocks(const comm::Call& call, const comm::InterNodeGroup& group)
@@ -28,17 +28,17 @@ class NodeBlocks {
     }
   }
 
-  // `piece`: floats of a shard in one block, at most.
+  // `piece`: the most floats of a shard in one block.
   void divide(std::uint64_t piece) {
     piece_ = piece;
     blocks_ = (longest_ + piece - 1) / piece;
   }
   std::uint64_t piece() const { return piece_; }
   std::uint64_t blocks() const { return blocks_; }
-  std::uint64_t longest() const { return longest_; }  // shard
+  std::uint64_t longest() const { return longest_; }  // the floats of the longest shard
 
   const std::pmr::vector<comm::Range>& shards() const { return shards_; }
-  // The piece of a shard in a block; empty behind the shard's end.
+  // Returns the piece of a shard in a block; empty behind the end of the shard.
   comm::Range part(int shard_index, std::uint64_t block) const {
     const comm::Range& shard = shards_[std::size_t(shard_index)];
     if (block * piece_ >= shard.count) return {};
@@ -65,11 +65,12 @@ class NodePass {
         blocks_(call, group) {}
   ~NodePass() = default;
 
-  // The piece of this rank's shard in a block; empty where it owns none.
+  // Returns the piece of this rank's shard in a block; empty if the rank owns no shard.
   comm::Range own(std::uint64_t block) const {
     return group_.shard_index < 0 ? comm::Range{} : blocks_.part(group_.shard_index, block);
   }
-  // each(owner, shard index, range) for every other rank's piece in a block that is not empty.
+  // Calls each(owner, shard index, range) for every piece in a block that another rank owns and
+  // that is not empty.
   template <typename Each>
   Status for_others(std::uint64_t block, const Each& each) const {
     for (int shard_index = 0; shard_index < group_.shards; ++shard_index)
@@ -87,14 +88,13 @@ class NodePass {
 };
 
 // Copies between a rank's device and memory that node-local ranks can access, on the call's stream.
-// Copies that are completed by one wait are one interval in the trace; additions queued between
-// them are included.
+// The copies before one wait, and the additions queued between them, are one interval in the trace.
 class NodeCopies {
  public:
   explicit NodeCopies(const comm::Call& call) : call_(call) {}
 
-  // Where the copied bytes are needed next: in this core's caches, or in memory (by non-temporal
-  // stores, where the device has them).
+  // The place in which the copied bytes are needed next: this core's caches, or memory (by
+  // non-temporal stores, if the device has them).
   enum class Where { caches, memory };
 
   Status copy(void* to, const void* from, std::size_t bytes, Where where = Where::caches) {
@@ -105,7 +105,7 @@ class NodeCopies {
                                                                       call_.stream);
   }
 
-  // To be called when the stream has completed all that was queued; ends the trace interval.
+  // Ends the interval in the trace. Call it when the stream has completed all its work.
   void done() {
     Trace* const trace = Trace::running();
     if (trace != nullptr && call_.device.staged && bytes_ != 0)
@@ -119,8 +119,9 @@ class NodeCopies {
   std::uint64_t bytes_ = 0;  // since the last wait
 };
 
-// One step of a call inside the node in the trace. `bytes`: what the step writes. A device only
-// queues its steps; its row shows its copies.
+// Returns the slice of a step inside the node in the trace. `bytes`: the bytes that the step
+// writes; not shown for a device, which only queues its steps. The device's own row shows its
+// copies.
 inline Slice node_slice(const comm::Call& call, const char* name, std::uint64_t bytes) {
   return Slice(name, call.device.staged ? 0 : bytes);
 }

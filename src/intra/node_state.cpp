@@ -16,12 +16,12 @@ void NodeState::layout_changed() {
 Status NodeState::open_shared(comm::Communicator& communicator) {
   const Intra intra = communicator.config().intra;
   if (shared_tried_ || intra == Intra::mpi) return Status::ok;
-  // All ranks know all nodes, so all take part in the opening or none.
+  // All ranks know all nodes, so either all ranks take part in the opening or none does.
   bool node_ranks = false;
   for (const auto& node : communicator.layout().ranks_of) node_ranks |= node.size() > 1;
   shared_tried_ = true;
   if (!node_ranks) return Status::ok;
-  // From here on every rank makes the same steps, also one whose node has no other rank.
+  // From here on every rank takes the same steps, also a rank that is alone on its node.
   std::unique_ptr<NodeSegment> segment;
   SLIMPI_TRY(open_segment(communicator.exchange(), communicator.layout(), intra,
                           communicator.statistics(), &segment));
@@ -43,7 +43,7 @@ Status NodeState::open_shared(comm::Communicator& communicator) {
 Status NodeState::prepare(const comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   SLIMPI_TRY(open_shared(communicator));
-  // Agreed, so all ranks return here or none does.
+  // The ranks have agreed on this, so all return here or none does.
   if (shared_ == nullptr) {
     ready_ = false;
     return Status::ok;

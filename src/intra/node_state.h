@@ -20,7 +20,7 @@ class NodeState : public comm::Attachment {
   // Opens the shared-memory segment of the node-local ranks, once. Does nothing if SLIMPI_INTRA
   // excludes it or if no node has two ranks. Collective.
   Status open_shared(comm::Communicator& communicator);
-  // Null where there is no segment.
+  // Returns the segment; null if there is none.
   NodeBarrier* shared() const { return shared_.get(); }
 
   // For a communicator on one node: opens the segment, and reserves what the call needs. Whether
@@ -37,7 +37,7 @@ class NodeState : public comm::Attachment {
   std::optional<bool> ready_;  // the agreed result of prepare; the same on all ranks
 };
 
-// The node's segment; null where there is none.
+// Returns the node's segment; null if there is none.
 inline NodeBarrier* shared_of(comm::Communicator& communicator) {
   return NodeState::of(communicator).shared();
 }

@@ -5,7 +5,7 @@
 
 namespace slimpi::intra {
 
-// Longer sums go through scratch, because out may be this rank's own addend.
+// Sums of more than kMaxAddends addends go through `partial`, because `out` may be an addend.
 void add_in_order(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, float* out) {
   const float* group[kernels::kMaxAddends];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sums of the values of a node's ranks, in memory that the kernels of the device can read. All
-// transports add by these functions, so the bytes do not depend on the transport: in rank order
-// where the nodes' sums are exchanged then, in pairs where the ranks share one node.
+// Adds the values of a node's ranks, in memory that the kernels of the device can read. All
+// transports use these functions, so the bytes do not depend on the transport. add_in_order is for
+// sums that are then exchanged between nodes, add_in_pairs for ranks that share one node.
 #pragma once
 #include <cstdint>
 #include <memory_resource>
@@ -11,15 +11,15 @@
 
 namespace slimpi::intra {
 
-// Both queue work on the stream. `addends` are the ranks' in rank order, `count` floats each; `out`
-// may be one of them. `partial` is scratch.
+// Both functions queue work on the stream. `addends` are in rank order, `count` floats each; `out`
+// may be one of them. `partial` is scratch memory.
 
-// Adds in rank order. The sum is rounded to fp32 in between only where there are more addends than
-// a kernel takes at once. Scratch of `count` floats.
+// Adds in rank order. `partial` has `count` floats. It holds the sum, in fp32, between kernels, if
+// there are more addends than one kernel takes.
 void add_in_order(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, float* out);
 
-// Adds in pairs of neighbors, the order of MPICH. Scratch of `stride` floats for each addend but
+// Adds in pairs of neighbors, the order of MPICH. `partial` has `stride` floats for each addend but
 // the last. `memory` is for the list of sums.
 void add_in_pairs(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, std::uint64_t stride, float* out,

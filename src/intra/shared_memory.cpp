@@ -23,7 +23,7 @@ namespace slimpi::intra {
 
 namespace {
 
-// How long a rank that leaves waits for the others before it closes the NCCL communicator.
+// The time that a leaving rank waits for the other ranks before it closes the NCCL communicator.
 constexpr auto kPatience = std::chrono::seconds(2);
 
 // Segments that other ranks have not left yet. Never destroyed: exit handlers may still free
@@ -39,7 +39,8 @@ Leaving& leaving() {
 
 }  // namespace
 
-// In front of the regions, on a page of its own. All ranks change it, atomically.
+// The header of the segment, before the regions, on a page of its own. All ranks change it
+// atomically.
 struct NodeSegment::Header {
   std::atomic<std::uint32_t> gone;  // ranks that have left the segment
 };
@@ -68,7 +69,7 @@ Status NodeSegment::map(SharedFile& file, bool first) {
 }
 
 void NodeSegment::touch() const {
-  // One system call for all pages where the kernel has it (Linux 5.14): half of the time.
+  // Uses one system call for all pages if the kernel has it (Linux 5.14): half of the time.
   if (madvise(memory_, bytes(), MADV_POPULATE_WRITE) == 0) return;
   for (std::size_t at = 0; at < bytes(); at += kPage)
     static_cast<void>(*reinterpret_cast<const volatile std::byte*>(memory_ + at));
@@ -90,8 +91,8 @@ bool NodeSegment::gone() const {
   return header().gone.load(std::memory_order_acquire) == std::uint32_t(ranks_);
 }
 
-// Closing the NCCL communicator waits for the other ranks without progress in MPI, so all leave
-// first.
+// Waits until all ranks have left, then closes the NCCL communicator: closing waits for the other
+// ranks without progress in MPI. Returns false if a rank did not leave in time.
 bool NodeSegment::close_nccl() {
   header().gone.fetch_add(1, std::memory_order_acq_rel);
   if (nccl == nullptr || !nccl->is_open()) return true;
@@ -110,23 +111,23 @@ void NodeSegment::leave(std::unique_ptr<NodeSegment> segment) {
   if (!closed) others.segments.push_back(std::move(segment));
 }
 
-// The first rank of each node leads it: it makes a file and gives it to the others. All ranks of
-// the communicator take the same steps, and agree after each whether it went well everywhere. So no
-// system call blocks, and a rank that fails keeps none waiting.
+// Opening a segment: the first rank of each node, the leader here, makes a file and gives it to the
+// other ranks. All ranks of the communicator take the same steps, and agree after each step whether
+// it worked on all ranks. So no system call blocks, and no rank waits for a rank that failed.
 
 namespace {
 
-// Floats of a block that are tried: the fastest length first, then shorter ones.
+// The lengths of a block that are tried, in floats: the fastest first, then shorter ones.
 constexpr std::uint64_t kBlocks[] = {NodeSegment::kBlock, 32 << 10, 8 << 10};
 
-// So many ranks of a node ask for its file at once: the queue of a socket has room for them.
+// The ranks of a node that ask for its file at once: as many as the queue of a socket has room for.
 constexpr int kAtOnce = 64;
 
 // The token that the ranks show the leader.
 constexpr std::uint64_t kToken = 0x736c696d7069;
 
-// A number that no other process has. Without random numbers, which a sandbox may refuse, the time
-// and the process tell it apart.
+// Returns a number that no other process has. A sandbox may refuse random numbers; then the time
+// and the process id make the number.
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   if (getentropy(&number, sizeof number) != 0)
@@ -135,9 +136,9 @@ std::uint64_t random_number() {
   return number;
 }
 
-// One attempt: maps the file of the node's leader on all its ranks. *good: on all ranks of the
-// communicator. Every rank reserves the memory of its own region, so it lies on that rank's NUMA
-// node. `largest`: ranks of a node.
+// Makes one attempt: maps the file of the node's leader on all ranks of the node. Sets *good to
+// whether that worked on all ranks of the communicator. Every rank reserves the memory of its own
+// region, which then lies on its NUMA node. `largest`: the ranks of the largest node.
 Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest,
            NodeSegment& segment, bool* good) {
   const int local = segment.me();
@@ -146,7 +147,7 @@ Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest
   FileOffer offer;
   FileRequest request;
   *good = true;
-  // Makes a step of this rank, unless one before has failed on some rank.
+  // Does a step on this rank, unless an earlier step has failed on some rank.
   const auto together = [&](const auto& step) {
     if (*good && !step()) {
       *good = false;
@@ -154,14 +155,14 @@ Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest
     }
     return exchange.all_true(good);
   };
-  // A name for the node and the attempt, also of attempts of other threads at the same time: the
-  // ranks agree on a random one of theirs.
+  // Makes a name for this node and this attempt; other threads may make attempts at the same time.
+  // The ranks agree on the greatest of their random numbers.
   static std::atomic<std::uint64_t> attempts{0};
   std::uint64_t name = splitmix64(random_number(), attempts++) >> 1;  // see Exchange::all_max
   SLIMPI_TRY(exchange.all_max({&name, 1}));
   name = splitmix64(name, std::uint64_t(layout.node()));
   SLIMPI_TRY(together([&] {
-    // The file has its length and no memory yet.
+    // The leader makes the file, with its length and without memory.
     return !leads || (file.create(segment.bytes()) == Status::ok && offer.open(name) == Status::ok);
   }));
   for (int first = 1; first < largest; first += kAtOnce) {
@@ -187,7 +188,7 @@ Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, In
   std::size_t largest = 0;  // ranks of a node
   for (const auto& ranks : layout.ranks_of) largest = std::max(largest, ranks.size());
   for (const std::uint64_t block : kBlocks) {
-    // A block has some floats of every rank's shard; see piece_of().
+    // A block must have at least kLeastPiece floats of every rank's shard; see piece_of().
     if (block < kLeastPiece * largest) break;
     auto made = std::make_unique<NodeSegment>(int(layout.node_ranks().size()), layout.local_rank(),
                                               block, statistics);

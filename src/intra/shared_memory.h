@@ -19,22 +19,22 @@ namespace slimpi::intra {
 
 class NcclGroup;
 
-// The message buffers of one process, in a ring. Block after block of call after call passes
-// through the next buffer, in the same places on all ranks of the node, because all count the same
-// calls.
+// The message buffers of one process, in a ring. Each block of each call passes through the next
+// buffer. All ranks of the node count the same calls, so a block has the same place on all ranks.
 //
-// A short call has short buffers. So many calls pass until a place is written again, and the caches
-// of the core that read it have lost it by then: writing takes longer while another core still
-// holds the line. Calls of more than a quarter of the longest buffer gain little by that where they
-// follow one another, and lose where other work fills the caches in between (docs/DESIGN.md).
+// A short call has short buffers. So many calls pass before a place is written again, and the core
+// that read it no longer has it in its caches: writing takes longer while another core still holds
+// the line. Calls of more than a quarter of the longest buffer use the longest buffers: for them
+// short buffers gain little if such calls follow one another, and lose if other work fills the
+// caches in between (docs/DESIGN.md).
 //
 // Lengths and places are in floats. A buffer's length is a power of two, and its place a multiple
-// of its length. So any kDepth buffers in sequence lie apart from each other.
+// of its length. So any kDepth buffers in sequence do not overlap.
 class BufferRing {
  public:
   static constexpr int kDepth = 3;  // blocks in flight
 
-  // `longest`: of one buffer; a power of two, kShortest or more.
+  // `longest`: the length of the longest buffer; a power of two, kShortest or more.
   explicit BufferRing(std::uint64_t longest) : longest_(longest) {}
 
   std::uint64_t longest() const { return longest_; }
@@ -53,15 +53,15 @@ class BufferRing {
     std::uint64_t first_ = 0, length_ = 0, floats_ = 1;
   };
 
-  // For a call whose blocks have `block` floats at most. Changes nothing.
+  // Returns the buffers for a call whose blocks have at most `block` floats. Changes nothing.
   Buffers next(std::uint64_t block) const {
     const bool is_long = block > longest_ / 4;
     const std::uint64_t length = is_long ? longest_ : std::max(std::bit_ceil(block), kShortest);
     return {round_up(passed_, length), length, floats()};
   }
 
-  // The call has used so many buffers. Of the longest, one is left out: calls of two blocks then
-  // use the same two again and again, and the third does not take room in the caches.
+  // Call it when the call has used `blocks` buffers. After the longest buffers, skips one buffer:
+  // calls of two blocks then always use the same two, and the third takes no room in the caches.
   void pass(const Buffers& used, std::uint64_t blocks) {
     passed_ = used.first_ + (blocks + (used.length_ == longest_ ? 1 : 0)) * used.length_;
   }
@@ -70,24 +70,24 @@ class BufferRing {
   static constexpr std::uint64_t kShortest = 1 << 10;
 
   std::uint64_t longest_;
-  std::uint64_t passed_ = 0;  // floats of all buffers so far, without end
+  std::uint64_t passed_ = 0;  // floats of all buffers so far; never wraps around the ring
 };
 
-// The memory that the node-local ranks of one communicator share, and what belongs to it. Each rank
-// has a region: a cache line for barriers and published words, probe lines, notes, and a data area
-// for message buffers. Only that rank writes it.
+// The memory that the node-local ranks of one communicator share, and the objects that belong to
+// it. Each rank has a region: a cache line for barriers and published words, probe lines, a note,
+// and a data area for message buffers. Only that rank writes its region.
 //
-// A communicator has a segment of its own, so calls of different communicators never meet in one.
-// A region takes 1.5 MiB, and a process has few of them: as many as slimpi serves communicators
+// Each communicator has its own segment, so calls of different communicators never share memory. A
+// region takes 1.5 MiB. A process has as many regions as slimpi serves communicators, which are few
 // (mpi/internal_comm.h).
 class NodeSegment {
  public:
   static constexpr std::size_t kLine = 64;            // bytes of a cache line
-  static constexpr std::uint64_t kBlock = 128 << 10;  // floats of a block in a data area, at most
+  static constexpr std::uint64_t kBlock = 128 << 10;  // the most floats of a block in a data area
   static constexpr std::size_t kNoteBytes = 384;
   static constexpr std::size_t kProbeBytes = 4096;  // of probe lines, see CacheLocality
 
-  // Describes a segment of `ranks` ranks, of which this one is number `me`; `block`: floats of the
+  // Describes a segment of `ranks` ranks; this rank has the number `me`. `block`: the floats of the
   // longest message buffer. Maps nothing yet.
   NodeSegment(int ranks, int me, std::uint64_t block, Statistics& statistics);
   ~NodeSegment();
@@ -97,12 +97,12 @@ class NodeSegment {
   // Bytes of the whole segment.
   std::size_t bytes() const { return kHeaderBytes + std::size_t(ranks_) * region_bytes(); }
 
-  // Maps the file and reserves memory for this rank's region, and for the header if `first`. All
+  // Maps the file and reserves memory for this rank's region; if `first`, also for the header. All
   // bytes are 0.
   Status map(SharedFile& file, bool first);
 
-  // Maps every page, so that no call pays for page faults. All ranks have reserved their memory
-  // before.
+  // Maps every page, so that no call pays for page faults. Call it when all ranks have reserved
+  // their memory.
   void touch() const;
 
   int ranks() const { return ranks_; }
@@ -110,7 +110,7 @@ class NodeSegment {
 
   std::byte* line(int local) const { return region(local); }
   std::byte* probe_lines(int local) const { return region(local) + kPage; }
-  // A note of each rank. That rank writes it; the others read it after a barrier.
+  // The note of a rank. That rank writes it; the other ranks read it after a barrier.
   std::byte* note(int local) const { return probe_lines(local) + kProbeBytes; }
   // The data area of a rank, aligned to 64 bytes. Only that rank writes it.
   float* data(int local) const { return reinterpret_cast<float*>(region(local) + kFrontBytes); }
@@ -118,15 +118,15 @@ class NodeSegment {
   // The message buffers in the data area; the same ring on all ranks.
   BufferRing ring;
 
-  // Pins the segment for copies to and from memory at the location, once for each; where that is
-  // not possible, copies are slow and block.
+  // Pins the segment for copies to and from memory at the location, once for each location. If that
+  // is not possible, such copies are slow and block.
   void pin(const device::Location& location);
 
-  // How the ranks exchange device memory. Set when the segment is opened.
+  // The NCCL communicator of the ranks. Set when the segment is opened.
   std::unique_ptr<NcclGroup> nccl;
 
-  // Ends this rank's use of a segment. With an NCCL communicator it waits briefly for the other
-  // ranks. If one has not left by then, the segment is kept until a later leave().
+  // Ends this rank's use of a segment. If there is an NCCL communicator, waits briefly for the
+  // other ranks. If a rank has not left by then, keeps the segment until a later leave().
   static void leave(std::unique_ptr<NodeSegment> segment);
 
  private:
@@ -148,15 +148,15 @@ class NodeSegment {
   const int ranks_, me_;
   Statistics& statistics_;
   std::byte* memory_ = nullptr;
-  std::vector<device::Location> pinned_for_;  // pin() was called for them
+  std::vector<device::Location> pinned_for_;  // the locations for which pin() was called
 };
 
-// Floats of one rank's shard in a block, at least: one cache line.
+// The least floats of one rank's shard in a block: one cache line.
 inline constexpr std::uint64_t kLeastPiece = 16;
 
-// How the node-local ranks of a communicator get a segment, with shorter blocks where memory
-// is short. Collective over the communicator. *segment is set on all its ranks
-// or on none: it is null where the ranks of some node cannot share memory.
+// Opens the segment of the node-local ranks of a communicator, with shorter blocks if memory is
+// short. Collective over the communicator. *segment is set on all its ranks or on none: it is null
+// if the ranks of some node cannot share memory.
 Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
                     Statistics& statistics, std::unique_ptr<NodeSegment>* segment);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The mpi transport: exchange inside a node by MPI messages, which work between any ranks. Every
-// rank sends each owner its values of that owner's shard; the owner adds them in rank order; then
-// it sends its finished shard to all ranks of the node. The shards pass block by block. The
-// receives of a block are posted when the buffers of the block two before it are free, so at most
-// two messages are in flight from one rank to another.
+// rank sends each owner its values of that owner's shard. The owner adds them in rank order. Later
+// the owner sends its finished shard to all ranks of the node. The shards pass block by block. The
+// receives of block n are posted when the buffers of block n - 2 are free, so at most two messages
+// are in flight from one rank to another.
 #include <memory_resource>
 #include <string>
 #include <vector>
@@ -18,12 +18,12 @@ namespace slimpi::intra {
 
 namespace {
 
-constexpr std::uint64_t kMessageFloats = 64 << 10;              // of a message, at most
+constexpr std::uint64_t kMessageFloats = 64 << 10;              // the most floats of a message
 constexpr int kDepth = 2;                                       // blocks in flight
-constexpr std::size_t kBytes = kMessageFloats * sizeof(float);  // of a message buffer
+constexpr std::size_t kBytes = kMessageFloats * sizeof(float);  // bytes of a message buffer
 
-// One reduce-scatter or all-gather inside a node. All its ranks take part, also those that own no
-// shard; they agree on the order of the messages between two ranks, which is that of the blocks.
+// One reduce-scatter or all-gather inside a node. All ranks of the node take part, also ranks that
+// own no shard. The messages between two ranks are in the order of the blocks.
 class MpiPass : NodePass {
  public:
   enum class Phase { sum, share };
@@ -46,7 +46,8 @@ class MpiPass : NodePass {
  private:
   enum class Direction { in, out };
 
-  // The range that this rank sends to a node-local rank in a block, and gets from it; often empty.
+  // Return the range that this rank sends to, or receives from, a node-local rank in a block; often
+  // empty.
   comm::Range sent_to(int other, std::uint64_t block) const {
     return sums_ ? owned_by(other, block) : own(block);
   }
@@ -58,12 +59,13 @@ class MpiPass : NodePass {
     return shard_index < 0 ? comm::Range{} : blocks_.part(shard_index, block);
   }
 
-  // The number of a message's buffer and request. A message never waits for that of another rank.
+  // Returns the number of a message's buffer and request. Messages of different ranks have
+  // different buffers, so no message waits for that of another rank.
   std::size_t number(Direction direction, std::uint64_t block, int other) const {
     const int row = int(block % kDepth) * 2 + (direction == Direction::out ? 1 : 0);
     return std::size_t(row * size_ + other);
   }
-  // Where MPI receives a message: among the results where they belong, if it can.
+  // Returns the memory into which MPI receives a message: directly the place in `out`, if possible.
   std::byte* arrival(std::uint64_t block, int other) const {
     if (sums_ || staged_) return staging_ + number(Direction::in, block, other) * kBytes;
     return reinterpret_cast<std::byte*>(call_.out + received_from(other, block).first);
@@ -81,7 +83,7 @@ class MpiPass : NodePass {
   const bool sums_;
   const comm::Tag tag_;
   const bool staged_;
-  std::byte *memory_, *staging_;  // staging_: where MPI sends from and receives into
+  std::byte *memory_, *staging_;  // kernels use memory_; MPI sends from and receives into staging_
   std::pmr::vector<mpi::Request> requests_;
   NodeCopies copies_{call_};
 };
@@ -102,7 +104,8 @@ Status MpiPass::post(std::uint64_t block) {
   return Status::ok;
 }
 
-// Each rank sends to the ranks after it first, so that not all send to one rank at a time.
+// Sends a block's messages. Each rank begins with the rank after it, so that not all ranks send to
+// one rank at a time.
 Status MpiPass::send(std::uint64_t block) {
   for (int distance = 1; distance < size_; ++distance) {
     const int other = (me_ + distance) % size_;
@@ -149,7 +152,7 @@ Status MpiPass::take(std::uint64_t block) {
   if (const comm::Range mine = own(block); sums_ && mine.count != 0)
     add_in_order(call_.device_stream(), addends, mine.count, call_.scratch.sums.floats(),
                  call_.out + mine.first);
-  // The buffers are posted again next, and the copies and additions read them.
+  // Waits for the copies and additions, which read the buffers that are posted next.
   return staged_ ? finish_copies() : Status::ok;
 }
 

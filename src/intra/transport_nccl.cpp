@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The nccl transport: exchange inside a node by NCCL, GPU to GPU. The node-local ranks send
-// each owner their values of its shard, directly from the program's buffers, one block at a time.
-// The owner adds a block in rank order while it receives the next one. The finished shards are sent
-// to all ranks at once. Everything is queued on two streams, NCCL's and the call's, which wait for
-// each other by events. Behind it the communicator of nccl_group.h.
+// The nccl transport: exchange inside a node by NCCL, GPU to GPU. The node-local ranks send each
+// owner their values of its shard, directly from the program's buffers, block by block. The owner
+// adds a block while it receives the next block. The owners send their finished shards to all ranks
+// at once. All work is queued on two streams, NCCL's and the call's, which wait for each other by
+// events. The second half of this file is the communicator of nccl_group.h.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -34,7 +34,7 @@ class NcclPass : NodePass {
       : NodePass(call, group),
         nccl_(*shared_of(call.communicator)->segment().nccl),
         transfers_(&call.scratch.objects) {
-    // A block of a shard begins at a multiple of 64 floats, as kernels need it.
+    // A block of a shard begins at a multiple of 64 floats, which kernels need.
     blocks_.divide(NcclGroup::piece(size_));
   }
 
@@ -46,7 +46,7 @@ class NcclPass : NodePass {
   }
   Status allreduce() {
     return settle(caught([&] {
-      // In one settle: a rank that fails in the sum fails the share on all ranks, too.
+      // One settle() for both steps: if a rank fails in the sum, the share fails on all ranks, too.
       SLIMPI_TRY(run_sum(true));
       return run_share();
     }));
@@ -61,7 +61,7 @@ class NcclPass : NodePass {
   Status transfer(std::uint64_t block);
   Status reduce(std::uint64_t block, bool pairwise);
   bool owner() const { return group_.shard_index >= 0; }
-  // Where a block from `other` is received. Block b + kDepth overwrites block b.
+  // Returns the memory that receives a block from `other`. Block b + kDepth overwrites block b.
   float* arrived(int other, std::uint64_t block) const {
     return nccl_.arrived(int(block % NcclGroup::kDepth)) + std::uint64_t(other) * blocks_.piece();
   }
@@ -72,7 +72,7 @@ class NcclPass : NodePass {
     if (count != 0) transfers_.push_back({local, nullptr, to, count * sizeof(float)});
   }
   Status send() {
-    // One group of transfers: NCCL starts all of them together, so their order among the ranks does
+    // The transfers are one group, which NCCL starts together. So their order among the ranks does
     // not matter.
     const Status sent = nccl_.send(exchange_, transfers_, nccl_stream_);
     transfers_.clear();
@@ -82,35 +82,35 @@ class NcclPass : NodePass {
   NcclGroup& nccl_;
   std::pmr::vector<NcclTransport::Transfer> transfers_;
   device::Stream* nccl_stream_ = nullptr;
-  // Events of the call's stream, by ring index: the block there was added.
+  // Events of the call's stream, by the block's number modulo kDepth: the block was added.
   std::uint64_t added_[NcclGroup::kDepth] = {};
 };
 
-// If a rank failed, its node-local ranks' GPUs would wait forever. settle() has reported the
-// failure to all ranks, so all of them abort the communicator.
+// Ends a pass. If a rank failed, the GPUs of its node-local ranks would wait for ever. The exchange
+// has reported the failure to all ranks, so all ranks abort the communicator.
 Status NcclPass::settle(Status status) {
   status = exchange_.settle(status, {});
   if (status != Status::ok) nccl_.close(false);
   return status;
 }
 
-// NCCL uses the communicator's h2d stream. First that stream must be seen to have completed
-// everything: the next work on it then waits for what the program has queued on its own stream.
+// Finds the stream for NCCL, the communicator's h2d stream, and waits until it has completed all
+// its work: only then does its next work wait for the program's work on the default stream.
 Status NcclPass::find_stream() {
   SLIMPI_TRY(call_.communicator.stream_for(call_.location, &nccl_stream_, comm::StreamRole::h2d));
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
   return comm::hold_up(call_.device, nccl_stream_, call_.stream);
 }
 
-// Waits until both streams have completed everything. The next work on them then waits for what the
-// program queues until then.
+// Waits until both streams have completed all their work. Their next work then waits for the work
+// that the program has queued until then.
 Status NcclPass::finish() {
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
   return nccl_.wait(exchange_, call_.stream);
 }
 
-// Queues the sends and receives of a block. Memory is received into again only when its last block
-// was added.
+// Queues the sends and receives of a block. Memory receives a block only when its last block was
+// added.
 Status NcclPass::transfer(std::uint64_t block) {
   const int index = int(block % NcclGroup::kDepth);
   if (owner() && block >= NcclGroup::kDepth)
@@ -124,7 +124,8 @@ Status NcclPass::transfer(std::uint64_t block) {
   return send();
 }
 
-// The owner adds a block behind its receives, and records when its memory is free again.
+// Queues the owner's additions of a block behind its receives, and an event behind the additions:
+// then the memory of the block is free again.
 Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
   const comm::Range mine = own(block);
   if (mine.count == 0) return Status::ok;
@@ -180,19 +181,19 @@ Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group) {
 
 namespace {
 
-// How long the node-local ranks may take to create the communicator. It is long enough for a
-// library that starts slowly, so only one that never finishes is given up.
+// The time that the node-local ranks may take to create the communicator: long enough for a library
+// that starts slowly, so that slimpi gives up only a communicator that never finishes.
 constexpr auto kPatience = std::chrono::seconds(60);
 
-// A communicator was given up because it never connected; so would the next one be.
+// Whether a communicator was given up because it never connected. The next one would not either.
 std::atomic<bool> g_never_connects{false};
 
 }  // namespace
 
-// A rank's note for its node-local ranks while they open. Only its owner writes it.
+// The note of a rank for its node-local ranks while they open NCCL. Only that rank writes it.
 struct NcclGroup::Note {
   device::NcclTransport::UniqueId unique_id;  // written by local rank 0 only
-  char bus_id[32];                            // of its GPU
+  char bus_id[32];                            // the PCI bus id of the rank's GPU
   char reason[160];                           // why this rank failed
   std::atomic<std::uint32_t> failed;          // read at any time by ranks that wait for NCCL
 };
@@ -202,12 +203,12 @@ NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
   return *reinterpret_cast<Note*>(shared.segment().note(local));
 }
 
-// Asks no other rank: the answer goes into the word that each rank publishes before the call's
-// first barrier, and the ranks use nccl only if all published the same.
+// Asks no other rank. Each rank publishes its answer in a word before the call's first barrier, and
+// the ranks use nccl only if all published the same.
 NcclGroup::Readiness NcclGroup::readiness(const device::Location& location) const {
   if (intra_ == Intra::shm || refused_ || !location.device->staged) return unavailable;
   if (!location_) return not_open;
-  // The communicator belongs to one GPU, and to its memory since the last reset.
+  // The communicator belongs to one GPU and one generation of its memory.
   return *location_ == location ? ready : unavailable;
 }
 
@@ -224,7 +225,7 @@ Status NcclGroup::open(NodeBarrier& shared, comm::Exchange& exchange,
   if (intra_ == Intra::nccl)
     return fail(Status::unsupported,
                 "SLIMPI_INTRA=nccl cannot be used here: " + reason + "; accepted: auto, shm, mpi");
-  // For good: every later call would pay for the same failure.
+  // NCCL is not tried again, because every later call would pay for the same failure.
   refused_ = true;
   log_once(LogLevel::info, "NCCL is not used inside the node: " + reason +
                                "; device buffers pass through host memory");
@@ -242,13 +243,14 @@ Status NcclGroup::prepare(const device::Location& location, int size, Statistics
     return fail(Status::device, "NCCL has not connected the GPUs of a node before");
   SLIMPI_TRY(device_->nccl->usable(location));
   block_ = piece(size) * std::uint64_t(size);
-  // One kernel adds up to kMaxAddends; of more, there are sums of pairs, half as many as ranks.
+  // One kernel adds up to kMaxAddends. More ranks need memory for sums of pairs.
   const std::uint64_t sums = size <= kernels::kMaxAddends ? piece(size) : block_;
   return scratch_.reserve(location, device::Place::device, (kDepth * block_ + sums) * sizeof(float),
                           statistics);
 }
 
-// Ends when this rank has joined, where a node-local rank has failed, or after a long wait.
+// Creates the communicator. Returns when this rank has joined, when a node-local rank has failed,
+// or after kPatience.
 Status NcclGroup::create_communicator(NodeBarrier& shared, comm::Exchange& exchange,
                                       const device::Location& location) {
   SLIMPI_TRY(device_->nccl->create_communicator(
@@ -266,7 +268,7 @@ Status NcclGroup::create_communicator(NodeBarrier& shared, comm::Exchange& excha
   });
 }
 
-// Where *opened is false, *reason is the same on all node-local ranks.
+// Does the steps of open(). If *opened is false, *reason is the same on all node-local ranks.
 Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
                               const device::Location& location, Statistics& statistics,
                               bool* opened, std::string* reason) {
@@ -274,8 +276,8 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   device_ = location.device;
   Note& mine = *new (&note_of(shared, me)) Note{};
   reason->clear();
-  // `status`: of a step on this rank. *opened: it went well on all; else *reason is the first
-  // rank's that has one.
+  // Sets *opened to whether a step, with `status` on this rank, worked on all ranks. If not,
+  // *reason becomes that of the first rank that has a reason.
   const auto agree = [&](Status status) {
     *opened = status == Status::ok;
     if (!*opened) {
@@ -296,7 +298,7 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
         *opened = false;
         *reason = std::string("two ranks use the GPU ") + note_of(shared, one).bus_id;
       }
-  // Only now is the library loaded, which is large.
+  // Loads the library only now, because it is large.
   if (*opened) SLIMPI_TRY(agree(prepare(location, size, statistics)));
   if (*opened)
     SLIMPI_TRY(
@@ -308,7 +310,7 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   return shared.barrier(exchange);  // after it all ranks have read the notes
 }
 
-// Not in order, NCCL aborts: it waits for no rank.
+// If not `in_order`, NCCL aborts and waits for no rank.
 void NcclGroup::close(bool in_order) {
   if (communicator_ != nullptr) device_->nccl->close(communicator_, in_order);
   communicator_ = nullptr;
@@ -319,19 +321,20 @@ Status NcclGroup::send(comm::Exchange& exchange,
                        device::Stream* stream) {
   SLIMPI_TRY(
       device_->nccl->exchange(communicator_, transfers.data(), int(transfers.size()), stream));
-  // A group of transfers may return before it is queued: NCCL connects two ranks at their first
-  // transfer.
+  // Waits, because exchange() may return before the group is queued: NCCL connects two ranks at
+  // their first transfer.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* settled) {
     return device_->nccl->ready(communicator_, settled);
   });
 }
 
-// MPI makes progress while the GPU works: a node-local rank may wait for a message from this rank
-// before it queues its sends.
+// Waits for the stream and calls MPI meanwhile: a node-local rank may first need an MPI message
+// from this rank, and queues its NCCL sends only after that.
 Status NcclGroup::wait(comm::Exchange& exchange, device::Stream* stream) {
   std::uint64_t event = 0;
   SLIMPI_TRY(device_->record(stream, &event));
-  // ready() reports an error of the transfers, after which the event would never come.
+  // Asks ready(), too: it reports an error of the transfers, after which the event would never
+  // come.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* done) {
     SLIMPI_TRY(device_->query(stream, event, done));
     bool settled = false;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The shm transport: a pass through message buffers in host memory that the ranks of a node share.
 //
-// The vector passes in blocks. For each block: every rank copies into its message buffer what its
-// node-local ranks own, and passes a barrier. Then every owner adds its shard from all message
-// buffers. If the result is needed at once, the owner copies it into its own message buffer, from
-// which the others copy it. Three blocks are in flight, so one barrier per block is enough: a
-// message buffer is written again only after a barrier that every rank reached after reading it.
-// While a rank writes a block, others read the two before it at most; while it writes the first
-// block of a call, the last one of the call before.
+// The vector passes in blocks. For each block, every rank copies its values of the other ranks'
+// shards into its message buffer, and passes a barrier. Then every owner adds its shard from all
+// message buffers. If the result is needed at once, the owner copies it into its own message
+// buffer, and the other ranks copy it from there. Three blocks are in flight, so one barrier per
+// block is enough: a rank writes a message buffer again only after a barrier that every rank
+// reached after reading the buffer. While a rank writes a block, other ranks read at most the two
+// blocks before it; while it writes the first block of a call, the last block of the call before.
 #include <algorithm>
 #include <cstdint>
 #include <memory_resource>
@@ -27,8 +27,8 @@ namespace slimpi::intra {
 
 namespace {
 
-// Floats of one shard in a block of `block` floats. All shards together have no more than a block:
-// opening a segment ensures that a block has kLeastPiece floats of each.
+// Returns the floats of one shard in a block of `block` floats. All shards fit into the block,
+// because open_segment() makes blocks of at least kLeastPiece floats for each shard.
 std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t block) {
   return std::max(block / std::uint64_t(group.shards) / kLeastPiece * kLeastPiece, kLeastPiece);
 }
@@ -37,7 +37,8 @@ class BlockPass : NodePass {
  public:
   BlockPass(comm::Call& call, const comm::InterNodeGroup& group);
 
-  // The two passes of a hierarchical call, and the one of a call on one node; see transports.h.
+  // sum() and share() are the two passes of a hierarchical call; allreduce() is the pass of a call
+  // on one node. See transports.h.
   Status sum() {
     return settle(caught([&] { return run_sum(false); }));
   }
@@ -51,28 +52,29 @@ class BlockPass : NodePass {
  private:
   using Where = NodeCopies::Where;
 
-  // The steps of the first barrier: each rank offers, by what its own buffers allow; then all know
-  // each other's words, and agree.
+  // The steps at the first barrier. offer() publishes what this rank's buffers allow. agree() makes
+  // the same decision on all ranks, from the words of all.
   Status offer();
   Status agree();
-  // The last step. Every rank has passed the same message buffers, so all agree on the next call's.
+  // Ends the pass. Every rank has used the same message buffers, so all agree on those of the next
+  // call.
   void end() { ring().pass(message_buffers_, blocks_.blocks()); }
   Status settle(Status status);
 
-  // Copies this rank's values of the others' shards into its message buffer of the block.
+  // Copies this rank's values of the other ranks' shards into its message buffer of the block.
   Status copy_to_others(std::uint64_t block);
-  // Copies this rank's sum of a block into its message buffer; the others fetch it after the next
-  // barrier.
+  // Copies this rank's sum of a block into its message buffer. The other ranks fetch it after the
+  // next barrier.
   Status copy_sum(std::uint64_t block);
   // Copies the other finished shards of a block into `out`.
   Status fetch(std::uint64_t block);
   Status add(std::uint64_t block, bool whole);
-  // The node-local ranks' values of this rank's shard in a block, in rank order, in memory that the
-  // kernels can read.
+  // Finds the node-local ranks' values of this rank's shard in a block, in rank order, in memory
+  // that the kernels can read.
   Status find_addends(std::uint64_t block, std::pmr::vector<const float*>& addends);
 
-  // Where a shard of a block lies in the message buffer of local rank `local`, the only one that
-  // writes there.
+  // Returns the place of a shard of a block in the message buffer of local rank `local`. Only that
+  // rank writes there.
   float* place(int local, int shard_index, std::uint64_t block) const {
     return shared_.segment().data(local) + message_buffers_.place(block) +
            std::uint64_t(shard_index) * blocks_.piece();
@@ -83,11 +85,11 @@ class BlockPass : NodePass {
                    count * sizeof(float));
     return copies_.copy(to, from, count * sizeof(float), where);
   }
-  // Waits for the copies and additions on the stream; then other ranks may see the message buffer.
+  // Waits for the copies and additions on the stream. Then other ranks may read the message buffer.
   Status copied();
   Status barrier();
 
-  // Scratch of additions; of this rank alone.
+  // Returns this rank's scratch memory for additions.
   float* scratch() const { return call_.scratch.sums.floats(); }
   // `whole`: the allreduce of one node, which adds in pairs, and shares each block when it is
   // added.
@@ -96,15 +98,16 @@ class BlockPass : NodePass {
   std::string describe_sums() const;
   NcclGroup& nccl() const { return *shared_.segment().nccl; }
   BufferRing& ring() const { return shared_.segment().ring; }
-  // Whether kernels can read the others' buffers where they are.
+  // Returns whether kernels can read the other ranks' message buffers in place.
   bool readable() const { return !call_.device.staged; }
 
   NodeBarrier& shared_;
-  // From this size on, a result evicts everything else from the caches, and has left them itself
-  // when the program reads it. It is written by non-temporal stores (docs/DESIGN.md).
+  // The size from which on a result is written by non-temporal stores. So large a result would
+  // evict everything else from the caches, and would no longer be there when the program reads it
+  // (docs/DESIGN.md).
   static constexpr std::uint64_t kLargeBytes = 4 << 20;
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
-  // By which stores this rank writes its message buffer.
+  // Returns the kind of stores by which this rank writes its message buffer.
   const Where stores_ = shared_.cross_cache() ? Where::memory : Where::caches;
   BufferRing::Buffers message_buffers_;
   NodeCopies copies_{call_};
@@ -118,7 +121,8 @@ BlockPass::BlockPass(comm::Call& call, const comm::InterNodeGroup& group)
   message_buffers_ = ring().next(blocks_.piece() * std::uint64_t(group_.shards));
 }
 
-// The ranks of the node are named by their numbers in the communicator.
+// Returns the text of the error that the ranks of the node make different sums. It names the ranks
+// by their numbers in the communicator.
 std::string BlockPass::describe_sums() const {
   const std::vector<int>& ranks = call_.communicator.layout().node_ranks();
   int other = 0;
@@ -139,9 +143,9 @@ Status BlockPass::offer() {
                                                     : fail(Status::bad_message, describe_sums());
 }
 
-// When this returns, the first block is in the message buffers, unless the call is done by nccl.
-// The first block is copied a second time only if some ranks were ready for nccl and others were
-// not. The first copy does no harm: every call writes a message buffer before it reads it.
+// After agree(), the first block is in the message buffers, unless NCCL does the call. The first
+// block is copied a second time only if some ranks were ready for nccl and others were not. The
+// first copy does no harm: every call writes a message buffer before it reads it.
 Status BlockPass::agree() {
   const PassDecision decision = decide(shared_.published());
   bool by_nccl = decision.nccl;
@@ -156,7 +160,8 @@ Status BlockPass::agree() {
   return barrier();
 }
 
-// A communicator of NCCL whose ranks may have done different things is not closed in order.
+// Ends a pass. After a failure the ranks may have done different things, so NCCL's communicator is
+// aborted, not closed in order.
 Status BlockPass::settle(Status status) {
   status = exchange_.settle(status, {});
   if (status != Status::ok) nccl().close(false);
@@ -261,8 +266,8 @@ bool can_share_memory(comm::Communicator& communicator) {
   return shared_of(communicator) != nullptr;
 }
 
-// For addends that kernels of a device cannot read where they are, and for sums of more addends
-// than a kernel takes.
+// Reserves memory for addends that kernels of a staged device cannot read in place, and for sums of
+// more addends than a kernel takes.
 Status reserve_for_shm(const comm::Call& call, const comm::InterNodeGroup& group) {
   const std::size_t size = call.communicator.layout().node_ranks().size();
   const std::size_t bytes = shared_scratch_bytes(size, group);

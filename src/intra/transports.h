@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The transports between the ranks of a node, in one table, in the order of comm::NodePath. Each
-// guarantees what intra_node.h says. A call begins with the first row that is possible. At the
-// first barrier of shm the ranks may agree on nccl (PassDecision); the call then goes on with
-// that row.
+// The table of transports between the ranks of a node, in the order of comm::NodePath. Each gives
+// the results that intra_node.h says. A call begins with the first row that is possible. At the
+// first barrier of shm the ranks may agree on nccl (PassDecision); the call then continues with the
+// row nccl.
 #pragma once
 #include <cstdint>
 
@@ -15,15 +15,14 @@ namespace slimpi::intra {
 struct Transport {
   const char* name;  // as in SLIMPI_INTRA
 
-  // Whether calls of the communicator can begin with it; the same on all ranks.
+  // Returns whether calls of the communicator can begin with this row; the same on all ranks.
   bool (*possible)(comm::Communicator& communicator);
 
-  // Reserves the scratch memory of the two functions below; null where they need none. Not
-  // collective.
+  // Reserves the scratch memory of the two functions below; null if they need none. Not collective.
   Status (*reserve)(const comm::Call& call, const comm::InterNodeGroup& group);
 
-  // As intra_reduce_scatter and intra_all_gather. The reduce-scatter sets call.node_path to another
-  // row where the ranks agree on that; then it has added nothing.
+  // Do intra_reduce_scatter and intra_all_gather. If the ranks agree on another row, the
+  // reduce-scatter sets call.node_path to that row and adds nothing.
   Status (*reduce_scatter)(comm::Call& call, const comm::InterNodeGroup& group);
   Status (*all_gather)(comm::Call& call, const comm::InterNodeGroup& group);
 };
@@ -47,17 +46,17 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// The whole allreduce of one node, added in pairs of neighbors. That by shm sets call.node_path as
-// the reduce-scatter does.
+// Do the whole allreduce of one node, and add in pairs of neighbors. allreduce_by_shm may set
+// call.node_path, as the reduce-scatter does.
 Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
 // Bytes of one block of a shard from each of `size` node-local ranks, by shm.
 std::size_t shared_scratch_bytes(std::size_t size, const comm::InterNodeGroup& group);
 
-// The word that a rank of a node publishes about a call, by its fields, and the decision that the
-// ranks make from the words after the next barrier. All ranks see the same words, so all decide the
-// same.
+// The fields of the word that a rank publishes about a call. After the next barrier, decide() makes
+// the decision from the words of all ranks of the node. All ranks see the same words, so all decide
+// the same.
 namespace published {
 
 constexpr std::uint64_t kReadiness = 0x3;  // NcclGroup::Readiness
@@ -69,9 +68,9 @@ constexpr std::uint64_t kSum = std::uint64_t(0xffffffff) << kSumShift;
 }  // namespace published
 
 struct PassDecision {
-  bool nccl;   // the call is done by nccl
-  bool open;   // nccl is to be opened first: all ranks could, and none is open
-  bool again;  // some rank did not fill the message buffers before the barrier
+  bool nccl;   // NCCL does the call
+  bool open;   // the ranks first open NCCL: all can, and it is not open
+  bool again;  // some rank did not fill its message buffer before the barrier
 };
 
 inline PassDecision decide(const NodeBarrier::Published& words) {
