@@ -89,7 +89,7 @@ MPI_Comm graph(MPI_Comm parent, int rank, int size, Draws& draws) {
 }
 
 // Even and odd ranks of the parent on either side; merged into one communicator, or as it is.
-MPI_Comm of_16_bit_floats(MPI_Comm parent, int rank, int size, bool merged, Draws& draws) {
+MPI_Comm of_two_groups(MPI_Comm parent, int rank, int size, bool merged, Draws& draws) {
   const bool odd_first = draws.one_in(2);
   if (size < 2) return MPI_COMM_NULL;
   MPI_Comm half, inter, made = MPI_COMM_NULL;
@@ -134,6 +134,7 @@ void Communicators::add(MPI_Comm comm, const Options& options, const char* made_
   // On ranks that are not in it, too: all ranks have the same table.
   added.inter = made_by == std::string_view(kInter);
   if (comm != MPI_COMM_NULL) {
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);  // MPICH's MPI_Comm_create inherits none
     MPI_Comm_rank(comm, &added.rank);
     MPI_Comm_size(comm, &added.size);
     added.world.resize(std::size_t(added.size));
@@ -175,7 +176,7 @@ MPI_Comm Communicators::make_from(const Communicator& parent, Draws& draws, cons
     case 7:
       return graph(parent.comm, parent.rank, parent.size, draws);
     default:
-      return of_16_bit_floats(parent.comm, parent.rank, parent.size, kind == 8, draws);
+      return of_two_groups(parent.comm, parent.rank, parent.size, kind == 8, draws);
   }
 }
 

@@ -265,8 +265,6 @@ int main(int argc, char** argv) {
     for (const char* const word : {"ways", "mesh"}) multiple |= std::strcmp(argv[i], word) == 0;
   }
   MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);  // others get it from their parents
-  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   double deadline = 1e300;
   Runs runs;
   for (int thread = 0; thread < threads; ++thread) {

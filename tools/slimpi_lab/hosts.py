@@ -59,8 +59,7 @@ def connect(hosts):
     for host in hosts:
         lines = ["link set lo up", f"address add {host.address}/24 dev {DEVICE}",
                  f"link set {DEVICE} up"]
-        run("nsenter", f"--target={host.process}", "--net", "--", "sh", "-c", silence,
-            script="\n".join(lines) + "\n")
+        run(*host.enter("sh", "-c", silence, spaces=["net"]), script="\n".join(lines) + "\n")
         host.shape()
 
 

@@ -52,10 +52,9 @@ class Host:
         self.rate = {"up": None, "down": None}
         self.process = None
 
-    def enter(self, *command):
+    def enter(self, *command, spaces=("net", "uts", "ipc", "mount")):
         """The words that run `command` inside the host."""
-        spaces = ["--net", "--uts", "--ipc", "--mount"]
-        return ["nsenter", f"--target={self.process}", *spaces, "--", *command]
+        return ["nsenter", f"--target={self.process}", *(f"--{s}" for s in spaces), "--", *command]
 
     def shape(self):
         """Makes the link as wanted. Each end shapes what it sends, so the switch shapes down."""
@@ -63,9 +62,8 @@ class Host:
             if rate == self.rate[direction]:
                 continue
             up = direction == "up"
-            device = DEVICE if up else f"port{self.index}"
-            where = ["dev", device, "root"]
+            where = ["dev", DEVICE if up else f"port{self.index}", "root"]
             verb = ["replace", *where, *shaper(rate)] if rate else ["del", *where]
-            enter = ["nsenter", f"--target={self.process}", "--net", "--"] if up else []
-            run(*enter, "tc", "qdisc", *verb)
+            words = ["tc", "qdisc", *verb]
+            run(*(self.enter(*words, spaces=["net"]) if up else words))
             self.rate[direction] = rate

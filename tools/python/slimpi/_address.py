@@ -59,6 +59,7 @@ def _reached(host, address, port):
 
 
 def _agree(world):
+    """(address, free port) of rank 0; collective."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.bind(("", 0))
         listener.listen(max(world.size * 4, 16))
@@ -73,17 +74,12 @@ def _agree(world):
                 "MASTER_ADDR and MASTER_PORT")
 
 
-def agree(world):
-    """(address, free port) of rank 0; collective."""
-    return world.worker.do(_agree, world)
-
-
 def set_master():
     """Sets MASTER_ADDR and MASTER_PORT to where rank 0 can be reached by all ranks of MPI."""
     if ("MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ or
             not (_launcher.is_of_mpi() or "SLURM_PROCID" in os.environ)):
         return
     from ._world import world
-    address, port = agree(world())
+    address, port = world().worker.do(_agree, world())
     os.environ.setdefault("MASTER_ADDR", address)
     os.environ.setdefault("MASTER_PORT", str(port))

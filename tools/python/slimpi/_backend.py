@@ -112,22 +112,16 @@ class Group(ProcessGroup):
             lambda opts: self._gloo.reduce_scatter(outputs, inputs, opts, *rest, **keywords))
 
 
-def _of_one(name):
-    """reduce_scatter of one tensor, by one of its names in PyTorch's versions."""
+def _of_tensors(name):
+    """reduce_scatter of a tensor, or of several, by one of its names in PyTorch's versions."""
+    coalesced = "_coalesced" if name.endswith("_coalesced") else ""
 
-    def function(self, output, tensor, opts=None):
-        opts = opts or dist.ReduceScatterOptions()
-        return self._reduce_scatter("reduce_scatter_tensor", [tensor], [output], opts,
-                                    lambda opts: getattr(self._gloo, name)(output, tensor, opts))
-
-    return function
-
-
-def _of_several(name):
-    def function(self, outputs, tensors, opts=None):
-        opts = opts or dist.ReduceScatterOptions()
-        return self._reduce_scatter("reduce_scatter_tensor_coalesced", tensors, outputs, opts,
-                                    lambda opts: getattr(self._gloo, name)(outputs, tensors, opts))
+    def function(self, outputs, inputs, opts=None):
+        results, tensors = (outputs, inputs) if coalesced else ([outputs], [inputs])
+        return self._reduce_scatter(
+            f"reduce_scatter_tensor{coalesced}", tensors, results,
+            opts or dist.ReduceScatterOptions(),
+            lambda opts: getattr(self._gloo, name)(outputs, inputs, opts))
 
     return function
 
@@ -141,12 +135,11 @@ def _of_gloo(name):
     return function
 
 
-_OWN = {"_reduce_scatter_base": _of_one, "reduce_scatter_single": _of_one,
-        "reduce_scatter_tensor_coalesced": _of_several,
-        "reduce_scatter_single_coalesced": _of_several}
+_OF_TENSORS = ("_reduce_scatter_base", "reduce_scatter_single", "reduce_scatter_tensor_coalesced",
+               "reduce_scatter_single_coalesced")
 for _name in dir(ProcessGroup):  # versions of PyTorch have other names
     if _name not in vars(Group) and re.match(_COLLECTIVE, _name):
-        setattr(Group, _name, _OWN.get(_name, _of_gloo)(_name))
+        setattr(Group, _name, (_of_tensors if _name in _OF_TENSORS else _of_gloo)(_name))
 
 
 class _OfGradients(Group):

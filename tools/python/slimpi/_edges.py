@@ -4,6 +4,7 @@ parameters go uncompressed, and each of the others begins a quantization bucket.
 buckets compete for bits, each is also multiplied by a power of two before the sum and divided by it
 after it, so that the norms per value of all would have been between 1/2 and 1 in the iteration
 before."""
+import collections
 import math
 
 import torch
@@ -120,14 +121,10 @@ class Rest:
         return self.exact, torch.stack(self.norms) if self.norms else self.exact[:0]
 
 
-class Coded:
-    """The coded rows of a DDP bucket on their way, and its rest, or None.
-
-    together: the floats to sum. held: memory that they are in; None: that of the DDP bucket"""
-
-    def __init__(self, layout, floats, together, factors, held, rest):
-        self.layout, self.floats, self.together, self.factors = layout, floats, together, factors
-        self.held, self.rest = held, rest
+# The coded rows of a DDP bucket on their way, and its rest, or None.
+#
+# together: the floats to sum. held: memory that they are in; None: that of the DDP bucket
+Coded = collections.namedtuple("Coded", "layout floats together factors held rest")
 
 
 def rests_together(rests):

@@ -60,14 +60,7 @@ def collectives_of(group):
     return getattr(group, "collectives", None) or _groups.get(group)
 
 
-def leave(group, reason):
-    """Has the group's backend make all sums from now on. On all ranks."""
-    if group in _groups:
-        _groups[group].leave(reason)
-
-
-def _changed(module, function, inputs, outputs, method):
-    """inputs, outputs: names of the function's arguments."""
+def _changed(module, function, inputs, outputs, name):
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -84,7 +77,9 @@ def _changed(module, function, inputs, outputs, method):
         if _may_take([*tensors, names[outputs]], names["op"]):
             group = names["group"] or module._get_default_group()
             if group in _groups and group not in module._world.pg_coalesce_state:
-                work = method(_groups[group], tensors, [names[outputs]], names["op"])
+                of_group, op = _groups[group], names["op"]
+                work = (of_group.all_reduce(name, tensors, op, True) if name == "all_reduce" else
+                        of_group.reduce_scatter(name, tensors, [names[outputs]], op, True))
         if not work:
             return function(*arguments, **keywords)
         if names["async_op"]:
@@ -94,19 +89,11 @@ def _changed(module, function, inputs, outputs, method):
     return call
 
 
-def _all_reduce(collectives, tensors, _, op):
-    return collectives.all_reduce("all_reduce", tensors, op, True)
-
-
-def _reduce_scatter(name):
-    return lambda collectives, tensors, outputs, op: collectives.reduce_scatter(
-        name, tensors, outputs, op, True)
-
-
-_METHODS = {"all_reduce": ("tensor", "tensor", _all_reduce),
-            "reduce_scatter": ("input_list", "output", _reduce_scatter("reduce_scatter")),
-            "reduce_scatter_tensor": ("input", "output", _reduce_scatter("reduce_scatter_tensor")),
-            "reduce_scatter_single": ("input", "output", _reduce_scatter("reduce_scatter_tensor"))}
+# The arguments with what is summed and with the result, and the name that Collectives knows.
+_FUNCTIONS = {"all_reduce": ("tensor", "tensor", "all_reduce"),
+              "reduce_scatter": ("input_list", "output", "reduce_scatter"),
+              "reduce_scatter_tensor": ("input", "output", "reduce_scatter_tensor"),
+              "reduce_scatter_single": ("input", "output", "reduce_scatter_tensor")}
 
 
 def begin(module):
@@ -118,7 +105,7 @@ def begin(module):
 
 def change(module):
     """The module is torch.distributed.distributed_c10d."""
-    for name, names in _METHODS.items():
+    for name, names in _FUNCTIONS.items():
         if hasattr(module, name):
             setattr(module, name, _changed(module, getattr(module, name), *names))
     for name in ("new_group", "split_group"):

@@ -199,12 +199,8 @@ class Mpi:
         return state.raw
 
     def set_state(self, comm, name, state):
-        """Whether the bytes are the state of a tensor on this rank."""
+        """Whether the bytes are the state of a tensor on this rank. None, on all ranks: the next
+        sum of the tensor begins without state."""
         comm = ctypes.c_uint64(comm)
         return self.slimpi.slimpi_set_state(ctypes.byref(comm), name.encode(), state,
-                                            ctypes.c_uint64(len(state))) == 0
-
-    def drop_state(self, comm, name):
-        """The next sum of a named tensor begins without state. To be called on all ranks."""
-        comm = ctypes.c_uint64(comm)
-        self.slimpi.slimpi_set_state(ctypes.byref(comm), name.encode(), None, ctypes.c_uint64(0))
+                                            ctypes.c_uint64(len(state or b""))) == 0

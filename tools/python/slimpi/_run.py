@@ -225,11 +225,6 @@ def _is_state(state):
     return isinstance(state, slimpi_torch.State)
 
 
-def _feedback(state):
-    on = str(state._option("error_feedback")).lower() in ("1", "y", "yes", "true", "on")
-    return ", with error feedback" if on else ""
-
-
 def _of_one_node(nodes):
     if not _threads.is_one_node(nodes):
         return ""
@@ -242,20 +237,17 @@ def _held(holder, bucket):
         import torch.distributed as dist
         if _is_state(holder.state) and holder.rank == 0:
             group = holder.state.process_group
+            feedback = ", with error feedback" * holder.state.feedback
             _say(f"gradients of DistributedDataParallel ({dist.get_world_size(group)} ranks) are "
-                 f"summed by {holder.state.describe()}{_feedback(holder.state)}; "
+                 f"summed by {holder.state.describe()}{feedback}; "
                  f"{_rest(dist.get_backend(group))}{_of_one_node(_nodes)}")
     return holder.hook(holder.state, bucket)
 
 
 def _leave_groups(*groups):
     """The groups of a model with a hook of the program's: its sums are not for slimpi."""
-    reason = "of a group whose model has a hook of the program's"
-    for group in groups:
-        if hasattr(group, "collectives"):
-            group.collectives.leave(reason)
-        elif group is not None:
-            _functions.leave(group, reason)
+    for collectives in filter(None, map(_functions.collectives_of, groups)):
+        collectives.leave("of a group whose model has a hook of the program's")
 
 
 def _change_ddp(module):

@@ -8,8 +8,9 @@ send. torchrun sets OMP_NUM_THREADS=1 for that reason; launchers of MPI set noth
 import ctypes
 import functools
 import os
-import re
 from collections import Counter
+
+from ._mpi import mapped
 
 _VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _free = False  # whether neither the user nor the program chose a number of threads
@@ -82,10 +83,8 @@ def limit(torch, places, rank):
 def _openblas():
     """Returns the copies of OpenBLAS in this process. Debian's PyTorch computes by OpenBLAS and
     does not know of its threads."""
-    with open("/proc/self/maps") as maps:
-        paths = set(re.findall(r"\s(/\S*blas\S*\.so\S*)$", maps.read(), re.M))
     found = []
-    for path in sorted(paths):
+    for path in mapped(r"blas.*\.so"):
         try:
             library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
         except OSError:  # the file was replaced after it was mapped

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 import weakref
+from concurrent.futures import Future
 
 from . import _join, _launcher
 from ._mpi import Error, Mpi, WrongLauncher
@@ -94,21 +95,16 @@ class Worker:
 
     def do(self, function, *arguments):
         """Runs a function in the thread and returns what it returns or raises."""
-        outcome, done = [], threading.Event()
+        outcome = Future()
 
         def job():
             try:
-                outcome.append((function(*arguments), None))
+                outcome.set_result(function(*arguments))
             except BaseException as error:  # for the caller, whatever it is
-                outcome.append((None, error))
-            done.set()
+                outcome.set_exception(error)
 
         self.submit(job)
-        done.wait()
-        value, error = outcome[0]
-        if error is not None:
-            raise error
-        return value
+        return outcome.result()
 
 
 class World:

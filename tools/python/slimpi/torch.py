@@ -125,10 +125,10 @@ class State:
                         "gradients: choose another algorithm")
         self._least = -(-bytes_of(self._option("min_size")) // FLOAT_BYTES)
         low_rank = self.algorithm in _STATEFUL
-        feedback = self._option("error_feedback").lower() in ("1", "y", "yes", "true", "on")
+        self.feedback = self._option("error_feedback").lower() in ("1", "y", "yes", "true", "on")
         self._edges = Edges(self.algorithm, bytes_of(self._option("bucket")),
-                            self._least, feedback)
-        self._keeps_state = low_rank or feedback or self.algorithm.startswith("hook:")
+                            self._least, self.feedback)
+        self._keeps_state = low_rank or self.feedback or self.algorithm.startswith("hook:")
         if start is None:
             start = int(self._option("start") or (_FIRST_ITERATIONS if low_rank else 1))
         self._start = max(int(start), 1) if self._keeps_state else 0
@@ -174,7 +174,7 @@ class State:
         if self._overflowed:
             self._overflowed = False
             for name in names:
-                self._world.mpi.drop_state(self._comm, name)
+                self._world.mpi.set_state(self._comm, name, None)
 
     def _holds(self, bucket):
         """Returns whether a bucket must be held, because the loaded checkpoint has other buckets:
