@@ -87,7 +87,7 @@ class Collectives:
         mine = {"error": "", "options": {}, "rank": -1, "size": 0, "number": 0,
                 "timeout": max(1, int(self._seconds)), "host": os.uname().nodename,
                 "place": _threads.place()}
-        if not dist.is_initialized():  # this is the default group, which has all ranks
+        if not dist.is_initialized():  # a new default group, which has all ranks
             _join.offered = store, self.rank, self.size
         try:
             world = _world()

@@ -21,7 +21,7 @@ import sys
 import time
 
 SECONDS_FOR_TOKEN = 10  # for a token to come after the connection
-MORE_CONNECTIONS = 64   # that have not sent a token: at most so many more than ranks
+MORE_CONNECTIONS = 64   # more than ranks, among the connections without a token
 LONGEST = 65536         # bytes of a line, because an error may have a long text
 SECONDS_TO_END = 6      # for the launcher to end the ranks that wait for a rank that has gone
 

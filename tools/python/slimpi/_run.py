@@ -335,7 +335,7 @@ def _says_if_unused():
 
 
 def _say_if_unused():
-    if os.environ["SLIMPIRUN_PID"] != str(os.getpid()):  # this is a child by fork
+    if os.environ["SLIMPIRUN_PID"] != str(os.getpid()):  # in a child by fork
         return
     if not _says or "torch.distributed.launcher" in sys.modules:  # torchrun itself
         return

@@ -266,13 +266,13 @@ class World:
         self.status = status
 
     def _end(self):
-        if os.getpid() != self.process:  # this is a child by fork
+        if os.getpid() != self.process:  # in a child by fork
             return
         if self.mpi.integer("MPI_Finalized"):
             return
         if self.status != 0 or self.stuck:
             self.abort()
-        self.worker.do(lambda: None)  # its jobs may wait for those of the others
+        self.worker.do(lambda: None)  # jobs of self.worker may wait for those of the others
         for worker in list(self._workers):
             worker.end(wait=True)
         self.worker.do(lambda: None)  # no sum is in flight any more
