@@ -66,9 +66,9 @@ Buffers::Buffers(const comm::Call& call, const comm::InterNodeGroup& group)
     encoded_bytes = std::max<std::size_t>(
         encoded_bytes, kernels::encoded_bytes(format, check_piece(format, longest)));
   }
-  kept = reinterpret_cast<float*>(call.scratch.kept.data());
+  kept = call.scratch.kept.floats();
   totals = kept + shard;
-  decoded = reinterpret_cast<float*>(call.scratch.check.data());
+  decoded = call.scratch.check.floats();
   in = decoded + piece;
   own = in + (call.device.staged ? shard : 0);
   host_totals = own + (call.device.staged ? chunk : 0);
@@ -76,12 +76,11 @@ Buffers::Buffers(const comm::Call& call, const comm::InterNodeGroup& group)
 }
 
 Status Buffers::reserve(const comm::Call& call) const {
-  Statistics& statistics = call.communicator.statistics();
   const std::uint64_t copied = call.device.staged ? shard + 2 * chunk : 0;
-  SLIMPI_TRY(call.scratch.kept.reserve(call.location, device::Place::device,
-                                       (shard + chunk) * sizeof(float), statistics));
-  return call.scratch.check.reserve(call.location, device::Place::staging,
-                                    (piece + copied) * sizeof(float) + encoded_bytes, statistics);
+  SLIMPI_TRY(
+      call.reserve(call.scratch.kept, device::Place::device, (shard + chunk) * sizeof(float)));
+  return call.reserve(call.scratch.check, device::Place::staging,
+                      (piece + copied) * sizeof(float) + encoded_bytes);
 }
 
 // The sums of the squares of a - b, and of b.

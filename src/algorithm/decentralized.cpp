@@ -23,6 +23,7 @@
 #include "comm/stream_wait.h"
 #include "inter/neighbor_exchange.h"
 #include "inter/schedule.h"
+#include "inter/segment_length.h"
 
 namespace slimpi::algorithm {
 
@@ -128,7 +129,7 @@ Status reserve_for_peers(const comm::Call& call, int peers) {
   const std::uint64_t elements = own_shard(call).count;
   const bool staged = call.device.staged;
   const std::size_t bytes = std::max(
-      inter::neighbor_exchange_bytes(plan.format, elements, peers, staged),
+      inter::neighbor_segments(plan.format, elements, peers, staged).total,
       inter::prepared_exchange(communicator, exact.format, group, elements, staged).need.bytes);
   return reserve_messages(call, bytes);
 }

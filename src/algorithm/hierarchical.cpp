@@ -52,8 +52,8 @@ Status reserve_hierarchical(const comm::Call& call) {
   if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(call));
   SLIMPI_TRY(reserve_messages(call, most.bytes));
   if (most.partial != 0)
-    SLIMPI_TRY(call.scratch.exchange_partial().reserve(call.location, device::Place::device,
-                                                       most.partial, communicator.statistics()));
+    SLIMPI_TRY(
+        call.reserve(call.scratch.sums, device::Place::device, most.partial * sizeof(float)));
   return intra::reserve_node_sum(call, group);
 }
 

@@ -83,6 +83,10 @@ struct Hook::Arguments {
     about.sent = &sent;
     about.reason = reason;
   }
+  Arguments(const Hook& hook, const comm::Call& call, const Piece& piece) : Arguments(hook, call) {
+    about.first = piece.first;
+    about.total = piece.total ? 1 : 0;
+  }
   slimpi_hook_call_t about{};
   std::uint64_t sent = 0;
   char reason[SLIMPI_HOOK_REASON_BYTES] = "";
@@ -198,9 +202,7 @@ Status Hook::find_bound(Arguments& arguments, std::uint64_t count, std::uint64_t
 
 Status Hook::encode(const comm::Call& call, const Piece& piece, const float* in, std::byte* out,
                     std::uint64_t* bytes) const {
-  Arguments arguments(*this, call);
-  arguments.about.first = piece.first;
-  arguments.about.total = piece.total ? 1 : 0;
+  Arguments arguments(*this, call, piece);
   *bytes = 0;
   std::uint64_t room = 0;
   SLIMPI_TRY(find_bound(arguments, piece.count, &room));
@@ -228,9 +230,7 @@ Status Hook::encode(const comm::Call& call, const Piece& piece, const float* in,
 
 Status Hook::decode(const comm::Call& call, const Piece& piece, const std::byte* in,
                     std::uint64_t bytes, float* out) const {
-  Arguments arguments(*this, call);
-  arguments.about.first = piece.first;
-  arguments.about.total = piece.total ? 1 : 0;
+  Arguments arguments(*this, call, piece);
   std::memset(out, 0, piece.count * sizeof(float));
   return call_function("decode", arguments, [&] {
     return table_->decode(context_, &arguments.about, in, bytes, out, piece.count);

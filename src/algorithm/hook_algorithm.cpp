@@ -30,7 +30,6 @@
 #include "inter/chunk_reduction.h"
 #include "inter/pairwise.h"
 #include "intra/intra_node.h"
-#include "mpi/internal_comm.h"
 
 namespace slimpi::algorithm {
 
@@ -145,7 +144,7 @@ class HookCodec : public inter::ChunkCodec {
       : ChunkCodec(context, shard.group, shard.range, 0, shard.in, shard.out, residual),
         call_(call),
         hook_(hook),
-        total_(call.scratch.hook_segments().data()),
+        total_(call.scratch.sums.floats()),
         input_(total_ + hook.piece()),
         decoded_(input_ + hook.piece()) {}
 
@@ -264,8 +263,8 @@ Status reserve_codec(const comm::Call& call, const Hook& hook) {
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
   if (group.shard_index >= 0) {
     SLIMPI_TRY(reserve_messages(call, layout_of(call, group, hook).segments().total));
-    SLIMPI_TRY(call.scratch.hook_segments().reserve(
-        call.location, device::Place::device, 3 * hook.piece(), call.communicator.statistics()));
+    SLIMPI_TRY(
+        call.reserve(call.scratch.sums, device::Place::device, 3 * hook.piece() * sizeof(float)));
   }
   return intra::reserve_node_sum(call, group);
 }
@@ -289,8 +288,8 @@ Status run_codec(comm::Call& call, const Hook& hook, std::string* failure) {
 Status reserve_hook(const comm::Call& call) {
   const Hook& hook = *hook_of(call.communicator, call.plan);
   if (call.device.staged && !hook.takes_device_memory())
-    SLIMPI_TRY(call.scratch.host_copy().reserve(call.location, device::Place::staging, call.count,
-                                                call.communicator.statistics()));
+    SLIMPI_TRY(
+        call.reserve(call.scratch.staging, device::Place::staging, call.count * sizeof(float)));
   return hook.is_codec() ? reserve_codec(call_on_host(call, nullptr), hook) : Status::ok;
 }
 
@@ -324,7 +323,7 @@ Status run_hook(comm::Call& call) {
   if (call.device.staged) SLIMPI_TRY(comm::synchronize(call.device_stream()));
   if (!call.device.staged || hook.takes_device_memory()) return run_in_place(call, hook);
 
-  float* const copy = call.scratch.host_copy().data();
+  float* const copy = call.scratch.staging.floats();
   const std::size_t bytes = call.count * sizeof(float);
   SLIMPI_TRY(comm::copy_and_wait(call.device_stream(), "copy out", copy, call.in, bytes));
   comm::Call on_host = call_on_host(call, copy);

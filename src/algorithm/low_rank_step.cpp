@@ -24,6 +24,10 @@ constexpr int kLanes = 8;
 // not noise is far larger.
 constexpr double kNothingLeft = 1e-12;
 
+// With larger elements of Q, P Q^T could overflow. A row of P has at most 64 numbers, and the sum
+// of their squares is at most 1.
+constexpr float kLargest = 0x1p124f;
+
 template <typename Other>
 double dot(const double* a, const Other* b, std::uint64_t length) {
   double sums[kLanes] = {};
@@ -81,14 +85,6 @@ void draw_normal(const kernels::RandomStream& draw, std::uint64_t length, float*
   const kernels::DefaultEnvironment environment;
   draw_in_floats(draw, length, vector);
 }
-
-namespace {
-
-// With larger elements of Q, P Q^T could overflow. A row of P has at most 64 numbers, and the sum
-// of their squares is at most 1.
-constexpr float kLargest = 0x1p124f;
-
-}  // namespace
 
 bool multiplies(const comm::Call& call) {
   const kernels::Kernels& kernels = *call.device.kernels();
@@ -151,14 +147,18 @@ LowRankStep::LowRankStep(comm::Call& call, const Matrices& matrices, bool on_dev
 }
 
 // Visits all tiles of the elements that exist: first the complete rows, then the last row, which
-// may be incomplete.
+// may be incomplete. visit(tile, in + residual of the tile, distance of its rows in floats).
 template <typename Visit>
-void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) const {
+void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) {
   const std::uint64_t width = std::min(matrix.columns, tile_size_.columns);
   const std::uint64_t height = tile_size_.floats / width;
   const auto band = [&](std::uint64_t row, std::uint64_t rows, std::uint64_t columns) {
-    for (std::uint64_t column = 0; column < columns; column += width)
-      visit(Part{row, rows, column, std::min(width, columns - column)});
+    for (std::uint64_t column = 0; column < columns; column += width) {
+      const Part part{row, rows, column, std::min(width, columns - column)};
+      int distance = 0;
+      const float* const m = load_part(matrix, part, &distance);
+      visit(part, m, distance);
+    }
   };
   const std::uint64_t whole = matrix.count / matrix.columns, rest = matrix.count % matrix.columns;
   for (std::uint64_t row = 0; row < whole; row += height)
@@ -248,9 +248,7 @@ Status LowRankStep::first_products() {
   SLIMPI_TRY(copy(near_q_, q_, matrices_.q));
   kernels_.fill(near_p_, 0.0f, matrices_.p, on_.stream);
   for (const Matrix& matrix : matrices_.low_rank)
-    for_each_part(matrix, [&](const Part& part) {
-      int distance = 0;
-      const float* const m = load_part(matrix, part, &distance);
+    for_each_part(matrix, [&](const Part& part, const float* m, int distance) {
       // multiply() cannot fail: multiplies() has checked that.
       (void)kernels_.multiply(
           {1, matrix.rank, int(part.rows), int(part.columns), near_q_ + matrix.q + part.column,
@@ -269,9 +267,7 @@ Status LowRankStep::second_products() {
   SLIMPI_TRY(copy(near_p_, p_, matrices_.p));
   kernels_.fill(near_q_, 0.0f, matrices_.q, on_.stream);
   for (const Matrix& matrix : matrices_.low_rank)
-    for_each_part(matrix, [&](const Part& part) {
-      int distance = 0;
-      const float* const m = load_part(matrix, part, &distance);
+    for_each_part(matrix, [&](const Part& part, const float* m, int distance) {
       (void)kernels_.multiply(
           {0, matrix.rank, int(part.columns), int(part.rows), near_p_ + matrix.p + part.row,
            int(matrix.rows), m, distance, near_q_ + matrix.q + part.column, int(matrix.columns)},

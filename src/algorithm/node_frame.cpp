@@ -40,12 +40,9 @@ Status share_in_node(comm::Call& call) {
 
 Status reserve_messages(const comm::Call& call, std::size_t bytes) {
   if (bytes == 0) return Status::ok;
-  Statistics& statistics = call.communicator.statistics();
-  SLIMPI_TRY(call.scratch.exchange_messages().reserve(call.location, device::Place::device, bytes,
-                                                      statistics));
+  SLIMPI_TRY(call.reserve(call.scratch.near, device::Place::device, bytes));
   if (!call.device.staged) return Status::ok;
-  return call.scratch.exchange_staging().reserve(call.location, device::Place::staging, bytes,
-                                                 statistics);
+  return call.reserve(call.scratch.staging, device::Place::staging, bytes);
 }
 
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual) {

@@ -91,7 +91,7 @@ Status run_powersgd(comm::Call& call) {
   if (multiplies(call))
     return LowRankStep(call, matrices, &call.device != &device::host(), call.in, call.out).run();
   // Otherwise the call is done on a copy in host memory.
-  float* const copy = call.scratch.host_copy().data();
+  float* const copy = call.scratch.staging.floats();
   const std::size_t bytes = call.count * sizeof(float);
   SLIMPI_TRY(comm::copy_and_wait(call.device_stream(), "copy out", copy, call.in, bytes));
   SLIMPI_TRY(LowRankStep(call, matrices, false, copy, copy).run());
@@ -107,22 +107,21 @@ Status reserve_powersgd(comm::Call& call) {
   const Matrices matrices = matrices_of(call);
   const comm::Plan exact = uncompressed_plan(call.plan);
   if (matrices.low_rank.empty()) return reserve_hierarchical(comm::with_plan(call, exact));
-  Statistics& statistics = communicator.statistics();
   const device::Location host;
   const bool staged = call.location != host, on_device = staged && multiplies(call);
   if (staged && !on_device)
-    SLIMPI_TRY(call.scratch.host_copy().reserve(call.location, device::Place::staging, call.count,
-                                                statistics));
+    SLIMPI_TRY(
+        call.reserve(call.scratch.staging, device::Place::staging, call.count * sizeof(float)));
   for (const std::uint64_t floats : {matrices.p + matrices.others, matrices.q})
     SLIMPI_TRY(reserve_hierarchical(
         {communicator, call.scratch, exact, nullptr, nullptr, floats, host, nullptr, 0, nullptr}));
   const LowRankScratch scratch(matrices);
   if (on_device)
-    SLIMPI_TRY(call.scratch.device_factors.reserve(call.location, device::Place::device,
-                                                   scratch.on_device(), statistics));
+    SLIMPI_TRY(
+        call.reserve(call.scratch.device_factors, device::Place::device, scratch.on_device()));
   SLIMPI_TRY(call.scratch.factors.reserve(
       on_device ? call.location : host, on_device ? device::Place::staging : device::Place::device,
-      scratch.here(on_device), statistics));
+      scratch.here(on_device), communicator.statistics()));
   float *error = nullptr, *last_q = nullptr;
   return open_state(call, matrices, on_device, &error, &last_q);
 }

@@ -148,7 +148,7 @@ class LowRankStep {
     std::uint64_t row, rows, column, columns;
   };
   template <typename Visit>
-  void for_each_part(const Matrix& matrix, Visit visit) const;
+  void for_each_part(const Matrix& matrix, Visit visit);
   const float* load_part(const Matrix& matrix, const Part& part, int* distance);
   void start_q(const Matrix& matrix);
   Status limit_residuals();

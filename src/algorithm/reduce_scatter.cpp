@@ -16,7 +16,7 @@ class ReduceScatter {
       : call_(call),
         scatter_(*call.scatter),
         group_(call.communicator.inter_node_group(call.plan.hierarchy)),
-        ordered_(reinterpret_cast<float*>(call.scratch.ordered.data())),
+        ordered_(call.scratch.ordered.floats()),
         block_(scatter_.blocks[std::size_t(call.communicator.rank())]),
         program_in_(call.in),
         program_out_(call.out) {}
@@ -119,10 +119,9 @@ Status run_reduce_scatter(comm::Call& call) {
 
 Status reserve_reduce_scatter(const comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
-  Statistics& statistics = communicator.statistics();
   const comm::InterNodeGroup& group = communicator.inter_node_group(call.plan.hierarchy);
   const auto reserve = [&](comm::Memory& memory, std::uint64_t floats) {
-    return memory.reserve(call.location, device::Place::device, floats * sizeof(float), statistics);
+    return call.reserve(memory, device::Place::device, floats * sizeof(float));
   };
   if (call.copies_input) SLIMPI_TRY(reserve(call.scratch.colocated, call.count));
   if (const std::uint64_t floats = ordered_floats(call); floats != 0)
@@ -130,8 +129,7 @@ Status reserve_reduce_scatter(const comm::Call& call) {
   if (group.shard_index >= 0) {
     const inter::Need need = inter::scatter_need(call, group);
     SLIMPI_TRY(reserve_messages(call, need.bytes));
-    SLIMPI_TRY(call.scratch.exchange_partial().reserve(call.location, device::Place::device,
-                                                       need.partial, statistics));
+    SLIMPI_TRY(reserve(call.scratch.sums, need.partial));
   }
   return intra::reserve_node_sum(call, group);
 }

@@ -11,7 +11,6 @@
 #endif
 
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>

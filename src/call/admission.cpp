@@ -57,41 +57,12 @@ bool may_have_others(const Request& request) {
   return comm != mpi::abi.comm_self && comm != mpi::abi.comm_null;
 }
 
-}  // namespace
-
-Outcome bypass(Runtime& runtime, BypassReason reason, const Request* float_sum) {
-  if (float_sum != nullptr && is_float_sum(*float_sum) && may_have_others(*float_sum))
-    runtime.statistics.count(&Counts::bytes_bypassed_elsewhere,
-                             row_of(float_sum->collective).phases * bytes_of(*float_sum));
-  return bypass(runtime, reason);
+bool has_type_of(const Request& request) {
+  const std::optional<ElementType> type = element_type(request.datatype);
+  if (!type || *type == ElementType::float32) return type.has_value();
+  const Runtime* const runtime = Runtime::started();
+  return runtime != nullptr && runtime->config.types.has(*type);
 }
-
-void count_bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
-                  const Request& request) {
-  Statistics& statistics = runtime.statistics;
-  statistics.bypassed(reason);
-  const comm::NodeLayout& layout = communicator.layout();
-  const std::uint64_t bytes = row_of(request.collective).phases * bytes_of(request);
-  if (layout.nodes() == 0)
-    statistics.count(&Counts::bytes_bypassed_elsewhere, bytes);
-  else
-    statistics.count(
-        &Counts::bytes_bypassed,
-        layout.part_of(std::uint64_t(layout.nodes() - 1) * bytes, communicator.config().hierarchy));
-}
-
-Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
-               const Request& request) {
-  count_bypass(runtime, reason, communicator, request);
-  return Outcome::bypassed(reason);
-}
-
-void prepare_calls(Runtime& runtime, comm::Communicator& communicator) {
-  communicator.attachment<Decisions>().prepare(communicator.config(),
-                                               runtime.rules_of(communicator), communicator.name());
-}
-
-namespace {
 
 // The banner where nothing will be compressed.
 void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
@@ -180,6 +151,38 @@ Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
 
 }  // namespace
 
+Outcome bypass(Runtime& runtime, BypassReason reason, const Request* float_sum) {
+  if (float_sum != nullptr && is_float_sum(*float_sum) && may_have_others(*float_sum))
+    runtime.statistics.count(&Counts::bytes_bypassed_elsewhere,
+                             row_of(float_sum->collective).phases * bytes_of(*float_sum));
+  return bypass(runtime, reason);
+}
+
+void count_bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
+                  const Request& request) {
+  Statistics& statistics = runtime.statistics;
+  statistics.bypassed(reason);
+  const comm::NodeLayout& layout = communicator.layout();
+  const std::uint64_t bytes = row_of(request.collective).phases * bytes_of(request);
+  if (layout.nodes() == 0)
+    statistics.count(&Counts::bytes_bypassed_elsewhere, bytes);
+  else
+    statistics.count(
+        &Counts::bytes_bypassed,
+        layout.part_of(std::uint64_t(layout.nodes() - 1) * bytes, communicator.config().hierarchy));
+}
+
+Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
+               const Request& request) {
+  count_bypass(runtime, reason, communicator, request);
+  return Outcome::bypassed(reason);
+}
+
+void prepare_calls(Runtime& runtime, comm::Communicator& communicator) {
+  communicator.attachment<Decisions>().prepare(communicator.config(),
+                                               runtime.rules_of(communicator), communicator.name());
+}
+
 Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
   if (communicator.unusable())
     return {bypass(runtime, BypassReason::failure, communicator, request)};
@@ -234,17 +237,6 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
   const Status status = estimate_call(runtime, communicator, request, &outcome);
   return status == Status::ok ? outcome : give_up(runtime, communicator, request, status);
 }
-
-namespace {
-
-bool has_type_of(const Request& request) {
-  const std::optional<ElementType> type = element_type(request.datatype);
-  if (!type || *type == ElementType::float32) return type.has_value();
-  const Runtime* const runtime = Runtime::started();
-  return runtime != nullptr && runtime->config.types.has(*type);
-}
-
-}  // namespace
 
 bool is_float_sum(const Request& request) {
   return request.op == mpi::abi.op_sum && request.count > 0 && has_type_of(request);

@@ -11,8 +11,6 @@
 // A call may still be left to MPI in run(), by all ranks together: `tests/check/reasons.sh --list`
 // prints every place.
 #pragma once
-#include <optional>
-
 #include "algorithm/policy.h"
 #include "call/request.h"
 #include "call/runtime.h"

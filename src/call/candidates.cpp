@@ -90,21 +90,32 @@ int call_mpi_from_inside(const Request& call, std::optional<BypassReason> reason
   return call_mpi(call, reason);
 }
 
-Ran run_mpi(Runtime& runtime, const comm::Communicator& communicator, BypassReason reason,
-            const Request& request) {
-  count_bypass(runtime, reason, communicator, request);
+Ran run_mpi(Runtime& runtime, const comm::Communicator& communicator, const Request& request) {
+  count_bypass(runtime, BypassReason::automatic, communicator, request);
   if (ActiveCall* const active = ActiveCall::current(); active != nullptr) active->in_mpi();
-  return {call_mpi_from_inside(request, reason)};
+  return {call_mpi_from_inside(request, BypassReason::automatic)};
+}
+
+// Candidate 0 is MPI's own sum, the others are the decision's plans.
+Ran run_candidate(Runtime& runtime, comm::Communicator& communicator,
+                  const algorithm::Decision& decision, int candidate, const Request& request) {
+  if (candidate == 0) return run_mpi(runtime, communicator, request);
+  Ran ran;
+  const Outcome outcome = run_plan(
+      runtime, communicator, decision.plans[std::size_t(candidate - 1)], request, &ran.verifying);
+  ran.code = outcome.done ? outcome.code : call_mpi_from_inside(request, outcome.reason);
+  ran.counts = !outcome.done || outcome.code == mpi::kSuccess;
+  return ran;
 }
 
 // Runs the next candidate and records its time in the autotuner.
-template <typename Run>
 Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autotuner& autotuner,
-                 Candidates candidates, const Request& request, Run run) {
+                 const algorithm::Decision& decision, const Request& request) {
+  const Candidates candidates = decision.candidates;
   const std::uint64_t begin = candidate_clock();
   const int candidate = autotuner.next();
   const bool was_settled = autotuner.settled();
-  const Ran ran = run(candidate);
+  const Ran ran = run_candidate(runtime, communicator, decision, candidate, request);
   const Outcome done = Outcome::finished(ran.code);
   if (!ran.counts || communicator.failed()) return done;
   // An error of MPI may be one rank's own, and all ranks must count the same calls.
@@ -138,14 +149,17 @@ std::size_t size_class(const Request& request) {
          kClasses * (std::size_t(type_of(request)) + kElementTypes * kind);
 }
 
-// As run_plan(). *verifying: nanoseconds of it for SLIMPI_VERIFY.
-Outcome run_timed_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-                       const Request& request, std::uint64_t* verifying) {
+}  // namespace
+
+std::uint64_t (*candidate_clock)() = steady_nanoseconds;
+
+Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
+                 const Request& request, std::uint64_t* verifying) {
   std::optional<BypassReason> reason;
   const Status status = caught([&] {
     Sum call(runtime, communicator, plan, request);
     const Status ran = call.run(&reason);
-    *verifying = call.verifying();
+    if (verifying != nullptr) *verifying = call.verifying();
     return ran;
   });
   if (status != Status::ok) return Outcome::finished(fail_call(runtime, communicator, status));
@@ -153,19 +167,8 @@ Outcome run_timed_plan(Runtime& runtime, comm::Communicator& communicator, const
   return bypass(runtime, *reason, communicator, request);
 }
 
-}  // namespace
-
-std::uint64_t (*candidate_clock)() = steady_nanoseconds;
-
-Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-                 const Request& request) {
-  std::uint64_t verifying = 0;
-  return run_timed_plan(runtime, communicator, plan, request, &verifying);
-}
-
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
                     const algorithm::Decision& decision, const Request& request) {
-  const std::vector<comm::Plan>& plans = decision.plans;
   comm::Autotuner* autotuner = nullptr;
   if (const Status status = communicator.attachment<comm::Autotuners>().find(
           communicator, decision.number, size_class(request), int(decision.candidates.size()),
@@ -173,16 +176,7 @@ Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
       status != Status::ok)
     return Outcome::finished(fail_call(runtime, communicator, status));
   if (autotuner == nullptr) return bypass(runtime, BypassReason::failure, communicator, request);
-  const auto run = [&](int candidate) -> Ran {
-    if (candidate == 0) return run_mpi(runtime, communicator, BypassReason::automatic, request);
-    Ran ran;
-    const Outcome outcome = run_timed_plan(runtime, communicator, plans[std::size_t(candidate - 1)],
-                                           request, &ran.verifying);
-    ran.code = outcome.done ? outcome.code : call_mpi_from_inside(request, outcome.reason);
-    ran.counts = !outcome.done || outcome.code == mpi::kSuccess;
-    return ran;
-  };
-  return try_next(runtime, communicator, *autotuner, decision.candidates, request, run);
+  return try_next(runtime, communicator, *autotuner, decision, request);
 }
 
 }  // namespace slimpi::call

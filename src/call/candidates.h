@@ -57,8 +57,9 @@ extern std::uint64_t (*candidate_clock)();
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
                     const algorithm::Decision& decision, const Request& request);
 
-// Does a call with one plan, or inside one node. Left on a fallback to MPI.
+// Does a call with one plan, or inside one node. Left on a fallback to MPI. *verifying, where
+// given: nanoseconds of it for SLIMPI_VERIFY and SLIMPI_SELFTEST.
 Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
-                 const Request& request);
+                 const Request& request, std::uint64_t* verifying = nullptr);
 
 }  // namespace slimpi::call

@@ -106,7 +106,6 @@ class Finalizing {
   static inline std::atomic<bool> now_{false};
 };
 
-// A session was opened; a session was closed.
 void session_opened();
 void session_closed();
 

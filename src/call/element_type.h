@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "call/request.h"
-#include "comm/communicator.h"
 #include "kernels/codecs.h"
 #include "options/option_types.h"
 
@@ -58,11 +57,6 @@ inline ElementType type_of(const Request& call) {
 // The bytes of the program's buffer.
 inline std::uint64_t bytes_of(const Request& call) {
   return std::uint64_t(call.count) * row_of(type_of(call)).bytes;
-}
-
-// Whether SLIMPI_TYPES of the communicator names the type of the call.
-inline bool has_type(comm::Communicator& communicator, const Request& call) {
-  return communicator.config().types.has(type_of(call));
 }
 
 }  // namespace slimpi::call

@@ -65,6 +65,7 @@ class Queues {
 
  private:
   Queue& queue_of(const comm::Communicator& communicator);
+  Pending* find(std::span<const mpi::Request> requests);
   bool step(Queue& queue);
   void complete(std::unique_ptr<Pending> sum);
   static void run(void* sum);
@@ -228,34 +229,35 @@ bool Queues::idle(const comm::Communicator* communicator) {
                                    });
 }
 
-bool Queues::has_any_of(std::span<const mpi::Request> requests) {
-  const std::lock_guard lock(mutex_);
+// The first sum with one of these requests; null if there is none. With the mutex.
+Pending* Queues::find(std::span<const mpi::Request> requests) {
   for (const auto& queue : busy_)
     for (const auto& sum : queue->sums)
-      if (std::find(requests.begin(), requests.end(), sum->request) != requests.end()) return true;
-  return false;
+      if (std::find(requests.begin(), requests.end(), sum->request) != requests.end())
+        return sum.get();
+  return nullptr;
+}
+
+bool Queues::has_any_of(std::span<const mpi::Request> requests) {
+  const std::lock_guard lock(mutex_);
+  return find(requests) != nullptr;
 }
 
 // MPI would cancel the receive that stands for the sum.
 std::optional<int> Queues::refuse_to_cancel(mpi::Request request) {
   std::unique_lock lock(mutex_);
-  for (const auto& queue : busy_)
-    for (const auto& sum : queue->sums)
-      if (sum->request == request) {
-        Runtime& runtime = sum->runtime;
-        const mpi::Comm comm = comm_for_errors(runtime, sum->comm, sum->of_comm);
-        lock.unlock();
-        return runtime.errors.raise(
-            comm, fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
-      }
-  return {};
+  const Pending* const sum = find({&request, 1});
+  if (sum == nullptr) return {};
+  Runtime& runtime = sum->runtime;
+  const mpi::Comm comm = comm_for_errors(runtime, sum->comm, sum->of_comm);
+  lock.unlock();
+  return runtime.errors.raise(comm,
+                              fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
 }
 
 void Queues::drop(mpi::Request request) {
   const std::lock_guard lock(mutex_);
-  for (const auto& queue : busy_)
-    for (const auto& sum : queue->sums)
-      if (sum->request == request) sum->dropped = true;
+  if (Pending* const sum = find({&request, 1}); sum != nullptr) sum->dropped = true;
 }
 
 void wait_until_idle(const comm::Communicator* communicator) {

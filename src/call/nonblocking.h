@@ -14,7 +14,6 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "algorithm/policy.h"
 #include "base/status.h"

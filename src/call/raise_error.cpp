@@ -5,7 +5,6 @@
 
 #include "base/exceptions.h"
 #include "base/float_environment.h"
-#include "base/process.h"
 #include "call/entry.h"
 #include "call/nonblocking.h"
 #include "call/requests.h"

@@ -124,8 +124,8 @@ Status Sum::run_selftest(const comm::Call& call) {
   bool ready = status == Status::ok;
   comm::Exchange& exchange = communicator_.exchange();
   SLIMPI_TRY(exchange.all_true(&ready));
-  auto* const values = reinterpret_cast<float*>(memory.data());
-  auto* const data = reinterpret_cast<float*>(near.data());
+  float* const values = memory.floats();
+  float* const data = near.floats();
   comm::Call test{communicator_, call.scratch,        plan,   data, data, count, location_,
                   nullptr,       communicator_.calls, nullptr};
   if (ready) SLIMPI_TRY(algorithm::prepare(test, &ready));

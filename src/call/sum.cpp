@@ -53,7 +53,7 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
       communicator_(communicator),
       plan_(plan),
       request_(request),
-      in_(static_cast<const float*>(request.in == mpi::abi.in_place ? request.out : request.in)),
+      in_(static_cast<const float*>(programs_input())),
       out_(static_cast<float*>(request.out)),
       count_(std::uint64_t(request.count)),
       result_count_(std::uint64_t(request.result_count())),
@@ -161,7 +161,7 @@ Status Sum::take_floats() {
   comm::Memory& copy = scratch_.take()->floats;
   SLIMPI_TRY(
       copy.reserve(location_, device::Place::device, count_ * sizeof(float), runtime_.statistics));
-  in_ = out_ = reinterpret_cast<float*>(copy.data());
+  in_ = out_ = copy.floats();
   const Timed timed(runtime_.statistics, Stage::encode, "to float32", bytes_of(request_));
   const kernels::Kernels& host = *device::host().kernels();
   if (const auto codec = codec_of(type_)) {
@@ -217,11 +217,12 @@ Status Sum::run_in_node(std::optional<BypassReason>* bypass) {
   intra::NodeState& node = intra::NodeState::of(communicator_);
   comm::Call call = this->call();
   if (!node.ready()) SLIMPI_TRY(node.prepare(call));
-  if (node.ready() == false) {
+  if (!*node.ready()) {
     *bypass = BypassReason::single_node;
     return Status::ok;
   }
-  SLIMPI_TRY(node.reserve(call));
+  // At every call: its set of scratch memory may be another one, with less in it.
+  SLIMPI_TRY(intra::reserve_intra_allreduce(call));
   SLIMPI_TRY(communicator_.stream_for(location_, &call.stream));
   SLIMPI_TRY(colocate_buffers(call));
   SLIMPI_TRY(intra::intra_allreduce(call));
@@ -236,8 +237,7 @@ Status Sum::colocate_buffers(comm::Call& call) {
   if (in_ == out_) return Status::ok;
   if (in_location_ == location_) return Status::ok;
   const device::Device &from = *in_location_.device, &to = *location_.device;
-  float* const copy =
-      call.scatter == nullptr ? out_ : reinterpret_cast<float*>(call.scratch.colocated.data());
+  float* const copy = call.scatter == nullptr ? out_ : call.scratch.colocated.floats();
   if (&from == &to || &to == &device::host()) {
     device::Stream* stream = nullptr;
     SLIMPI_TRY(communicator_.stream_for(in_location_, &stream));

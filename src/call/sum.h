@@ -3,7 +3,6 @@
 // checks after it. One object serves one call.
 #pragma once
 #include <optional>
-#include <vector>
 
 #include "call/request.h"
 #include "call/runtime.h"

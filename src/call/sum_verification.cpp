@@ -286,7 +286,7 @@ void compare_nonfinite(const comm::Call& call, const Sums& of) {
 }
 
 float* exact_of(const comm::Call& call) {
-  return reinterpret_cast<float*>(call.scratch.exact.data());
+  return call.scratch.exact.floats();
 }
 
 // Behind the exact sum, aligned for numbers in double.
@@ -303,7 +303,7 @@ double* sums_of_check(const comm::Call& call) {
 Status find_result(const comm::Call& call, std::uint64_t count, const float** result) {
   *result = call.out;
   if (&call.device == &device::host()) return Status::ok;
-  auto* const copy = reinterpret_cast<float*>(call.scratch.result.data());
+  float* const copy = call.scratch.result.floats();
   SLIMPI_TRY(call.device.copy(copy, call.out, count * sizeof(float), call.stream));
   *result = copy;
   return comm::synchronize(call.device_stream());

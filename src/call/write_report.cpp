@@ -151,6 +151,7 @@ void JobReport::write(bool together) {
     log_error(failure_text());
   if (runtime_.config.estimate && write_estimate(*report) != Status::ok) log_error(failure_text());
 }
+
 Status JobReport::write_estimate(const Report& job) const {
   const CallEstimate* const running = CallEstimate::running();
   if (running == nullptr) return Status::ok;

@@ -38,7 +38,6 @@ class JobReport {
   // process's numbers only.
   void finish(bool mpi_works);
 
-  // MPI has ended, and with it the communicator.
   void mpi_ended();
 
  private:

@@ -56,7 +56,6 @@ bool Autotuner::counts(int trial) const {
   return stage_ == Stage::rounds ? trial >= int(in_trial_.size()) : trial % kInARow >= kUncounted;
 }
 
-// Trials in this stage.
 int Autotuner::trials() const {
   return int(in_trial_.size()) * (stage_ == Stage::rounds ? kRounds : kInARow * kRepeats);
 }

@@ -89,6 +89,8 @@ struct Call {
   const device::Device& device = *location.device;  // short for that
 
   device::DeviceStream device_stream() const { return {device, stream}; }
+  // Reserves memory for the call, where its buffers are.
+  Status reserve(Memory& memory, device::Place place, std::size_t bytes) const;
 };
 
 // The call with another plan: the same buffers, scratch memory, state and number in messages. What

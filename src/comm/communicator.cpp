@@ -11,7 +11,6 @@
 #include "comm/waiter.h"
 #include "device/device.h"
 #include "device/foreign.h"
-#include "observe/log.h"
 
 namespace slimpi::comm {
 
@@ -126,21 +125,21 @@ Status Communicator::wait_for_ranks(const mpi::Poll& poll, std::span<const int> 
                                     bool limited) {
   Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
   waiter.set_arrivals(arrivals, std::chrono::seconds(limited ? config_.timeout.value_or(0) : 0));
-  for (bool done = false;;) {
-    SLIMPI_TRY(poll(&done));
-    if (done) return Status::ok;
-    SLIMPI_TRY(waiter.pause());
-  }
+  return wait_until(waiter, poll);
+}
+
+mpi::WaitFor Communicator::waits() {
+  return [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
+    return wait_for_ranks(poll, arrivals, limited);
+  };
 }
 
 Status Communicator::make_internal_comm() {
-  const auto wait = [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
-    return wait_for_ranks(poll, arrivals, limited);
-  };
   const bool in_fiber = Fiber::inside();
   enter(Life::connecting);
   mpi::Comm made = mpi::abi.comm_null;
-  const Status status = mpi::make_internal(api_, user_, wait, in_fiber, &made, &number_, &refusal_);
+  const Status status =
+      mpi::make_internal(api_, user_, waits(), in_fiber, &made, &number_, &refusal_);
   if (status == Status::ok) {
     exchange_.open(std::make_shared<InternalComm>(api_, made), 0, number_);
     enter(Life::connected);
@@ -245,11 +244,8 @@ void Communicator::refuse_type(ElementType type) {
 }
 
 void Communicator::finish_refusals() {
-  const auto wait = [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
-    return wait_for_ranks(poll, arrivals, limited);
-  };
   for (auto& sent : sent_)
-    if (sent->wait(wait, true) != Status::ok) return;
+    if (sent->wait(waits(), true) != Status::ok) return;
   sent_.clear();
 }
 
@@ -305,6 +301,10 @@ Status Communicator::stream_for(const device::Location& location, device::Stream
   if (known == nullptr) SLIMPI_TRY(device.open_stream(location, &known));
   *stream = known;
   return Status::ok;
+}
+
+Status Call::reserve(Memory& memory, device::Place place, std::size_t bytes) const {
+  return memory.reserve(location, place, bytes, communicator.statistics());
 }
 
 }  // namespace slimpi::comm

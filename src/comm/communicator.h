@@ -238,6 +238,7 @@ class Communicator {
   Status make_internal_comm();
   void send_refusal(mpi::Refusal refusal);
   Status wait_for_ranks(const mpi::Poll& poll, std::span<const int> arrivals, bool limited);
+  mpi::WaitFor waits();
   Status find_layout();
   Status choose_leaders(const void* buffer);
   void start_anew();

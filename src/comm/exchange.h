@@ -2,7 +2,6 @@
 // Messages between the ranks of slimpi's own communicator by MPI, and the reporting of failures to
 // all ranks.
 #pragma once
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>

@@ -21,13 +21,12 @@ class KernelResult {
 
   Status open(const Call& call, const device::Location& location) {
     Statistics& statistics = call.communicator.statistics();
-    const auto found = call.scratch.kernel_result<T>();
-    const auto copy = call.scratch.kernel_result_copy<T>();
-    SLIMPI_TRY(found.reserve(location, device::Place::device, count, statistics));
-    SLIMPI_TRY(copy.reserve(location, device::Place::staging, count, statistics));
+    Memory &found = call.scratch.found, &copy = call.scratch.found_copy;
+    SLIMPI_TRY(found.reserve(location, device::Place::device, kBytes, statistics));
+    SLIMPI_TRY(copy.reserve(location, device::Place::staging, kBytes, statistics));
     device_ = location.device;
-    found_ = found.data();
-    copy_ = copy.data();
+    found_ = reinterpret_cast<T*>(found.data());
+    copy_ = reinterpret_cast<T*>(copy.data());
     return Status::ok;
   }
 
@@ -36,20 +35,20 @@ class KernelResult {
 
   // Queues the copy behind the kernel.
   Status fetch(device::Stream* stream) const {
-    return device_->copy(copy_, found_, count * sizeof(T), stream);
+    return device_->copy(copy_, found_, kBytes, stream);
   }
 
   // Where the host reads when the stream has passed the copy.
   const T* copy() const { return copy_; }
 
  private:
+  static constexpr std::size_t kBytes = count * sizeof(T);
   const device::Device* device_ = nullptr;
   T *found_ = nullptr, *copy_ = nullptr;
 };
 
 // *found: whether any absolute value of the `count` floats in `data`, at the location, is above the
-// limit; NaN is. Waits for the location's stream. Not collective. Does not run out of memory
-// after reserve_find_beyond() of the call and the location.
+// limit; NaN is. Waits for the location's stream. Not collective.
 inline Status find_beyond(const Call& call, const device::Location& location, const float* data,
                           std::uint64_t count, float limit, bool* found) {
   const device::Device& device = *location.device;
@@ -63,10 +62,6 @@ inline Status find_beyond(const Call& call, const device::Location& location, co
   SLIMPI_TRY(synchronize({device, stream}));
   *found = *flag.copy() != 0;
   return Status::ok;
-}
-
-inline Status reserve_find_beyond(const Call& call, const device::Location& location) {
-  return KernelResult<int>::reserve(call, location);
 }
 
 }  // namespace slimpi::comm

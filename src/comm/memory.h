@@ -32,6 +32,7 @@ class Memory {
   void release();
 
   std::byte* data() const { return blocks_.empty() ? nullptr : blocks_.front().data; }
+  float* floats() const { return reinterpret_cast<float*>(data()); }
   // Where data() is.
   device::Location location() const {
     return blocks_.empty() ? device::Location() : blocks_.front().location;
@@ -52,10 +53,6 @@ class Memory {
 
   std::vector<Block> blocks_;  // the one reserved last comes first
 };
-
-// Scratch memory of calls. A process has as many sets as it ever had calls at the same time,
-// whatever the number of communicators. A call takes one set, owns it alone until it ends, and
-// gives it back.
 
 // Memory for the small objects and lists of one call. What is freed is kept, by powers of two, for
 // the next object of that size, so a call like the one before allocates nothing. Not the
@@ -82,74 +79,36 @@ class ObjectPool : public std::pmr::memory_resource {
   std::array<Free*, 64> free_{};  // by the logarithm of the size
 };
 
-// Scratch memory as one user sees it. It owns nothing.
-template <typename T>
-class ScratchView {
- public:
-  explicit ScratchView(Memory& memory) : memory_(memory) {}
-
-  // As Memory::reserve, for `count` elements.
-  Status reserve(const device::Location& location, device::Place place, std::size_t count,
-                 Statistics& statistics) const {
-    return memory_.reserve(location, place, count * sizeof(T), statistics);
-  }
-  T* data() const { return reinterpret_cast<T*>(memory_.data()); }
-
- private:
-  Memory& memory_;
-};
-
 // One set of scratch memory. Each memory has the size that the last call reserved; its contents do
 // not outlive the call.
-class CallScratch {
- public:
-  // The views of these groups share memory, because their users run one after the other: a call
-  // makes the sum inside the node, then the exchange between nodes, then the share inside the node,
-  // and no part leaves anything in scratch for the next one. Each user reserves what it needs
-  // before the first part begins; the memory has the size of the largest.
-
-  // Message buffers near the program's buffers.
-  ScratchView<std::byte> exchange_messages() { return ScratchView<std::byte>(near_); }
-  ScratchView<std::byte> node_messages() { return ScratchView<std::byte>(near_); }
-  // Values of other ranks of the node that kernels cannot read where they are.
-  ScratchView<float> node_addends() { return ScratchView<float>(near_); }
-
-  // The same messages in host memory, where the device is staged.
-  ScratchView<std::byte> exchange_staging() { return ScratchView<std::byte>(staging_); }
-  ScratchView<std::byte> node_staging() { return ScratchView<std::byte>(staging_); }
-  // The whole vector, for an algorithm that has no kernels on its device. All parts of the call
-  // then run on this copy, in host memory, where they need no staging.
-  ScratchView<float> host_copy() { return ScratchView<float>(staging_); }
-
-  // Partial sums: of more addends than a kernel takes, and of the pairwise sums inside a node.
-  ScratchView<float> exchange_partial() { return ScratchView<float>(sums_); }
-  ScratchView<float> node_partial() { return ScratchView<float>(sums_); }
-  // Segments before they are encoded and after they are decoded; hook_algorithm.cpp.
-  ScratchView<float> hook_segments() { return ScratchView<float>(sums_); }
-
-  // The result of a kernel, and its copy for the host; kernel_result.h.
-  template <typename T>
-  ScratchView<T> kernel_result() {
-    return ScratchView<T>(found_);
-  }
-  template <typename T>
-  ScratchView<T> kernel_result_copy() {
-    return ScratchView<T>(found_copy_);
-  }
+struct CallScratch {
+  // Several users each, which run one after the other: a call makes the sum inside the node, then
+  // the exchange between nodes, then the share inside the node, and no part leaves anything in
+  // scratch for the next one. Each user reserves what it needs before the first part begins; the
+  // memory has the size of the largest.
+  //   near     messages, between nodes and inside one, near the program's buffers; values of other
+  //            ranks of the node that kernels cannot read where they are
+  //   staging  the same messages in host memory, where the device is staged; the whole vector, for
+  //            an algorithm that has no kernels on its device: all parts of the call then run on
+  //            this copy, where they need no staging
+  //   sums     partial sums: of more addends than a kernel takes, and of the pairwise sums inside a
+  //            node; segments before a hook encodes them and after it has decoded them
+  //   found    the result of a kernel, and its copy for the host (kernel_result.h)
+  Memory near, staging, sums, found, found_copy;
 
   // One user each:
   Memory kept, check;              // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
-  Memory floats;                   // the copy of doubles; call/allreduce_call.cpp
+  Memory floats;                   // the copy of doubles; call/sum.cpp
   Memory colocated;                // the input of a reduce-scatter, near its output; the same file
-  Memory ordered;                  // the blocks in the exchange's order; hierarchical.cpp
-  Memory exact, result;            // on the host, for SLIMPI_VERIFY; verification.cpp
+  Memory ordered;                  // the blocks in the exchange's order; reduce_scatter.cpp
+  Memory exact, result;            // on the host, for SLIMPI_VERIFY; sum_verification.cpp
   Memory factors, device_factors;  // of the low-rank algorithm
   ObjectPool objects;              // for lists that live no longer than the call
-
- private:
-  Memory near_, staging_, sums_, found_, found_copy_;
 };
 
+// Scratch memory of calls. A process has as many sets as it ever had calls at the same time,
+// whatever the number of communicators. A call takes one set, owns it alone until it ends, and
+// gives it back.
 class CallScratchPool {
  public:
   // The pool of the process. It is never destroyed, because exit handlers may still call MPI after

@@ -14,7 +14,7 @@
 // arrays are of other elements with each.
 //
 // State is freed with its communicator; when options change (Communicator::start_anew); when the
-// ranks found different states, or some rank had no memory for one (call/allreduce_agreement.cpp);
+// ranks found different states, or some rank had no memory for one (call/sum_agreement.cpp);
 // when the tensor comes with another algorithm or from another memory; and at the limits below.
 #pragma once
 #include <compare>

@@ -6,60 +6,6 @@
 
 namespace slimpi::inter {
 
-namespace {
-
-// A segment of a chunk that this rank owns. This rank is member `me` of `group_size`. All pointers
-// are to memory of the context's device and to `count` elements.
-struct Owned {
-  int group_size, me;
-  const float* in;  // this rank's own values, not encoded
-  float* residual;  // what compression lost in earlier calls; updated; or null
-  std::uint64_t count;
-  std::byte* payload;  // gets the encoded sum
-  float* out;          // gets what that decodes to; may be `in`
-  float* total;        // gets the sum before it is encoded, or null
-};
-
-// Adds in groups of as many members as a kernel takes. The last group writes `payload` and
-// `result`.
-void add_up(const Context& context, const kernels::RandomStream& random, const Owned& owned,
-            const ChunkCodec::PayloadFrom& encoded, float* residual, std::byte* payload,
-            float* result) {
-  // The sum of the groups before, in fp32. `partial` is scratch of the exchange.
-  const float* carry = nullptr;
-  for (int first = 0; first < owned.group_size; first += kernels::kMaxAddends) {
-    const int last = std::min(owned.group_size, first + kernels::kMaxAddends);
-    kernels::Addend addends[kernels::kMaxAddends] = {};
-    for (int member = first; member < last; ++member) {
-      kernels::Addend& addend = addends[member - first];
-      if (member == owned.me)
-        // The owner's values are never encoded before they are added.
-        addend.exact = owned.in;
-      else
-        addend.encoded = encoded(member);
-    }
-    const bool end = last == owned.group_size;
-    context.kernels.sum_encode(context.format, random, addends, last - first, carry,
-                               end ? residual : nullptr, owned.count, end ? payload : nullptr,
-                               end ? result : context.partial, context.stream());
-    carry = context.partial;
-  }
-}
-
-// The local reduction: adds the members' values in rank order, this rank's own as they are and the
-// others' decoded from encoded(member), and encodes the sum. If there are more members than one
-// kernel can add, the context's `partial` holds owned.count floats between kernels. Only queues
-// work on the compute stream.
-void reduce_at_owner(const Context& context, const kernels::RandomStream& random,
-                     const Owned& owned, const ChunkCodec::PayloadFrom& encoded) {
-  // The uncompressed total comes first, because owned.out may be owned.in.
-  if (owned.total != nullptr)
-    add_up(context, random, owned, encoded, nullptr, nullptr, owned.total);
-  add_up(context, random, owned, encoded, owned.residual, owned.payload, owned.out);
-}
-
-}  // namespace
-
 ChunkCodec::ChunkCodec(const Context& context, const comm::InterNodeGroup& group, comm::Range shard,
                        std::uint64_t own_first, const float* in, float* out, float* residual)
     : context_(context),
@@ -85,29 +31,42 @@ void ChunkCodec::decode(const comm::Range& part, const std::byte* payload) {
                           context_.stream());
 }
 
+// Adds in groups of as many members as a kernel takes: the context's `partial` holds the sum of the
+// groups before. The last group writes `payload` and `result`.
+void ChunkCodec::add_up(const comm::Range& part, const PayloadFrom& encoded, float* residual,
+                        std::byte* payload, float* result) {
+  const float* carry = nullptr;
+  const int size = int(group_.peers.size());
+  for (int first = 0; first < size; first += kernels::kMaxAddends) {
+    const int last = std::min(size, first + kernels::kMaxAddends);
+    kernels::Addend addends[kernels::kMaxAddends] = {};
+    for (int member = first; member < last; ++member) {
+      kernels::Addend& addend = addends[member - first];
+      if (member == group_.index)
+        // The owner's values are never encoded before they are added.
+        addend.exact = in_ + part.first;
+      else
+        addend.encoded = encoded(member);
+    }
+    const bool end = last == size;
+    context_.kernels.sum_encode(context_.format, random_stream_for(context_, shard_, part), addends,
+                                last - first, carry, end ? residual : nullptr, part.count,
+                                end ? payload : nullptr, end ? result : context_.partial,
+                                context_.stream());
+    carry = context_.partial;
+  }
+}
+
 void ChunkCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) {
   const Timed timed(context_.statistics, Stage::decode, "sum", 4 * part.count);
-  float* const total =
-      context_.totals == nullptr ? nullptr : context_.totals + (part.first - own_first_);
-  // `out` may be `in`: the sum of an element is written after its addends were read.
-  const Owned owned{int(group_.peers.size()), group_.index, in_ + part.first,
-                    residual(part),           part.count,   payload,
-                    out_ + part.first,        total};
-  reduce_at_owner(context_, random_stream_for(context_, shard_, part), owned, from);
+  // First, because `out` may be `in`: the sum of an element is written after its addends were read.
+  if (context_.totals != nullptr) add_up(part, from, nullptr, nullptr, totals(part));
+  add_up(part, from, residual(part), payload, out_ + part.first);
 }
 
 void ChunkCodec::total(const comm::Range& part, const PayloadFrom& from) {
   const Timed timed(context_.statistics, Stage::decode, "sum", 4 * part.count);
-  float* const total = context_.totals + (part.first - own_first_);
-  const Owned owned{int(group_.peers.size()),
-                    group_.index,
-                    in_ + part.first,
-                    nullptr,
-                    part.count,
-                    nullptr,
-                    nullptr,
-                    total};
-  add_up(context_, random_stream_for(context_, shard_, part), owned, from, nullptr, nullptr, total);
+  add_up(part, from, nullptr, nullptr, totals(part));
 }
 
 void ChunkCodec::count_infinities(const std::byte* payload, std::uint64_t count) {

@@ -48,6 +48,9 @@ class ChunkCodec {
   float* residual(const comm::Range& part) const {
     return residual_ == nullptr ? nullptr : residual_ + part.first;
   }
+  float* totals(const comm::Range& part) const {
+    return context_.totals + (part.first - own_first_);
+  }
 
   const Context& context_;
   const comm::InterNodeGroup& group_;
@@ -56,6 +59,11 @@ class ChunkCodec {
   float* const out_;
   float* const residual_;  // or null
   const std::uint64_t own_first_;
+
+ private:
+  // The sum that sum() makes, to `result`. Without a payload it is not encoded.
+  void add_up(const comm::Range& part, const PayloadFrom& encoded, float* residual,
+              std::byte* payload, float* result);
 };
 
 }  // namespace slimpi::inter

@@ -18,7 +18,7 @@ Status find_streams(comm::Call& call, Streams* streams) {
 Context context_of(comm::Call& call, const Streams& streams) {
   comm::Communicator& communicator = call.communicator;
   comm::CallScratch& scratch = call.scratch;
-  std::byte* const messages = scratch.exchange_messages().data();
+  std::byte* const messages = scratch.near.data();
   return {.exchange = communicator.exchange(),
           .statistics = communicator.statistics(),
           .device = call.device,
@@ -33,8 +33,8 @@ Context context_of(comm::Call& call, const Streams& streams) {
           .seed = communicator.config().seed,
           .messages = messages,
           // Without staging MPI sends from the memory that kernels write.
-          .staging = call.device.staged ? scratch.exchange_staging().data() : messages,
-          .partial = scratch.exchange_partial().data(),
+          .staging = call.device.staged ? scratch.staging.data() : messages,
+          .partial = scratch.sums.floats(),
           .totals = call.totals,
           .memory = &scratch.objects};
 }

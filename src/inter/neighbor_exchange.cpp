@@ -114,11 +114,6 @@ Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<co
   return run_neighbor_exchange(context_of(call, streams), shard, ranks, codec);
 }
 
-std::size_t neighbor_exchange_bytes(const kernels::Format& format, std::uint64_t count, int peers,
-                                    bool staged) {
-  return neighbor_segments(format, count, peers, staged).total;
-}
-
 namespace {
 
 // A round-robin schedule: every member is a peer of every other one in turn. In a round of an odd

@@ -21,7 +21,6 @@ namespace slimpi::inter {
 class PeerCodec {
  public:
   virtual ~PeerCodec() = default;
-  // Writes the encoded segment to `payload`.
   virtual void encode(const comm::Range& part, std::byte* payload) = 0;
   // Uses `own`, which encode wrote, and `theirs`, the peers' encoded segments, in the order of the
   // ranks passed to exchange_with_neighbors.
@@ -30,18 +29,14 @@ class PeerCodec {
 };
 
 // Exchanges `shard` of the call's vector, encoded in the context's format, with `ranks`. Each of
-// these ranks must call this with the same format and shard. Needs neighbor_exchange_bytes of
-// scratch.
+// these ranks must call this with the same format and shard. Needs scratch of
+// neighbor_segments().total bytes: of `messages`, and of `staging` if the device is staged.
 Status run_neighbor_exchange(const Context& context, comm::Range shard, std::span<const int> ranks,
                              PeerCodec& codec);
 
 // The same for a call, in the format of its plan.
 Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<const int> ranks,
                                PeerCodec& codec);
-
-// Bytes of scratch for `peers` peers: of `messages`, and also of `staging` if the device is staged.
-std::size_t neighbor_exchange_bytes(const kernels::Format& format, std::uint64_t count, int peers,
-                                    bool staged);
 
 // The peers of the decentralized algorithms and their weights: row `me` of the mixing matrix W. W
 // is symmetric and its rows sum to one, so that the mean over the members does not change.

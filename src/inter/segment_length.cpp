@@ -36,14 +36,6 @@ std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_by
   return std::clamp(bytes, kSmallBytes, kLargeBytes);
 }
 
-}  // namespace
-
-std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
-  return comm::kHeaderBytes + round_up(kernels::encoded_bytes(format, elements), 4);
-}
-
-namespace {
-
 // `chunk`: elements of the longest chunk. `buffers`: messages with one segment of the chunks.
 // `steps`: of one segment.
 Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffers,
@@ -87,6 +79,10 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
 }
 
 }  // namespace
+
+std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements) {
+  return comm::kHeaderBytes + round_up(kernels::encoded_bytes(format, elements), 4);
+}
 
 Segments segments_for(const ExchangeSize& size) {
   const std::size_t peers = std::size_t(size.group_size - 1);

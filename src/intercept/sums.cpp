@@ -24,23 +24,19 @@ namespace {
 // How each function stores its counts. set() writes them into a call; small() and large() read them
 // back.
 struct OneCount {
-  using Small = int;
-  using Large = std::int64_t;
-  static void set(Request& call, Large count) { call.count = count; }
+  static void set(Request& call, std::int64_t count) { call.count = count; }
   static int small(const Request& call) { return int(call.count); }
-  static Large large(const Request& call) { return call.count; }
+  static std::int64_t large(const Request& call) { return call.count; }
 };
 
 struct BlockCount {
-  using Small = int;
-  using Large = std::int64_t;
-  static void set(Request& call, Large count) {
+  static void set(Request& call, std::int64_t count) {
     call.collective = Collective::reduce_scatter;
     call.blocks.each = count;
     call.own_count = -1;
   }
   static int small(const Request& call) { return int(call.blocks.each); }
-  static Large large(const Request& call) { return call.blocks.each; }
+  static std::int64_t large(const Request& call) { return call.blocks.each; }
 };
 
 struct RanksCounts {

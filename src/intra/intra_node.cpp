@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intra/intra_node.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "comm/communicator.h"
@@ -68,19 +67,12 @@ Status intra_allreduce(comm::Call& call) {
   return call.node_path == comm::NodePath::nccl ? allreduce_by_nccl(call, group) : Status::ok;
 }
 
+// The pairwise sums need scratch memory for any number of addends.
 Status reserve_intra_allreduce(const comm::Call& call) {
-  comm::Communicator& communicator = call.communicator;
-  Statistics& statistics = communicator.statistics();
-  const comm::InterNodeGroup group = one_node_group(communicator);
-  const std::size_t size = communicator.layout().node_ranks().size();
-  const std::uint64_t floats = shared_scratch_floats(size, group);
-  // Copies of other ranks' values, which kernels of a device cannot read where they are.
-  if (call.device.staged)
-    SLIMPI_TRY(call.scratch.node_addends().reserve(call.location, device::Place::device, floats,
-                                                   statistics));
-  // Pairwise sums.
-  return call.scratch.node_partial().reserve(call.location, device::Place::device, floats,
-                                             statistics);
+  const comm::InterNodeGroup group = one_node_group(call.communicator);
+  SLIMPI_TRY(reserve_for_shm(call, group));
+  const std::size_t size = call.communicator.layout().node_ranks().size();
+  return call.reserve(call.scratch.sums, device::Place::device, shared_scratch_bytes(size, group));
 }
 
 Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group) {

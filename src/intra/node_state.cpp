@@ -48,17 +48,13 @@ Status NodeState::prepare(const comm::Call& call) {
     ready_ = false;
     return Status::ok;
   }
-  bool ready = reserve(call) == Status::ok;
+  device::Stream* stream = nullptr;
+  bool ready = reserve_intra_allreduce(call) == Status::ok &&
+               communicator.stream_for(call.location, &stream) == Status::ok;
   if (!ready) log_failure_once(LogLevel::warn, "sums inside the node go to MPI");
   SLIMPI_TRY(communicator.exchange().all_true(&ready));
   ready_ = ready;
   return Status::ok;
-}
-
-Status NodeState::reserve(const comm::Call& call) const {
-  SLIMPI_TRY(reserve_intra_allreduce(call));
-  device::Stream* stream = nullptr;
-  return call.communicator.stream_for(call.location, &stream);
 }
 
 }  // namespace slimpi::intra

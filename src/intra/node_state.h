@@ -23,13 +23,11 @@ class NodeState : public comm::Attachment {
   // Null where there is no segment.
   NodeBarrier* shared() const { return shared_.get(); }
 
-  // For a communicator on one node: opens the segment, and reserves as reserve() does. Whether all
-  // ranks could, which ready() tells from then on. Collective; to be called while ready() is empty.
+  // For a communicator on one node: opens the segment, and reserves what the call needs. Whether
+  // all ranks could, which ready() tells from then on. Collective; to be called while ready() is
+  // empty.
   Status prepare(const comm::Call& call);
   std::optional<bool> ready() const { return ready_; }
-  // The scratch memory and the stream of a call that adds inside the node. At every such call: the
-  // set of scratch memory may be another one, with less in it.
-  Status reserve(const comm::Call& call) const;
 
  private:
   void layout_changed() override;

@@ -33,8 +33,8 @@ class MpiPass : NodePass {
         sums_(phase == Phase::sum),
         tag_(sums_ ? comm::Tag::intra_reduce_scatter : comm::Tag::intra_all_gather),
         staged_(call.device.staged),
-        memory_(call.scratch.node_messages().data()),
-        staging_(staged_ ? call.scratch.node_staging().data() : memory_),
+        memory_(call.scratch.near.data()),
+        staging_(staged_ ? call.scratch.staging.data() : memory_),
         requests_(std::size_t(2 * kDepth * size_), mpi::abi.request_null, &call.scratch.objects) {
     blocks_.divide(kMessageFloats);
   }
@@ -147,7 +147,7 @@ Status MpiPass::take(std::uint64_t block) {
     addends.push_back(values);
   }
   if (const comm::Range mine = own(block); sums_ && mine.count != 0)
-    add_in_order(call_.device_stream(), addends, mine.count, call_.scratch.node_partial().data(),
+    add_in_order(call_.device_stream(), addends, mine.count, call_.scratch.sums.floats(),
                  call_.out + mine.first);
   // The buffers are posted again next, and the copies and additions read them.
   return staged_ ? finish_copies() : Status::ok;
@@ -175,16 +175,12 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group) {
 
 Status reserve_for_mpi(const comm::Call& call, const comm::InterNodeGroup&) {
   const std::size_t size = call.communicator.layout().node_ranks().size();
-  Statistics& statistics = call.communicator.statistics();
   const std::size_t bytes = 2 * kDepth * size * kBytes;
-  SLIMPI_TRY(call.scratch.node_messages().reserve(call.location, device::Place::device, bytes,
-                                                  statistics));
+  SLIMPI_TRY(call.reserve(call.scratch.near, device::Place::device, bytes));
   if (call.device.staged)
-    SLIMPI_TRY(call.scratch.node_staging().reserve(call.location, device::Place::staging, bytes,
-                                                   statistics));
+    SLIMPI_TRY(call.reserve(call.scratch.staging, device::Place::staging, bytes));
   if (size <= kernels::kMaxAddends) return Status::ok;  // a kernel adds them at once
-  return call.scratch.node_partial().reserve(call.location, device::Place::device, kMessageFloats,
-                                             statistics);
+  return call.reserve(call.scratch.sums, device::Place::device, kMessageFloats * sizeof(float));
 }
 
 }  // namespace slimpi::intra

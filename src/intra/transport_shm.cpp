@@ -1,13 +1,114 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "intra/transport_shm.h"
+// The shm transport: a pass through message buffers in host memory that the ranks of a node share.
+//
+// The vector passes in blocks. For each block: every rank copies into its message buffer what its
+// node-local ranks own, and passes a barrier. Then every owner adds its shard from all message
+// buffers. If the result is needed at once, the owner copies it into its own message buffer, from
+// which the others copy it. Three blocks are in flight, so one barrier per block is enough: a
+// message buffer is written again only after a barrier that every rank reached after reading it.
+// While a rank writes a block, others read the two before it at most; while it writes the first
+// block of a call, the last one of the call before.
+#include <algorithm>
+#include <cstdint>
+#include <memory_resource>
+#include <string>
+#include <vector>
 
+#include "base/exceptions.h"
 #include "base/round_up.h"
 #include "comm/stream_wait.h"
+#include "intra/node_pass.h"
+#include "intra/node_state.h"
 #include "intra/ordered_sum.h"
 #include "intra/transports.h"
 #include "observe/activity.h"
 
 namespace slimpi::intra {
+
+namespace {
+
+// Floats of one shard in a block of `block` floats. All shards together have no more than a block:
+// opening a segment ensures that a block has kLeastPiece floats of each.
+std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t block) {
+  return std::max(block / std::uint64_t(group.shards) / kLeastPiece * kLeastPiece, kLeastPiece);
+}
+
+class BlockPass : NodePass {
+ public:
+  BlockPass(comm::Call& call, const comm::InterNodeGroup& group);
+
+  // The two passes of a hierarchical call, and the one of a call on one node; see transports.h.
+  Status sum() {
+    return settle(caught([&] { return run_sum(false); }));
+  }
+  Status share() {
+    return settle(caught([&] { return run_share(); }));
+  }
+  Status allreduce() {
+    return settle(caught([&] { return run_sum(true); }));
+  }
+
+ private:
+  using Where = NodeCopies::Where;
+
+  // The steps of the first barrier: each rank offers, by what its own buffers allow; then all know
+  // each other's words, and agree.
+  Status offer();
+  Status agree();
+  // The last step. Every rank has passed the same message buffers, so all agree on the next call's.
+  void end() { ring().pass(message_buffers_, blocks_.blocks()); }
+  Status settle(Status status);
+
+  // Copies this rank's values of the others' shards into its message buffer of the block.
+  Status copy_to_others(std::uint64_t block);
+  // Copies this rank's sum of a block into its message buffer; the others fetch it after the next
+  // barrier.
+  Status copy_sum(std::uint64_t block);
+  // Copies the other finished shards of a block into `out`.
+  Status fetch(std::uint64_t block);
+  Status add(std::uint64_t block, bool whole);
+  // The node-local ranks' values of this rank's shard in a block, in rank order, in memory that the
+  // kernels can read.
+  Status find_addends(std::uint64_t block, std::pmr::vector<const float*>& addends);
+
+  // Where a shard of a block lies in the message buffer of local rank `local`, the only one that
+  // writes there.
+  float* place(int local, int shard_index, std::uint64_t block) const {
+    return shared_.segment().data(local) + message_buffers_.place(block) +
+           std::uint64_t(shard_index) * blocks_.piece();
+  }
+  Status copy(float* to, const float* from, std::uint64_t count, Where where) {
+    const Slice slice =
+        node_slice(call_, where == Where::memory ? "node copy, non-temporal" : "node copy",
+                   count * sizeof(float));
+    return copies_.copy(to, from, count * sizeof(float), where);
+  }
+  // Waits for the copies and additions on the stream; then other ranks may see the message buffer.
+  Status copied();
+  Status barrier();
+
+  // Scratch of additions; of this rank alone.
+  float* scratch() const { return call_.scratch.sums.floats(); }
+  // `whole`: the allreduce of one node, which adds in pairs, and shares each block when it is
+  // added.
+  Status run_sum(bool whole);
+  Status run_share();
+  std::string describe_sums() const;
+  NcclGroup& nccl() const { return *shared_.segment().nccl; }
+  BufferRing& ring() const { return shared_.segment().ring; }
+  // Whether kernels can read the others' buffers where they are.
+  bool readable() const { return !call_.device.staged; }
+
+  NodeBarrier& shared_;
+  // From this size on, a result evicts everything else from the caches, and has left them itself
+  // when the program reads it. It is written by non-temporal stores (docs/DESIGN.md).
+  static constexpr std::uint64_t kLargeBytes = 4 << 20;
+  const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
+  // By which stores this rank writes its message buffer.
+  const Where stores_ = shared_.cross_cache() ? Where::memory : Where::caches;
+  BufferRing::Buffers message_buffers_;
+  NodeCopies copies_{call_};
+};
 
 BlockPass::BlockPass(comm::Call& call, const comm::InterNodeGroup& group)
     : NodePass(call, group), shared_(*shared_of(call.communicator)) {
@@ -75,15 +176,14 @@ Status BlockPass::barrier() {
 
 Status BlockPass::copy_to_others(std::uint64_t block) {
   return for_others(block, [&](int, int shard_index, const comm::Range& theirs) {
-    return copy(place(me_, shard_index, block), call_.in + theirs.first, theirs.count, stores());
+    return copy(place(me_, shard_index, block), call_.in + theirs.first, theirs.count, stores_);
   });
 }
 
-Status BlockPass::copy_sum(std::uint64_t block, const float* sum) {
+Status BlockPass::copy_sum(std::uint64_t block) {
   const comm::Range mine = own(block);
   if (mine.count == 0) return Status::ok;
-  float* const buffer = place(me_, group_.shard_index, block);
-  return sum == buffer ? Status::ok : copy(buffer, sum, mine.count, stores());
+  return copy(place(me_, group_.shard_index, block), call_.out + mine.first, mine.count, stores_);
 }
 
 Status BlockPass::fetch(std::uint64_t block) {
@@ -94,7 +194,7 @@ Status BlockPass::fetch(std::uint64_t block) {
 
 Status BlockPass::find_addends(std::uint64_t block, std::pmr::vector<const float*>& addends) {
   const comm::Range mine = own(block);
-  float* copied = call_.scratch.node_addends().data();
+  float* copied = call_.scratch.near.floats();
   for (int other = 0; other < size_; ++other, copied += blocks_.piece()) {
     if (other == me_) {
       addends.push_back(call_.in + mine.first);
@@ -108,40 +208,42 @@ Status BlockPass::find_addends(std::uint64_t block, std::pmr::vector<const float
   return Status::ok;
 }
 
-// Adds this rank's piece of a block, by add_addends(addends, piece). A rank without a shard does
-// nothing.
-template <typename Add>
-Status BlockPass::add(std::uint64_t block, const Add& add_addends) {
+// Adds this rank's piece of a block. A rank without a shard does nothing.
+Status BlockPass::add(std::uint64_t block, bool whole) {
   const comm::Range mine = own(block);
   if (mine.count == 0) return Status::ok;
   std::pmr::vector<const float*> addends(&call_.scratch.objects);
   SLIMPI_TRY(find_addends(block, addends));
   const Slice slice = node_slice(call_, "node add", mine.count * sizeof(float));
-  add_addends(addends, mine);
+  float* const out = call_.out + mine.first;
+  if (whole)
+    add_in_pairs(call_.device_stream(), addends, mine.count, scratch(), blocks_.piece(), out,
+                 &call_.scratch.objects);
+  else
+    add_in_order(call_.device_stream(), addends, mine.count, scratch(), out);
   return Status::ok;
 }
 
-Status BlockPass::run_sum() {
+Status BlockPass::run_sum(bool whole) {
   SLIMPI_TRY(offer());
   SLIMPI_TRY(agree());
   if (call_.node_path == comm::NodePath::nccl) return Status::ok;
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
     // A rank without a shard passes the same barriers.
-    SLIMPI_TRY(add(block, [&](const std::pmr::vector<const float*>& addends,
-                              const comm::Range& mine) {
-      add_in_order(call_.device_stream(), addends, mine.count, scratch(), call_.out + mine.first);
-    }));
+    SLIMPI_TRY(add(block, whole));
+    if (whole) SLIMPI_TRY(copy_sum(block));
     // While the owners add a block, the next one is copied: one barrier serves both.
     SLIMPI_TRY(copy_to_others(block + 1));
     SLIMPI_TRY(barrier());
+    if (whole) SLIMPI_TRY(fetch(block));
   }
   end();
-  return Status::ok;
+  return whole ? copied() : Status::ok;
 }
 
 Status BlockPass::run_share() {
   for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
-    SLIMPI_TRY(copy_sum(block, call_.out + own(block).first));
+    SLIMPI_TRY(copy_sum(block));
     SLIMPI_TRY(barrier());
     SLIMPI_TRY(fetch(block));
   }
@@ -149,40 +251,10 @@ Status BlockPass::run_share() {
   return copied();
 }
 
-// A block is added, copied, and fetched after one barrier.
-Status BlockPass::run_allreduce() {
-  SLIMPI_TRY(offer());
-  SLIMPI_TRY(agree());
-  if (call_.node_path == comm::NodePath::nccl) return Status::ok;
-  for (std::uint64_t block = 0; block < blocks_.blocks(); ++block) {
-    SLIMPI_TRY(
-        add(block, [&](const std::pmr::vector<const float*>& addends, const comm::Range& mine) {
-          add_in_pairs(call_.device_stream(), addends, mine.count, scratch(), blocks_.piece(),
-                       call_.out + mine.first, &call_.scratch.objects);
-        }));
-    SLIMPI_TRY(copy_sum(block, call_.out + own(block).first));
-    SLIMPI_TRY(copy_to_others(block + 1));
-    SLIMPI_TRY(barrier());
-    SLIMPI_TRY(fetch(block));
-  }
-  end();
-  return copied();
-}
+}  // namespace
 
-Status BlockPass::sum() {
-  return settle(caught([&] { return run_sum(); }));
-}
-
-Status BlockPass::share() {
-  return settle(caught([&] { return run_share(); }));
-}
-
-Status BlockPass::allreduce() {
-  return settle(caught([&] { return run_allreduce(); }));
-}
-
-std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group) {
-  return size * piece_of(group, NodeSegment::kBlock);
+std::size_t shared_scratch_bytes(std::size_t size, const comm::InterNodeGroup& group) {
+  return size * piece_of(group, NodeSegment::kBlock) * sizeof(float);
 }
 
 bool can_share_memory(comm::Communicator& communicator) {
@@ -193,14 +265,10 @@ bool can_share_memory(comm::Communicator& communicator) {
 // than a kernel takes.
 Status reserve_for_shm(const comm::Call& call, const comm::InterNodeGroup& group) {
   const std::size_t size = call.communicator.layout().node_ranks().size();
-  const std::uint64_t floats = shared_scratch_floats(size, group);
-  Statistics& statistics = call.communicator.statistics();
-  if (call.device.staged)
-    SLIMPI_TRY(call.scratch.node_addends().reserve(call.location, device::Place::device, floats,
-                                                   statistics));
+  const std::size_t bytes = shared_scratch_bytes(size, group);
+  if (call.device.staged) SLIMPI_TRY(call.reserve(call.scratch.near, device::Place::device, bytes));
   if (size <= kernels::kMaxAddends) return Status::ok;
-  return call.scratch.node_partial().reserve(call.location, device::Place::device, floats,
-                                             statistics);
+  return call.reserve(call.scratch.sums, device::Place::device, bytes);
 }
 
 Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group) {

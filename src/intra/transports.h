@@ -52,8 +52,8 @@ Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Floats of one block of a shard from each of `size` node-local ranks, by shm.
-std::uint64_t shared_scratch_floats(std::size_t size, const comm::InterNodeGroup& group);
+// Bytes of one block of a shard from each of `size` node-local ranks, by shm.
+std::size_t shared_scratch_bytes(std::size_t size, const comm::InterNodeGroup& group);
 
 // The word that a rank of a node publishes about a call, by its fields, and the decision that the
 // ranks make from the words after the next barrier. All ranks see the same words, so all decide the

@@ -126,7 +126,6 @@ Handle read(const void* pointer) {
   return Handle(word);
 }
 
-// One of an array of handles.
 template <typename Handle>
 Handle read_at(const void* handles, int index) {
   return read<Handle>(static_cast<const std::byte*>(handles) + handle_bytes() * std::size_t(index));

@@ -47,7 +47,6 @@ int first_rank_in(const Api& api, Comm comm, Comm other, int* rank);
 // For attributes that are not copied with their communicator: MPI_COMM_NULL_COPY_FN of every MPI.
 CopyAttribute copy_no_attribute;
 
-// The text of an MPI error code.
 std::string error_text(const Api& api, int code);
 
 }  // namespace slimpi::mpi

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 constexpr int kReportSchema = 3;
 
 // The description of the job, first in both.
-Json job_json(const Report& job, int schema, double wall_seconds) {
+Json job_json(const Report& job, int schema) {
   Json json, options = Json::object();
   for (const auto& [name, value] : job.options) options[name] = value;
   json["slimpi"] = job.version;
@@ -26,7 +26,7 @@ Json job_json(const Report& job, int schema, double wall_seconds) {
   json["options"] = options;
   json["hosts"] = job.hosts;
   json["date"] = job.date;
-  json["wall_seconds"] = wall_seconds;
+  json["wall_seconds"] = job.wall_seconds;
   json["mpi"] = job.mpi;
   json["ranks"] = job.ranks;
   json["nodes"] = job.nodes;
@@ -130,7 +130,7 @@ void set_counter(Json& json, const std::string& key, std::uint64_t value) {
 }  // namespace
 
 std::string to_json(const Report& report) {
-  Json json = job_json(report, kReportSchema, report.wall_seconds);
+  Json json = job_json(report, kReportSchema);
 #define SLIMPI_COUNTER(name, key, whose, api) set_counter(json, key, report.whose.name);
 #define SLIMPI_DERIVED(key, value) set(json, key, value);
 #include "observe/counters.def"
@@ -166,7 +166,7 @@ Json counted_json(const Estimate& estimate, const CountedCalls& calls) {
 }  // namespace
 
 std::string to_json(const Estimate& estimate) {
-  Json json = job_json(estimate.job, kEstimateSchema, estimate.job.wall_seconds);
+  Json json = job_json(estimate.job, kEstimateSchema);
   json["rows"] = Json::array();
   for (const CountedCalls& calls : estimate.counted)
     json["rows"].push_back(counted_json(estimate, calls));

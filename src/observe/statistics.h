@@ -154,8 +154,8 @@ struct Stage {
   static constexpr Counter intra = &Counts::intra_nanoseconds;
 };
 
-// The names of the ways to do a call that the autotuner may choose: "mpi", MPI's own allreduce; "in
-// the node", the sum in shared memory of a node; or an algorithm between nodes.
+// The names of the ways to do a call that the autotuner may choose: "mpi", MPI's own allreduce, or
+// an algorithm between nodes.
 using Candidates = std::span<const char* const>;
 
 // The autotuner's trials for buffers of from_bytes to 2 from_bytes - 1 bytes, and its last choice.
@@ -222,27 +222,22 @@ class Statistics {
   std::array<Errors, kSizeClasses> errors_{};
 };
 
-// Adds the time from its construction to its end, or its destruction, to the time inside slimpi, or
-// to another number of Counts.
+// Adds the time of its life to the time inside slimpi, or to another number of Counts.
 class Inside {
  public:
   explicit Inside(Statistics& statistics, Counter number = &Counts::nanoseconds)
       : statistics_(statistics), number_(number), begin_(Trace::Clock::now()) {}
-  ~Inside() { end(); }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-  void end() {
-    if (ended_) return;
-    ended_ = true;
+  ~Inside() {
     const std::chrono::nanoseconds spent = Trace::Clock::now() - begin_;
     statistics_.count(number_, std::uint64_t(spent.count()));
   }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
 
  private:
   Statistics& statistics_;
   const Counter number_;
   const Trace::Clock::time_point begin_;
-  bool ended_ = false;
 };
 
 // Adds the time from its construction to its destruction to a stage, and to the trace when one

@@ -17,7 +17,7 @@ void* g_library;
 Nccl g_nccl;
 
 void every_function_is_there(void**) {
-#define FIND(name)                                                                \
+#define FIND(name, ...)                                                           \
   g_nccl.name = reinterpret_cast<decltype(g_nccl.name)>(dlsym(g_library, #name)); \
   if (g_nccl.name == nullptr) fail_msg("libnccl.so.2 has no " #name);
   SLIMPI_NCCL_FUNCTIONS(FIND)

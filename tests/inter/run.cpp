@@ -57,7 +57,7 @@ inter::Segments short_segments(const Case& one, const inter::ExchangeSize& size)
 
 inter::Need need_of(const Case& one, int peers, bool staged) {
   if (one.kind == Case::Kind::neighbors)
-    return {inter::neighbor_exchange_bytes(one.format, one.count, peers, staged), 0};
+    return {inter::neighbor_segments(one.format, one.count, peers, staged).total, 0};
   const inter::ExchangeSize size{one.format, one.count, one.ranks, one.segment_class, staged};
   if (one.kind == Case::Kind::scatter) {
     std::uint64_t longest = 0;

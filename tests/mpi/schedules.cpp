@@ -30,16 +30,16 @@ std::vector<float> results(const test::Job& job, comm::Communicator& communicato
       schedule.need({plan.format, count, members, communicator.segment_class(), device.staged});
   std::vector<float> out(count, -7), residual(count, 0), all;
   Statistics& statistics = communicator.statistics();
-  for (const auto view : {scratch.exchange_messages(), scratch.exchange_staging()})
-    job.must(view.reserve(device, device::Place::device, need.bytes, statistics), "reserving");
+  for (comm::Memory* const memory : {&scratch.near, &scratch.staging})
+    job.must(memory->reserve(device, device::Place::device, need.bytes, statistics), "reserving");
   job.must(
-      scratch.exchange_partial().reserve(device, device::Place::device, need.partial, statistics),
+      scratch.sums.reserve(device, device::Place::device, need.partial * sizeof(float), statistics),
       "reserving");
   const std::vector<float> in =
       make_input({family, count, 4, false, false, false, job.size}, job.rank);
   for (int number = 0; number < 3; ++number) {
-    std::memset(scratch.exchange_messages().data(), 0xa5, need.bytes);
-    std::memset(scratch.exchange_staging().data(), 0x5a, need.bytes);
+    std::memset(scratch.near.data(), 0xa5, need.bytes);
+    std::memset(scratch.staging.data(), 0x5a, need.bytes);
     const float* const from = number == 0 ? in.data() : out.data();
     comm::Call call{communicator,          scratch, plan, from, out.data(), count, device, nullptr,
                     std::uint64_t(number), nullptr};

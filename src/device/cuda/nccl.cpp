@@ -30,7 +30,7 @@ struct HeaderTypes {
   using Id = ncclUniqueId;
   using Config = ncclConfig_t;
 };
-#define SLIMPI_NCCL_SAME(name)                                                                 \
+#define SLIMPI_NCCL_SAME(name, ...)                                                            \
   static_assert(std::is_same_v<decltype(&::name), decltype(NcclFunctions<HeaderTypes>::name)>, \
                 #name " is declared otherwise by nccl.h");
 SLIMPI_NCCL_FUNCTIONS(SLIMPI_NCCL_SAME)
@@ -70,7 +70,7 @@ bool load(Library& library) {
     library.missing = reason != nullptr ? reason : "libnccl.so.2 cannot be loaded";
     return false;
   }
-#define SLIMPI_NCCL_FIND(name) \
+#define SLIMPI_NCCL_FIND(name, ...) \
   if (!find(handle, #name, library.functions.name, library.missing)) return false;
   SLIMPI_NCCL_FUNCTIONS(SLIMPI_NCCL_FIND)
 #undef SLIMPI_NCCL_FIND
@@ -92,14 +92,10 @@ const Library& library() {
   return *once;
 }
 
-// Loads the library at the first call. Null where no suitable one is installed; nccl_missing() is
+// Loads the library at the first call. Null where no suitable one is installed; Library::missing is
 // then the reason.
 const Nccl* nccl() {
   return library().usable ? &library().functions : nullptr;
-}
-
-const char* nccl_missing() {
-  return library().missing.c_str();
 }
 
 // ok for success and for operations in progress. Otherwise the text has the operation `what` and
@@ -146,7 +142,7 @@ Status in_primary_context(const Location& location) {
 }
 
 Status usable(const Location& location) {
-  if (nccl() == nullptr) return failed(Status::unsupported, nccl_missing());
+  if (nccl() == nullptr) return failed(Status::unsupported, library().missing);
   return in_primary_context(location);
 }
 

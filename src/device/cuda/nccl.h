@@ -34,43 +34,33 @@ struct NcclTypes {
 constexpr int kNcclSuccess = 0, kNcclInProgress = 7;  // of ncclResult_t
 constexpr int kNcclBytes = 1;                         // ncclUint8
 
+// The name, the result and the arguments of each, in the words of NcclFunctions.
+#define SLIMPI_NCCL_FUNCTIONS(X)                                               \
+  X(ncclGetVersion, Result, int*)                                              \
+  X(ncclGetUniqueId, Result, Id*)                                              \
+  X(ncclCommInitRankConfig, Result, Comm*, int, Id, int, Config*)              \
+  X(ncclCommGetAsyncError, Result, Comm, Result*)                              \
+  X(ncclCommFinalize, Result, Comm)                                            \
+  X(ncclCommDestroy, Result, Comm)                                             \
+  X(ncclCommAbort, Result, Comm)                                               \
+  X(ncclGroupStart, Result)                                                    \
+  X(ncclGroupEnd, Result)                                                      \
+  X(ncclSend, Result, const void*, std::size_t, DataType, int, Comm, CUstream) \
+  X(ncclRecv, Result, void*, std::size_t, DataType, int, Comm, CUstream)       \
+  X(ncclGetErrorString, const char*, Result)                                   \
+  X(ncclGetLastError, const char*, Comm)
+
 template <typename Types>
 struct NcclFunctions {
   using Result = typename Types::Result;
+  using DataType = typename Types::DataType;
   using Comm = typename Types::Comm;
-
-  Result (*ncclGetVersion)(int*) = nullptr;
-  Result (*ncclGetUniqueId)(typename Types::Id*) = nullptr;
-  Result (*ncclCommInitRankConfig)(Comm*, int, typename Types::Id, int,
-                                   typename Types::Config*) = nullptr;
-  Result (*ncclCommGetAsyncError)(Comm, Result*) = nullptr;
-  Result (*ncclCommFinalize)(Comm) = nullptr;
-  Result (*ncclCommDestroy)(Comm) = nullptr;
-  Result (*ncclCommAbort)(Comm) = nullptr;
-  Result (*ncclGroupStart)() = nullptr;
-  Result (*ncclGroupEnd)() = nullptr;
-  Result (*ncclSend)(const void*, std::size_t, typename Types::DataType, int, Comm,
-                     CUstream) = nullptr;
-  Result (*ncclRecv)(void*, std::size_t, typename Types::DataType, int, Comm, CUstream) = nullptr;
-  const char* (*ncclGetErrorString)(Result) = nullptr;
-  const char* (*ncclGetLastError)(Comm) = nullptr;
+  using Id = typename Types::Id;
+  using Config = typename Types::Config;
+#define SLIMPI_NCCL_MEMBER(name, result, ...) result (*name)(__VA_ARGS__) = nullptr;
+  SLIMPI_NCCL_FUNCTIONS(SLIMPI_NCCL_MEMBER)
+#undef SLIMPI_NCCL_MEMBER
 };
-
-// The members of NcclFunctions by name.
-#define SLIMPI_NCCL_FUNCTIONS(X) \
-  X(ncclGetVersion)              \
-  X(ncclGetUniqueId)             \
-  X(ncclCommInitRankConfig)      \
-  X(ncclCommGetAsyncError)       \
-  X(ncclCommFinalize)            \
-  X(ncclCommDestroy)             \
-  X(ncclCommAbort)               \
-  X(ncclGroupStart)              \
-  X(ncclGroupEnd)                \
-  X(ncclSend)                    \
-  X(ncclRecv)                    \
-  X(ncclGetErrorString)          \
-  X(ncclGetLastError)
 
 using Nccl = NcclFunctions<NcclTypes>;
 
