@@ -43,7 +43,7 @@ def _guard(options, alive):
             unshare(flags)
             entered = True
         except LabError:
-            pass  # root of a container may not: go on as any user would
+            pass  # root of a container may not do that; go on as other users do
     if not entered:
         try:
             unshare(flags | NEWUSER)

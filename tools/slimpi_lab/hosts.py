@@ -8,7 +8,8 @@ import socket
 from .links import DEVICE
 from .system import MS_BIND, NEWIPC, NEWNET, NEWNS, NEWUTS, LabError, mount, run, unshare
 
-NO_IPV6 = "/proc/sys/net/ipv6/conf/all/disable_ipv6"  # 1: no bytes of neighbor discovery
+# A 1 in this file keeps the bytes of neighbor discovery out of the counters.
+NO_IPV6 = "/proc/sys/net/ipv6/conf/all/disable_ipv6"
 
 
 def _hold(host, names, ready):

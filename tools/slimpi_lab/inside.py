@@ -49,7 +49,7 @@ def _wait(program, hosts, control, alive):
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     while True:
         process = 1
-        while process != 0:  # process 1 also gets the status of orphans of the ranks
+        while process != 0:  # process 1 must also reap orphans of the ranks
             process, status = os.waitpid(-1, os.WNOHANG)
             if process == program:
                 return status

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rates, and the shaping of a host's link."""
+"""Parses rates, and shapes the links of hosts."""
 import re
 
 from .system import LabError, run
 
-DEVICE = "eth0"  # a host's end of its link
+DEVICE = "eth0"  # the name of a host's end of its link
 
 
 def parse_rate(text, option="--rate"):

@@ -39,7 +39,7 @@ def check_answers(answers, mine):
 
 def name_of(group):
     """Returns the name for a process group's communicator, which SLIMPI_RULES compares."""
-    name = getattr(group, "group_desc", "undefined")  # PyTorch 1.13 has none
+    name = getattr(group, "group_desc", "undefined")  # PyTorch 1.13 has no group_desc
     return "slimpi (Python)" if name in ("", "undefined") else name
 
 

@@ -12,7 +12,7 @@ import torch
 
 SMALL = 1024  # floats; a parameter with fewer is small
 _PACKED_BUCKET = 64
-_MOST_ZEROS = 16  # at most 1/16 of a coded sum are zeros in the places of small parameters
+_MOST_ZEROS = 16  # at most 1/16 of a coded sum may be zeros in place of small parameters
 _MOST_EXPONENT = 100  # of a factor, so that finite values stay finite
 
 
@@ -65,7 +65,7 @@ class Memory:
     """Memory for sums on their way, as much as the longest of them need. Threads may share it."""
 
     def __init__(self):
-        self._free = {}  # by device
+        self._free = {}  # by device: tensors that no sum uses
 
     def take(self, floats, length):
         free = self._free.setdefault(floats.device, [])
@@ -164,7 +164,7 @@ class Edges:
         self._scales = algorithm == "packed" and not feedback
         self._align = alignment(algorithm, bucket)
         self._least = max(least, 1)
-        self._layouts = {}  # by sizes
+        self._layouts = {}  # by the sizes of parameters
         self.factors = {}  # by the name of a DDP bucket; the same on all ranks
         self._memory = Memory()
 

@@ -29,7 +29,7 @@ _FUNCTIONS = {
 _here = threading.local()  # depth: calls of functions in _FUNCTIONS that this thread is in
 _optimizers = weakref.WeakSet()
 _marked = {}     # by id(): weak references to tensors that slimpi.torch.compress() got
-_by_storage = {}  # by a storage's address: weak references to holders of gradients there at _look()
+_by_storage = {}  # by a storage's address: weak references to holders of gradients in it
 
 
 def is_reducing():
@@ -64,7 +64,7 @@ def _place(tensor):
         first = tensor.data_ptr()
         return (tensor.untyped_storage().data_ptr(), first,
                 first + extent * tensor.element_size() * (tensor.numel() != 0))
-    except (RuntimeError, AttributeError):  # sparse, or without memory
+    except (RuntimeError, AttributeError):  # a sparse tensor, or one without memory
         return None
 
 

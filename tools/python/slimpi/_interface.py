@@ -39,7 +39,7 @@ def _rdma_ports():
 def _is_up(name):
     try:
         with open(f"/sys/class/net/{name}/flags") as flags:
-            return int(flags.read(), 16) & 1  # IFF_UP
+            return int(flags.read(), 16) & 1  # the bit IFF_UP
     except (OSError, ValueError):
         return True
 

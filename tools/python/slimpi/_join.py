@@ -17,7 +17,7 @@ import sys
 from . import _interface, _launcher
 from ._mpi import Error, WrongLauncher, mapped
 
-SECONDS = 1800          # for all ranks to come; gloo's default timeout
+SECONDS = 1800          # for all ranks to connect; gloo has the same default timeout
 _SECONDS_TO_CONNECT = 30
 
 offered = None   # (store, rank, size) of the default group, while torch.distributed makes it
@@ -58,14 +58,14 @@ def _address(store, size):
         found = socket.getaddrinfo(master, 0, type=socket.SOCK_STREAM)
     except OSError:
         found = []
-    for family, _, _, _, address in sorted(found):  # IPv4 first
+    for family, _, _, _, address in sorted(found):  # sorted, so IPv4 comes first
         # A loopback address: other hosts may know another address of this name.
         if address[0].startswith("127.") or address[0] == "::1":
             continue
         try:
             socket.create_server((address[0], 0), family=family).close()
             return address[0], address[0]
-        except OSError:  # the address is not this host's, but of a machine in front of it
+        except OSError:  # the address belongs to a machine in front of this host
             continue
     return "", master
 
@@ -136,7 +136,7 @@ def _meet(place, mpi, error):
     channel.sendall(hello.encode())
     channel.settimeout(SECONDS + _SECONDS_TO_CONNECT)
     try:
-        with channel.makefile("rb", buffering=0) as lines:  # bytes behind the line are MPICH's
+        with channel.makefile("rb", buffering=0) as lines:  # MPICH must read what follows the line
             answer = json.loads(lines.readline())
     except (OSError, ValueError):
         raise Error("rank 0 ended before all ranks were there") from None

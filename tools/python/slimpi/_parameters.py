@@ -19,7 +19,7 @@ class Parameters:
     weakly. They cannot be keys of a WeakKeyDictionary, because == compares their elements."""
 
     def __init__(self, model=None):
-        self._names = {}  # by id(): a weak reference and the name
+        self._names = {}  # by id(): (weak reference, name)
         if model is not None:
             for name, parameter in model.module.named_parameters():
                 self.name(parameter, name)

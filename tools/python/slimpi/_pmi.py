@@ -20,8 +20,8 @@ import socket
 import sys
 import time
 
-SECONDS_FOR_TOKEN = 10  # for a token to come after the connection
-MORE_CONNECTIONS = 64   # more than ranks, among the connections without a token
+SECONDS_FOR_TOKEN = 10  # from a connection to its token
+MORE_CONNECTIONS = 64   # without a token, beyond the number of ranks
 LONGEST = 65536         # bytes of a line, because an error may have a long text
 SECONDS_TO_END = 6      # for the launcher to end the ranks that wait for a rank that has gone
 
@@ -127,7 +127,7 @@ class Server:
             self.strangers.remove(connection)
             return
         del self.ranks[connection.rank]
-        if self.started and connection.rank not in self.finalized:  # earlier, it may connect again
+        if self.started and connection.rank not in self.finalized:  # else a rank may come again
             self.lost = self.lost or time.monotonic()
 
     def _read(self, connection):

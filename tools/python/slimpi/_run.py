@@ -41,7 +41,7 @@ def _is_child():
     return os.environ.get(_MARK, str(os.getpid())) != str(os.getpid())
 
 
-_replaced = None  # True: the default group has slimpi's backend; False: and cannot use MPI
+_replaced = None  # whether slimpi's backend in gloo's place can use MPI; None: gloo stayed
 
 
 def _asks_for_gloo(asked):
@@ -119,7 +119,7 @@ def _become_rank():
         return False
     os.environ[_MARK] = str(os.getpid())
     if not _launcher.is_of_mpi() and os.environ.get("SLIMPIRUN_PID") != str(os.getpid()):
-        os.environ["SLIMPIRUN_PID"] = str(os.getpid())  # slimpi-run became the launcher
+        os.environ["SLIMPIRUN_PID"] = str(os.getpid())  # not the launcher's
         _watch_end()
     return True
 
@@ -337,7 +337,7 @@ def _says_if_unused():
 def _say_if_unused():
     if os.environ["SLIMPIRUN_PID"] != str(os.getpid()):  # in a child by fork
         return
-    if not _says or "torch.distributed.launcher" in sys.modules:  # torchrun itself
+    if not _says or "torch.distributed.launcher" in sys.modules:  # this process is torchrun
         return
     world = sys.modules.get("slimpi._world")
     used = world is not None and world._world is not None and world._world.communicators

@@ -13,10 +13,10 @@ from ._late import OLDEST
 _MOST_PLACES = 3  # lines of the program that a message names at most
 _SUMS = r"_?(all_)?reduce(_|$)"  # a pattern, because PyTorch gets new functions now and then
 _calls = {}  # by function: number of calls, and their bytes
-_taken = {}  # by function: sums that MPI got, compressed; their bytes
-_exact = {}  # by kind: sums that were exact because they are not known to be of gradients
+_taken = {}  # by function: number of compressed sums, and their bytes
+_exact = {}  # by kind, such as BY_C: the same of exact sums, not known to be of gradients
 _places = {}  # lines of the program that made sums of _exact, in order
-_left = {}   # by backend and reason: sums that were left to the backend
+_left = {}   # by backend and reason: the same of sums that were left to the backend
 BY_C = "functional sums"  # the kind of sums of DTensor and of functional collectives
 _BY_HAND, _MIXED = "sums by hand", "sums by hand of gradients on some ranks only"
 _lock = threading.Lock()

@@ -150,7 +150,7 @@ class Iteration:
 
     def __init__(self):
         self._rests = {}    # by device: (Place, sums with a rest), for the worker's thread
-        self._exact = []    # (Place, ExactSum)
+        self._exact = []    # pairs (Place, ExactSum)
         self._waiting = []  # buckets that the exact sums complete, for the finisher's thread
 
     def submit(self, state, pending, sums, last):

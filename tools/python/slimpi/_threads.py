@@ -14,7 +14,7 @@ from ._mpi import mapped
 
 _VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _free = False  # whether neither the user nor the program chose a number of threads
-_set_num_threads = None  # PyTorch's own function
+_set_num_threads = None  # PyTorch's own torch.set_num_threads
 
 
 def watch(torch):

@@ -115,13 +115,13 @@ class World:
     def __init__(self):
         self.process = os.getpid()
         self.worker = Worker(ends=False)
-        self.communicators = {}  # by ranks and options
+        self.communicators = {}  # by (ranks, options, name)
         self._summed = set()     # communicators that start_sum() has made a sum on
         self.models = {}         # by communicator: the number of models that use it
         self.numbers = 0         # the next free number of a group, on this rank: see Collectives
         self.groups = weakref.WeakSet()  # objects with `members` and `summed`: see count()
         self.warned = False      # whether count() has warned of groups that cross
-        self.stuck = False       # whether MPI may still wait in a sum that was given up
+        self.stuck = False       # whether MPI may still be in a sum that was given up
         self._workers = weakref.WeakSet()  # all other Workers
         self.status = 0          # exit status of an exception or sys.exit that ends the program
         self.worker.do(self._begin)
@@ -276,8 +276,8 @@ class World:
         for worker in list(self._workers):
             worker.end(wait=True)
         self.worker.do(lambda: None)  # no sum is in flight any more
-        # slimpi finalizes in exit() if it can: only exit() sees the status of `raise
-        # SystemExit(1)`.
+        # exit() makes slimpi end MPI, where possible, because only exit() sees the status of
+        # `raise SystemExit(1)`.
         if self.initialized and self.mpi.slimpi.slimpi_finalize_at_exit() != 0:
             self.worker.do(self.mpi.call, "MPI_Finalize")
 

@@ -32,8 +32,8 @@ __all__ = ["State", "compress", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
 OF_MODELS = ("decentralized", "low_precision_decentralized")
-_ON_THEIR_WAY = 2  # buckets at a time: one uses the network while the other does not
-_FIRST_ITERATIONS = 10  # left uncompressed; slimpi's option `start` has the same default
+_ON_THEIR_WAY = 2  # the most buckets at a time: one uses the network while the other does not
+_FIRST_ITERATIONS = 10  # exact ones, with PowerSGD; slimpi's option `start` has the same default
 # Options of the communicator for sums that are not compressed: those of the first iterations of
 # algorithms with state, short sums, and sums of other values than gradients. slimpi makes these
 # sums itself, because MPI's ranks wait without a pause and take the core from ranks that compute.
@@ -96,7 +96,7 @@ class State:
         models = self._world.models
         self._model = models[self._comm] = models.get(self._comm, 0) + 1
         self.iteration = 0
-        self._streams = {}  # by device
+        self._streams = {}  # by device: the stream of slimpi's threads
         self._parameters = Parameters(model)
         self._layouts = {}  # by bucket: the names of its parameters, in their order
         self._known = {}    # by bucket: its parameters' identities, its name and its matrices
@@ -133,7 +133,7 @@ class State:
             start = int(self._option("start") or (_FIRST_ITERATIONS if low_rank else 1))
         self._start = max(int(start), 1) if self._keeps_state else 0
         if self._keeps_state:
-            self.options["start"] = "0"  # not slimpi but hook() counts the first iterations
+            self.options["start"] = "0"  # hook() counts the first iterations, so slimpi must not
 
     def _option(self, name):
         return self.options.get(name, self._world.mpi.option(name))
