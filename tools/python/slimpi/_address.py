@@ -39,8 +39,8 @@ def _broadcast(world, value):
 
 
 def _smallest(world, numbers):
-    """Returns the element-wise minimum over the ranks. It calls MPI's PMPI function, because the
-    report counts the program's sums only."""
+    """Returns the element-wise minimum over the ranks. It calls PMPI_Allreduce, so that the report
+    does not count the call as one of the program's."""
     values, mpi = (ctypes.c_int * len(numbers))(*numbers), world.mpi
     mpi.call("PMPI_Allreduce", mpi.constant("MPI_IN_PLACE"), ctypes.addressof(values), len(numbers),
              mpi.constant("MPI_INT"), mpi.constant("MPI_MIN"), world.comm)

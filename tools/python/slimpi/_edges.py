@@ -62,7 +62,7 @@ class _Layout:
 
 
 class Memory:
-    """Memory for sums on their way, as much as the longest of them need. Threads may share it."""
+    """Tensors for sums on their way, which later sums use again. Threads may share it."""
 
     def __init__(self):
         self._free = {}  # by device: tensors that no sum uses

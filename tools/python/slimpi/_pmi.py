@@ -118,7 +118,7 @@ class Server:
         self.selector.register(channel, selectors.EVENT_READ, connection)
         self.strangers.append(connection)
         if len(self.strangers) > self.size + MORE_CONNECTIONS:
-            self._close(self.strangers[0])  # a rank sends its token as soon as it is connected
+            self._close(self.strangers[0])  # the oldest; a rank would have sent its token at once
 
     def _close(self, connection):
         self.selector.unregister(connection.channel)
