@@ -3,7 +3,6 @@
 # The backend slimpi of torch.distributed: its sums, its errors, and sharded models. It needs a
 # newer PyTorch than Debian's: that of tools/check --pytorch, or of the Python that PYTHON names.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 . "$top_srcdir/tests/helper/torch.sh"
 "$PYTHON" -c 'import torch.distributed
 print("%d%02d" % tuple(map(int, torch.__version__.split(".")[:2])))' >version.txt 2>/dev/null ||
@@ -185,4 +184,3 @@ elif "$PYTHON" -c 'import deepspeed' >err.txt 2>&1; then
 else
   echo "SKIP ZeRO: $PYTHON has no DeepSpeed"
 fi
-verdict

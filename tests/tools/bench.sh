@@ -161,13 +161,6 @@ check '--json without a file' python3 -B "$top_srcdir/tests/tools/bench.py" bare
 # Paths are looked at before anything is measured.
 "$bench" --size 4K --plot "$work/absent/x.png" >"$work/table" 2>/dev/null
 check 'a path is looked at first' same "$(wc -c <"$work/table")" 0
-for arguments in --help --version --predict "--size 4K --iterations 1"; do
-  [ -w /dev/full ] || break
-  # shellcheck disable=SC2086
-  "$bench" $arguments >/dev/full 2>"$work/said"
-  check "$arguments: a full standard output" same "$? $(grep -c \
-    '^slimpi-bench: standard output cannot be written: No space' "$work/said")" "1 1"
-done
 check '--help: no marks of the parser' \
   same "$("$bench" --help | grep -c -e 'INT' -e '{' -e 'TEXT' -e ' in \[')" 0
 for tool in bench info run lab; do

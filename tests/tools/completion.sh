@@ -46,4 +46,3 @@ expect "$(offered slimpi-lab --hosts 2 -- rul)" "rules.txt" "lab: a program"
 expect "$(offered slimpi-info --to)" "--topology" "an option of slimpi-info"
 expect "$(offered slimpi-info --)" "--attach --config --full --help --json --mdoc \
 --options --reasons --svg --topology --trace --version" "all options of slimpi-info"
-verdict
