@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-import math, sys, time, zlib
+import sys, time, zlib
 from concurrent.futures import ThreadPoolExecutor
+from math import cos, pi
 import torch
 from torch import nn
 import slimpi
-ROUNDS, H, DELAY, OUTER_RATE = int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), float(sys.argv[5])
-LAYERS, HEADS, WIDTH, BLOCK, BATCH, RATE, STEPS = 4, 4, 128, 64, 12, 1e-3, ROUNDS * H
-rank, size, text = slimpi.rank(), slimpi.size(), open(sys.argv[1]).read()
-numbers = {character: number for number, character in enumerate(sorted(set(text)))}
-text = torch.tensor([numbers[character] for character in text])
+STEPS, H, DELAY = map(int, sys.argv[2:5])  # STEPS are a multiple of H
+LAYERS, HEADS, WIDTH, BLOCK, BATCH, RATE, OUTER_RATE = 4, 4, 128, 64, 12, 1e-3, 0.7
+known, text = torch.tensor(list(open(sys.argv[1], "rb").read())).unique(return_inverse=True)
 training, test = text[:int(0.9 * len(text))], text[int(0.9 * len(text)):]
+rank, size = slimpi.rank(), slimpi.size()
 
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embed, self.places = nn.Embedding(len(numbers), WIDTH), nn.Embedding(BLOCK, WIDTH)
+        self.embed, self.places = nn.Embedding(len(known), WIDTH), nn.Embedding(BLOCK, WIDTH)
         self.layers = nn.ModuleList(nn.TransformerEncoderLayer(
             WIDTH, HEADS, 4 * WIDTH, 0, "gelu", batch_first=True, norm_first=True, bias=False)
             for _ in range(LAYERS))
         self.norm = nn.LayerNorm(WIDTH, bias=False)
         for name, weight in self.named_parameters():
-            last = name.endswith(("out_proj.weight", "linear2.weight"))
             if weight.dim() > 1:
-                nn.init.normal_(weight, 0, 0.02 / (math.sqrt(2 * LAYERS) if last else 1))
+                last = name.endswith(("out_proj.weight", "linear2.weight"))
+                nn.init.normal_(weight, 0, 0.02 * ((2 * LAYERS) ** -0.5 if last else 1))
     def loss(self, text, generator):  # of this rank's part of a batch that all ranks draw
         starts = torch.randint(len(text) - BLOCK, (BATCH,), generator=generator)[rank::size]
         x, wanted = (torch.stack([text[i + k:i + k + BLOCK] for i in starts]) for k in (0, 1))
@@ -36,30 +36,27 @@ torch.manual_seed(1)
 model, batches, thread = Model(), torch.Generator().manual_seed(1000), ThreadPoolExecutor(1)
 values = lambda: nn.utils.parameters_to_vector(model.parameters()).detach()
 inner = torch.optim.AdamW(model.parameters(), RATE, (0.9, 0.99), weight_decay=0.1)
-shared, change = nn.Parameter(values()), torch.empty_like(values())
-outer = torch.optim.SGD([shared], OUTER_RATE, momentum=0.9, nesterov=True)
-pending, digest, waited, begin = None, 0, 0, time.monotonic()
+shared, change, total = nn.Parameter(values()), torch.empty_like(values()), None
+outer = torch.optim.SGD([shared], OUTER_RATE, 0.9, nesterov=True)
+begin, waited, digest = time.monotonic(), 0, 0
 for step in range(1, STEPS + 1):
-    inner.param_groups[0]["lr"] = RATE * min(step / 101, 0.55 + 0.45 * math.cos(math.pi * step / STEPS))
+    inner.param_groups[0]["lr"] = RATE * min(step / 101, 0.55 + 0.45 * cos(pi * step / STEPS))
     inner.zero_grad()
     model.loss(training, batches).backward()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     inner.step()
-    if step % H == 0:                 # the sum is made while the next DELAY steps compute
-        start = values()
-        pending = thread.submit(slimpi.allreduce, change.copy_(shared.detach() - start), "change")
-    if pending and (step % H == DELAY or step == STEPS):
+    if step % H == 0:  # the next DELAY steps do not wait for the sum
+        change.copy_(shared.detach() - values())
+        start, total = values(), thread.submit(slimpi.allreduce, change, name="change")
+    if total and (step % H == DELAY or step == STEPS):
         waited -= time.monotonic()
-        shared.grad = pending.result() / size
+        shared.grad = total.result() / size
         waited += time.monotonic()
-        outer.step()                  # all ranks have the same bytes of `shared`
+        outer.step()  # `shared` has the same bytes on all ranks
         digest = zlib.crc32(shared.detach().numpy(), digest)
-        nn.utils.vector_to_parameters(shared.detach() + values() - start, model.parameters())
-share, test_batches = 100 - 100 * waited / (time.monotonic() - begin), torch.Generator().manual_seed(99)
-nn.utils.vector_to_parameters(shared.detach().clone(), model.parameters())
-with torch.no_grad():
-    loss = sum(model.loss(test, test_batches).item() for _ in range(200)) / 200 / size
-totals = slimpi.allreduce(torch.tensor([loss, digest, share / size], dtype=torch.float64))
-assert totals[1] == size * digest, "ranks differ"
-if rank == 0:
-    print(f"loss {totals[0]:.4f}; {totals[2]:.1f} % of the time computes")
+        nn.utils.vector_to_parameters(shared.detach() + (values() - start), model.parameters())
+waited, batches = waited / (time.monotonic() - begin), torch.Generator().manual_seed(99)
+loss = sum(model.loss(test, batches).item() for _ in range(200)) / 200
+sums = slimpi.allreduce(torch.tensor([loss, digest, waited], dtype=torch.float64)) / size
+assert sums[1] == digest, "ranks differ"
+if rank == 0: print(f"loss {sums[0]:.4f}, {100 - 100 * sums[2]:.1f} % of the time computes")
