@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The manual pages: mandoc finds nothing wrong, they refer to pages that exist, and their HTML links
-# to such pages. Files that the pages for developers name exist. Every guarantee has its tests, and
-# every key of the report its description.
+# to such pages. Files that the pages for developers name exist, and a program in a page is that of the
+# tests. Every guarantee has its tests, and every key of the report its description.
 set -eu
 cd "${top_srcdir:-.}/man"
 status=0
@@ -31,6 +31,12 @@ for file in $(grep -oh '`[a-zA-Z0-9_]*/[a-zA-Z0-9_/]*\.[a-z]*`' ../docs/ARCHITEC
   [ -e "../$file" ] || [ -e "../src/$file" ] ||
     { echo "there is no $file, which a page for developers names" && status=1; }
 done
+# The recipe of PYTORCH.md is the program that tests run.
+sed -n '/^    import sys, time, zlib$/,/^    if rank == 0/p' ../docs/PYTORCH.md | sed 's/^    //' |
+  diff - ../tests/programs/local_steps.py >"$scratch/recipe" || true
+[ "$(cat "$scratch/recipe")" = "0a1
+> # SPDX-License-Identifier: BSD-3-Clause" ] ||
+  { echo "docs/PYTORCH.md and tests/programs/local_steps.py differ" && status=1; }
 # Every key of the report's JSON is described.
 keys=$(sed -n 's/^SLIMPI_[A-Z]*([a-z_]*,* *"\([a-z_.]*\)".*/\1/p' ../src/observe/counters.def)
 [ -n "$keys" ] || { echo "no keys found in src/observe/counters.def" && status=1; }

@@ -36,9 +36,8 @@ torch.manual_seed(1)
 model, batches, thread = Model(), torch.Generator().manual_seed(1000), ThreadPoolExecutor(1)
 values = lambda: nn.utils.parameters_to_vector(model.parameters()).detach()
 inner = torch.optim.AdamW(model.parameters(), RATE, (0.9, 0.99), weight_decay=0.1)
-shared, change, total = nn.Parameter(values()), torch.empty_like(values()), None
-outer = torch.optim.SGD([shared], OUTER_RATE, 0.9, nesterov=True)
-begin, waited, digest = time.monotonic(), 0, 0
+shared, change, total, waited, digest = nn.Parameter(values()), torch.empty_like(values()), 0, 0, 0
+outer, begin = torch.optim.SGD([shared], OUTER_RATE, 0.9, nesterov=True), time.monotonic()
 for step in range(1, STEPS + 1):
     inner.param_groups[0]["lr"] = RATE * min(step / 101, 0.55 + 0.45 * cos(pi * step / STEPS))
     inner.zero_grad()
