@@ -107,7 +107,7 @@ for i in 0 1; do
   expect "$(grep -c 'Error: rank 0: MPI was initialized before slimpi, with 1 rank.* of 2: let' \
     err.$i.txt)" 1 "rank $i after MPI_Init of its own: one line names the fix"
 done
-# The recipe of docs/PYTORCH.md fails where ranks differ after an outer step. The second time the next
+# The recipe of docs/PYTORCH.md fails where ranks differ after an outer step. With a delay the next
 # inner step does not wait for the sum.
 seq 1 2000 >text.txt
 for delay in 0 1; do
