@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The manual pages: mandoc finds nothing wrong, they refer to pages that exist, and their HTML links
-# to such pages. Files that the pages for developers name exist. The recipe of PYTORCH.md is a program
-# of the tests. Every guarantee has its tests, and every key of the report its description.
+# to such pages. Files that the pages for developers name exist. The recipe of docs/PYTORCH.md is a
+# program of the tests. Every guarantee has its tests, and every key of the report its description.
 set -eu
 cd "${top_srcdir:-.}/man"
 status=0
