@@ -52,9 +52,9 @@ typedef struct slimpi_tensor_t {
  * is for that sum alone, also where slimpi leaves it to MPI; a second one before the sum replaces
  * the first. slimpi copies it. All ranks of the sum say the same.
  *   The name identifies the state that error feedback, powersgd and the like keep for a tensor on a
- * communicator, whatever the address of its buffer (STATE in slimpi(7)). The matrices are for
- * powersgd, where they win over SLIMPI_POWERSGD_SHAPES; rows * columns of all of them may not
- * exceed the count of the sum. Ranks whose matrices differ get an MPI error.
+ * communicator, whatever the address of its buffer (STATE in slimpi-algorithms(7)). The matrices
+ * are for powersgd, where they win over SLIMPI_POWERSGD_SHAPES; rows * columns of all of them may
+ * not exceed the count of the sum. Ranks whose matrices differ get an MPI error.
  * NULL takes a description back. Returns 0, or 1 if `size` is not set or a matrix is empty; then a
  * warning says which. */
 int slimpi_describe_next(const slimpi_tensor_t* tensor);

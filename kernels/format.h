@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What determines the bytes of an encoded segment, besides its values. Included by host and CUDA
-// code.
+// The format of an encoded segment: it determines the bytes, besides the values. Included by host
+// and CUDA code.
 //
 // A segment is `count` consecutive floats of a buffer, encoded independently:
 //   a value codec         the values one after the other (kernels/codecs.h)

@@ -71,7 +71,7 @@ struct Kernels {
   void (*decode_add)(const Format& format, const std::byte* in, std::size_t count, float* out,
                      Stream* stream);
 
-  // What the owner of a chunk does: total = ((addend 0 + addend 1) + addend 2) + ..., in that
+  // The work of a chunk's owner: total = ((addend 0 + addend 1) + addend 2) + ..., in that
   // order, in fp32 (near the greatest float see is_near_overflow and saturated_sum of
   // math/quantizer.h); out = encode(total + e), residual and e as in encode; result = decode(out).
   // One pass over memory. `result` may be the same memory as an exact addend. With `carry` not null

@@ -7,8 +7,8 @@
 namespace slimpi::kernels {
 namespace {
 
-// What one pass over a tile finds. As vectors, because a compiler that keeps NaNs in mind does not
-// vectorize a maximum.
+// The findings of one pass over a tile. They are vectors, because a compiler that keeps NaNs in
+// mind does not vectorize a maximum.
 constexpr std::size_t kDoubleLanes = 8;
 using Doubles [[gnu::vector_size(kDoubleLanes * sizeof(double))]] = double;
 using Floats [[gnu::vector_size(kDoubleLanes * sizeof(float))]] = float;

@@ -109,7 +109,7 @@ namespace {
     }
     if (quantizes) {
       Header header = header_of(extremes);
-      // Of a bucket that is not finite, not all of `total` is written.
+      // `total` is not written as a whole for a bucket that is not finite.
       if (kept != nullptr && !is_nonfinite(header)) {
         const float limit = residual_limit(format, header);
         extremes = no_extremes();

@@ -17,7 +17,7 @@ namespace {
 template <int width>
 using LevelOf = std::conditional_t<width <= kBits<Narrow>, Narrow, Wide>;
 
-// What make.template operator()<width>() is for each width from 1 on.
+// A table of make.template operator()<width>() for each width from 1 on.
 template <typename Make, int... index>
 constexpr auto by_width(const Make& make, std::integer_sequence<int, index...>) {
   struct Table {
@@ -158,7 +158,7 @@ void add_packed(const PackedTile& tile, std::size_t first, std::size_t n, const 
   decode_packed<true>(tile, first, n, sum, to);
 }
 
-// What the encoder of a bucket reads and writes besides its bytes; null for what is not needed.
+// The arrays that the encoder of a bucket reads and writes besides its bytes; null: not needed.
 struct BucketValues {
   const float* in;
   float* residual;  // values - x'; may be `in`

@@ -174,7 +174,7 @@ SLIMPI_HD void store_folded(Vector words, std::byte* to) {
   }
 }
 
-// What follows from a width. Vectors are whole, so that they need no broadcasts.
+// Constants of a width. Vectors are whole, so that they need no broadcasts.
 struct AnyWidth {
   VectorWords eights, fours, twos, ones;  // of each level, the bits that these unpack to
   VectorWords twos_shift, ones_shift;     // the lowest of them

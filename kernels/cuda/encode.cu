@@ -30,7 +30,7 @@ SLIMPI_DEVICE void start_extremes(const EncodeArguments& a) {
   if (at != nullptr) write_no_keys(at);
 }
 
-// Of the values alone.
+// The extremes of the values alone.
 SLIMPI_DEVICE void encode_extremes(const EncodeArguments& a) {
   __shared__ Extremes partial[kWarpsOfBlock];
   const Tile tile = tile_of<BlockTeam>(a.payload);
@@ -51,8 +51,8 @@ SLIMPI_DEVICE void limit_residuals(const EncodeArguments& a) {
   if (!is_finite(header) || !keeps) write_no_keys(at);
 }
 
-// Of the sums of values and residuals. Clamps the residuals in place, so that `pack` only adds; a
-// bucket that is not finite keeps its own.
+// The extremes of the sums of values and residuals. Clamps the residuals in place, so that `pack`
+// only adds; a bucket that is not finite keeps its own.
 SLIMPI_DEVICE void residual_extremes(const EncodeArguments& a) {
   __shared__ Extremes partial[kWarpsOfBlock];
   const Tile tile = tile_of<BlockTeam>(a.payload);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What makes a function a kernel. The files of this directory are compiled by nvcc for GPUs, and by
-// the host's compiler for tests, which define SLIMPI_KERNEL and CUDA's own names themselves
-// (tests/helper/emulated_cuda.h).
+// The words that make a function a kernel. The files of this directory are compiled by nvcc for
+// GPUs, and by the host's compiler for tests, which define SLIMPI_KERNEL and CUDA's own names
+// themselves (tests/helper/emulated_cuda.h).
 #pragma once
 #include "kernels/cuda/arguments.h"
 

@@ -29,7 +29,7 @@ SLIMPI_DEVICE void packed_decode(const PackedDecodeArguments& a) {
   store_packed(slice, values, out);
 }
 
-// What a block of threads knows of the sources of a sum.
+// The sources of a sum, shared by a block of threads.
 struct PackedShared {
   PackedSource source[kPackedSources];
   std::uint32_t words[kWarpsOfBlock][kWarpWords];

@@ -16,7 +16,7 @@ constexpr int kLaneValues = kPackedBucket / kWarpThreads;
 static_assert(kSliceBuckets == kWarpThreads && kLaneValues == 2);
 constexpr int kPackedSources = kMaxAddends + 1;
 
-// What a block works on: a slice of a tile.
+// A slice of a tile: the work of a block of threads.
 struct PackedSlice {
   std::uint64_t first, bytes;    // the tile's first element, and where it is encoded
   std::uint32_t number, bucket;  // of the slice and of its first bucket, in the tile
@@ -56,7 +56,7 @@ SLIMPI_DEVICE bool has_packed(const PackedSlice& slice, int b, int j) {
          (int)kPackedBucket * b + kWarpThreads * j;
 }
 
-// What a lane has of the buckets of its warp.
+// The values of a warp's buckets that one lane holds.
 using PackedValues = float[kWarpBuckets][kLaneValues];
 
 // Calls visit(b, j) for each of them.
@@ -92,8 +92,8 @@ struct alignas(16) PackedBucket {
 constexpr int kMostParts = (int)kMostBuckets / 4 / kWarpThreads;
 struct PackedSource {
   PackedBucket bucket[kSliceBuckets];
-  // Of each part of the description the units of the buckets: of all in the upper half, of those
-  // before the slice in the lower one.
+  // The units of the buckets, for each part of the description: the upper half counts those of all
+  // buckets, the lower half those before the slice.
   std::uint32_t units[kMostParts];
   PackedHeader header;
 };

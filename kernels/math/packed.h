@@ -62,7 +62,7 @@ struct PackedHeader {
   std::uint16_t marks;  // units
 };
 
-// What the encoder knows of a bucket's values: their greatest bits as signed and as unsigned
+// Extremes of a bucket's values, for the encoder: their greatest bits as signed and as unsigned
 // integers, which are the greatest and the most negative number.
 struct BucketExtremes {
   std::int32_t high = INT32_MIN;
@@ -107,7 +107,7 @@ SLIMPI_HD std::uint32_t marks_of(std::uint16_t number) {
   return number >> kMarksShift & 15;
 }
 
-// What no magnitude in a finite bucket with this number exceeds.
+// The bound of all magnitudes in a finite bucket with this number.
 SLIMPI_HD float greatest_of_number(std::uint16_t number) {
   return scale_value(0, finite_number(number));
 }

@@ -3,7 +3,7 @@
 // per phase for M nodes. Other ranks store and forward the blocks, unchanged: first what a rank has
 // for the owners of chunks, then the owners' sums (bruck.h).
 //
-// Cost: every rank sends 2 log2(M) messages, to log2(M) peers; (log2(M) / 2 + 1) * n * bits/8
+// Cost: every rank sends 2 log2(M) messages, to as many peers; (log2(M) / 2 + 1) * n * bits/8
 // bytes. Slower than the pairwise exchange if the additional bytes cost more than the messages that
 // it saves.
 #include "inter/bruck.h"

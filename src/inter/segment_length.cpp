@@ -59,12 +59,23 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
   // The segments that may be in flight, and those in other stages. Ranks with and without a GPU may
   // take part in one call, so lengths use the depth of a GPU on all ranks.
   const std::size_t deepest = segments.in_flight / bytes / steps + kStages + kLateStages;
-  const std::size_t most = std::max<std::size_t>(kMemoryFloor, encoded) / (buffers * deepest);
+  const std::size_t bound = std::max<std::size_t>(kMemoryFloor, encoded);
   const auto value_bits = std::uint64_t(kernels::value_bits(format));
   const std::uint64_t unit = comm::segment_alignment(format);
   const bool one = comm::one_bucket(format);  // a single bucket cannot be divided
-  const std::uint64_t blocks =
-      std::max<std::uint64_t>(1, std::min(bytes, most) * 8 / value_bits / unit);
+  const auto blocks_in = [&](std::size_t most) {
+    return std::max<std::uint64_t>(1, std::min(bytes, most) * 8 / value_bits / unit);
+  };
+  std::uint64_t blocks = blocks_in(bound / (buffers * deepest));
+  // A chunk of fewer segments than that has buffers for these only, so they may be longer.
+  const std::uint64_t all = (chunk + unit - 1) / unit;
+  for (std::uint64_t few = (all - 1) / blocks_in(bytes) + 1; few < deepest; ++few) {
+    const std::uint64_t each = (all - 1) / few + 1;
+    const std::size_t message = message_bytes(format, std::min(each * unit, chunk));
+    if (round_up(message, 64) * buffers * few > bound) continue;
+    blocks = std::max(blocks, each);
+    break;
+  }
   segments.elements = one ? chunk : std::min(blocks * unit, chunk);
   segments.longest = std::int64_t((chunk + segments.elements - 1) / segments.elements);
   segments.message = round_up(message_bytes(format, segments.elements), 64);

@@ -289,7 +289,6 @@ std::string state_lines(const Report& report) {
 std::string auto_lines(const Report& report) {
   std::string text;
   for (const AutoChoice& choice : report.choices) {
-    if (choice.candidates.size() < 3) continue;  // inside a node, where both give the same bytes
     std::string tried;
     for (const AutoChoice::Candidate& each : choice.candidates)
       append(tried, fmt::format("{} {:.3f} ms in {}", each.name, double(each.least) * 1e-6,

@@ -54,8 +54,8 @@ nor: a sentence with a subject
 neither of (them|these|those): the noun
 '
 # A comment on a line of its own begins with its subject, so far in these directories.
-subject_first='^(include|src/(algorithm|base|call|comm|device|inter|intercept|intra|mpi|observe))/'
-subject_first="$subject_first|^src/(options|topology)/"
+subject_first='^(include|kernels|src/(algorithm|base|call|comm|device|inter|intercept|intra))/'
+subject_first="$subject_first|^src/(mpi|observe|options|topology)/"
 openings='
 of: the subject, which comes first
 what: the noun, such as the state, the text, the calls

@@ -26,11 +26,18 @@ void Network::note(int rank, const std::string& text) {
 }
 
 std::int64_t Network::match(int from, int to, comm::Tag tag, bool sending) {
-  for (auto& [number, message] : messages_)
-    if (message.from == from && message.to == to && message.tag == tag &&
-        !(sending ? message.sent : message.posted))
+  const std::tuple envelope(from, to, tag);
+  const auto first = unmatched_.lower_bound(envelope);  // of one envelope they keep their order
+  if (first != unmatched_.end() && first->first == envelope) {
+    const std::int64_t number = first->second;
+    const Message& other = messages_[number];
+    if (!(sending ? other.sent : other.posted)) {
+      unmatched_.erase(first);
       return number;
+    }
+  }
   messages_[++last_] = {.from = from, .to = to, .tag = tag};
+  unmatched_.emplace(envelope, last_);
   return last_;
 }
 
@@ -89,6 +96,8 @@ void MemoryExchange::start(const Operation& operation, bool sends) {
     network_.note(rank_,
                   sends ? "a send into a request in use" : "a receive into a request in use");
   const auto [peer, tag, data, bytes, request] = operation;
+  peers_.insert(peer);
+  if (sends) bytes_sent_ += bytes;
   const std::int64_t number =
       sends ? network_.match(rank_, peer, tag, true) : network_.match(peer, rank_, tag, false);
   Network::Message& message = network_.messages_[number];

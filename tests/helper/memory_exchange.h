@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -104,7 +106,9 @@ class Network {
   Fibers& fibers_;
   Chance& chance_;
   std::map<std::int64_t, Message> messages_;  // by number, ascending with time
-  std::vector<std::int64_t> ready_;           // matched and not yet copied
+  // Those that lack a send or a receive, by envelope. All of an envelope lack the same.
+  std::multimap<std::tuple<int, int, comm::Tag>, std::int64_t> unmatched_;
+  std::vector<std::int64_t> ready_;  // matched and not yet copied
   std::int64_t last_ = 0;
   std::string failure_;
   bool pauses_always_ = false, abandoned_ = false;
@@ -126,6 +130,10 @@ class MemoryExchange final : public comm::PointToPoint {
   void progress() override { network_.fibers_.pause(); }
   Status check() override { return Status::ok; }
   Status settle(Status status, std::span<mpi::Request> requests) override;
+
+  std::size_t messages_sent() const { return begun_[true]; }
+  std::size_t bytes_sent() const { return bytes_sent_; }
+  std::size_t peers() const { return peers_.size(); }  // ranks that it exchanged messages with
 
  private:
   struct Operation {
@@ -154,6 +162,8 @@ class MemoryExchange final : public comm::PointToPoint {
   std::byte* before_[2] = {};
   std::optional<Operation> delayed_[2];
   std::byte* reused_ = nullptr;
+  std::size_t bytes_sent_ = 0;
+  std::set<int> peers_;
 };
 
 }  // namespace slimpi::test

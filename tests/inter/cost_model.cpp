@@ -118,16 +118,18 @@ void relaying_saves_messages_and_peers(void**) {
 
 // The library chooses by what slimpi-bench --predict prints.
 void schedules_are_chosen_by_it(void**) {
-  const slimpi::kernels::Format format{slimpi::kernels::Codec::quantized};
-  for (const int nodes : {2, 16, 200, 256})
-    for (const std::uint64_t count : {100ull, 20'000ull, 1'000'000ull, 16'777'216ull}) {
-      const slimpi::inter::ExchangeSize size{format, count, nodes};
-      const double bytes = double(4 * count), ranks = nodes;
-      const double pairwise = seconds(Schedule::sharded, bytes, {ranks, 1}, {});
-      const double bruck = seconds(Schedule::bruck, bytes, {ranks, 1}, {});
-      assert_string_equal(slimpi::inter::schedule_for(size).name,
-                          pairwise <= bruck ? "pairwise" : "bruck");
-    }
+  using Size = slimpi::inter::ExchangeSize;
+  for (const int bits : {8, 4, 2})
+    for (const double nodes : {2, 16, 64, 200, 256, 1024, 4096})
+      for (const std::uint64_t count :
+           {100, 16'384, 20'000, 262'144, 1'000'000, 4 << 20, 64 << 20}) {
+        const slimpi::kernels::Format format{slimpi::kernels::Codec::quantized, std::uint8_t(bits)};
+        const Cost pairwise = predict(Schedule::sharded, 4.0 * count, bits, {nodes, 1}, {});
+        const Cost bruck = predict(Schedule::bruck, 4.0 * count, bits, {nodes, 1}, {});
+        const char* const chosen =
+            slimpi::inter::schedule_for(Size{format, count, int(nodes)}).name;
+        assert_string_equal(chosen, pairwise.seconds <= bruck.seconds ? "pairwise" : "bruck");
+      }
   // The model counts the copies of blocks that are forwarded, and that nothing overlaps them.
   assert_true(used(kBytes, 8, {256, 1}) == Schedule::sharded);
   assert_true(used(4096, 8, {1000, 1}) == Schedule::bruck);

@@ -120,7 +120,7 @@ Case draw_staged_ring(Case::Kind kind, std::uint64_t seed) {
 
 // Of a scatter, every fourth is empty and others differ by a lot.
 comm::Range Case::chunk(int member) const {
-  if (kind != Kind::scatter)
+  if (kind != Kind::scatter || even)
     return comm::chunk_of(count, ranks, member, comm::chunk_alignment(format));
   const auto weight = [&](int of) {
     const std::uint64_t drawn = Chance(seed * 1000 + std::uint64_t(of)).next();

@@ -22,6 +22,7 @@ namespace slimpi::test {
 namespace {
 
 constexpr std::uint64_t kSeed = 77, kCall = 5, kTensor = 3;
+constexpr std::byte kPoison{0xa5};  // of scratch memory
 
 // Numbers of ranks in the communicator are not the numbers of members in the group.
 int rank_of(int member) {
@@ -195,14 +196,14 @@ void run_rank(const Case& one, int me, Rank& rank) {
 
 void prepare(const Case& one, int me, Network& network, Chance& chance, Rank& rank) {
   rank.values = first_values(one, me);
-  const bool staged = (one.staged >> me & 1) != 0;
+  const bool staged = me < 32 && (one.staged >> me & 1) != 0;
   rank.device = staged ? &late_device(chance) : &device::host();
   if (staged)
     for (device::Stream*& stream : rank.streams.by_role)
       (void)rank.device->open_stream(*rank.device, &stream);
   const int peers = one.kind == Case::Kind::neighbors ? int(peers_of(one, me).size()) : 0;
   const inter::Need need = need_of(one, peers, staged);
-  rank.messages.assign(need.bytes, std::byte(0xa5));
+  rank.messages.assign(need.bytes, kPoison);
   rank.staging.assign(staged ? need.bytes : 0, std::byte(0x5a));
   rank.partial.assign(need.partial, -7);
   rank.exchange = std::make_unique<MemoryExchange>(network, rank_of(me));
@@ -256,6 +257,19 @@ class CaseRanks final : public Ranks {
       hash.add(rank.partial);
     }
   }
+  Busiest busiest() const {
+    Busiest most;
+    const auto raise = [](std::size_t& to, std::size_t by) { to = std::max(to, by); };
+    for (const Rank& rank : ranks_) {
+      const auto written = std::find_if(rank.messages.rbegin(), rank.messages.rend(),
+                                        [](std::byte one) { return one != kPoison; });
+      raise(most.messages, rank.exchange->messages_sent());
+      raise(most.bytes, rank.exchange->bytes_sent());
+      raise(most.peers, rank.exchange->peers());
+      raise(most.scratch, std::size_t(rank.messages.rend() - written));
+    }
+    return most;
+  }
   std::string verdict() override {
     std::vector<Values> got;
     for (Rank& rank : ranks_) got.push_back(std::move(rank.values));
@@ -298,11 +312,13 @@ std::string run_ranks(Ranks& ranks, Chance& chance, const Interleaving* interlea
   return ranks.verdict();
 }
 
-std::string run_case(const Case& one, const Interleaving* interleaving) {
+std::string run_case(const Case& one, const Interleaving* interleaving, Busiest* busiest) {
   Chance chance(one.seed ^ 0x5eed);
   CaseRanks ranks(one);
   device::set_mpi_takes_device_memory(one.gpu_aware);
-  return run_ranks(ranks, chance, interleaving);
+  const std::string failure = run_ranks(ranks, chance, interleaving);
+  if (busiest != nullptr) *busiest = ranks.busiest();
+  return failure;
 }
 
 }  // namespace slimpi::test

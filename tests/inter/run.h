@@ -29,6 +29,8 @@ struct Case {
   std::uint64_t piece = 0;   // of a hook, or of a pairwise exchange with short segments: elements
                              // of a segment, at most
 
+  bool even = false;  // of a scatter: chunks as those of a sum
+
   // What a member owns. Of a scatter, whose chunks are a program's blocks: of any length.
   comm::Range chunk(int member) const;
 
@@ -85,6 +87,12 @@ struct Interleaving {
 
 // Runs them, in an interleaving that is drawn or chosen. Empty, or what was wrong.
 std::string run_ranks(Ranks& ranks, Chance& chance, const Interleaving* interleaving);
-std::string run_case(const Case& one, const Interleaving* interleaving = nullptr);
+
+// The most that a rank has of each. scratch: bytes up to the last one written.
+struct Busiest {
+  std::size_t messages = 0, bytes = 0, peers = 0, scratch = 0;
+};
+std::string run_case(const Case& one, const Interleaving* interleaving = nullptr,
+                     Busiest* busiest = nullptr);
 
 }  // namespace slimpi::test

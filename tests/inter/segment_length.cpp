@@ -69,6 +69,21 @@ void memory_is_bounded(void**) {
                     (16 << 20) + kernels::encoded_bytes(format, count));
 }
 
+// With many nodes a message costs more than its bytes, so there are no more than memory asks for.
+void few_segments_are_as_long_as_memory_allows(void**) {
+  const kernels::Format format{kernels::Codec::quantized};  // 8 bits: a bucket takes 520 bytes
+  const auto segments = [&](int group_size, std::uint64_t buckets) {
+    return segments_for({format, 512 * buckets, group_size, SegmentClass::small, true});
+  };
+  assert_int_equal(segments(1024, 8192).longest, 1);
+  assert_true(segments(1024, 8192).total < 16 << 20);
+  assert_int_equal(segments(256, 8192).longest, 1);
+  assert_int_equal(segments(64, 8192).longest, 4);  // of 16 KiB
+  assert_int_equal(segments(256, 256 * 33).elements, 17 * 512);
+  // Chunks that are too long for that have as many as the pipeline is deep, or more.
+  assert_int_equal(segments(256, 256 * 48).longest, 8);
+}
+
 // A device is asked for few long pieces, but for several, or nothing would overlap.
 void coarse_segments_are_longer_where_several_are_left(void**) {
   kernels::Format format;
@@ -96,6 +111,7 @@ int main() {
       cmocka_unit_test(ranks_with_and_without_a_gpu_cut_alike),
       cmocka_unit_test(segments_are_whole_buckets_that_fit_their_messages),
       cmocka_unit_test(memory_is_bounded),
+      cmocka_unit_test(few_segments_are_as_long_as_memory_allows),
       cmocka_unit_test(coarse_segments_are_longer_where_several_are_left),
   };
   return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -23,9 +23,14 @@ row 3 1
 row 4 2
 
 # With SLIMPI_MAX_ERROR a reduce-scatter has one plan, and MPI is tried beside it.
-SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=auto SLIMPI_MAX_ERROR=1e-2 SLIMPI_REPORT=report.json \
-  under 2 "$top_builddir/tests/mpi/steps" init $(yes block:40000 | head -n 24) finalize >out.txt ||
-  fail "max_error: exit status $?"
+for target in stderr report.json; do
+  SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=auto SLIMPI_MAX_ERROR=1e-2 SLIMPI_REPORT=$target \
+    under 2 "$top_builddir/tests/mpi/steps" init $(yes block:40000 | head -n 24) finalize \
+    >out.txt 2>$target.txt || fail "max_error: exit status $?"
+done
+holds "max_error: the report names both" grep -Eq \
+  '^  auto     from [0-9.]+ KiB: .*; least times: mpi [0-9.]+ ms in .*, [a-z]+ [0-9.]+ ms' \
+  stderr.txt
 expect "$(grep -c exact out.txt)" 48 "max_error: exact"
 holds "max_error: MPI is tried" test "$(report report.json calls passed auto)" -ge 4
 holds "max_error: float32 is tried" test "$(report report.json calls float32)" -ge 4

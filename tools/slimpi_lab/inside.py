@@ -116,7 +116,7 @@ def supervise(options, alive):
     if options.counters:
         seconds = round(time.monotonic() - begin, 6)
         report = {"seconds": seconds, **difference(before, counters(hosts))}
-        # What the program ended with is worth more than the counters.
+        # The program's exit status is worth more than the counters.
         if not _write(options.counters, report):
             return status or 1
     return status

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a lab asks of the kernel and of its tools."""
+"""The questions of a lab to the kernel and its tools."""
 import ctypes
 import os
 import subprocess

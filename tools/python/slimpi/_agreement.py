@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the ranks of a process group tell each other before slimpi sums for it."""
+"""The words that the ranks of a process group tell each other before slimpi sums for it."""
 import json
 
 import torch
@@ -8,8 +8,8 @@ from ._mpi import Error
 
 
 def gather(store, rank, size, mine):
-    """What all ranks of a new process group gave this function, by rank. A store may have served
-    an earlier group of the same name, all of whose ranks have come here before."""
+    """Returns what all ranks of a new process group gave this function, by rank. A store may have
+    served an earlier group of the same name, all of whose ranks have come here before."""
     name = f"slimpi {(store.add('slimpi', 1) - 1) // size}"
     store.set(f"{name} {rank}", json.dumps(mine))
     if rank == 0:  # so that a store has few calls for each rank

@@ -41,7 +41,7 @@ tell = lambda collectives: None  # called before each sum that MPI gets
 
 
 def _options_of(world):
-    """What decides which sums are taken; alike on all ranks."""
+    """The options that decide which sums are taken; the same on all ranks."""
     algorithm = world.mpi.option("algorithm")
     if algorithm in OF_MODELS:
         raise Error(f"{algorithm} averages models, and torch.distributed sums gradients: choose "

@@ -111,7 +111,7 @@ class Spread:
 
 
 class Rest:
-    """Of a DDP bucket beside its coded sum: the values at these places, and norms of the others."""
+    """The rest of a DDP bucket beside its coded sum: values at places, and norms of the others."""
 
     def __init__(self, name, places, exact, norms):
         self.name, self.places, self.exact, self.norms = name, places, exact, norms
@@ -131,7 +131,7 @@ class Coded:
 
 
 def rests_together(rests):
-    """What is left of DDP buckets of one device, for one exact sum."""
+    """The rests of DDP buckets of one device, for one exact sum."""
     return torch.cat([part for rest in rests for part in rest.parts()])
 
 
@@ -160,7 +160,7 @@ class Edges:
         self._memory = Memory()
 
     def layout(self, sizes):
-        """That of a DDP bucket of parameters of these sizes; None: it is summed as it is."""
+        """The layout of a DDP bucket of parameters of these sizes; None: it is summed as it is."""
         if not self._align:
             return None
         sizes = tuple(sizes)

@@ -56,7 +56,7 @@ def _joined(module, function):
 
 
 def collectives_of(group):
-    """What makes sums for a process group, of whatever backend; None where slimpi makes none."""
+    """The maker of sums for a process group, of whatever backend; None where slimpi makes none."""
     return getattr(group, "collectives", None) or _groups.get(group)
 
 

@@ -68,7 +68,7 @@ def _place(tensor):
 
 
 def _gradient(holder):
-    """Of a parameter, or the tensor that was marked."""
+    """The gradient of a parameter, or the tensor that was marked."""
     return holder if id(holder) in _marked else getattr(holder, "grad", None)
 
 

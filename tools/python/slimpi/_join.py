@@ -102,7 +102,7 @@ def of_attempt(store):
 
 
 def _place(store, rank, size):
-    """What rank 0 says to this rank."""
+    """The words of rank 0 to this rank."""
     global _times
     _times += 1
     store, name = of_attempt(store), f"place {_times}"
@@ -186,7 +186,7 @@ def join(make):
 
 
 def after_init(mpi, comm):
-    """Of the job that join() made: removes the names of the memory that MPICH 5 shares between
+    """Ends the job that join() made: removes the names of the memory that MPICH 5 shares between
     ranks of a node, which stay where a rank is killed. No rank opens them after MPI_Init."""
     if not _joined:
         return

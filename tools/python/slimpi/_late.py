@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a program finds once it asks for it: functions are called with a module when it has imported
-that, and environment variables are set when it reads them."""
+"""Objects that a program finds once it asks for them: functions are called with a module when it
+has imported that, and environment variables are set when it reads them."""
 import importlib.abc
 import importlib.machinery
 import os

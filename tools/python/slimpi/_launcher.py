@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the launcher says in a process's environment, before MPI is initialized."""
+"""The words of the launcher in a process's environment, before MPI is initialized."""
 import os
 
-# Of Open MPI, of MPICH and its relatives, and of a step of Slurm; of PyTorch.
+# Variables of Open MPI, of MPICH and its relatives, and of a step of Slurm; of PyTorch.
 _RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK")
 _SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE")
 _LOCAL_RANK = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK")

@@ -30,7 +30,7 @@ _TEXT_BYTES = 16384  # more than any MPI's MPI_MAX_LIBRARY_VERSION_STRING
 
 
 class Error(RuntimeError):
-    """What slimpi cannot do, and what to do about it."""
+    """An error that says what slimpi cannot do, and what to do about it."""
 
 
 class WrongLauncher(Error):

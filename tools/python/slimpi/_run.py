@@ -79,7 +79,7 @@ def _change_backend(module, init_process_group):
 
     @functools.wraps(get_backend)
     def name(*arguments, **keywords):
-        """What the program asked for: it may have code for gloo."""
+        """The backend that the program asked for: it may have code for gloo."""
         found = get_backend(*arguments, **keywords)
         return module.Backend.GLOO if _replaced is not None and found == "slimpi" else found
 
@@ -249,7 +249,7 @@ def _held(holder, bucket):
 
 
 def _leave_groups(*groups):
-    """Of a model that has a hook of the program's: what that sums is not for slimpi."""
+    """The groups of a model with a hook of the program's: its sums are not for slimpi."""
     reason = "of a group whose model has a hook of the program's"
     for group in groups:
         if hasattr(group, "collectives"):

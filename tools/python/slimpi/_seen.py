@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What torch.distributed sums besides DistributedDataParallel: the last line of slimpi-run --torch
-names it."""
+"""Counts the sums of torch.distributed besides DistributedDataParallel: the last line of slimpi-run
+--torch names them."""
 import functools
 import os
 import re
@@ -24,7 +24,7 @@ _counts = True  # false inside of a call: functions of PyTorch call each other
 
 
 def bytes_of(value):
-    """Of a tensor, or of a list of tensors or of lists."""
+    """The bytes of a tensor, or of a list of tensors or of lists."""
     if hasattr(value, "element_size"):
         return value.numel() * value.element_size()
     return sum(map(bytes_of, value)) if isinstance(value, (list, tuple)) else 0
@@ -120,7 +120,7 @@ def _exact_text():
 
 
 def of_groups(hooked):
-    """What MPI summed for process groups, in a sentence. `hooked`: whether a model has slimpi's
+    """A sentence of what MPI summed for process groups. `hooked`: whether a model has slimpi's
     hook. None where that is all there is to say."""
     rest = [*_exact_text(),
             *(f"left to {name}: {_text(counts)}" for name, counts in _left.items())]
@@ -133,7 +133,7 @@ def of_groups(hooked):
 
 
 def advice():
-    """What was seen without the backend, and what to do."""
+    """A sentence of what was seen without the backend, and what to do."""
     made = _text(_calls)
     if any("scatter" in name for name in _calls):
         return (f"; rank 0 called {made}, as FSDP does, which slimpi takes on CPUs with PyTorch "

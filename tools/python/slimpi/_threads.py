@@ -32,7 +32,7 @@ def watch(torch):
 
 
 def place():
-    """What tells which processors a rank runs on: the kernel that runs, which containers share, and
+    """Tells which processors a rank runs on: the kernel that runs, which containers share, and
     a hexadecimal mask of the processors that this process may use."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:

@@ -28,8 +28,8 @@ _lock = threading.Lock()
 
 
 class _Leaving:
-    """What the SystemExit of sys.exit holds and is deleted with: by the interpreter, which ends the
-    program then, or in a function of the program that has caught it."""
+    """An object that the SystemExit of sys.exit holds and is deleted with: by the interpreter,
+    which ends the program then, or in a function of the program that has caught it."""
 
     def __init__(self, note):
         self._note = note

@@ -34,10 +34,9 @@ _STATEFUL = ("powersgd", "batched_powersgd")
 OF_MODELS = ("decentralized", "low_precision_decentralized")
 _ON_THEIR_WAY = 2  # buckets: one fills the gap that the other leaves on the network
 _FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
-# What is not compressed: the first iterations of algorithms with state, short sums, and those that
-# slimpi makes of other values than gradients. MPI does
-# not get these: its ranks wait for each other without a pause, and take the core from ranks that
-# compute.
+# Sums that are not compressed: the first iterations of algorithms with state, short sums, and those
+# that slimpi makes of other values than gradients. MPI does not get these: its ranks wait for each
+# other without a pause, and take the core from ranks that compute.
 EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
 
 
@@ -59,7 +58,7 @@ def _agree(group, mine):
 
 
 class State:
-    """What the hook of one model keeps. Collective over the process group.
+    """The state that the hook of one model keeps. Collective over the process group.
 
     process_group: that of the model; None: the default group.
     model: the DistributedDataParallel model. Its parameters are known by their names then, else by
@@ -206,8 +205,8 @@ class State:
                  [parts[name][0] for name in layout]) for index, layout in loaded.items()]
 
     def _key(self):
-        """That of what belongs to this rank in a checkpoint that has all ranks, as those of
-        torch.distributed.checkpoint have."""
+        """The key of this rank's part in a checkpoint of all ranks, as torch.distributed.checkpoint
+        makes."""
         return f"buckets of rank {dist.get_rank(self.process_group)} of {self.world_size}"
 
     def _saved_options(self):
