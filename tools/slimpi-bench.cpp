@@ -7,11 +7,8 @@
 #include <type_traits>
 
 #include "tools/bench/calibrate.h"
-#include "tools/bench/constants.h"
-#include "tools/bench/digests.h"
 #include "tools/bench/measure.h"
 #include "tools/bench/options.h"
-#include "tools/bench/plot.h"
 #include "tools/bench/predict.h"
 #include "tools/bench/report.h"
 #include "tools/bench/world.h"
@@ -78,7 +75,6 @@ int run(const Options& options, const World& world) {
   if (predicts && sum(speaks && !constants_of(options, constants)) != 0) return 2;
   static_assert(std::is_trivially_copyable_v<Constants>);
   PMPI_Bcast(&constants, int(sizeof constants), MPI_BYTE, 0, MPI_COMM_WORLD);
-  const Layout layout = layout_of(world.nodes, world.ranks, constants);
   Bench bench(options, world);
   if (!bench.has_memory()) {
     if (speaks)
@@ -91,7 +87,7 @@ int run(const Options& options, const World& world) {
   bool same = true;
   for (const std::uint64_t size : options.sizes) {
     std::vector<Row> rows = bench.measure(size);
-    if (predicts) add_predictions(layout, constants, rows);
+    if (predicts) add_predictions(world, constants, rows);
     for (const Row& row : rows) {
       same = same && (row.same != false || !guarantees_same_bytes(row.name));
       say(table_line(options, row, rows.front()));

@@ -2,21 +2,22 @@
 // slimpi-info: tells what this slimpi is, what its options are set to, and what the machine looks
 // like.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
 #include <cstring>
-#include <iterator>
+#include <filesystem>
 
 #include "base/process.h"
-#include "config.h"
+#include "observe/report.h"
 #include "tools/common/command_line.h"
 #include "tools/common/output.h"
 #include "tools/common/problem.h"
 #include "tools/common/text.h"
 #include "tools/info/attach.h"
 #include "tools/info/info.h"
-#include "tools/info/programs.h"
 
 namespace {
 
@@ -72,12 +73,42 @@ int failed(const std::string& problem) {
   return 1;
 }
 
-// A picture of this machine, with who leads in its legend.
+// Becomes a program that does better what was asked for, with its output and its exit status. It is
+// looked for in PATH where its name has no slash. Returns only on failure; errno tells why.
+void become(std::vector<std::string> words) {
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execvp(pointers[0], pointers.data());
+}
+
+// A picture of this machine, by hwloc's lstopo, with who leads in its legend.
 int draw(const std::string& file) {
   topology::Topology found;
   const bool known = load(found, topology::DeviceNames::pci_database) == Status::ok;
-  return failed(info::draw_topology(
-      file, known ? info::leader_text(found) : "The lowest rank of the node leads."));
+  const std::string legend =
+      known ? info::leader_text(found) : "The lowest rank of the node leads.";
+  if (const std::string why = file == "-" ? "" : why_not_writable(file); !why.empty())
+    return failed(fmt::format("--svg: {} cannot be written: {}", file, why));
+  // The first one needs no display; a distribution may have only the second.
+  for (const char* const lstopo : {"lstopo-no-graphics", "lstopo"}) {
+    become({lstopo, "--of", "svg", "--append-legend", legend, "--force", file});
+    if (errno != ENOENT)
+      return failed(fmt::format("--svg: {} cannot be started: {}", lstopo, std::strerror(errno)));
+  }
+  return failed("--svg needs hwloc's lstopo, which is not in PATH; install it (Debian: hwloc-nox)");
+}
+
+// By the slimpi-trace of this installation.
+int sum_up_traces(const std::vector<std::string>& files) {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string trace = self.parent_path() / "slimpi-trace";
+  std::vector<std::string> words = {trace, "--"};
+  words.insert(words.end(), files.begin(), files.end());
+  become(words);
+  return failed(fmt::format("--trace: {} cannot be started: {}; reinstall slimpi's commands", trace,
+                            std::strerror(errno)));
 }
 
 // What a running rank does. One line and status 1 where that cannot be read.
@@ -132,7 +163,7 @@ int run(int argc, char** argv) {
   if (wanted.mdoc) return tools::put(info::options_mdoc()), 0;
   if (app.count("--attach") != 0) return tell_of_process(wanted.pid, wanted.json);
   if (app.count("--svg") != 0) return draw(wanted.svg);
-  if (app.count("--trace") != 0) return failed(info::sum_up_traces(wanted.traces));
+  if (app.count("--trace") != 0) return sum_up_traces(wanted.traces);
   if (wanted.documented) wanted.options = true;
   if (!wanted.version && !wanted.options && !wanted.topology)
     wanted.version = wanted.options = true;

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <string>
@@ -62,12 +63,8 @@ bool holds_the_word(const std::string& text) {
 std::string appended(const std::string& preload, const std::string& library) {
   for (std::string_view rest = preload; !rest.empty();) {
     const std::size_t end = std::min(rest.find_first_of(" :"), rest.size());
-    char* real = realpath(std::string(rest.substr(0, end)).c_str(), nullptr);
-    char* ours = realpath(library.c_str(), nullptr);
-    const bool same = real != nullptr && ours != nullptr && std::strcmp(real, ours) == 0;
-    free(real);
-    free(ours);
-    if (same) return preload;
+    std::error_code error;
+    if (std::filesystem::equivalent(rest.substr(0, end), library, error)) return preload;
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return preload.empty() ? library : preload + ":" + library;

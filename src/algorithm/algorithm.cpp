@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The rows of src/options/algorithms.def, and what must exist before the first message of a call:
-// scratch memory and streams. prepare() also sets the class of messages, small or large
+// The rows of src/options/algorithms.def, and the memory and streams that must exist before the
+// first message of a call. prepare() also sets the class of messages, small or large
 // (Communicator::use_segments).
 #include "algorithm/algorithm.h"
 
@@ -43,8 +43,8 @@ namespace {
 struct Prepared : comm::Attachment {
   void options_changed() override { largest.clear(); }
 
-  // The largest count for which all ranks were ready, by algorithm, bits, bucket, hierarchy, hook
-  // and whether it is a reduce-scatter. The same on all ranks: it decides whether prepare()
+  // The largest count for which all ranks were ready: by algorithm, bits, bucket, hierarchy, hook,
+  // and whether it is a reduce-scatter. The same on all ranks, because it decides whether prepare()
   // communicates.
   std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const std::string*, bool>,
            std::uint64_t>
@@ -52,7 +52,7 @@ struct Prepared : comm::Attachment {
   std::uint64_t calls = 0;
 };
 
-// `ask`: also where all ranks were ready for this size.
+// Reserves memory and streams, and agrees with the other ranks if a size is new, or with `ask`.
 Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready) {
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
@@ -72,7 +72,7 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready
   SLIMPI_TRY(communicator.exchange().all_min(everyone));
   *ready = everyone[0] == 1;
   if (everyone[1] == 0 && communicator.segment_class() == comm::SegmentClass::small) {
-    // Longer messages need more memory: every size is prepared again, this one at once.
+    // Longer messages need more memory: every size is prepared again, this size at once.
     communicator.use_segments(comm::SegmentClass::large);
     prepared.largest.clear();
     return *ready ? reserve(call, prepared, true, ready) : Status::ok;
@@ -86,7 +86,7 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready
 Status prepare(const comm::Call& call, bool* ready) {
   Prepared& prepared = call.communicator.attachment<Prepared>();
   comm::Communicator& communicator = call.communicator;
-  // Buffers may come to lie on a GPU later: at the calls 4, 8, 16, ... the ranks look again.
+  // Buffers may lie on a GPU in later calls: at the calls 4, 8, 16, ... the ranks look again.
   const std::uint64_t number = ++prepared.calls;
   const bool ask = number >= 4 && std::has_single_bit(number) &&
                    communicator.config().buffers != Buffers::host &&

@@ -12,7 +12,7 @@
 
 namespace slimpi::algorithm {
 
-// The functions of an algorithm; rows may share one set. Functions that are null do nothing.
+// The functions of an algorithm. Rows of the table may share one set. A null function does nothing.
 struct Functions {
   Status (*run)(comm::Call& call);  // never null
   // Reserves the scratch memory that run needs. The call has its plan, buffers and scratch; its
@@ -21,20 +21,20 @@ struct Functions {
   // Allocates the arrays that run needs in call.state. It is called before run, so that the ranks
   // can agree whether all succeeded. It is called only if call.state is not null.
   Status (*reserve_state)(comm::Call& call) = nullptr;
-  // *fits: whether call.state, which has been used before, can be of this call's values; what it
-  // does to the result must be bounded by them then. If it is false on any rank, all begin anew,
-  // with state that is `uninitialized`. After reserve_state; the buffers are in one place. Not
-  // collective.
+  // Sets *fits to whether call.state, which has been used before, can belong to this call's values.
+  // If so, the values must bound what the state does to the result. If *fits is false on any rank,
+  // all ranks begin anew, with state that is `uninitialized`. Called after reserve_state; the
+  // buffers are in one place. Not collective.
   Status (*state_fits)(comm::Call& call, bool* fits) = nullptr;
   // Opens what calls of this plan need, before the call is prepared. Collective; an error is
   // returned on all ranks.
   Status (*open)(const comm::Call& call) = nullptr;
-  // The shape that a call gives its buffer. Ranks compare it where Algorithm::shapes is set.
+  // Returns the shape that a call gives its buffer. Ranks compare it if Algorithm::shapes is set.
   Shape (*shape)(const comm::Plan& plan, const Config& config, std::uint64_t count) = nullptr;
   bool scatters = false;  // the functions take a reduce-scatter, too: Call::scatter
 };
 
-// Declared for every row. An algorithm's file defines its own.
+// The functions of every row, which the file of the algorithm defines.
 namespace functions {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) extern const Functions functions;
 #include "options/algorithms.def"
@@ -46,17 +46,17 @@ using kernels::Codec;
 struct Algorithm {
   AlgorithmId id;
   const char* name;                       // value of SLIMPI_ALGORITHM
-  const char* argument;                   // what follows it there; "" for nothing
+  const char* argument;                   // the argument behind the name; "": none
   const Functions* functions;             // never null
-  Codec codec = Codec::float32;           // of messages between nodes
-  Rounding rounding = Rounding::nearest;  // where SLIMPI_ROUNDING is unset
+  Codec codec = Codec::float32;           // codec of messages between nodes
+  Rounding rounding = Rounding::nearest;  // if SLIMPI_ROUNDING is unset
   bool flat = false;                      // always hierarchy flat
   bool same_bytes = true;                 // guarantee 1 of slimpi(7)
   bool talks_to_peers = false;            // uses SLIMPI_PEERS and SLIMPI_INTERVAL
   bool exact = false;                     // has no compression error for error feedback
   bool keeps_state = false;               // needs tensor state even without error feedback
   bool takes_max_error = false;           // supports SLIMPI_MAX_ERROR
-  bool sends_factors = false;             // not one encoded value for each of the buffer
+  bool sends_factors = false;             // does not send an encoded value for each element
   bool tried_by_auto = false;             // a candidate of SLIMPI_ALGORITHM=auto
   bool finite_only = false;               // bypass if any rank has an infinity or a NaN
   bool finds_nonfinite = false;           // run itself detects such input of any rank
@@ -80,13 +80,14 @@ struct Algorithm {
   }
 };
 
-// The row of a value of SLIMPI_ALGORITHM, with or without its argument; null for auto and off.
+// Returns the row of a value of SLIMPI_ALGORITHM, with or without its argument; null for auto and
+// off.
 const Algorithm* find(std::string_view value);
 std::span<const Algorithm> all();
 
-// Reserves memory and opens streams for the call, as Functions::reserve says. *ready: all ranks
-// could; it is the same on all. The ranks communicate at the first call of a size. Once some rank
-// prepares for a staged device, the segment class is never `small` again.
+// Reserves memory and opens streams for the call, as Functions::reserve says. Sets *ready to
+// whether all ranks could, the same on all. The ranks communicate at the first call of a size. Once
+// some rank prepares for a staged device, the segment class is never `small` again.
 Status prepare(const comm::Call& call, bool* ready);
 
 }  // namespace slimpi::algorithm

@@ -20,33 +20,35 @@ namespace slimpi::algorithm {
 
 namespace {
 
-constexpr int kMostTries = 3;  // exchanges in one call; the last one is exact
-// Larger sums may saturate, and the error of a saturated sum has no bound.
+constexpr int kMostTries = 3;  // exchanges in one call; the last exchange is exact
+// The largest sum whose error is bounded: a larger sum may saturate, and then its error has no
+// bound.
 constexpr double kGreatestSum = 0x1p126;
-constexpr std::uint64_t kPiece = 16384;  // elements that the check encodes in one step, about
+constexpr std::uint64_t kPiece = 16384;  // about how many elements the check encodes in one step
 constexpr std::uint64_t kLanes = 8;  // accumulators, so that additions do not wait for each other
-// Relative error of a float addition. The factor 1.01 covers second-order terms of the bound.
+// The relative error of a float addition. The factor 1.01 covers second-order terms of the bound.
 constexpr double kRounding = 1.01 * 0x1p-24;
 
-// The chunk of a member, from the shard's first element on.
+// Returns the chunk of a member, counted from the shard's first element.
 comm::Range chunk_for(const comm::InterNodeGroup& group, const kernels::Format& format,
                       std::uint64_t shard, int member) {
   return comm::chunk_of(shard, int(group.peers.size()), member, comm::chunk_alignment(format));
 }
 
-// Elements that the check encodes in one step, for a chunk of `chunk` elements: whole buckets.
+// Returns how many elements of a chunk of `chunk` elements the check encodes in one step: whole
+// buckets.
 std::uint64_t check_piece(const kernels::Format& format, std::uint64_t chunk) {
   const std::uint64_t align = comm::chunk_alignment(format);
   if (comm::one_bucket(format)) return chunk;
   return std::min(chunk, align * std::max<std::uint64_t>(1, kPiece / align));
 }
 
-// The scratch memory of a call, for any of the codecs.
+// The scratch memory of a call, large enough for each of the codecs.
 struct Buffers {
   Buffers(const comm::Call& call, const comm::InterNodeGroup& group);
   Status reserve(const comm::Call& call) const;
 
-  // Lengths in floats, of `encoded` in bytes.
+  // The lengths of the arrays: in floats, and of `encoded` in bytes.
   std::uint64_t shard = 0, chunk = 0, piece = 0;
   std::size_t encoded_bytes = 0;
   float *kept = nullptr, *totals = nullptr;                     // in memory of the device
@@ -102,7 +104,7 @@ double largest_difference(const float* a, const float* b, std::uint64_t count) {
 }
 
 // The tiles of all shards, in the order of the shards. Before gather(), this rank fills in its own
-// errors, in the tiles of its own shard only.
+// errors, only in the tiles of its own shard.
 class Tiles {
  public:
   Tiles(const comm::Call& call, const comm::InterNodeGroup& group)
@@ -118,8 +120,8 @@ class Tiles {
     }
   }
 
-  // Adds the errors of `count` values: `got` instead of `wanted`, from element `first` of the
-  // shard.
+  // Adds the errors of `count` values from element `first` of the shard on: the values are `got`
+  // and should be `wanted`.
   void add(std::uint64_t first, std::uint64_t count, const float* got, const float* wanted);
 
   // Sums the tiles and the two numbers in `more` over all ranks. Collective.
@@ -171,7 +173,7 @@ Status Tiles::gather(comm::Exchange& exchange, double (&more)[2]) {
   return Status::ok;
 }
 
-// One call: exchanges with finer and finer codecs until the error is small enough.
+// One call. It exchanges with finer and finer codecs until the error is small enough.
 class Bounded {
  public:
   // `rounding`: a bound of the L2 error of the float additions in this rank's share of the sum
@@ -195,7 +197,7 @@ class Bounded {
   void add_sent(const kernels::Format& format, comm::Range chunk, Tiles* tiles);
   Status measure(double* excess);
   Status check(int tries, int* next);
-  // The floats in host memory; with staging `copy` gets them.
+  // Sets *found to the floats in host memory; with staging it copies them to `copy`.
   Status to_host(const float* from, std::uint64_t count, float* copy, const float** found) {
     *found = call_.device.staged ? copy : from;
     if (!call_.device.staged) return Status::ok;
@@ -212,13 +214,13 @@ class Bounded {
   const bool takes_part_;
   const Buffers buffers_;
   const float* host_in_ = nullptr;
-  int index_ = kUncompressed;     // the codec of the present try
-  int coarsest_ = kUncompressed;  // the coarsest that the error allows
+  int index_ = kUncompressed;     // the codec of the current try
+  int coarsest_ = kUncompressed;  // the coarsest codec that the error allows
   double peak_ = 0;               // no sum has a larger absolute value
 };
 
-// Another exchange may follow with the same input, so no exchange may overwrite it. If the input
-// lies in the result buffer, this makes a copy.
+// Keeps the input for another exchange. If the input lies in the result buffer, an exchange would
+// overwrite it, so this makes a copy.
 Status Bounded::keep_input() {
   if (!takes_part_) return Status::ok;
   if (in_ == out_) {
@@ -228,10 +230,12 @@ Status Bounded::keep_input() {
   return to_host(in_, shard_.count, buffers_.in, &host_in_);
 }
 
-// The codec to start with: the finest that some rank chose. With an infinity or a NaN, or with sums
-// that may saturate, the error is unknown, so the codec is the exact one. Zeros need no levels.
+// Sets index_ to the codec to start with: the finest codec that some rank chose. With an infinity
+// or a NaN, or with sums that may saturate, the error is unknown, so the exact codec is used. Zeros
+// need no levels.
 Status Bounded::agree_on_first(CodecChoice& choice) {
-  // The largest bits: those of a NaN are above infinity's, and these above all others.
+  // The largest bits without the sign: the bits of a NaN are above those of infinity, which are
+  // above all others.
   std::uint32_t largest = 0;
   for (std::uint64_t i = 0; takes_part_ && i < shard_.count; ++i)
     largest = std::max(largest, std::bit_cast<std::uint32_t>(host_in_[i]) & 0x7fffffffu);
@@ -291,11 +295,11 @@ Status Bounded::measure(double* excess) {
     sums[1] += double(members - 1) * kRounding * std::sqrt(energy_of(host_in_, shard_.count));
   }
   SLIMPI_TRY(tiles.gather(call_.communicator.exchange(), sums));
-  // The owners add decoded values, whose norm may exceed that of the encoded values by the error.
-  // The factor covers the rounding of this larger sum.
+  // The owners add decoded values. The norm of these may exceed the norm of the encoded values by
+  // the error. The factor covers the rounding of this larger sum.
   const double error = (std::sqrt(tiles.energy_bound()) + sums[1]) * 1.0001;
-  // max_error is relative to the exact sum, whose norm may be smaller than that of the result by
-  // the error.
+  // max_error is relative to the exact sum, whose norm may be smaller than the norm of the result
+  // by the error.
   const double allowed = call_.plan.max_error / (1 + call_.plan.max_error) * std::sqrt(sums[0]);
   const bool bounded = allowed > 0 && std::isfinite(allowed) && !std::isnan(error);
   *excess = error == 0 ? 0 : bounded ? error / allowed : std::numeric_limits<double>::infinity();
@@ -309,8 +313,8 @@ Status Bounded::check(int tries, int* next) {
   if (!exact) SLIMPI_TRY(measure(&excess));
   int best = next_codec(index_, excess, call_.plan.max_error, peak_);
   if (excess > 1 && tries == kMostTries - 1) best = kUncompressed;
-  // `excess` may differ between ranks in its last bits, so the ranks agree on the finest codecs
-  // that any of them wants: to repeat this sum, and for sums like it.
+  // `excess` may differ between ranks in its last bits. So the ranks agree on the finest codecs
+  // that any of them wants: to repeat this sum, and for later sums of this kind.
   std::uint64_t wanted[] = {std::uint64_t(excess > 1 ? best : index_), std::uint64_t(best)};
   if (!exact) SLIMPI_TRY(call_.communicator.exchange().all_max(wanted));
   *next = int(wanted[0]);
@@ -331,15 +335,15 @@ Status Bounded::run() {
     call_.communicator.statistics().count(&Counts::repeated);
     index_ = next;
   }
-  // A decision by these values alone says nothing about the next ones.
+  // A decision by these values alone says nothing about the next values.
   if (first == choice.first(call_.plan.max_error)) choice.passed(first, index_, coarsest_);
   call_.used_codec = comm::used_codec(codec_at(call_.plan.format, index_));
   return Status::ok;
 }
 
-using SquaredNorms = comm::KernelResult<double, 2>;  // what kernels::Kernels::compare finds
+using SquaredNorms = comm::KernelResult<double, 2>;  // the sums of kernels::Kernels::compare
 
-// Not collective.
+// Sets *bound to the rounding of the sum inside the node. Not collective.
 Status node_rounding(comm::Call& call, double* bound) {
   *bound = 0;
   if (!works_in_node(call) || call.count == 0) return Status::ok;
@@ -357,7 +361,7 @@ Status node_rounding(comm::Call& call, double* bound) {
 
 Status run_bounded(comm::Call& call) {
   double rounding = 0;
-  // Before the sum inside the node, which may overwrite the input.
+  // This comes before the sum inside the node, which may overwrite the input.
   SLIMPI_TRY(node_rounding(call, &rounding));
   return run_in_nodes(call,
                       [&](const NodeShard& shard) { return Bounded(call, shard, rounding).run(); });

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums under SLIMPI_MAX_ERROR. The exchange between nodes begins with the codec that passed last
-// for this size (codec_choice.h). After it all ranks check together that the relative L2 error is
-// under the bound; else it is repeated with a finer codec. The last repetition uses float32, which
-// needs no check. All ranks take the same decisions.
+// for this size (codec_choice.h). After the exchange all ranks check together whether the relative
+// L2 error is within the bound. If not, the exchange is repeated with a finer codec. The last
+// repetition uses float32, which needs no check. All ranks take the same decisions.
 //
-// The check: every rank compares the values that it encoded with the decoded values, tile by tile:
-// as a sender the sums of its node, as an owner the sums of its chunk. One sum over all ranks
-// collects what the bound below needs. The rounding of float additions is bounded by the norms of
-// the addends.
+// The check: every rank compares the values that it encoded with the decoded values, tile by tile.
+// As a sender it compares the sums of its node, as an owner the sums of its chunk. One sum over all
+// ranks collects what the bound below needs. The rounding of float additions is bounded by the
+// norms of the addends.
 //
 // Cost of the check: each rank encodes and decodes its shard once more, and sends at most 160 KiB.
 #pragma once
@@ -21,8 +21,8 @@ namespace slimpi::algorithm {
 
 Status run_bounded(comm::Call& call);
 
-// Reserves the memory that run_bounded() needs, in addition to that of run_hierarchical() with any
-// of the codecs.
+// Reserves the memory that run_bounded() needs, in addition to the memory of run_hierarchical()
+// with any of the codecs.
 Status reserve_bounded(const comm::Call& call);
 
 // The arithmetic of the check (error_bound.cpp): an upper bound of the L2 norm of the error of a
@@ -35,7 +35,7 @@ Status reserve_bounded(const comm::Call& call);
 //             and from the largest possible error of an element. The bound fails with a
 //             probability below kMissProbability over the random draw, for any data.
 constexpr int kPlaces = 8;  // elements drawn in each tile, uniformly, with replacement
-constexpr double kMissProbability = 1e-6;  // of the sampled bound in one call
+constexpr double kMissProbability = 1e-6;  // the sampled bound fails so often in one call
 
 // The error in one tile: sums over all ranks.
 struct ErrorTile {
@@ -45,18 +45,18 @@ struct ErrorTile {
   double at[kPlaces] = {};  // sum over the ranks of their errors at the drawn elements
 };
 
-// An upper bound of the squared L2 norm of the error; infinite if a tile has no finite bound.
-// `memory` is for lists that end with the function.
+// Returns an upper bound of the squared L2 norm of the error; infinite if a tile has no finite
+// bound. `memory` holds lists that end with the function.
 double error_energy_bound(std::span<const ErrorTile> tiles,
                           std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
-// Elements in one tile of the check, for a vector of `count` elements. Short vectors need many
-// drawn elements; for long ones the number of tiles is limited, so that the message has a bounded
-// size.
+// Returns the number of elements in one tile of the check, for a vector of `count` elements. Short
+// vectors need many drawn elements. For long vectors the number of tiles is limited, so that the
+// message has a bounded size.
 std::uint64_t check_tile_elements(std::uint64_t count);
 
-// The drawn element with number `place` in a tile of `count` elements; `stream` identifies the
-// call.
+// Returns the drawn element with number `place` in a tile of `count` elements; `stream` identifies
+// the call.
 std::uint64_t place_in(std::uint64_t stream, std::uint64_t tile, int place, std::uint64_t count);
 
 }  // namespace slimpi::algorithm

@@ -13,22 +13,22 @@ namespace {
 
 using kernels::Codec;
 
-// The short value codec, and the relative error that its rounding has in the mean, about, and at
-// most.
+// The short value codec; the relative error of its rounding, in the mean about `error`, at most
+// `most`.
 constexpr struct {
   Codec codec;
   double error, most;
 } kShort{Codec::fp16, 0x1p-13, 0x1p-11};
 constexpr int kShortIndex = kQuantizers;
 
-// The error of a quantizer is about inversely proportional to its number of levels. The margin is
-// for the next codec not to just fail.
+// The margin of the next codec, so that it does not just fail. The error of a quantizer is about
+// inversely proportional to its number of levels.
 constexpr double kMargin = 1.05;
 double levels(int index) {
   return std::exp2(index + 1) - 1;
 }
 
-// The coarsest quantizer with so many levels; kQuantizers where there is none.
+// Returns the coarsest quantizer with at least so many levels; kQuantizers if there is none.
 int quantizer_with(double wanted) {
   int index = 0;
   while (index < kQuantizers && !(levels(index) >= wanted)) ++index;
@@ -53,7 +53,7 @@ kernels::Format codec_at(const kernels::Format& quantizer, int index) {
 }
 
 bool holds(int index, double peak) {
-  // The owner adds values that were rounded.
+  // The owner adds rounded values, so the sum may be larger by the rounding.
   return index != kShortIndex ||
          peak * (1 + kShort.most) <= double(kernels::row_of(kShort.codec).greatest);
 }
@@ -64,8 +64,8 @@ int next_codec(int index, double excess, double max_error, double peak) {
     if (!passed) return kUncompressed;
     return index == kUncompressed && held ? kShortIndex : kQuantizers - 1;
   }
-  // The bound is for an error relative to a result that contains the error: what an error as large
-  // as the result would be relative to the exact sum is not known.
+  // The bound is relative to a result that contains the error. If the error is as large as the
+  // result, the error relative to the exact sum is not known.
   const double share = excess * max_error / (1 + max_error);
   if (!passed)
     excess =
@@ -76,8 +76,8 @@ int next_codec(int index, double excess, double max_error, double peak) {
   return finer < kQuantizers ? finer : held ? kShortIndex : kUncompressed;
 }
 
-// In buckets of some hundred to some thousand such values the range is 6 to 7 standard deviations,
-// and a value is rounded twice.
+// Returns the codec for normally distributed values. In buckets of some hundred to some thousand of
+// these values the range is 6 to 7 standard deviations, and a value is rounded twice.
 int codec_for_normal_values(double max_error) {
   constexpr double kErrorOfOneLevel = 2.5;
   const int index = quantizer_with(kErrorOfOneLevel / max_error);
@@ -90,7 +90,7 @@ int CodecChoice::first(double max_error) const {
 
 void CodecChoice::passed(int first, int last, int coarsest) {
   if (last != first) {
-    // The codec that this choice began with was too coarse.
+    // The codec with which this choice began was too coarse.
     if (codec_ >= 0) needed_ = std::min(2 * needed_, kMost);
     sums_ = 0;
   }

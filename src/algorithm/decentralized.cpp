@@ -29,7 +29,7 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// The number of ranks on the node of one member of an inter-node group.
+// Returns the number of ranks on the node of one member of an inter-node group.
 double ranks_behind(const comm::Communicator& communicator, const comm::InterNodeGroup& group,
                     int member) {
   return group.flat ? 1 : double(communicator.layout().ranks_of[std::size_t(member)].size());
@@ -92,20 +92,20 @@ class Average : public inter::PeerCodec {
   std::pmr::vector<Term> terms_;
 };
 
-// True if this call exchanges: every SLIMPI_INTERVAL-th call of its buffer does.
+// Returns whether this call exchanges: every SLIMPI_INTERVAL-th call of its buffer does.
 bool exchange_is_due(const comm::Call& call) {
   const std::uint64_t interval = call.communicator.config().interval;
   return interval == 1 || (call.state->calls + 1) % interval == 0;
 }
 
-// The result of a call without an exchange: writes N times the mean of the node's ranks.
+// Writes the result of a call without an exchange: N times the mean of the node's ranks.
 void keep_model(comm::Call& call, const NodeShard& shard) {
   const double workers = double(call.communicator.size()) / shard.ranks;
   call.device.kernels()->combine(float(workers), shard.in, 0, nullptr, shard.range.count, shard.out,
                                  call.stream);
 }
 
-// The ranks of a row's peers, in the row's order and in its memory.
+// Returns the ranks of a row's peers, in the row's order and in its memory.
 std::pmr::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGroup& group) {
   std::pmr::vector<int> ranks(row.peers.get_allocator());
   ranks.reserve(row.peers.size());
@@ -178,23 +178,23 @@ const Functions functions::decentralized = {.run = run_decentralized,
 // on all ranks and leaves the replicas unchanged. If a replica becomes infinite, all ranks drop all
 // replicas, and the next call is handled as a first call.
 //
-// Replicas may be of another tensor (comm/tensor_state.h). They are used only where on every rank
-// x, this rank's model, has |x - w_i| <= |x| / 2 (L2 norms of the shard); otherwise all ranks
-// handle the call as a first call. So they cannot make a sum wrong without bound: let m be the
-// greatest |x| of the worker and its peers. One rank a worker has s = x, and without the rounding
+// Replicas may belong to another tensor (comm/tensor_state.h). They are used only if |x - w_i| <=
+// x| / 2 on every rank, where x is this rank's model (L2 norms of the shard). Otherwise all ranks
+// handle the call as a first call. So replicas cannot make a sum wrong without bound: let m be the
+// greatest |x| of the worker and its peers. With one rank a worker, s = x, and without the rounding
 // of Q
 //   result / N - sum over all j of W_ij s_j = (s_i - w_i) + sum over all j of W_ij (w_j - s_j)
-// has a norm of at most m, since the weights of a row sum to one. What is rounded is
-// z = (s_i - w_i) + (sum over all j of W_ij w_j - w_i), with |w| <= 3/2 m: at most 7/2 m. Of a node
-// of several ranks, s is the mean of their x, so |s - w_i| <= 5/2 m, with the greatest |x| of these
-// ranks, too; then the norms are at most 5 m and 11/2 m.
+// has a norm of at most m, since the weights of a row sum to one. Q rounds z = (s_i - w_i) + (sum
+// over all j of W_ij w_j - w_i), with |w| <= 3/2 m: at most 7/2 m. On a node of several ranks, s is
+// the mean of their x, so |s - w_i| <= 5/2 m, where m includes the |x| of these ranks. Then the
+// norms are at most 5 m and 11/2 m.
 //
 // State: (1 + peers) * n floats, where n is the length of the shard.
 // Cost: n * bits/8 bytes sent to each peer.
 
 namespace {
 
-// One array of the state; of no elements where this rank has no shard (tensor_state.h).
+// Finds one array of the state; it has no elements if this rank has no shard (tensor_state.h).
 Status find_array(comm::Call& call, const comm::StateArray& key, const comm::Range& shard,
                   float** array) {
   return call.state->open(key, shard.count, call.location, call.stream,
@@ -227,7 +227,7 @@ class Difference : public inter::PeerCodec {
   Difference(comm::Call& call, const Replicas& replicas, const NodeShard& shard)
       : call_(call), kernels_(*call.device.kernels()), replicas_(replicas), shard_(shard) {}
 
-  // z is written to the result buffer. `in` may lie there, too; its values are not needed later.
+  // Writes z to the result buffer. `in` may lie there, too; its values are not needed later.
   void encode(const comm::Range& part, std::byte* payload) override {
     const std::uint64_t n = part.count;
     float* const z = shard_.out + part.first;
@@ -264,8 +264,8 @@ class Difference : public inter::PeerCodec {
   const NodeShard& shard_;
 };
 
-// A first call: computes the exact sum over the inter-node group and sets every replica to the
-// mean.
+// Handles a first call: computes the exact sum over the inter-node group and sets every replica to
+// the mean.
 Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& replicas) {
   comm::Plan exact = call.plan;
   exact.format.codec = kernels::Codec::float32;
@@ -281,8 +281,8 @@ Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& repl
   return Status::ok;
 }
 
-// Queues a search for infinities in the own replica; *flag can be read when the stream has passed
-// it. The memory is the call's scratch.
+// Queues a search for infinities in the own replica. *flag can be read when the stream has passed
+// the search. The memory is the call's scratch.
 Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replicas,
              const int** flag) {
   comm::KernelResult<int> infinite;
@@ -293,8 +293,8 @@ Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replica
   return infinite.fetch(call.stream);
 }
 
-// Records whether a replica overflowed; it would stay infinite. The next call reads the record and
-// drops the replicas.
+// Runs a call and records whether a replica overflowed, which would stay infinite. The next call
+// reads the record and drops the replicas.
 Status run_low_precision(comm::Call& call) {
   const int* flag = nullptr;
   SLIMPI_TRY(run_in_nodes(call, [&](const NodeShard& shard) {
@@ -319,10 +319,10 @@ Status run_low_precision(comm::Call& call) {
   return Status::ok;
 }
 
-// The most that the own replica may be away from this rank's values, in norms of these.
+// The largest allowed distance of the own replica from this rank's values, in norms of the values.
 constexpr double kFarthest = 0.5;
 
-// Compared are the floats of this rank's shard.
+// Compares the own replica with the floats of this rank's shard.
 Status replica_fits(comm::Call& call, bool* fits) {
   *fits = true;
   if (!exchange_is_due(call)) return Status::ok;

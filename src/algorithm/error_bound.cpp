@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kFewestElements = 1024, kMostTiles = 2048;
 
-// ln(2 / p), where p is kMissProbability divided by the number of bounds used together.
+// Returns ln(2 / p), where p is kMissProbability divided by the number of bounds used together.
 double log_of_chance(std::size_t bounds) {
   return std::log(2 * double(bounds) / kMissProbability);
 }
@@ -29,8 +29,8 @@ double triangle_of(std::span<const ErrorTile* const> tiles) {
   return energy;
 }
 
-// Each drawn element gives a number between 0 and 1. The mean of this number over the draw is the
-// squared error of its tile divided by `most`, which no tile exceeds.
+// Returns the sampled bound. Each drawn element gives a number between 0 and 1. The mean of this
+// number over the draw is the squared error of its tile divided by `most`, which no tile exceeds.
 double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance) {
   double largest = 0;
   std::uint64_t count = 0;

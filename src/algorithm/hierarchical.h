@@ -5,7 +5,7 @@
 
 namespace slimpi::algorithm {
 
-// Sums in the frame of algorithm/node_frame.h, by a schedule between nodes.
+// Makes the sum in the frame of algorithm/node_frame.h, by a schedule between nodes.
 Status run_hierarchical(comm::Call& call);
 
 // Reserves the scratch memory that run_hierarchical needs for the call's plan and count.

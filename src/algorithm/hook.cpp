@@ -36,7 +36,7 @@ struct Inside {
   }
 };
 
-// Calls a function of the hook. What it throws is its failure; reason has room for
+// Calls a function of the hook. An exception counts as a failure. `reason` has room for
 // SLIMPI_HOOK_REASON_BYTES.
 template <typename Function>
 int call_hook(char* reason, const Function& function) {
@@ -71,7 +71,7 @@ struct Hook::Arguments {
     about.count = call.count;
     if (call.state != nullptr) {
       about.slot = call.state->number;
-      // The data of a hook for a slot have no bound that follows from the sums.
+      // Nothing in the sums bounds what the hook's data for a slot may do.
       about.slot_calls = call.state->uninitialized || !call.state->named() ? 0 : call.state->calls;
     }
     about.seed = call.communicator.config().seed;
@@ -93,7 +93,7 @@ struct Hook::Arguments {
 };
 
 Hook::~Hook() {
-  char reason[SLIMPI_HOOK_REASON_BYTES];  // nobody asks for it
+  char reason[SLIMPI_HOOK_REASON_BYTES];  // not used
   if (open_ && table_->close != nullptr)
     (void)call_hook(reason, [&] {
       table_->close(context_);
@@ -102,8 +102,8 @@ Hook::~Hook() {
   if (comm_ != mpi::abi.comm_null) api_.Comm_free(&comm_);
 }
 
-// Never destroyed: exit handlers may still make calls whose plans point into it. Grows with the
-// number of different paths only.
+// Returns the path from a set that is never destroyed: exit handlers may still make calls whose
+// plans point into it. The set grows only with the number of different paths.
 const std::string& hook_file(const std::string& path) {
   static std::mutex mutex;
   static auto& files = *new std::set<std::string>;
@@ -182,7 +182,7 @@ std::uint64_t Hook::identity() const {
   return hash.value();
 }
 
-// Calls a function of the hook, whose failure is the call's.
+// Calls a function of the hook. Its failure is the failure of the call.
 template <typename Function>
 Status Hook::call_function(const char* name, Arguments& arguments, const Function& function) const {
   const int code = call_hook(arguments.reason, function);

@@ -16,8 +16,9 @@
 
 namespace slimpi::algorithm {
 
-// The only string of this path; it stays until the process ends. Two plans have the same hook
-// exactly if they have its address, so they are copied and compared without their text. Any thread.
+// Returns the only string of this path, which stays until the process ends. Two plans have the same
+// hook exactly if they have the same string, so plans are copied and compared by its address. Any
+// thread may call this.
 const std::string& hook_file(const std::string& path);
 
 // Fails with "SLIMPI_ALGORITHM=hook:PATH cannot be used: " and the reason.
@@ -32,13 +33,13 @@ class Hook {
   Hook& operator=(const Hook&) = delete;
 
   // Loads the file, finds the table of its functions (slimpi_hook_t of slimpi.h), and checks it.
-  // The file stays loaded until the process ends. Calls nothing of the hook. Not collective.
+  // The file stays loaded until the process ends. Calls no function of the hook. Not collective.
   Status load();
 
   // Makes the duplicate of `comm` that a strategy uses. Collective.
   Status give_comm(mpi::Comm comm, int channel);
 
-  // Calls the open function of the hook, if it has one.
+  // Calls the open function of the hook, if the hook has it.
   Status open(const comm::Call& call);
 
   // Drops the MPI communicator without freeing it, because MPI is about to end.
@@ -49,7 +50,8 @@ class Hook {
   bool takes_device_memory() const { return (table_->flags & SLIMPI_HOOK_DEVICE_MEMORY) != 0; }
   std::uint64_t identity() const;  // the same on ranks that loaded the same hook
 
-  // Codecs: floats of the longest segment, and the most payload bytes of any segment.
+  // Return, for codecs, the floats of the longest segment, and the most payload bytes of any
+  // segment.
   std::uint64_t piece() const { return piece_; }
   std::uint64_t most_bytes() const { return most_bytes_; }
 
@@ -60,15 +62,15 @@ class Hook {
     bool total;
   };
 
-  // `out` has most_bytes() bytes and kGuardBytes more, by which an overrun is detected. *bytes is
-  // the number of bytes that the hook wrote.
+  // Encode and decode a segment. `out` of encode() has most_bytes() bytes and kGuardBytes more, by
+  // which an overrun is detected. *bytes is the number of bytes that the hook wrote.
   Status encode(const comm::Call& call, const Piece& piece, const float* in, std::byte* out,
                 std::uint64_t* bytes) const;
   Status decode(const comm::Call& call, const Piece& piece, const std::byte* in,
                 std::uint64_t bytes, float* out) const;
   static constexpr std::size_t kGuardBytes = 64;
 
-  // Strategies.
+  // Call the functions of a strategy.
   Status prepare(const comm::Call& call) const;
   Status allreduce(const comm::Call& call) const;
 
@@ -87,19 +89,20 @@ class Hook {
   std::uint64_t piece_ = 0, most_bytes_ = 0;
 };
 
-// Functions of hooks that run, of all threads. t_locals has those that this thread is in: a hook
-// calls MPI through the names that slimpi exports, where no argument says who calls.
+// The number of hook functions that all threads are in. t_locals has the number of this thread: a
+// hook calls MPI through the names that slimpi exports, where no argument says who calls.
 inline std::atomic<int> g_all_inside{0};
 
-// The text of a hook's function that this thread has just called, if it failed; "" where it has
-// not. The ranks go on with their messages before they agree on it, so the text does not
-// stay with the thread.
+// Returns the text of a hook's function that this thread has just called, if it failed; "" if not.
+// The ranks go on with their messages before they agree on the failure, so the caller must keep the
+// text.
 inline std::string failure_of(Status status) {
   return status == Status::ok ? "" : failure_text();
 }
 
-// True if the calling thread is inside a function of a hook. MPI calls of a hook go to MPI
-// directly. A thread sees its own increment at once, and needs no other's.
+// Returns whether the calling thread is inside a function of a hook, whose MPI calls go to MPI
+// directly. Relaxed is enough for g_all_inside: a thread sees its own increment, and increments of
+// others do not matter, because t_locals decides.
 inline bool inside_hook() {
   return g_all_inside.load(std::memory_order_relaxed) != 0 && t_locals.inside_hook != 0;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The row "hook" of the table of algorithms: which hooks a communicator has open, how its ranks
-// agree about them, and where a call's buffers are copied to host memory for them.
+// The row "hook" of the table of algorithms: it keeps the hooks that a communicator has open, lets
+// the ranks agree about them, and copies a call's buffers to host memory for them.
 //
 // A user's codec runs in the pairwise schedule (inter/pairwise.h). It determines the length of each
 // payload; the header is slimpi's. The owner of a chunk decodes its own message, so all ranks have
 // the same bytes. A failure of the hook does not end the exchange, because the peers wait for the
-// messages: the message is sent without a payload, and the first failure is kept until the ranks
+// messages. The message is sent without a payload, and the first failure is kept until the ranks
 // agree on it.
 //
-// A codec gets finite values only. In place of an infinity or a NaN it gets 0; marks behind its
+// A codec gets only finite values. It gets 0 in place of an infinity or a NaN. Marks behind its
 // payload say what to put there after decoding.
 //
 // Cost: with M nodes, 2 (M-1) messages per segment and rank.
@@ -36,7 +36,7 @@ namespace slimpi::algorithm {
 namespace {
 
 // The hooks that were opened for one communicator, by all its ranks together. They stay open while
-// it lives, also where its options change.
+// the communicator lives, even if its options change.
 struct Hooks : comm::Attachment {
   void abandon() override {
     for (const auto& hook : opened) hook->abandon();
@@ -44,15 +44,15 @@ struct Hooks : comm::Attachment {
   std::vector<std::unique_ptr<Hook>> opened;
 };
 
-// Null before open_hook().
+// Returns the hook of the plan; null before open_hook().
 Hook* hook_of(comm::Communicator& communicator, const comm::Plan& plan) {
   for (const auto& hook : communicator.attachment<Hooks>().opened)
     if (&hook->file() == plan.hook) return hook.get();
   return nullptr;
 }
 
-// Agrees among all ranks whether any failed. If so, every rank gets the text of the lowest rank
-// that failed. Collective.
+// Agrees among all ranks whether any rank failed. If so, every rank gets the text of the lowest
+// rank that failed. Collective.
 Status agree_on_failure(comm::Communicator& communicator, const std::string& mine) {
   comm::Exchange& exchange = communicator.exchange();
   const int rank = communicator.rank(), size = communicator.size();
@@ -93,15 +93,15 @@ Status open_hook(const comm::Call& call) {
   return Status::ok;
 }
 
-// The same call with its buffer in host memory: `copy` is its input and its result.
+// Returns the call with its buffer in host memory: `copy` is its input and its result.
 comm::Call call_on_host(const comm::Call& call, float* copy) {
   return {call.communicator, call.scratch,   call.plan, copy,        copy,
           call.count,        device::host(), nullptr,   call.number, call.state};
 }
 
-// How much of the residual is used.
+// Returns the factor by which the residual is used.
 float factor_of(const float* values, const float* lost, std::uint64_t count) {
-  // The sums of squares: of a difference, here with itself, and the wanted one.
+  // compare() gives the sum of squares of the difference, which is 0 here, and of the second array.
   double of_values[2], of_lost[2];
   const kernels::Kernels& kernels = *device::host().kernels();
   kernels.compare(values, values, count, of_values, nullptr);
@@ -109,7 +109,7 @@ float factor_of(const float* values, const float* lost, std::uint64_t count) {
   return residual_factor(of_values[1], of_lost[1]);
 }
 
-// The marks of values: kFinite, or what a value is instead.
+// The marks of values: kFinite, or what stands in place of a finite value.
 enum Mark : std::uint32_t { kFinite, kNan, kPositive, kNegative };
 
 void write_marks(const float* values, std::uint64_t count, std::byte* to) {
@@ -136,7 +136,7 @@ void put_marked(const std::byte* marks, std::uint64_t count, float* values) {
   }
 }
 
-// The hook as the arithmetic of a schedule. Payloads lie behind their headers in host memory.
+// The hook as the arithmetic of a schedule. Payloads follow their headers in host memory.
 class HookCodec : public inter::ChunkCodec {
  public:
   HookCodec(const comm::Call& call, const Hook& hook, const inter::Context& context,
@@ -156,11 +156,12 @@ class HookCodec : public inter::ChunkCodec {
   }
   void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) override;
 
-  // The hook's text of its first failure on this rank; "": it has not failed.
+  // Returns the hook's text of its first failure on this rank; "": it has not failed.
   const std::string& failure() const { return failure_; }
 
  private:
-  // `total`: the values are of the finished sum; otherwise of one node's.
+  // Encode and decode values. `total`: they are the finished sum; otherwise they are the sum of one
+  // node.
   void encode_values(const comm::Range& part, bool total, const float* values, std::byte* payload);
   void decode_values(const comm::Range& part, bool total, const std::byte* payload, float* out);
   void decode(const Hook::Piece& piece, const std::byte* payload, std::uint64_t bytes, float* out) {
@@ -177,8 +178,8 @@ class HookCodec : public inter::ChunkCodec {
   std::string failure_;
 };
 
-// Writes this rank's message, and the new residual. What is not finite stays out of the residual,
-// where it would never leave again.
+// Writes this rank's message, and the new residual. An infinity or a NaN stays out of the residual,
+// which would keep it for ever.
 void HookCodec::encode_values(const comm::Range& part, bool total, const float* values,
                               std::byte* payload) {
   const Hook::Piece piece{shard_.first + part.first, part.count, total};
@@ -215,7 +216,7 @@ void HookCodec::encode_values(const comm::Range& part, bool total, const float* 
   comm::write_header(payload - comm::kHeaderBytes, header);
 }
 
-// Zeros where the hook failed on the sender, which reports that itself.
+// Decodes a message; gives zeros if the hook failed on the sender, which reports that itself.
 void HookCodec::decode_values(const comm::Range& part, bool total, const std::byte* payload,
                               float* out) {
   const std::uint32_t size = comm::payload_of(payload - comm::kHeaderBytes);
@@ -244,15 +245,15 @@ void HookCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFr
   decode(part, payload);
 }
 
-// The layout of the exchange of this rank's shard. Hooks get host memory, so it is the same with
-// any device.
+// Returns the layout of the exchange of this rank's shard. Hooks get host memory, so it is the same
+// with any device.
 inter::PairwiseLayout layout_of(const comm::Call& call, const comm::InterNodeGroup& group,
                                 const Hook& hook) {
   const inter::ExchangeSize size{.format = call.plan.format,
                                  .count = own_shard(call).count,
                                  .group_size = int(group.peers.size()),
                                  .me = group.index};
-  // A message buffer has guard bytes, too, by which an overrun is detected. Marks may lie there.
+  // A message buffer also has guard bytes, by which an overrun is detected. Marks may lie there.
   const std::size_t message = round_up(comm::kHeaderBytes + round_up(hook.most_bytes(), 4) +
                                            Hook::kGuardBytes + comm::mark_bytes(hook.piece()),
                                        64);
@@ -304,8 +305,8 @@ Status run_together(comm::Call& call, const Hook& hook) {
   return agree_on_failure(communicator, failure_of(hook.allreduce(call)));
 }
 
-// After a failure the tensor state may hold residuals of a result that no rank used, so all ranks
-// drop it.
+// Runs the hook. After a failure the tensor state may hold residuals of a result that no rank used,
+// so all ranks drop the state.
 Status run_in_place(comm::Call& call, const Hook& hook) {
   const Status status = run_together(call, hook);
   if (status == Status::hook && call.state != nullptr) call.state->drop();

@@ -19,13 +19,13 @@ namespace {
 // The number of partial sums. The compiler can vectorize them without changing the order.
 constexpr int kLanes = 8;
 
-// If the norm of a vector, after the projections on the other vectors are subtracted, is below this
-// fraction of its norm before, the rest is rounding noise. The input is floats, so a rest that is
-// not noise is far larger.
+// The limit of rounding noise. If the norm of a vector, after the projections on the other vectors
+// are subtracted, is below this fraction of its norm before, the rest is rounding noise. The input
+// is floats, so a rest that is not noise is far larger.
 constexpr double kNothingLeft = 1e-12;
 
-// With larger elements of Q, P Q^T could overflow. A row of P has at most 64 numbers, and the sum
-// of their squares is at most 1.
+// The largest element of Q: with larger elements, P Q^T could overflow. A row of P has at most 64
+// numbers, and the sum of their squares is at most 1.
 constexpr float kLargest = 0x1p124f;
 
 template <typename Other>
@@ -61,7 +61,8 @@ double dot(const double* a, const Other* b, std::uint64_t length) {
 [[gnu::noinline]] void draw_in_floats(const kernels::RandomStream& draw, std::uint64_t length,
                                       float* vector) {
   constexpr int kMean = 8 * 65535 / 2;
-  constexpr float kDeviation = 0x1p16f * 0.81649658f;  // of the sum of 8: sqrt(8 / 12) of the range
+  // The deviation of the sum of 8 numbers: sqrt(8 / 12) of their range.
+  constexpr float kDeviation = 0x1p16f * 0.81649658f;
   for (std::uint64_t i = 0; i < length; ++i) {
     const kernels::Block block = kernels::random_block(draw, draw.first + i);
     int sum = 0;
@@ -147,7 +148,7 @@ LowRankStep::LowRankStep(comm::Call& call, const Matrices& matrices, bool on_dev
 }
 
 // Visits all tiles of the elements that exist: first the complete rows, then the last row, which
-// may be incomplete. visit(tile, in + residual of the tile, distance of its rows in floats).
+// may be incomplete. Calls visit(tile, in + residual of the tile, distance of its rows in floats).
 template <typename Visit>
 void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) {
   const std::uint64_t width = std::min(matrix.columns, tile_size_.columns);
@@ -166,11 +167,11 @@ void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) {
   if (rest != 0) band(whole, 1, rest);
 }
 
-// Finds how much of each matrix's residual is used. The norms are those of this rank, and the CPU's
-// instruction sets find the same ones; a GPU may find others in the last bits, as with products.
+// Finds how much of each matrix's residual is used. Each rank uses its own norms. The CPU's
+// instruction sets find the same norms; a GPU may find others in the last bits, as with products.
 Status LowRankStep::limit_residuals() {
   if (error_ == nullptr) return Status::ok;
-  // compare() gives two sums of squares: of a difference, here with itself, and the wanted one.
+  // compare() gives the sum of squares of the difference, which is 0 here, and of the second array.
   double* norms = near_norms_;
   for (const Matrix& matrix : matrices_.low_rank)
     for (const float* const array : {in_, static_cast<const float*>(error_)}) {
@@ -186,7 +187,7 @@ Status LowRankStep::limit_residuals() {
   return Status::ok;
 }
 
-// Makes the residual in the tensor state what the call has used of it.
+// Reduces the residual in the tensor state to the part that the call has used.
 void LowRankStep::keep_limited(const Matrix& matrix) {
   const float factor = residual_factor_of(matrix);
   float* const error = error_ + matrix.first;
@@ -196,8 +197,8 @@ void LowRankStep::keep_limited(const Matrix& matrix) {
     kernels_.combine(factor, error, 0.0f, nullptr, matrix.count, error, on_.stream);
 }
 
-// Returns in + residual of the tile, as far as it is used; *distance is the distance between its
-// rows, in floats. Without a residual this is `in` itself.
+// Returns the tile of `in` plus the used part of the residual. *distance is the distance between
+// the tile's rows, in floats. Without a residual the tile is in `in` itself.
 const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int* distance) {
   const std::uint64_t first = matrix.first + part.row * matrix.columns + part.column;
   if (error_ == nullptr) {
@@ -225,8 +226,8 @@ void LowRankStep::start_q(const Matrix& matrix) {
   std::memcpy(q, last_q_ + matrix.q, matrix.q_floats() * sizeof(float));
   for (int k = 0; k < matrix.rank; ++k) {
     if (orthonormalize_vector(q, matrix.columns, k, vector_)) continue;
-    // A rank number never has the top bit set, so no random stream of a rank is the same as this
-    // one. All buffers have it: a buffer's numbers depend on no other buffer of the program.
+    // A rank number never has the top bit set, so this random stream differs from the stream of
+    // each rank. All buffers share it: a buffer's numbers depend on no other buffer of the program.
     constexpr std::uint32_t kStream = 0x80000000;
     const std::uint64_t first = std::uint64_t(k) * matrix.columns;
     draw_normal({communicator_.config().seed, kStream, call_.state->calls, matrix.q + first},
@@ -235,12 +236,12 @@ void LowRankStep::start_q(const Matrix& matrix) {
   }
 }
 
-// Enqueues a copy between host memory and the memory of M.
+// Queues a copy between host memory and the memory of M.
 Status LowRankStep::copy(float* to, const float* from, std::uint64_t floats) {
   return on_.device.copy(to, from, floats * sizeof(float), on_.stream);
 }
 
-// P = M Q. A row of M with a non-finite value gives a non-finite row of P, for every Q.
+// Computes P = M Q. A row of M with a non-finite value gives a non-finite row of P, for every Q.
 Status LowRankStep::first_products() {
   const Timed timed(communicator_.statistics(), Stage::encode, "first factor",
                     call_.count * sizeof(float));
@@ -260,7 +261,7 @@ Status LowRankStep::first_products() {
   return comm::synchronize(on_);
 }
 
-// Q = M^T P.
+// Computes Q = M^T P.
 Status LowRankStep::second_products() {
   const Timed timed(communicator_.statistics(), Stage::encode, "second factor",
                     call_.count * sizeof(float));
@@ -295,8 +296,8 @@ Status LowRankStep::spread_exact_parts() {
   return Status::ok;
 }
 
-// `phase` makes the call numbers of the two exchanges different, so that the receiver rejects a
-// message of the other one.
+// Sums the factors exactly. `phase` makes the call numbers of the two exchanges different, so that
+// the receiver rejects a message of the other exchange.
 Status LowRankStep::sum(float* factors, std::uint64_t floats, std::uint64_t phase) {
   return sum_uncompressed(call_, device::host(), factors, factors, floats,
                           call_.number + (phase << 30));
@@ -325,9 +326,9 @@ Status LowRankStep::finish() {
   return Status::ok;
 }
 
-// Before finish(), nothing is written that outlives the call, so all ranks can still leave the call
-// to MPI. An infinity or a NaN on one rank becomes known to all ranks through the sum of P and of
-// the exact parts.
+// Makes the sum. Nothing that outlives the call is written before finish(), so all ranks can still
+// leave the call to MPI. An infinity or a NaN on one rank becomes known to all ranks through the
+// sum of P and of the exact parts.
 Status LowRankStep::run() {
   SLIMPI_TRY(open_state(call_, matrices_, on_device_, &error_, &last_q_));
   for (const Matrix& matrix : matrices_.low_rank) start_q(matrix);

@@ -52,7 +52,8 @@ Status find_residual(comm::Call& call, const comm::Range& shard, float** residua
                           call.communicator.statistics(), residual);
 }
 
-// A rank without a shard makes an array of no elements; see tensor_state.h.
+// Makes the residual of this rank's shard, if the call has error feedback. A rank without a shard
+// makes an empty array, so that eviction picks the same states on all ranks (tensor_state.h).
 Status reserve_residual(comm::Call& call) {
   float* residual = nullptr;
   return find_residual(call, own_shard(call), &residual);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The frame of every algorithm that exchanges between nodes: the node-local ranks add their values
+// The frame of every algorithm that exchanges between nodes. The node-local ranks add their values
 // exactly, the owners of shards exchange them with the other nodes, and the node-local ranks get
 // the result. Without work inside a node (one rank there, or a flat hierarchy) only the exchange is
 // left.
@@ -11,27 +11,28 @@ namespace slimpi::algorithm {
 // One rank's part in the exchange between nodes. Valid during the exchange.
 struct NodeShard {
   const comm::InterNodeGroup& group;
-  comm::Range range;  // of the call's vector; empty if this rank owns no shard
+  comm::Range range;  // range of the call's vector; empty if this rank owns no shard
   const float* in;    // the range's first element in the sum of `ranks` ranks; may be `out`
-  float* out;         // the same in the result
-  int ranks;          // of this node, or 1 without work inside nodes
+  float* out;         // the range's first element in the result
+  int ranks;          // ranks of this node; 1 without work inside nodes
 
   bool owned() const { return group.shard_index >= 0; }
 };
 
-// Whether the plan has work inside this rank's node.
+// Returns whether the plan has work inside this rank's node.
 bool works_in_node(const comm::Call& call);
 
-// The shard of the call's vector that this rank owns; empty if it owns none.
+// Returns the shard of the call's vector that this rank owns; empty if it owns none.
 comm::Range own_shard(const comm::Call& call);
 
-// The parts of run_in_nodes. Without work inside the node the first and the last do nothing.
+// The three parts of run_in_nodes(). Without work inside the node the first and the last do
+// nothing.
 Status sum_in_node(comm::Call& call);
 NodeShard shard_of(comm::Call& call);
 Status share_in_node(comm::Call& call);
 
-// Runs the frame around `exchange`, which is called once on every rank, also on one that owns no
-// shard. It must leave the result in shard.out.
+// Runs the frame around `exchange`, which is called once on every rank, also on a rank that owns no
+// shard. `exchange` must leave the result in shard.out.
 template <typename Exchange>
 Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
   SLIMPI_TRY(sum_in_node(call));
@@ -43,8 +44,8 @@ Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
 // memory if the device is staged.
 Status reserve_messages(const comm::Call& call, std::size_t bytes);
 
-// The residual of `shard` in the call's tensor state, made at first use; null without error
-// feedback or without a state.
+// Sets *residual to the residual of `shard` in the call's tensor state; makes it at first use. Null
+// without error feedback or without a state.
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual);
 
 // Allocates the residual of error feedback in the call's tensor state.

@@ -16,14 +16,14 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// The hierarchy of a plan. "auto" means sharded: every rank of a node carries a shard, so that all
-// cores and links of a node are used.
+// Returns the hierarchy of a plan. "auto" means sharded: every rank of a node carries a shard, so
+// that all cores and links of a node are used.
 Hierarchy chosen(const Config& config, const Algorithm& row) {
   if (row.flat) return Hierarchy::flat;
   return config.hierarchy == Hierarchy::automatic ? Hierarchy::sharded : config.hierarchy;
 }
 
-// `name` is the value that the user gave, with its argument.
+// Makes the plan of a row. `name` is the value that the user gave, with its argument.
 comm::Plan make_plan(const Config& config, const Algorithm& row, const std::string& name,
                      double bits) {
   comm::Plan plan;
@@ -38,7 +38,8 @@ comm::Plan make_plan(const Config& config, const Algorithm& row, const std::stri
     plan.format.stochastic = config.rounding.value_or(row.rounding) == Rounding::stochastic;
   }
   plan.hierarchy = chosen(config, row);
-  // No error feedback with peers: the next difference of models contains the error of the last one.
+  // There is no error feedback with peers: the next difference of models contains the error of the
+  // last difference.
   plan.error_feedback =
       !row.exact && !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
   if (row.codec == kernels::Codec::quantized && row.takes_max_error)
@@ -51,9 +52,9 @@ comm::Plan make_plan(const Config& config, const Algorithm& row, const std::stri
   return plan;
 }
 
-// A replica belongs to one peer, so algorithms with replicas need peers that never change. And
-// SLIMPI_MAX_ERROR is refused for algorithms that cannot guarantee it.
-// Only the packed codec takes half bits.
+// Returns why an algorithm cannot be used, or "". A replica belongs to one peer, so algorithms with
+// replicas need peers that never change. SLIMPI_MAX_ERROR is refused for algorithms that cannot
+// guarantee it. Only the packed codec takes half bits.
 std::string refuse_algorithm(const Config& config, const std::string& name, double bits) {
   const Algorithm* const row = find(name);
   if (bits != std::floor(bits) && name != "off" &&
@@ -72,7 +73,7 @@ std::string refuse_algorithm(const Config& config, const std::string& name, doub
   return "SLIMPI_MAX_ERROR cannot be combined with " + name + "; accepted: " + able + "auto, off";
 }
 
-// Refuses one file for two results: the later would replace the earlier. Streams and devices take
+// Refuses one file for two results: the later would replace the earlier. A stream or a device takes
 // both.
 std::string refuse_files(const Config& config) {
   const std::pair<const char*, const std::optional<std::string>*> results[] = {
@@ -101,8 +102,8 @@ Decision bypass(BypassReason reason) {
 
 }  // namespace
 
-// An info key of this communicator is more specific than SLIMPI_RULES of the whole job, so it takes
-// precedence.
+// Returns whether the rules apply. An info key of this communicator is more specific than
+// SLIMPI_RULES of the whole job, so it takes precedence.
 bool rules_apply(const Config& config) {
   const auto of_communicator = [&](Option option) {
     return config.given[std::size_t(option)].source == Source::info;
@@ -142,7 +143,7 @@ Decision decide(const Config& config, const Rule* rule, Collective collective) {
 void keep_shorter(Decision& decision, int bits) {
   std::erase_if(decision.plans, [bits](const comm::Plan& plan) {
     const Algorithm& row = *plan.algorithm;
-    if (row.sends_factors || row.has_argument()) return false;  // or a hook's own messages
+    if (row.sends_factors || row.has_argument()) return false;  // factors, or a hook's own messages
     kernels::Format format = plan.format;
     if (plan.max_error > 0) format = codec_at(format, codec_for_normal_values(plan.max_error));
     return kernels::value_bits(format) >= bits;

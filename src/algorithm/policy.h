@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decides how a float sum is done. A rank that decides differently from the others deadlocks the
-// job, so all inputs are the same on every rank: the count, the options that were compared, and the
-// name of the communicator.
+// Decides how a float sum is done. A rank that decides differently from the other ranks deadlocks
+// the job. So all inputs are the same on every rank: the count, the options that were compared, and
+// the name of the communicator.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,21 +13,21 @@
 namespace slimpi::algorithm {
 
 struct Decision {
-  bool take = false;                        // do the call with a plan; otherwise bypass
+  bool take = false;                        // do the call with a plan; false: bypass
   BypassReason reason = BypassReason::off;  // reason of the bypass
-  // One plan; or of SLIMPI_ALGORITHM=auto those among which, and plain MPI, the autotuner finds the
-  // fastest.
+  // One plan. With SLIMPI_ALGORITHM=auto: the plans among which, and plain MPI, the autotuner finds
+  // the fastest.
   std::vector<comm::Plan> plans;
   bool automatic = false;
   std::vector<const char*> candidates;  // MPI and the plans' algorithms, as the report names them
-  int number = 0;                       // of the row of the rules; of one communicator
+  int number = 0;                       // number of the row of the rules, on one communicator
 };
 
-// Whether the rules decide about a communicator with these options.
+// Returns whether the rules decide about a communicator with these options.
 bool rules_apply(const Config& config);
 
-// The decision for calls that are not too small and whose first matching row is `rule`; null: none
-// matches. Not collective.
+// Returns the decision for calls that are not too small and whose first matching row is `rule`;
+// null: no row matches. Not collective.
 Decision decide(const Config& config, const Rule* rule,
                 Collective collective = Collective::allreduce);
 
@@ -35,10 +35,10 @@ Decision decide(const Config& config, const Rule* rule,
 // left to MPI.
 void keep_shorter(Decision& decision, int bits);
 
-// The reason why this build cannot use these options; "" if it can.
+// Returns the reason why this build cannot use these options; "" if it can.
 std::string refuse(const Config& config, const Rules& rules);
 
-// The plan as text, for the banner: "bytegrad, 8 bits, ...".
+// Returns the plan as text, for the banner: "bytegrad, 8 bits, ...".
 std::string describe(const comm::Plan& plan);
 
 }  // namespace slimpi::algorithm

@@ -22,7 +22,7 @@ std::uint64_t side_of_square(std::uint64_t count) {
   return side;
 }
 
-// The matrix that a buffer of `count` floats is where the program describes none.
+// Returns the matrix that a buffer of `count` floats is if the program describes none.
 MatrixSize whole_matrix(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   if (plan.algorithm->shapes && config.powersgd_shapes)
     for (const Shape& shape : *config.powersgd_shapes)
@@ -31,7 +31,7 @@ MatrixSize whole_matrix(const comm::Plan& plan, const Config& config, std::uint6
   return {side, side};
 }
 
-// Adds the next `count` floats of the buffer.
+// Adds the next `count` floats of the buffer, as a low-rank matrix or as an exact part.
 void add(Matrices& all, const MatrixSize& size, int most_rank, std::uint64_t count) {
   const std::uint64_t first =
       std::max(all.low_rank.empty() ? 0 : all.low_rank.back().first + all.low_rank.back().count,
@@ -90,7 +90,7 @@ Status run_powersgd(comm::Call& call) {
     return sum_uncompressed(call, call.location, call.in, call.out, call.count, call.number);
   if (multiplies(call))
     return LowRankStep(call, matrices, &call.device != &device::host(), call.in, call.out).run();
-  // Otherwise the call is done on a copy in host memory.
+  // The device cannot multiply, so the call is done on a copy in host memory.
   float* const copy = call.scratch.staging.floats();
   const std::size_t bytes = call.count * sizeof(float);
   SLIMPI_TRY(comm::copy_and_wait(call.device_stream(), "copy out", copy, call.in, bytes));
@@ -99,9 +99,8 @@ Status run_powersgd(comm::Call& call) {
   return comm::copy_and_wait(call.device_stream(), "copy in", call.out, copy, bytes);
 }
 
-// Allocates the arrays in the tensor state: all Q, and with error feedback `count` floats. It
-// reserves the scratch memory, too: how much is needed depends on the shapes, and a smaller count
-// may need more.
+// Allocates the arrays in the tensor state: all Q, and with error feedback `count` floats. Reserves
+// the scratch memory, too: its size depends on the shapes, and a smaller count may need more.
 Status reserve_powersgd(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const Matrices matrices = matrices_of(call);
@@ -126,7 +125,8 @@ Status reserve_powersgd(comm::Call& call) {
   return open_state(call, matrices, on_device, &error, &last_q);
 }
 
-// One matrix is its own shape. Several are compared by the communicator's ranks before this.
+// Returns the shape of a buffer that is one matrix. If the program describes several matrices, the
+// ranks compare these, too (call/sum_agreement.cpp).
 Shape shape_of(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   const MatrixSize size = whole_matrix(plan, config, count);
   return {count, size.rows, size.columns};

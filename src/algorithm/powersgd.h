@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Low-rank sums (functions::low_rank): the sum of matrices is approximated by the
-// product of two thin factors (Vogels, Karimireddy and Jaggi, PowerSGD: Practical Low-Rank Gradient
-// Compression for Distributed Optimization, NeurIPS 2019).
+// Low-rank sums (functions::low_rank): the sum of matrices is approximated by the product of two
+// thin factors (Vogels, Karimireddy and Jaggi, PowerSGD: Practical Low-Rank Gradient Compression
+// for Distributed Optimization, NeurIPS 2019).
 //
-// Every rank has a matrix M of rows x columns. Q is that of the last call, or random normal numbers
-// that are the same on all ranks. One call does:
+// Every rank has a matrix M of rows x columns. It has the Q of the last call, or random normal
+// numbers that are the same on all ranks. One call does:
 //   P = M Q, summed over the ranks; the columns of P are made orthonormal
 //   Q = M^T P, summed over the ranks
 //   out = P Q^T
 // With error feedback, a rank keeps M - out / N as its residual and adds it to its next M.
 //
-// The bound, whatever tensor the residuals E and the last Q are of. The norms are L2 norms of all
-// elements. The columns of P are orthonormal or zero, so out = P P^T (sum of M + E) is a projection
-// and out - (sum of M) = P P^T (sum of E) - (I - P P^T) (sum of M). These two are orthogonal:
+// The error has a bound, whichever tensor the residuals E and the last Q belong to. The norms are
+// L2 norms of all elements. The columns of P are orthonormal or zero, so out = P P^T (sum of M + E)
+// is a projection and out - (sum of M) = P P^T (sum of E) - (I - P P^T) (sum of M). These two terms
+// are orthogonal:
 //   |out - sum of M|^2 <= |sum of E|^2 + |sum of M|^2
-// Q only decides which projection it is. Of E is used at most c times the norm of the rank's M
-// (residual_limit.h), so the result is at most sqrt(1 + c^2) times the sum of the ranks' norms away
-// from the exact sum; without error feedback at most once. Floats are rounded besides.
+// Q only decides which projection it is. The used part of E has at most c times the norm of the
+// rank's M (residual_limit.h), so the result is at most sqrt(1 + c^2) times the sum of the ranks'
+// norms away from the exact sum; without error feedback at most once that sum. The rounding of
+// floats is added.
 //
-// A buffer is one matrix, or several, where slimpi_describe_next says so: each has factors of its
-// own, and all factors P are summed in one exchange, all factors Q in another.
+// A buffer is one matrix, or several if slimpi_describe_next says so. Each matrix has its own
+// factors. All factors P are summed in one exchange, all factors Q in another.
 //
 // Cost: two exact exchanges of (rows + columns) * rank floats in all, 4 * rank * n operations.
 // Error: only rounding if the sum of the matrices has a rank of at most `rank`. Otherwise the
-// result lacks the other directions; error feedback adds them in later calls.
-// Not useful for a matrix that has no dominant directions, nor for thin matrices. Thin matrices and
-// what lies outside of matrices are summed exactly, together with P.
+// result lacks the other directions; error feedback adds them in later calls. Not useful for a
+// matrix that has no dominant directions, nor for thin matrices. Thin matrices and floats outside
+// of matrices are summed exactly, together with P.
 #pragma once
 #include <cstdint>
 #include <memory_resource>
@@ -42,7 +44,7 @@ struct Matrix {
   std::uint64_t rows = 0, columns = 0;
   int rank = 1;
   std::uint64_t first = 0, count = 0;  // floats of the buffer
-  std::uint64_t p = 0, q = 0;          // where its factors begin among all P, all Q: floats
+  std::uint64_t p = 0, q = 0;          // offsets of its factors among all P, all Q, in floats
 
   std::uint64_t p_floats() const { return rows * std::uint64_t(rank); }
   std::uint64_t q_floats() const { return columns * std::uint64_t(rank); }
@@ -59,13 +61,13 @@ struct Matrices {
   std::pmr::vector<Part> exact;       // all other floats, in order
   std::uint64_t p = 0, q = 0;         // floats of all P, all Q
   std::uint64_t others = 0;           // floats of all exact parts
-  std::uint64_t longest = 0;          // of all rows and columns
+  std::uint64_t longest = 0;          // longest row or column of all
 };
-// The lists are in the call's scratch memory.
+// Returns the parts of the call's buffer. The lists are in the call's scratch memory.
 Matrices matrices_of(const comm::Call& call);
 
-// The guarantee of slimpi(7): the result of a matrix is no further from the exact sum than this
-// many times the sum of the ranks' norms of it.
+// Returns the guarantee of slimpi(7): the result of a matrix is no further from the exact sum than
+// this many times the sum of the ranks' norms of the matrix.
 double most_norms(const comm::Plan& plan);
 
 // The arithmetic of a low-rank sum that every rank does on the same numbers. It gives the same
@@ -115,15 +117,16 @@ struct LowRankScratch {
   std::uint64_t factor_bytes, other_bytes, vector_bytes, norm_bytes;
 };
 
-// True if the kernels of the call's device can multiply matrices. Otherwise the buffers are copied
-// to host memory and multiplied there.
+// Returns whether the kernels of the call's device can multiply matrices. If not, the buffers are
+// copied to host memory and multiplied there.
 bool multiplies(const comm::Call& call);
 
-// The plan of the exact sums inside a low-rank sum.
+// Returns the plan of the exact sums inside a low-rank sum.
 comm::Plan uncompressed_plan(const comm::Plan& plan);
 
-// Sums `count` floats at the location exactly: the factors, in host memory on whatever device the
-// buffers are, or a matrix that is not worthwhile. `number` is the call's in message headers.
+// Sums `count` floats at the location exactly: the factors, which are in host memory on every
+// device, or a matrix that is not worthwhile. `number` is the number of the call in message
+// headers.
 Status sum_uncompressed(const comm::Call& call, const device::Location& location, const float* in,
                         float* out, std::uint64_t count, std::uint64_t number);
 
@@ -132,12 +135,13 @@ Status sum_uncompressed(const comm::Call& call, const device::Location& location
 Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, float** error,
                   float** last_q);
 
-// One sum (low_rank_step.cpp): the order of its steps, and where the matrix
-// and the factors lie. The matrix is worked on in tiles, so that only the residual, never the sum
-// of input and residual, has the length of the buffer.
+// One sum (low_rank_step.cpp): the order of its steps, and where the matrix and the factors lie.
+// The matrix is worked on in tiles. So only the residual has the length of the buffer, never the
+// sum of input and residual.
 class LowRankStep {
  public:
-  // `in` and `out` are in the memory of the call's device if on_device, otherwise in host memory.
+  // Prepares the sum. `in` and `out` are in the memory of the call's device if on_device, otherwise
+  // in host memory.
   LowRankStep(comm::Call& call, const Matrices& matrices, bool on_device, const float* in,
               float* out);
   Status run();
@@ -169,17 +173,17 @@ class LowRankStep {
   comm::Communicator& communicator_;
   const Matrices& matrices_;
   const bool on_device_;
-  const device::DeviceStream on_;  // of the device whose memory holds M
+  const device::DeviceStream on_;  // stream of the device whose memory holds M
   const kernels::Kernels& kernels_;
   const TileSize tile_size_;
   const float* in_;
   float* out_;
   float *error_ = nullptr, *last_q_ = nullptr;  // arrays of the tensor state; see open_state()
-  std::pmr::vector<float> residual_factors_;    // of the residual's matrices; none without it
+  std::pmr::vector<float> residual_factors_;    // one for each matrix; empty without a residual
   double *vector_, *norms_;
   float *p_, *others_, *q_;          // the exact parts follow all P: one exchange sums both
   double* near_norms_;               // in the memory of M; on the host: norms_
-  float *tile_, *near_p_, *near_q_;  // the same; p_ and q_
+  float *tile_, *near_p_, *near_q_;  // in the memory of M; on the host: p_, q_
 };
 
 }  // namespace slimpi::algorithm

@@ -43,13 +43,13 @@ class ReduceScatter {
   comm::Call& call_;
   const comm::Scatter& scatter_;
   const comm::InterNodeGroup& group_;
-  float* const ordered_;  // the vector in the exchange's order, where one is made
+  float* const ordered_;  // the vector in the exchange's order, if one is made
   const comm::Range block_;
   const float* const program_in_;
   float* const program_out_;
 };
 
-// Puts the blocks in the exchange's order. Then the call works in place there.
+// Puts the blocks in the exchange's order in ordered_. Then the call works in place there.
 Status ReduceScatter::put_in_order() {
   if (scatter_.in_order) return Status::ok;
   for (std::size_t rank = 0; rank < scatter_.blocks.size(); ++rank) {
@@ -69,8 +69,8 @@ Status ReduceScatter::sum_in_node() {
   return Status::ok;
 }
 
-// With MPI_IN_PLACE the result overlaps input that the kernel still reads. So the kernel writes to
-// ordered_, and the result is copied afterwards.
+// Makes the exchange between nodes. With MPI_IN_PLACE the result overlaps input that the kernel
+// still reads. So the kernel writes to ordered_, and the result is copied afterwards.
 Status ReduceScatter::exchange() {
   if (group_.shard_index < 0) return Status::ok;
   const comm::Range shard = own_shard(call_);
@@ -87,7 +87,7 @@ Status ReduceScatter::exchange() {
                                                 : Status::ok;
 }
 
-// A chunk with the blocks of several ranks goes to all ranks of the node.
+// Sends a chunk with the blocks of several ranks to all ranks of the node.
 Status ReduceScatter::share() {
   if (!scatter_.shared) return Status::ok;
   call_.in = call_.out = ordered_;
@@ -104,7 +104,7 @@ Status ReduceScatter::run() {
   return share();
 }
 
-// The floats of the ordered vector, or of a result that cannot be written where it belongs yet.
+// Returns the floats of the ordered vector, or of a result that cannot be written to its place yet.
 std::uint64_t ordered_floats(const comm::Call& call) {
   if (works_in_node(call) || !call.scatter->in_order) return call.count;
   return call.in == call.out ? call.scatter->blocks[std::size_t(call.communicator.rank())].count

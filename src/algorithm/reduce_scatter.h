@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a reduce-scatter does differently from an allreduce: it is the first phase alone. The sum of
-// each node is encoded once, and the blocks of ranks that own no shard go to them inside the node.
-// comm::Scatter says which rank makes which sum.
+// The steps in which a reduce-scatter differs from an allreduce: it is the first phase alone. The
+// sum of each node is encoded once, and the blocks of ranks that own no shard go to them inside the
+// node. comm::Scatter says which rank makes which sum.
 #pragma once
 #include "comm/call.h"
 

@@ -35,23 +35,24 @@ void ask_mpi_about_devices() {
   device::set_mpi_takes_device_memory(takes);
 }
 
-// Finds kinds of memory that the process has got since the last call. Each call does this once:
-// before the first bypass where a buffer may be a device's, because MPI may need a copy of it; else
-// when no step of admit() has left the call to MPI, because a call of host buffers that goes there
-// shall cost nothing.
+// Finds kinds of memory that the process has got since the last call. Each call does this once. If
+// a buffer may be a device's, it does so before the first bypass, because MPI may need a copy of
+// the buffer. Otherwise it does so when no step of admit() has left the call to MPI, because a call
+// of host buffers that goes to MPI shall cost nothing.
 void find_devices() {
   device::load_plugins();
   if (device::others()) ask_mpi_about_devices();
   device::begin_call();
 }
 
-// Whether both buffers are certainly the host's. A derived datatype may lead elsewhere.
+// Returns whether both buffers are certainly the host's. A derived datatype may lead elsewhere.
 bool on_host(const Request& request) {
   return mpi::is_predefined(request.datatype) && device::in_process_memory(request.buffer()) &&
          (request.in == mpi::abi.in_place || device::in_process_memory(request.in));
 }
 
-// Whether some other rank may take part. Asks nothing of MPI, for which the handle may be invalid.
+// Returns whether some other rank may take part. Asks nothing of MPI, for which the handle may be
+// invalid.
 bool may_have_others(const Request& request) {
   const auto comm = request.comm;
   return comm != mpi::abi.comm_self && comm != mpi::abi.comm_null;
@@ -64,7 +65,7 @@ bool has_type_of(const Request& request) {
   return runtime != nullptr && runtime->config.types.has(*type);
 }
 
-// The banner where nothing will be compressed.
+// Prints the banner if nothing will be compressed.
 void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
   if (communicator.rank() != 0 || communicator.size() < runtime.world_size ||
       runtime.banner_logged.exchange(true))
@@ -74,7 +75,8 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
-// Before a call that policy takes: finds the nodes. *reason: why it is left to MPI all the same.
+// Finds the nodes before a call that policy takes. *reason: why the call is left to MPI all the
+// same.
 Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
                              const Request& request, std::optional<BypassReason>* reason) {
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
@@ -85,7 +87,8 @@ Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
   return Status::ok;
 }
 
-// With SLIMPI_ESTIMATE: lets MPI do a call that policy takes, and counts what would become of it.
+// Lets MPI do a call that policy takes, with SLIMPI_ESTIMATE, and counts what would become of the
+// call.
 Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                      Outcome* outcome) {
   std::optional<BypassReason> left;
@@ -104,8 +107,8 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const R
   return Status::ok;
 }
 
-// Before the first call of a communicator, and the first one after MPI_Comm_set_info: the ranks
-// compare their options and learn who reports.
+// Lets the ranks compare their options and learn who reports: before the first call of a
+// communicator, and before the first call after MPI_Comm_set_info.
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   const Config& config = communicator.config();
   const Rules& rules = runtime.rules_of(communicator);
@@ -115,19 +118,19 @@ Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   return runtime.report.offer(communicator);
 }
 
-// The result of a call whose ranks could not act together.
+// Returns the result of a call whose ranks could not act together.
 Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                 Status status) {
   if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
-  // A limit of slimpi's own is no reason for a warning: the program gets MPI's own sum.
+  // A limit of slimpi itself is no reason for a warning: the program gets MPI's own sum.
   if (communicator.rank() == 0)
     log_failure_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
                      "calls on a communicator go to MPI");
   return bypass(runtime, BypassReason::failure, communicator, request);
 }
 
-// Ranks that leave a sum to MPI are in MPI, where no error reaches them. So where others do not,
-// the job ends.
+// Ends the job if some ranks leave the sum to MPI and others do not: the former are in MPI, where
+// no error reaches them.
 void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.refusal() < mpi::Refusal::single_threaded) return;
   runtime.errors.end_job(communicator.user(), failure_text());
@@ -137,7 +140,8 @@ void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
 Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
                   const algorithm::Decision& decision, const Request& request) {
   const std::vector<comm::Plan>& plans = decision.plans;
-  // Only here, because it costs more than all the steps of a call that is left to MPI.
+  // The environment is set only here, because that costs more than all the steps of a call that is
+  // left to MPI.
   const OwnFloats environment;
   const ActiveCall active(subject(communicator, request));
   std::optional<BypassReason> reason;
@@ -188,9 +192,10 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
     return {bypass(runtime, BypassReason::failure, communicator, request)};
   if (!communicator.agreed() && !communicator.failed()) {
     communicator.exchange().begin_call();
-    communicator.read_name();  // part of the subject
+    communicator.read_name();  // the subject below has the name
     const OwnFloats environment;
-    // A number of its own: others may still be in the last call, and this one may be left to MPI.
+    // The comparison has its own number: others may still be in the last call, and this call may be
+    // left to MPI.
     if (communicator.taken != 0) ++communicator.taken;
     const ActiveCall active(subject(communicator, request));
     const Status begun = begin_communicator(runtime, communicator);
@@ -199,7 +204,7 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
       return {give_up(runtime, communicator, request, begun)};
     }
   }
-  // The others have prepared theirs, and fail for those that policy takes.
+  // The other ranks have prepared their decisions, and fail for the calls that policy takes.
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
   const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
   if (decision.take) return {{}, &decision};
@@ -226,7 +231,7 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
     return bypass(runtime, BypassReason::single_node, communicator, request);
   ++communicator.taken;
   communicator.exchange().begin_call();
-  // Before this rank sends what nobody would receive.
+  // This check comes before this rank sends what no rank would receive.
   if (communicator.exchange().failure_reported())
     return give_up(runtime, communicator, request, communicator.exchange().check());
   if (const Status status = agree_on_blocks(communicator, request); status != Status::ok)
@@ -244,8 +249,8 @@ bool is_float_sum(const Request& request) {
 
 namespace {
 
-// The steps that look at nothing but the arguments. Most calls that are left to MPI end here: it is
-// the one place where an instruction counts. Without an outcome, *its_runtime is set.
+// Makes the steps that look at nothing but the arguments. Most calls that are left to MPI end here,
+// so every instruction of this function counts. If no outcome is returned, *its_runtime is set.
 [[gnu::always_inline]] inline std::optional<Outcome> bypassed_at_sight(const Request& request,
                                                                        Runtime** its_runtime) {
   if (Finalizing::is_finalizing()) return Outcome();
@@ -268,10 +273,10 @@ namespace {
   return std::nullopt;
 }
 
-// The others that need no other rank.
+// Makes the other steps that need no other rank.
 [[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, Request& request, Way way) {
   const ElementType type = type_of(request);
-  // A type that SLIMPI_TYPES does not name is left for that reason, before any other.
+  // A type that SLIMPI_TYPES does not name is the first reason to leave a call to MPI.
   const bool named = runtime->config.types.has(type);
   const auto bypass_for = [&](BypassReason reason) {
     return bypass(*runtime, named ? reason : BypassReason::datatype);
@@ -297,8 +302,9 @@ namespace {
     return {bypass(*runtime, BypassReason::datatype)};
   }
   if (!has_peers) return {bypass(*runtime, BypassReason::comm)};
-  // Before anything is looked up: most calls that are left to MPI are small. Nonblocking sums are
-  // decided in their order, and at the init of a persistent one the ranks compare its count.
+  // This comes before anything is looked up: most calls that are left to MPI are small. Nonblocking
+  // sums are decided in their order, and at the init of a persistent sum the ranks compare its
+  // count.
   if (way == Way::blocking && communicator->agreed() && !communicator->unusable() &&
       bytes_of(request) < communicator->config().min_size)
     return {bypass(*runtime, BypassReason::small, *communicator, request)};
@@ -306,7 +312,7 @@ namespace {
   return {{}, runtime, communicator};
 }
 
-// All steps after bypassed_at_sight().
+// Makes all steps after bypassed_at_sight().
 [[gnu::noinline]] Outcome dispatch_sum(Runtime* runtime, Request& request) {
   const Admission admitted = admit_sum(runtime, request, Way::blocking);
   if (admitted.communicator == nullptr) return admitted.outcome;
@@ -328,7 +334,7 @@ bool has_threads(const Runtime& runtime) {
 
 void take_description(Request& request) {
   if (!DescribedTensor::has_next()) return;
-  Runtime::get(request.comm);  // finds MPI, and what a float is
+  Runtime::get(request.comm);  // finds MPI, and its handles of float types
   if (request.op == mpi::abi.op_sum && has_type_of(request))
     request.tensor = std::make_shared<const DescribedTensor>(DescribedTensor::take_next());
 }

@@ -36,7 +36,7 @@ void count_blocks(Request& call, int rank, int ranks) {
 
 namespace {
 
-// The first ones, as many as an error has room for.
+// Returns the first counts, as many as an error has room for.
 std::string describe_counts(const BlockCounts& blocks, int ranks) {
   constexpr std::size_t kRoom = 100;
   std::string text;
@@ -56,7 +56,8 @@ const char* owner_of(const Request& request) {
 
 }  // namespace
 
-// The count of the whole vector, which is in the tag of every message, says nothing of the blocks.
+// Compares the counts of blocks: every message has the count of the whole vector in its tag, which
+// says nothing of the blocks.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request) {
   if (request.blocks.array == nullptr || request.blocks.agreed) return Status::ok;
   const ActiveCall active(subject(communicator, request));
@@ -72,7 +73,7 @@ Status agree_on_blocks(comm::Communicator& communicator, const Request& request)
 }
 
 bool stays_on_node(const comm::Communicator& communicator, const Request& request) {
-  // Below this many bytes MPI's own allreduce is as fast inside a node.
+  // For sums of fewer bytes MPI's own allreduce is as fast inside a node.
   constexpr std::uint64_t kShort = 64 << 10;
   return communicator.on_one_node() &&
          (!communicator.devices_possible() || bytes_of(request) < kShort ||
@@ -89,7 +90,7 @@ Status agree_on_memory(comm::Communicator& communicator, const Request& request,
   const char* const owner = owner_of(request);
   if (!asks) {
     if (owner == nullptr) return Status::ok;
-    // The others take the call, and cannot be asked any more.
+    // The other ranks take the call, and cannot be asked any more.
     communicator.give_up();
     return fail(Status::device,
                 std::string("a buffer lies in the memory of ") + owner +

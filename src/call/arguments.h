@@ -10,28 +10,30 @@
 
 namespace slimpi::call {
 
-// Finds the counts of a reduce-scatter of so many ranks; the count is negative where a block is.
+// Finds the counts of a reduce-scatter of so many ranks. The count is negative if the count of a
+// block is negative.
 void count_blocks(Request& call, int rank, int ranks);
 
-// Fails unless all ranks pass the same counts of blocks, where the call has several. Collective for
+// Fails unless all ranks pass the same counts of blocks, if the call has several. Collective for
 // such calls.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request);
 
-// *reason: why the call goes to MPI because of the memory of its buffers, if it does; the same on
-// all ranks. Buffers of the ranks may lie in different kinds of memory. The call goes to MPI in
-// three cases. (1) A buffer of some rank lies in memory of a GPU that slimpi cannot use
-// (device/foreign.h). (2) SLIMPI_BUFFERS excludes the result buffers, which are a GPU's if that of
-// some rank is. (3) All ranks share one node, and no buffer is a GPU's. Costs one load where
+// Sets *reason if the call goes to MPI because of the memory of its buffers; the same on all ranks.
+// Buffers of the ranks may lie in different kinds of memory. The call goes to MPI in three cases.
+// (1) A buffer of some rank lies in memory of a GPU that slimpi cannot use (device/foreign.h). (2)
+// SLIMPI_BUFFERS excludes the result buffers, which count as a GPU's if some rank's is. (3) All
+// ranks share one node, and no buffer is a GPU's. Costs an exchange of words; only one load if
 // SLIMPI_BUFFERS is not set, no rank of the communicator has loaded a library of (1), and (3) needs
-// no question; else an exchange of words.
+// no question.
 Status agree_on_memory(comm::Communicator& communicator, const Request& request,
                        std::optional<BypassReason>* reason);
 
-// Whether MPI makes the sum because all ranks share one node, and no rank has to be asked about its
-// buffers: no rank has a GPU, or the sum is short or one that slimpi never makes on one node.
+// Returns whether MPI makes the sum because all ranks share one node, and no rank has to be asked
+// about its buffers: no rank has a GPU, or the sum is short or slimpi never makes it on one node.
 bool stays_on_node(const comm::Communicator& communicator, const Request& request);
 
-// The name of a call of the communicator, for trace and messages, while its thread is in it.
+// Returns the description of a call of the communicator, for trace and messages, while its thread
+// is in it.
 ActiveCall::Subject subject(const comm::Communicator& communicator, const Request& request,
                             bool init = false);
 

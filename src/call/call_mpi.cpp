@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call that MPI does: with its slice in the trace and its record in the estimate, where there are
-// any, and on copies of buffers that MPI cannot take.
+// Lets MPI do a call: with a slice in the trace and a record in the estimate, if these run, and on
+// copies of buffers that MPI cannot take.
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -19,8 +19,8 @@ namespace slimpi::call {
 
 namespace {
 
-// To be called only where there is memory that MPI cannot take: asks the driver where the buffers
-// lie.
+// Lets MPI do the call, on copies if needed. Asks the driver where the buffers lie, so it is called
+// only if there is memory that MPI cannot take.
 int call_mpi_staged(const Request& call) {
   Runtime& runtime = *Runtime::started();  // exists: it added the other devices
   if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(call);
@@ -54,7 +54,7 @@ struct TimedCall {
   std::uint64_t nanoseconds;
 };
 
-// `name`: of the slice in the trace; a literal.
+// Times a call that MPI does. `name`: the name of the slice in the trace; a literal.
 TimedCall call_mpi_timed(const Request& call, const char* name) {
   const auto begin = Trace::Clock::now();
   const int code = call_mpi_untraced(call);
@@ -77,7 +77,7 @@ TimedCall call_mpi_timed(const Request& call, const char* name) {
 
 }  // namespace
 
-// The usual case is three loads: a call that is left to MPI must cost nothing else.
+// Costs three loads in the usual case: a call that is left to MPI must cost nothing else.
 int call_mpi(const Request& call, std::optional<BypassReason> reason) {
   if (Trace::running() == nullptr && CallEstimate::running() == nullptr) [[likely]] {
     const int code = call_mpi_untraced(call);
@@ -89,8 +89,8 @@ int call_mpi(const Request& call, std::optional<BypassReason> reason) {
 
 namespace {
 
-// The count of all elements. A reduce-scatter of a type that slimpi does not take has not been
-// counted yet. The communicator is valid: MPI has just used it.
+// Returns the count of all elements. A reduce-scatter of a type that slimpi does not take has not
+// been counted yet. The communicator is valid: MPI has just used it.
 std::int64_t count_of_all(Runtime& runtime, const Request& call) {
   if (call.collective == Collective::allreduce) return call.count;
   Request measured = call;

@@ -72,19 +72,19 @@ std::uint64_t steady_nanoseconds() {
   return std::uint64_t(std::chrono::nanoseconds(now).count());
 }
 
-// The time of a call in which MPI failed: longer than any other, and of many the sum is no
-// overflow.
+// The time that is recorded for a call in which MPI failed, in nanoseconds: longer than any other,
+// and the sum of many does not overflow.
 constexpr std::uint64_t kFailedInMpi = 3'600'000'000'000;
 
-// The result of a candidate: its code for the program, whether the call counts, which is the same
-// on all ranks, and nanoseconds of it that were no work of the candidate's.
+// The result of a candidate: its code for the program; whether the call counts, which is the same
+// on all ranks; and the nanoseconds of it that were no work of the candidate.
 struct Ran {
   int code = mpi::kSuccess;
   bool counts = true;
   std::uint64_t verifying = 0;
 };
 
-// In the program's floating-point environment, called from inside slimpi's own.
+// Calls MPI in the program's floating-point environment, from inside slimpi's own.
 int call_mpi_from_inside(const Request& call, std::optional<BypassReason> reason) {
   const CallersFloats environment;
   return call_mpi(call, reason);
@@ -96,7 +96,7 @@ Ran run_mpi(Runtime& runtime, const comm::Communicator& communicator, const Requ
   return {call_mpi_from_inside(request, BypassReason::automatic)};
 }
 
-// Candidate 0 is MPI's own sum, the others are the decision's plans.
+// Runs a candidate: number 0 is MPI's own sum, the other numbers are the decision's plans.
 Ran run_candidate(Runtime& runtime, comm::Communicator& communicator,
                   const algorithm::Decision& decision, int candidate, const Request& request) {
   if (candidate == 0) return run_mpi(runtime, communicator, request);
@@ -118,12 +118,12 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   const Ran ran = run_candidate(runtime, communicator, decision, candidate, request);
   const Outcome done = Outcome::finished(ran.code);
   if (!ran.counts || communicator.failed()) return done;
-  // An error of MPI may be one rank's own, and all ranks must count the same calls.
+  // An error of MPI may occur on one rank only, and all ranks must count the same calls.
   const std::uint64_t spent =
       ran.code == mpi::kSuccess ? candidate_clock() - begin - ran.verifying : kFailedInMpi;
   const std::uint64_t bytes = bytes_of(request);
-  // An exception here costs a row of the report. The others have the sum and may be in their next
-  // call.
+  // An exception here costs a row of the report only. The other ranks have the sum and may be in
+  // their next call.
   if (communicator.rank() == 0)
     (void)caught(
         [&] { runtime.statistics.choices.add(candidates, bytes, std::size_t(candidate), spent); });
@@ -140,8 +140,8 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   return done;
 }
 
-// Sums of each type have classes of their own, and so have reduce-scatters and nonblocking sums,
-// which take longer beside the program's computation.
+// Returns the size class of a call. Each type has its own classes, and so have reduce-scatters and
+// nonblocking sums, which take longer beside the program's computation.
 std::size_t size_class(const Request& request) {
   constexpr std::size_t kClasses = 65;  // bits of a count
   const std::size_t kind = std::size_t(request.collective) * 2 + (Fiber::inside() ? 1 : 0);

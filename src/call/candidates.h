@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is decided for the calls of one communicator, and how a call is done by it: with one plan,
+// The decisions for the calls of one communicator, and how a call is done by them: with one plan,
 // or with the fastest of several candidates, which the autotuner finds by trials.
 #pragma once
 #include <array>
@@ -17,22 +17,22 @@
 namespace slimpi::call {
 
 // The decisions of one communicator. A decision depends on the size of a call only by the rows of
-// the rules and by SLIMPI_MIN_SIZE. So all are made before the ranks agree on their options. To
-// find one later allocates nothing: a rank that failed there would keep the others waiting inside
-// MPI, if they leave that call to MPI.
+// the rules and by SLIMPI_MIN_SIZE. So all are made before the ranks agree on their options.
+// Finding a decision later allocates nothing: a rank without memory would keep the other ranks
+// waiting inside MPI, if these leave that call to MPI.
 class Decisions : public comm::Attachment {
  public:
   // Makes the decisions for the communicator called `name`. To be called each time before the ranks
   // compare their options.
   void prepare(const Config& config, const Rules& rules, const std::string& name);
 
-  // The decision for a call of a type that slimpi sums, or for buffers of so many bytes; the same
-  // on all ranks. Valid until prepare(). Throws nothing.
+  // Returns the decision for a call of a type that slimpi sums, or for buffers of so many bytes;
+  // the same on all ranks. Valid until prepare(). Throws nothing.
   const algorithm::Decision& find(const Request& call) noexcept;
   const algorithm::Decision& find(std::uint64_t bytes, ElementType type = ElementType::float32,
                                   Collective collective = Collective::allreduce) noexcept;
 
-  // By the type of elements and, for each, the collective.
+  // Decisions by the type of elements and, for each type, by the collective.
   using ByCall = std::array<algorithm::Decision, std::size_t(kElementTypes) * kCollectives>;
 
  private:
@@ -40,16 +40,16 @@ class Decisions : public comm::Attachment {
   struct Row {
     std::uint64_t min_size, max_size;
     ByCall decisions;
-    std::shared_ptr<std::atomic<bool>> matched;  // the row's
+    std::shared_ptr<std::atomic<bool>> matched;  // Rule::matched of the row
   };
 
   std::uint64_t min_size_ = 0;  // bytes; SLIMPI_MIN_SIZE
   std::vector<Row> rows_;       // rows for this communicator, in order; the first that fits counts
-  ByCall other_;                // for what no row fits
-  algorithm::Decision small_;   // for less than min_size_
+  ByCall other_;                // for calls that no row fits
+  algorithm::Decision small_;   // for calls of less than min_size_
 };
 
-// Nanoseconds, by which candidates are compared. A unit test has its own.
+// The clock by which candidates are compared, in nanoseconds. A unit test sets another clock.
 extern std::uint64_t (*candidate_clock)();
 
 // Does a call of SLIMPI_ALGORITHM=auto between nodes: by MPI's own allreduce or by one of the
@@ -57,8 +57,8 @@ extern std::uint64_t (*candidate_clock)();
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
                     const algorithm::Decision& decision, const Request& request);
 
-// Does a call with one plan, or inside one node. Left on a fallback to MPI. *verifying, where
-// given: nanoseconds of it for SLIMPI_VERIFY and SLIMPI_SELFTEST.
+// Does a call with one plan, or inside one node. On a fallback the call is left to MPI. *verifying,
+// if given, is set to the nanoseconds of the call for SLIMPI_VERIFY and SLIMPI_SELFTEST.
 Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                  const Request& request, std::uint64_t* verifying = nullptr);
 

@@ -16,7 +16,7 @@
 
 namespace slimpi::call {
 
-// While this object lives, the thread uses keyval_, which is not freed.
+// Keeps keyval_ from being freed while this object lives, because the thread uses it.
 class Registry::Pin {
  public:
   explicit Pin(Registry& registry) : registry_(registry) {
@@ -35,7 +35,7 @@ class Registry::Pin {
 };
 
 comm::Communicator* Registry::find(mpi::Comm comm, std::optional<int>* raised) {
-  // The last communicator that this thread used. A handle is not reused before generation_ is
+  // The last communicator that this thread used. MPI reuses a handle only after generation_ was
   // incremented.
   thread_local mpi::Comm last_comm{};
   thread_local std::uint64_t last_generation = 0;
@@ -52,7 +52,7 @@ comm::Communicator* Registry::find(mpi::Comm comm, std::optional<int>* raised) {
   return found;
 }
 
-// Records that were found by the handle of a communicator are not looked up any more.
+// Invalidates what was found by the handle of a communicator: it is not looked up any more.
 void Registry::handles_end() {
   for (auto& comm : refused_types) comm.store(mpi::Comm(), std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
@@ -65,9 +65,9 @@ comm::Communicator* Registry::find_made(mpi::Comm comm) {
   return found == followed_.end() ? nullptr : *found;
 }
 
-// An invalid handle is passed to exactly one MPI call, the first one here. MPICH 5 returns
-// MPI_SUCCESS from a call whose error handler was a function of the program and ran; the output of
-// that call then stays unset.
+// Finds or makes the state. An invalid handle is passed to only one MPI call, the first one here.
+// MPICH 5 returns MPI_SUCCESS from a call whose error handler was a function of the program and
+// ran; the output of that call then stays unset.
 comm::Communicator* Registry::follow(mpi::Comm comm, std::optional<int>* raised) {
   constexpr int kUnset = -1;
   const Pin pin(*this);
@@ -130,8 +130,8 @@ void Registry::unpin() {
 int Registry::forget(mpi::Comm comm, int, void* value, void* self) {
   auto* const registry = static_cast<Registry*>(self);
   auto* const communicator = static_cast<comm::Communicator*>(value);
-  // MPI may free the communicator later than the program, when a request of it is complete. Then it
-  // calls this in the middle of its progress, where nothing of MPI may be called.
+  // MPI may free the communicator later than the program, when a request of it is complete. Then
+  // MPI calls this function in the middle of its progress, where no function of MPI may be called.
   const bool late = !registry->abandoned_ && !Freeing::is_freeing(comm);
   registry->handles_end();
   {
@@ -149,9 +149,9 @@ int Registry::forget(mpi::Comm comm, int, void* value, void* self) {
   return mpi::kSuccess;
 }
 
-// With a pin, which ends.
+// Drops a state. The caller holds a pin, which ends here.
 void Registry::drop(comm::Communicator* communicator) {
-  wait_for_sums(*communicator);  // where the free was not intercepted
+  wait_for_sums(*communicator);  // needed if the free was not intercepted
   mpi::Comm report = runtime_.report.release(*communicator);
   (void)caught([&] {
     if (runtime_.finished)
@@ -177,8 +177,8 @@ void Registry::drop_late() {
   }
 }
 
-// Ranks that wait for this one get an error in place of a wait without end. MPI_Finalize waits for
-// all ranks, too, but answers nobody.
+// Lets ranks that wait for this rank get an error in place of a wait without end. MPI_Finalize
+// waits for all ranks, too, but answers none of them.
 void Registry::wait_for_finalize() {
   struct End {
     comm::Communicator* communicator;
@@ -223,7 +223,7 @@ namespace {
 thread_local const Freeing* t_innermost = nullptr;
 }  // namespace
 
-// Objects nest: callbacks may free other communicators.
+// The objects nest, because callbacks may free other communicators.
 Freeing::Freeing(mpi::Comm comm) : comm_(comm), outer_(t_innermost) {
   t_innermost = this;
   alive_.fetch_add(1, std::memory_order_relaxed);
@@ -293,7 +293,7 @@ int sessions_seen() {
   return g_seen;
 }
 
-// Nothing of MPI is called.
+// Drops all states. Calls no function of MPI, which has ended.
 void Registry::mpi_ended() {
   std::set<comm::Communicator*> never_freed;
   handles_end();

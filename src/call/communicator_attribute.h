@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which communicators slimpi follows, and their end. An attribute on each one holds its state, and
-// the attribute's delete callback reports its end. The keyval exists only while a communicator is
-// followed: a keyval ends with MPI, and a program with sessions may start MPI again.
+// The communicators that slimpi follows, and their end. An attribute on each of them holds its
+// state, and the attribute's delete callback reports its end. The keyval exists only while a
+// communicator is followed: a keyval ends with MPI, and a program with sessions may start MPI
+// again.
 #pragma once
 #include <array>
 #include <atomic>
@@ -22,29 +23,31 @@ class Registry {
  public:
   explicit Registry(Runtime& runtime) : runtime_(runtime) {}
 
-  // slimpi's state for the user's communicator; made at its first call. null for MPI_COMM_NULL, for
-  // a communicator that is being freed or left alone, and for one that MPI does not know. In the
-  // last case its error handler has run, and *raised, where given, is the code for the program.
+  // Returns slimpi's state for the user's communicator; makes it at its first call. Null for
+  // MPI_COMM_NULL, for a communicator that is being freed or left alone, and for one that MPI does
+  // not know. In the last case its error handler has run, and *raised, if given, is the code for
+  // the program.
   comm::Communicator* find(mpi::Comm comm, std::optional<int>* raised = nullptr);
 
-  // The same where there is one already; makes none and calls no MPI function.
+  // Returns slimpi's state if there is one already; null otherwise. Calls no MPI function.
   comm::Communicator* find_made(mpi::Comm comm);
 
-  // Drops what is kept of communicators that MPI has freed later than the program (forget()). Not
-  // in MPI's progress.
+  // Drops the states of communicators that MPI has freed later than the program (forget()). Not to
+  // be called in MPI's progress.
   void drop_late();
 
-  // MPI_Finalize: ranks that wait for this one get an error.
+  // Begins MPI_Finalize: ranks that wait for this rank get an error.
   void wait_for_finalize();
 
-  // No communicator calls MPI any more.
+  // Makes all communicators abandon their handles: they call MPI no more.
   void abandon(bool mpi_works);
 
-  // Every handle is invalid, also of communicators that were never freed.
+  // Drops all states after MPI has ended: every handle is invalid, also of communicators that were
+  // never freed.
   void mpi_ended();
 
-  // For each type that SLIMPI_TYPES does not name: the communicator whose ranks were told last, if
-  // that was necessary. Its later sums of that type go to MPI at once.
+  // By type that SLIMPI_TYPES does not name: the communicator whose ranks were told of this last,
+  // if that was necessary. Its later sums of that type go to MPI at once.
   std::array<std::atomic<mpi::Comm>, kElementTypes> refused_types{};
 
  private:
@@ -67,8 +70,8 @@ class Registry {
   int pins_ = 0;                          // number of threads that use keyval_
 };
 
-// While this object lives, the thread frees `comm`. The program's delete callbacks run; float sums
-// that they make on `comm` go to MPI.
+// Marks that the thread frees `comm` while this object lives. The program's delete callbacks run;
+// float sums that they make on `comm` go to MPI.
 class Freeing {
  public:
   explicit Freeing(mpi::Comm comm);
@@ -76,21 +79,21 @@ class Freeing {
   Freeing(const Freeing&) = delete;
   Freeing& operator=(const Freeing&) = delete;
 
-  // Whether this thread is freeing `comm`. A thread sees its own increment at once, and needs no
-  // other's.
+  // Returns whether this thread is freeing `comm`. A relaxed load is enough: a thread sees its own
+  // increment at once, and the increments of others do not matter.
   static bool is_freeing(mpi::Comm comm) {
     return alive_.load(std::memory_order_relaxed) != 0 && frees(comm);
   }
 
  private:
   static bool frees(mpi::Comm comm);
-  static inline std::atomic<int> alive_{0};  // of all threads
+  static inline std::atomic<int> alive_{0};  // number of objects of all threads
 
   const mpi::Comm comm_;
   const Freeing* const outer_;
 };
 
-// While this object lives, MPI_Finalize runs. Delete callbacks of the program may call
+// Marks that MPI_Finalize runs while this object lives. Delete callbacks of the program may call
 // MPI_Allreduce on communicators that are about to be freed.
 class Finalizing {
  public:
@@ -99,7 +102,7 @@ class Finalizing {
   Finalizing(const Finalizing&) = delete;
   Finalizing& operator=(const Finalizing&) = delete;
 
-  // Whether the process is inside MPI_Finalize.
+  // Returns whether the process is inside MPI_Finalize.
   static bool is_finalizing() { return now_.load(std::memory_order_relaxed); }
 
  private:
@@ -109,7 +112,7 @@ class Finalizing {
 void session_opened();
 void session_closed();
 
-// How many sessions were opened in this process so far.
+// Returns how many sessions were opened in this process so far.
 int sessions_seen();
 
 }  // namespace slimpi::call

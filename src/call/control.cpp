@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the program says while it runs. Levels of MPI_Pcontrol switch slimpi off and on. Info keys
-// are options that the program sets on one communicator. An option of the whole process cannot be
-// set there; it ends the job like an invalid value. No key is accepted without effect.
+// The settings that the program makes while it runs. Levels of MPI_Pcontrol switch slimpi off and
+// on. Info keys are options that the program sets on one communicator. An option of the whole
+// process cannot be set there; it ends the job like an invalid value. No key is accepted without
+// effect.
 #include "call/control.h"
 
 #include "algorithm/policy.h"
@@ -17,8 +18,8 @@ void control(int level) {
   if (level == 0) Runtime::on = false;
   if (level == 1) Runtime::on = true;
   Runtime* const runtime = Runtime::get();
-  // Writes the numbers of rank 0 only: a sum over the ranks would wait for a rank that does not
-  // call MPI_Pcontrol.
+  // The report has the numbers of rank 0 only: a sum over the ranks would wait for a rank that does
+  // not call MPI_Pcontrol.
   if (level == 2 && runtime != nullptr && !runtime->finished) runtime->report.write(false);
 }
 
@@ -91,8 +92,8 @@ int take_info(mpi::Comm comm, mpi::Info info) {
       info == mpi::abi.info_null)
     return mpi::kSuccess;
   const mpi::Api& api = runtime->api;
-  // All ranks are in this call, but the keys may differ. So all compare their options again, also
-  // those that get no key, or no memory below.
+  // All ranks are in this call, but their keys may differ. So all ranks compare their options
+  // again, also a rank that gets no key, or has no memory below.
   comm::Communicator* communicator = runtime->communicators.find_made(comm);
   if (communicator != nullptr) communicator->compare_options_again();
   int keys = 0;
@@ -108,7 +109,7 @@ int take_info(mpi::Comm comm, mpi::Info info) {
     if (found != 0 && communicator != nullptr) take_key(*runtime, *communicator, option, value);
   }
   if (communicator == nullptr) return mpi::kSuccess;
-  // Checked after the last key: options that exclude each other may come in any order.
+  // The check comes after the last key: options that exclude each other may come in any order.
   const std::string error =
       algorithm::refuse(communicator->config(), runtime->rules_of(*communicator));
   if (!error.empty()) runtime->errors.end_job(comm, error);

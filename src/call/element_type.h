@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The types of elements that slimpi sums: MPI's names for them, and how they become floats. Another
-// one is a row of kElementRows (options/option_types.h) and a line in element_type() and in
+// The types of elements that slimpi sums: MPI's names for them, and how they become floats. A new
+// type is a row of kElementRows (options/option_types.h) and a line in element_type() and in
 // codec_of().
 #pragma once
 #include <cstdint>
@@ -12,20 +12,21 @@
 
 namespace slimpi::call {
 
-// By any of MPI's names; empty for all other types. Looks at the handle only.
+// Returns the type that any of MPI's names stands for; empty for all other types. Looks at the
+// handle only.
 inline std::optional<ElementType> element_type(mpi::Datatype type) {
   const mpi::Abi& abi = mpi::abi;
   if (type == abi.type_float || type == abi.type_real || type == abi.type_real4)
     return ElementType::float32;
   if (type == abi.type_double || type == abi.type_double_precision || type == abi.type_real8)
     return ElementType::float64;
-  if (type == mpi::Datatype()) return std::nullopt;  // what many an MPI has instead of those below
+  if (type == mpi::Datatype()) return std::nullopt;  // many an MPI has this in place of those below
   if (type == abi.type_float16 || type == abi.type_real2) return ElementType::float16;
   if (type == abi.type_bfloat16) return ElementType::bfloat16;
   return std::nullopt;
 }
 
-// Whether the process's MPI has the type.
+// Returns whether the process's MPI has the type.
 inline bool mpi_has(ElementType type) {
   for (const mpi::Datatype name : {mpi::abi.type_float, mpi::abi.type_double, mpi::abi.type_float16,
                                    mpi::abi.type_real2, mpi::abi.type_bfloat16})
@@ -33,8 +34,8 @@ inline bool mpi_has(ElementType type) {
   return false;
 }
 
-// The codec whose encoded values are elements of the type. It decodes them exactly. Empty for
-// doubles (kernels/math/float64.h).
+// Returns the codec whose encoded values are elements of the type. It decodes them exactly. Empty
+// for doubles (kernels/math/float64.h).
 constexpr std::optional<kernels::Codec> codec_of(ElementType type) {
   switch (type) {
     case ElementType::float32:
@@ -49,12 +50,12 @@ constexpr std::optional<kernels::Codec> codec_of(ElementType type) {
   return std::nullopt;
 }
 
-// For a call whose elements are of one of these types.
+// Returns the type of the elements of a call, which must be one of these types.
 inline ElementType type_of(const Request& call) {
   return element_type(call.datatype).value_or(ElementType::float32);
 }
 
-// The bytes of the program's buffer.
+// Returns the bytes of the program's buffer.
 inline std::uint64_t bytes_of(const Request& call) {
   return std::uint64_t(call.count) * row_of(type_of(call)).bytes;
 }

@@ -15,101 +15,105 @@ namespace slimpi::call {
 // admission.cpp
 
 // Does the call, or leaves it to MPI. All three ways to begin a call count the blocks of a
-// reduce-scatter, unless it is left to MPI at sight.
+// reduce-scatter, unless bypassed_at_sight() leaves it to MPI.
 Outcome dispatch(Request& call);
 
 // raise_error.cpp
 
-// After an exception in dispatch(), begin() or init_persistent(), which became `status`: ends the
-// job with one line, where it has begun.
+// Ends the job with one line, if the job has begun. To be called after an exception in dispatch(),
+// begin() or init_persistent(), which became `status`.
 void end_for(mpi::Comm comm, Status status);
 
-// After another exception: raises an MPI error on the communicator and returns the code for the
+// Raises an MPI error on the communicator after another exception, and returns the code for the
 // program.
 int fail_on(mpi::Comm comm, Status status);
 
 // call_mpi.cpp
 
 // Calls the next definition: another tool's, or MPI's. Buffers that MPI cannot take are staged. The
-// reason is for the trace and for SLIMPI_ESTIMATE, which records no call without one.
+// trace shows `reason`. SLIMPI_ESTIMATE needs it, too, and records no call without a reason.
 int call_mpi(const Request& call, std::optional<BypassReason> reason);
 
-// The same without staging, trace and estimate. src/intercept defines it.
+// Calls the next definition without staging, trace and estimate. src/intercept defines it.
 int call_mpi_unstaged(const Request& call);
 
-// Counts the bytes of a call that MPI made because of its type, for the share of the report. A sum
-// may also be an operation of the program's.
+// Counts the bytes of a call that MPI made because of its type, for the share in the report. A sum
+// may also be an operation that the program defined.
 void count_bytes_of(const Request& call);
 inline void count_other_bytes(const Request& call, int code) {
   if (code == mpi::kSuccess && call.op != mpi::abi.op_max && call.op != mpi::abi.op_min)
     count_bytes_of(call);
 }
 
-// For a count that only a missing function could take: logs an error and returns an MPI error code.
+// Refuses a count that only a missing function could take: logs an error and returns an MPI error
+// code.
 int refuse_count(const char* name, std::int64_t count);
 
 // estimate.cpp
 
-// Tells SLIMPI_ESTIMATE, where it runs, of a nonblocking or persistent call that is left to MPI.
+// Tells SLIMPI_ESTIMATE, if it runs, of a nonblocking or persistent call that is left to MPI.
 void estimate_nonblocking(const Request& call, BypassReason reason);
 
 // requests.cpp
 
-// Begins a nonblocking call in the background, or leaves it to MPI. A call that was begun has
-// written a request of MPI's to `request`, where the program's is.
+// Begins a nonblocking call in the background, or leaves it to MPI. If it begins the call, it
+// writes a request of MPI to `request`, the address of the program's request.
 Outcome begin(Request& call, void* request);
 
-// Writes MPI_REQUEST_NULL and a complete request to requests[0] and [1]. False: MPI fails.
+// Writes MPI_REQUEST_NULL to requests[0] and a complete request to requests[1]. Returns false if
+// MPI fails.
 bool make_complete_request(int (&requests)[2]);
 
 // persistent.cpp
 
-// MPI_Allreduce_init: makes a persistent sum with its request, or leaves it to MPI. May wait for
+// Makes a persistent sum with its request for MPI_Allreduce_init, or leaves it to MPI. May wait for
 // the other ranks.
 Outcome init_persistent(Request& call, void* request);
 
-// Starts those of the program's requests that are persistent sums. MPI has to start the requests,
-// too.
+// Starts the persistent sums among the program's requests. MPI has to start all requests, too.
 int start_persistent(int count, const void* requests);
 
 // staged_requests.cpp
 
-// Where device::some_need_copies(): has MPI begin a nonblocking call, or make a persistent one, on
-// copies of buffers that it cannot take. `next` calls the next definition, which writes MPI's
-// request to `request`.
+// Has MPI begin a nonblocking call, or make a persistent one, on copies of buffers that it cannot
+// take. To be called if device::some_need_copies(). `next` calls the next definition, which writes
+// MPI's request to `request`.
 int begin_staged(const Request& call, void* request, bool persistent,
                  const std::function<int(const Request&)>& next);
 
 // nonblocking.cpp
 
-// Whether nonblocking sums are in flight. All that follows is for then.
+// Returns whether nonblocking sums are in flight. The functions below are for that case.
 inline bool sums_in_flight() {
   return g_fibers.load(std::memory_order_acquire) != 0;
 }
 
-// Lets them make progress.
+// Lets the nonblocking sums make progress.
 void progress();
 
-// Waits, while they make progress, until poll(argument) is true.
+// Waits until poll(argument) is true, while the nonblocking sums make progress.
 void wait_until(bool (*poll)(void*), void* argument);
 
-// Waits for those of the communicator; for all.
+// Wait for the nonblocking sums of the communicator; for all nonblocking sums.
 void wait_for_sums_on(mpi::Comm comm);
 void wait_for_all_sums();
 
-// Before a communicator is freed: waits for its nonblocking sums, which use its state, and for
-// slimpi's requests on it. MPI keeps a communicator that has one, and MPI_Comm_disconnect waits.
+// Waits, before a communicator is freed, for its nonblocking sums, which use its state, and for
+// slimpi's requests on it. MPI keeps a communicator that has a request, and MPI_Comm_disconnect
+// waits.
 void finish_on(mpi::Comm comm);
 
-// Raises an error if the request is a sum in flight, and returns its code; else MPI's success.
+// Raises an error if the request is a sum in flight, and returns its code; otherwise returns
+// MPI_SUCCESS.
 int refuse_to_cancel(const void* request);
 
-// The program frees a request, so nobody completes it.
+// Notes that the program frees a request, so that no rank completes it.
 void drop_request(const void* request);
 
-// As call_mpi_unstaged(), for the call that runs in this fiber, on slimpi's own communicator: on
-// the program's, other collectives may have begun since. begin() calls MPI's nonblocking function
-// of the call's form, because another form may add in another order. Returns MPI's code.
+// Lets MPI make the call of this fiber, as call_mpi_unstaged() does, but on slimpi's own
+// communicator: on the program's, other collectives may have begun since. begin() calls MPI's
+// nonblocking function of the call's form, because another form may add in another order. Returns
+// MPI's code.
 int sum_by_mpi(const Request& call, int (*begin)(const Request& call, mpi::Request* request));
 
 }  // namespace slimpi::call

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_ESTIMATE: every call goes to MPI. This counts the calls, and says what policy would do
-// with them.
+// The counts of SLIMPI_ESTIMATE. Every call goes to MPI. This object counts the calls, and says
+// what policy would do with them.
 #pragma once
 #include <atomic>
 #include <compare>
@@ -21,7 +21,8 @@ class Runtime;
 
 class CallEstimate {
  public:
-  // The running one; null while SLIMPI_ESTIMATE is unset. Once started it lives for ever.
+  // Returns the running object; null while SLIMPI_ESTIMATE is unset. Once started it lives for
+  // ever.
   static CallEstimate* running() { return running_.load(std::memory_order_acquire); }
   static void start(const mpi::Api& api, const Config& config);
 
@@ -29,12 +30,12 @@ class CallEstimate {
   void left(const Request& call, BypassReason reason, bool blocking,
             std::uint64_t nanoseconds) noexcept;
   // Counts a nonblocking or persistent call that policy takes, between so many nodes; 0: the ranks
-  // do not know yet.
+  // do not know the number yet.
   void begun(const Request& call, int nodes) noexcept;
   // Lets MPI do a call that policy takes, between so many nodes, and counts it.
   int call_mpi(const Request& call, int nodes);
 
-  // All calls so far. `job`: what describes the job.
+  // Returns all calls so far. `job`: the description of the job.
   Estimate result(const Report& job) const;
 
  private:
@@ -66,7 +67,7 @@ class CallEstimate {
   std::map<Key, Record> records_;
 };
 
-// With SLIMPI_ESTIMATE: counts a nonblocking or persistent sum, which MPI makes; no rank waits.
+// Counts a nonblocking or persistent sum for SLIMPI_ESTIMATE. MPI makes the sum, and no rank waits.
 Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
 }  // namespace slimpi::call

@@ -27,16 +27,17 @@ namespace slimpi::call {
 
 namespace {
 
-// How long nobody enters the fibers before the helper thread does, unless it always does.
+// The time without a thread in the fibers after which the helper thread enters them, unless it
+// always does.
 constexpr auto kLeftAlone = std::chrono::milliseconds(1);
-// Between two polls of the helper thread, each of some microseconds. It may not yield instead: a
-// program that computes would lose half of its core.
+// The time between two polls of the helper thread, each of some microseconds. The thread may not
+// yield instead: a program that computes would lose half of its core.
 constexpr auto kBetweenPolls = std::chrono::microseconds(100);
 
-std::atomic<std::uint64_t> g_entries{0};  // times that the program's threads entered the fibers
+std::atomic<std::uint64_t> g_entries{0};  // how often the program's threads entered fibers
 thread_local bool t_helps = false;
 
-// The sums of one communicator that are not complete. The first one runs in the fiber.
+// The sums of one communicator that are not complete. The first sum runs in the fiber.
 struct Queue {
   const comm::Communicator* communicator = nullptr;
   std::deque<std::unique_ptr<Pending>> sums;
@@ -46,7 +47,7 @@ struct Queue {
 
 class Queues {
  public:
-  // Never destroyed: exit handlers may still call MPI.
+  // Returns the only object, which is never destroyed: exit handlers may still call MPI.
   static Queues& all() {
     static auto* const queues = new Queues;
     return *queues;
@@ -75,9 +76,9 @@ class Queues {
   std::vector<std::unique_ptr<Queue>> busy_, free_;
   Pending* running_ = nullptr;  // the sum whose fiber is entered
   std::thread helper_;
-  std::mutex sleep_;  // of the helper thread; whoever gives it a reason to wake up takes it
+  std::mutex sleep_;  // the helper sleeps with it; to wake the helper, a thread locks it
   std::condition_variable wake_;
-  std::atomic<bool> ends_{false};  // the helper thread
+  std::atomic<bool> ends_{false};  // the helper thread must end
 };
 
 Queue& Queues::queue_of(const comm::Communicator& communicator) {
@@ -94,7 +95,7 @@ Queue& Queues::queue_of(const comm::Communicator& communicator) {
 
 void Queues::add(std::unique_ptr<Pending> sum) {
   const std::lock_guard lock(mutex_);
-  // Where there is no memory for one, the sums go on in the program's MPI calls only.
+  // If the helper thread cannot be made, sums make progress only inside the program's MPI calls.
   if (!helper_.joinable() &&
       caught([&] { helper_ = std::thread(&Queues::help, this); }) != Status::ok)
     log_once(LogLevel::warn, "no thread can be made that lets nonblocking sums go on meanwhile");
@@ -115,7 +116,8 @@ void Queues::count_in_order(comm::Communicator& communicator) {
   communicator.states.count_call();
 }
 
-// Another thread that enters fibers does this one's, too.
+// Lets all sums go on. Does nothing if another thread is in the fibers: that thread serves all
+// sums.
 void Queues::advance() noexcept {
   if (!t_helps) g_entries.fetch_add(1, std::memory_order_relaxed);
   const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -130,7 +132,7 @@ void Queues::advance() noexcept {
   }
 }
 
-// Lets the sums of a queue go on until one has to wait. False: all are complete.
+// Lets the sums of a queue go on until one has to wait. Returns false if all are complete.
 bool Queues::step(Queue& queue) {
   while (!queue.sums.empty()) {
     Pending& sum = *queue.sums.front();
@@ -149,9 +151,9 @@ bool Queues::step(Queue& queue) {
   return false;
 }
 
-// A failed sum counts as one in flight until the program has completed its request and got the
-// error. Others count until their request is complete: MPI_Waitall of MPICH takes no pending
-// generalized one.
+// Completes the request of a sum. A failed sum counts as in flight until the program has completed
+// its request and got the error. Another sum counts until its request is complete: MPI_Waitall of
+// MPICH takes no generalized request that is pending.
 void Queues::complete(std::unique_ptr<Pending> sum) {
   void (*const end)(void*, bool) = sum->end;
   void* const argument = sum->end_argument;
@@ -161,7 +163,8 @@ void Queues::complete(std::unique_ptr<Pending> sum) {
   if (sum != nullptr) count_fibers(-1, &enter_fibers);
 }
 
-// Nothing of the program's is called in the fiber, so nothing of its is thrown here.
+// Runs a sum in its fiber. The fiber calls no code of the program, so no exception of the program
+// is thrown here.
 void Queues::run(void* argument) {
   Pending& sum = *static_cast<Pending*>(argument);
   const FailureScope own_text;
@@ -178,14 +181,15 @@ void Queues::run(void* argument) {
   if (status == Status::ok && !outcome.done)
     status = caught([&] { sum.code = call_mpi(sum.call, outcome.reason); });
   if (status == Status::ok) return;
-  // Without an internal communicator nothing tells the other ranks, which may wait for this one.
+  // Without an internal communicator no message tells the other ranks, which may wait for this
+  // rank.
   if (!sum.communicator.connected())
     end_for(comm_for_errors(sum.runtime, sum.comm, sum.of_comm), status);
   (void)caught([&] { sum.code = fail_call(sum.runtime, sum.communicator, status); });
 }
 
-// Lets the sums go on while the program's threads do not: they compute, or block in MPI, where
-// other ranks may wait for this one's part.
+// Lets the sums go on while the program's threads do not: they compute, or block in MPI, while
+// other ranks may wait for this rank's part.
 void Queues::help() {
   sigset_t every;
   sigfillset(&every);
@@ -229,7 +233,8 @@ bool Queues::idle(const comm::Communicator* communicator) {
                                    });
 }
 
-// The first sum with one of these requests; null if there is none. With the mutex.
+// Returns the first sum with one of these requests; null if there is none. The caller holds the
+// mutex.
 Pending* Queues::find(std::span<const mpi::Request> requests) {
   for (const auto& queue : busy_)
     for (const auto& sum : queue->sums)
@@ -243,7 +248,8 @@ bool Queues::has_any_of(std::span<const mpi::Request> requests) {
   return find(requests) != nullptr;
 }
 
-// MPI would cancel the receive that stands for the sum.
+// Raises an error if the request is a sum in flight: MPI would cancel the receive that stands for
+// the sum.
 std::optional<int> Queues::refuse_to_cancel(mpi::Request request) {
   std::unique_lock lock(mutex_);
   const Pending* const sum = find({&request, 1});

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sums that the program does not wait for in the call: nonblocking ones, and the starts of
-// persistent ones. Each runs in a fiber, which is left at every wait (comm::Waiter) and entered
-// again from the program's MPI calls, or by a thread (SLIMPI_PROGRESS=thread, and where no call of
-// the program comes for 1 ms). The sums of one communicator run one after the other, in the order
-// in which they began; those of different communicators and of persistent requests run side by
-// side.
+// The sums for which the program does not wait in the call: nonblocking sums, and the starts of
+// persistent sums. Each runs in a fiber, which is left at every wait (comm::Waiter). The program's
+// MPI calls enter it again, or a thread does (SLIMPI_PROGRESS=thread, or no call of the program for
+// 1 ms). The sums of one communicator run one after the other, in the order in which they began.
+// Sums of different communicators and of persistent requests run side by side.
 //
-// For a nonblocking sum the program holds a generalized request. For a persistent one it holds a
+// The program holds a generalized request for a nonblocking sum. For a persistent sum it holds a
 // persistent receive of an empty message, which this process sends to itself when the sum is
 // complete.
 #pragma once
@@ -35,21 +34,21 @@ struct Pending {
 
   Runtime& runtime;
   comm::Communicator& communicator;
-  const mpi::Comm comm;  // the program's, as long as it has this state
+  const mpi::Comm comm;  // the program's communicator, as long as it has this state
   const comm::Communicator* of_comm = &communicator;
   Request call;
-  const algorithm::Decision* decision = nullptr;  // of a persistent sum, from its init
+  const algorithm::Decision* decision = nullptr;  // only of a persistent sum: from its init
   std::optional<BypassReason> bypass = {};        // why MPI makes it; decided at its start
   mpi::Request request = mpi::abi.request_null;
-  // Completes the request. The sum may be gone by then.
+  // Completes the request. The sum may be destroyed by then.
   void (*end)(void* argument, bool failed) = nullptr;
   void* end_argument = nullptr;
-  // Sums of the communicator that MPI made since this one began, and that SLIMPI_CALLS_PER_STEP
+  // Sums of the communicator that MPI made since this sum began, and that SLIMPI_CALLS_PER_STEP
   // counts after it.
   std::uint64_t counted_later = 0;
   std::unique_ptr<Pending> next_failed;
   bool dropped = false;  // the program has freed the request
-  // What the completion raises: MPI's code, where MPI made the sum, or a failure of slimpi's.
+  // The error that the completion raises: MPI's code, if MPI made the sum, or a failure of slimpi.
   int code = mpi::kSuccess;
   Status failure = Status::ok;
   bool logs = true;
@@ -59,17 +58,18 @@ struct Pending {
 // Lets all sums go on.
 void enter_fibers();
 
-// Adds a sum, whose request is made, to its communicator's queue, and begins it if it is the first
-// one there.
+// Adds a sum, whose request is made, to its communicator's queue, and begins the sum if it is the
+// first there.
 void start_sum(std::unique_ptr<Pending> sum);
 
-// Whether sums with these requests are not complete.
+// Returns whether sums with these requests are not complete.
 bool are_in_flight(std::span<const mpi::Request> requests);
 
-// Counts a sum of the communicator that MPI makes, after those that have begun there.
+// Counts a sum of the communicator that MPI makes, after the sums that have begun there.
 void count_in_order(comm::Communicator& communicator);
 
-// While this object lives, no other thread enters a fiber: calls on a communicator are looked at.
+// An object of this type keeps other threads from entering a fiber while it lives: calls on a
+// communicator can then be looked at.
 class HoldFibers {
  public:
   HoldFibers();
@@ -84,11 +84,10 @@ void end_helper();
 // Waits until the sums that were begun on the communicator are complete.
 void wait_for_sums(const comm::Communicator& communicator);
 
-// The sum that runs in this fiber; null outside a fiber.
+// Returns the sum that runs in this fiber; null outside a fiber.
 Pending* running_sum();
 
-// For a failure of the sum that runs in this fiber: keeps it for the call that completes the
-// request.
+// Keeps a failure of the sum that runs in this fiber for the call that completes the request.
 int postpone_failure(Pending& sum, Status status, bool logs);
 
 }  // namespace slimpi::call

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Persistent sums. Ranks may start those of one communicator in different orders, so each has a
-// channel of the internal communicator and a state of its own, made together at MPI_Allreduce_init.
-// Whether and how it is compressed is decided there, by the options that the communicator has then.
+// Persistent sums. Ranks may start the sums of one communicator in different orders. So each sum
+// has its own channel of the internal communicator and its own state, made together at
+// MPI_Allreduce_init. That call also decides whether and how the sum is compressed, by the options
+// that the communicator has then.
 #include "call/persistent.h"
 
 #include <algorithm>
@@ -48,14 +49,14 @@ struct Persistent {
   Persistent& operator=(const Persistent&) = delete;
 
   Runtime& runtime;
-  comm::Communicator* const of_comm;  // of the program's; may be gone
+  comm::Communicator* const of_comm;  // the program's communicator; may be gone
   comm::Communicator communicator;
   const algorithm::Decision decision;
   Request call;
   mpi::Request request = mpi::abi.request_null;
 };
 
-// All persistent sums of the process. There are few.
+// All persistent sums of the process. They are few.
 struct All {
   std::mutex mutex;
   std::vector<std::unique_ptr<Persistent>> list;
@@ -79,11 +80,11 @@ Persistent* find(mpi::Request request) {
 void start(Persistent& persistent) {
   auto sum =
       std::make_unique<Pending>(persistent.runtime, persistent.communicator, persistent.call);
-  forget_failure(persistent.request);  // of a sum whose completion slimpi did not see
+  forget_failure(persistent.request);  // the failure of a sum whose completion slimpi did not see
   if (!Runtime::on) sum->bypass = BypassReason::off;
   if (sum->bypass)
     count_bypass(persistent.runtime, *sum->bypass, persistent.communicator, sum->call);
-  // SLIMPI_CALLS_PER_STEP counts it among the sums of the communicator.
+  // SLIMPI_CALLS_PER_STEP counts this start among the sums of the communicator.
   if (persistent.runtime.communicators.find_made(persistent.call.comm) == persistent.of_comm)
     count_in_order(*persistent.of_comm);
   sum->of_comm = persistent.of_comm;
@@ -94,7 +95,7 @@ void start(Persistent& persistent) {
   start_sum(std::move(sum));
 }
 
-// All ranks compare the count: a request whose counts differ would hang at its first start.
+// Compares the count on all ranks: a request whose counts differ would hang at its first start.
 // *left: MPI makes the sum, because all ranks share one node and have host buffers. *seen: slimpi
 // sees the starts of all ranks.
 Status compare_counts(comm::Communicator& communicator, const Request& request, bool* left,
@@ -112,8 +113,8 @@ Status compare_counts(comm::Communicator& communicator, const Request& request, 
   return Status::ok;
 }
 
-// A number and a channel for a sum, which no other of this process has; the same on all ranks.
-// *channel is -1 where some rank has no free one. Collective.
+// Finds a number and a channel for a sum, which no other sum of this process has; the same on all
+// ranks. *channel is -1 if some rank has no free one. Collective.
 Status find_channel(comm::Exchange& exchange, int* number, int* channel) {
   comm::InternalComm& internal = *exchange.internal();
   std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
@@ -128,7 +129,7 @@ Status find_channel(comm::Exchange& exchange, int* number, int* channel) {
     SLIMPI_TRY(exchange.all_true(&all));
     if (all) break;
   }
-  // In messages a channel counts as a communicator, so it gets a communicator number.
+  // A channel counts as a communicator in messages, so it gets a communicator number.
   *number = int(words[0]);
   mpi::use_number(*number);
   return Status::ok;
@@ -180,11 +181,11 @@ Outcome init_persistent(Request& request, void* handle) {
   std::optional<ActiveCall> active;
   if (!left) {
     communicator.exchange().begin_call();
-    ++communicator.taken;  // a number of its own, as a sum has
+    ++communicator.taken;  // the comparison has its own number, as a sum has
     active.emplace(subject(communicator, request, true));
     compared = compare_counts(communicator, request, &left, &seen);
   }
-  // MPI could not tell all ranks the nodes; the sums of the communicator go to it from now on.
+  // MPI could not tell all ranks the nodes; the sums of the communicator go to MPI from now on.
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   if (compared != Status::ok) return Outcome::finished(fail_call(runtime, communicator, compared));
   if (!decision->take) return outcome;

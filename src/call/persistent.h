@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Persistent sums: what others may ask of them, and their end.
+// Persistent sums: their end, and the questions that other code asks about them.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace slimpi::call {
 
-// While this object lives, MPI frees the program's request. If it is a persistent sum, that ends.
+// Marks that MPI frees the program's request while this object lives. If it is the request of a
+// persistent sum, the sum ends.
 class PersistentEnd {
  public:
   explicit PersistentEnd(const void* request);
@@ -21,14 +22,15 @@ class PersistentEnd {
   void* one_ = nullptr;
 };
 
-// The private communicator of the persistent sum that sums the named tensor; null if there is none.
+// Returns the private communicator of the persistent sum of the named tensor; null if there is
+// none.
 comm::Communicator* find_persistent(const comm::Communicator& communicator,
                                     const std::string& name);
 
-// MPI_Finalize was called; see Communicator::end_calls().
+// Calls Communicator::end_calls() for each persistent sum, because MPI_Finalize was called.
 void end_persistent();
 
-// MPI ends; the requests of persistent sums are not used any more.
+// Forgets the requests of persistent sums, because MPI ends.
 void abandon_persistent();
 
 }  // namespace slimpi::call

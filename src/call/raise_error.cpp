@@ -22,8 +22,8 @@ std::string describe_failure(Status status) {
 
 }  // namespace
 
-// The MPI error code of a kind of failure, made at its first use. MPI has room for few codes, so
-// the text of a code is that of the last failure of its kind.
+// Returns the MPI error code of a kind of failure; makes it at its first use. MPI has room for few
+// codes, so the text of a code is that of the last failure of its kind.
 int Errors::code_of(Status status, const std::string& text) {
   const std::lock_guard lock(mutex_);
   const mpi::Api& api = runtime_.api;
@@ -37,9 +37,10 @@ int Errors::code_of(Status status, const std::string& text) {
   return code;
 }
 
-// Without memory for the text and its code, the error handler gets MPI_ERR_OTHER.
+// Raises an MPI error. Without memory for the text and its code, the error handler gets
+// MPI_ERR_OTHER.
 int Errors::raise(mpi::Comm comm, Status status, bool logs) {
-  // An error that is fatal ends the job now: the program may be waiting for something else.
+  // A fatal error ends the job now: the program may be waiting for something else.
   if (Pending* const sum = running_sum(); sum != nullptr) {
     comm = comm_for_errors(runtime_, sum->comm, sum->of_comm);
     if (!is_fatal(comm)) return postpone_failure(*sum, status, logs);
@@ -54,7 +55,7 @@ int Errors::raise(mpi::Comm comm, Status status, bool logs) {
     if (logs && (status != Status::hook || rank == 0)) log_it();
   });
   if (is_fatal(comm)) {
-    // Another rank logs it, or all ranks know it and rank 0 has logged it.
+    // Another rank logs the failure, or all ranks know it and rank 0 has logged it.
     if (!logs && status != Status::disagreement) {
       sleep(1);
       (void)caught([&] { log_it(); });
@@ -78,8 +79,8 @@ bool Errors::is_fatal(mpi::Comm comm) const {
 }
 
 void Errors::end_job(mpi::Comm comm, const std::string& why) const {
-  // Usually every rank has the same bad value: rank 0 logs it, the others give it time to end the
-  // job.
+  // Usually every rank has the same bad value: rank 0 logs it, and the other ranks give it time to
+  // end the job.
   if (runtime_.world_rank > 0) sleep(1);
   log_error(why);
   abort_job(comm);
@@ -100,8 +101,8 @@ void Errors::mpi_ended() {
   codes_.fill(0);
 }
 
-// A rank that has no memory for something small cannot know where the others wait for it. The
-// catch: where there is no memory for the text either, the line is empty.
+// Ends the job, because a rank that has no memory for something small cannot know where the other
+// ranks wait for it. If there is no memory for the text either, the line is empty.
 void end_for(mpi::Comm comm, Status status) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr) return;

@@ -16,14 +16,14 @@ class Errors {
  public:
   explicit Errors(Runtime& runtime) : runtime_(runtime) {}
 
-  // Raises an MPI error on the user's communicator: its error handler runs, and the result is the
-  // code for the program. `logs`: this rank logs the failure; false where another rank reported it.
+  // Raises an MPI error on the user's communicator: its error handler runs. Returns the code for
+  // the program. `logs`: this rank logs the failure; false if another rank reported it.
   int raise(mpi::Comm comm, Status status, bool logs = true);
 
   // Ends the job, with one line that says why.
   [[noreturn]] void end_job(mpi::Comm comm, const std::string& why) const;
 
-  // MPI has forgotten its error class and codes.
+  // Forgets the error class and codes, because MPI has ended and has forgotten them.
   void mpi_ended();
 
  private:

@@ -31,10 +31,10 @@ namespace {
 
 thread_local int t_completing = 0;  // intercepted functions that this thread is in
 
-// Sums that failed, until their requests are completed or freed.
+// The sums that failed, until their requests are completed or freed.
 std::mutex g_mutex;
 std::unique_ptr<Pending> g_failed;
-std::atomic<int> g_failures{0};  // how many; changes with the mutex
+std::atomic<int> g_failures{0};  // number of failed sums; changes with the mutex locked
 
 std::unique_ptr<Pending> take_failed(mpi::Request request) {
   if (g_failures.load(std::memory_order_acquire) == 0) return nullptr;
@@ -135,7 +135,7 @@ int Completing::raise(int code, const Completed& completed, bool ends) {
     }
   }
   if (failed == nullptr) return code;
-  // MPI has no error, so it has not set those of the statuses.
+  // MPI has no error, so it has not set the errors in the statuses.
   const bool has_statuses = completed.several && completed.statuses != nullptr &&
                             completed.statuses != mpi::abi.status_ignore;
   for (int i = 0; i < completed.count && has_statuses && code == mpi::kSuccess; ++i)
@@ -154,7 +154,7 @@ int Completing::raise(int code, const Completed& completed, bool ends) {
 
 namespace {
 
-// The definition of a function that a tool in front of slimpi has; null: there is none.
+// Returns the definition of a function that a tool in front of slimpi has; null: there is none.
 template <typename Function>
 Function* tools_definition(const char* name) {
   void* const seen = dlsym(RTLD_DEFAULT, name);
@@ -166,8 +166,8 @@ Function* tools_definition(const char* name) {
   return is_tools ? reinterpret_cast<Function*>(seen) : nullptr;
 }
 
-// Whether a tool keeps the process's calls of the function from slimpi. It is called once, with
-// arguments that do nothing.
+// Returns whether a tool hides the process's calls of the function from slimpi. Calls the function
+// once, with arguments that do nothing.
 template <typename... Arguments>
 bool is_hidden(const char* name, Arguments... arguments) {
   auto* const tools = tools_definition<int(Arguments...)>(name);
@@ -179,7 +179,7 @@ bool is_hidden(const char* name, Arguments... arguments) {
   return !reached;
 }
 
-// The same for functions that start requests.
+// Returns whether a tool hides the calls of a function that starts requests from slimpi.
 template <typename... Arguments>
 bool hides_starts(const mpi::Api& api, const char* name, Arguments... arguments) {
   constexpr int kTag = 31740;  // no message of the program, which is alone on MPI_COMM_SELF
@@ -197,8 +197,8 @@ bool hides_starts(const mpi::Api& api, const char* name, Arguments... arguments)
 
 }  // namespace
 
-// A tool that knows neither nonblocking nor persistent collectives may call MPI_Start or MPI_Wait
-// by their PMPI names. Persistent sums would never start then.
+// Looks for a tool that knows neither nonblocking nor persistent collectives. It may call MPI_Start
+// or MPI_Wait by their PMPI names, and persistent sums would then never start.
 void find_hidden_functions(const Runtime& runtime) {
   mpi::Request none = mpi::abi.request_null;
   int flag = 0, index = 0, found = 0;
@@ -230,15 +230,16 @@ void find_hidden_functions(const Runtime& runtime) {
 
 namespace {
 
-// The state of a nonblocking sum that MPI keeps until its generalized request is freed. No message
-// to this process stands for it: before the ranks have met there is no communicator for one but a
-// communicator of this process alone, where MPICH's messages are not safe among threads.
+// The state of a nonblocking sum that MPI keeps until its generalized request is freed. The request
+// is not a message to this process: before the ranks have an internal communicator, only a
+// communicator of this process alone could carry the message, and MPICH's messages on it are not
+// safe among threads.
 struct Completion {
   explicit Completion(const mpi::Api& its_api) : api(its_api) {}
   const mpi::Api& api;
   mpi::Request request = mpi::abi.request_null;
   bool failed = false;
-  std::atomic<int> holders{2};  // MPI, which may free it before the sum has ended, and the sum
+  std::atomic<int> holders{2};  // MPI, which may free it before the sum has ended; and the sum
 };
 
 void release(Completion* completion) {
@@ -249,7 +250,7 @@ int query(void* extra, mpi::MessageStatus* status) {
   const Completion& completion = *static_cast<Completion*>(extra);
   completion.api.Status_set_cancelled(status, 0);
   completion.api.Status_set_elements(status, mpi::abi.type_byte, 0);
-  // A completion that slimpi does not see cannot raise the error by itself.
+  // A completion that slimpi does not see cannot raise the error otherwise.
   if (!completion.failed || is_completing()) return mpi::kSuccess;
   forget_failure(completion.request);
   return mpi::abi.err_other;
@@ -260,21 +261,21 @@ int free_request(void* extra) {
   return mpi::kSuccess;
 }
 
-// The standard has no cancellation of collectives.
+// Refuses to cancel, because the standard has no cancellation of collectives.
 int cancel(void*, int complete) {
   return complete != 0 ? mpi::kSuccess : mpi::abi.err_other;
 }
 
-// Whether the ranks can take nonblocking sums of the communicator; the same on all ranks at the
-// same call. The first one makes the ranks meet.
+// Returns whether the ranks can take nonblocking sums of the communicator; the same on all ranks at
+// the same call. The first nonblocking sum makes the internal communicator.
 bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.unusable()) return communicator.nonblocking.next_is_undecided();
-  // In its fiber the first one finds out more, at different times on the ranks.
+  // In its fiber the first sum finds out more, at different times on the ranks.
   if (communicator.nonblocking.any()) return true;
   if (communicator.connected()) return communicator.threaded();
   if (has_threads(runtime) && mpi::can_make_internal_in_fiber()) {
-    // One that MPI had no room for stays refused to nonblocking sums: the ranks would not know
-    // when.
+    // A communicator for which MPI had no room stays refused to nonblocking sums: the ranks would
+    // not know when to change that.
     if (!communicator.refused() && communicator.has_room()) return true;
     communicator.refuse_to_meet(mpi::Refusal::no_room);
     return false;
@@ -303,12 +304,13 @@ Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const
   return Outcome::finished(mpi::kSuccess);
 }
 
-// With HoldFibers, while the ranks are not comparing how many sums each has begun.
+// Begins a nonblocking sum. The caller has HoldFibers, and the ranks are not comparing how many
+// sums each has begun.
 Outcome begin_held(const Admission& admitted, const Request& request, void* handle) {
   Runtime& runtime = *admitted.runtime;
   comm::Communicator& communicator = *admitted.communicator;
   if (CallEstimate::running() != nullptr) {
-    // Ranks without an estimate would wait for this one.
+    // Ranks without an estimate would wait for this rank.
     if (!communicator.connected()) communicator.refuse_to_meet();
     return estimate_begun(runtime, communicator, request);
   }
@@ -338,7 +340,8 @@ Outcome begin_held(const Admission& admitted, const Request& request, void* hand
 }  // namespace
 
 Outcome begin(Request& request, void* handle) {
-  // A hook's own calls, or those of callbacks that MPI makes meanwhile. MPI reports a wrong handle.
+  // Leaves to MPI a hook's own calls, and calls of callbacks that MPI makes meanwhile. MPI reports
+  // a wrong handle.
   if (Fiber::inside() || handle == nullptr) return {};
   take_description(request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {

@@ -25,11 +25,11 @@ namespace slimpi::call {
 
 namespace {
 
-std::atomic<bool> g_inert{false};  // an MPI was found that slimpi does not support, and told so
+std::atomic<bool> g_inert{false};  // found an MPI that slimpi does not support, and said so
 
-// For processes that never call MPI_Finalize, such as those with sessions. Not an exit handler:
-// programs call MPI_Finalize from an exit handler or from the destructor of a static object, and
-// handlers that they registered before their first sum run later.
+// Ends slimpi in processes that never call MPI_Finalize, such as those with sessions. This is not
+// an exit handler: programs call MPI_Finalize from an exit handler or from the destructor of a
+// static object, and handlers that they registered before their first sum run later.
 [[gnu::destructor]] void unload() {
   if (Runtime* const runtime = Runtime::started(); runtime != nullptr)
     runtime->leave();
@@ -37,8 +37,8 @@ std::atomic<bool> g_inert{false};  // an MPI was found that slimpi does not supp
     (void)caught(report_no_sums);
 }
 
-// The files at the end of the job lie where the process started, wherever it is by then. In the
-// name of a trace a percent sign is written twice.
+// Makes the paths of the files that are written at the end of the job start where the process
+// started, wherever it is by then. In the name of a trace a percent sign is written twice.
 void keep_directory(Config& config) {
   for (std::optional<std::string>* const path : {&config.report, &config.estimate})
     if (*path && !is_stream(**path)) *path = path_from_start(**path);
@@ -50,7 +50,7 @@ void keep_directory(Config& config) {
   *config.trace = directory + *config.trace;
 }
 
-// Ends the job: the other ranks would wait for this one, which cannot tell them, because it has no
+// Ends the job: the other ranks would wait for this rank, which cannot tell them, because it has no
 // communicator yet.
 void cannot_start(mpi::Comm comm) {
   using Initialized = int(int*);
@@ -106,19 +106,20 @@ Runtime* Runtime::begin(mpi::Comm comm) {
     cannot_start(comm);
     return nullptr;
   }
-  // Never destroyed: other threads and exit handlers may still call MPI after static destruction.
+  // The object is never destroyed: other threads and exit handlers may still call MPI after static
+  // destruction.
   started_.store(runtime.get(), std::memory_order_release);
   return runtime.release();
 }
 
-// Whether MPI can be called now. With sessions alone MPI does not count as initialized, but then
-// the program has communicators of its own, other than MPI_COMM_WORLD.
+// Returns whether MPI can be called now. With sessions alone MPI does not count as initialized, but
+// then the program has other communicators than MPI_COMM_WORLD and MPI_COMM_SELF.
 bool Runtime::mpi_runs(const mpi::Api& api, mpi::Comm comm) {
   if (mpi::has_world(api)) return true;
   return comm != mpi::abi.comm_null && comm != mpi::abi.comm_world && comm != mpi::abi.comm_self;
 }
 
-// Reads the options. Status::unsupported: this process is left alone.
+// Reads the options. Returns Status::unsupported if this process is left alone.
 Status Runtime::configure(mpi::Found found) {
   Loaded loaded = load_config(slimpi_environment());
   set_log(loaded.config.log, -1);
@@ -150,8 +151,7 @@ void Runtime::start(Loaded loaded) {
     if (has_world) warn_of_threads();
     warn_of_types();
     if (option_error.empty()) report.check_writability();
-    // An estimate is all that the job is run for, so it does not begin where this cannot be
-    // written.
+    // The job is run only for the estimate, so it does not begin if the estimate cannot be written.
     if (option_error.empty() && config.estimate && !is_stream(*config.estimate))
       if (const std::string why = why_not_writable(*config.estimate); !why.empty())
         option_error = "SLIMPI_ESTIMATE=" + *config.estimate + " cannot be written: " + why;
@@ -168,8 +168,8 @@ void Runtime::start(Loaded loaded) {
   process_ = getpid();
 }
 
-// Under another MPI's launcher every process is a job of its own: the sums of such ranks are wrong
-// without any error.
+// Warns of the launcher of another MPI. Under it every process is a separate job: the sums of these
+// ranks are wrong without any error.
 void Runtime::warn_of_launcher() const {
   const LaunchedRanks launched = launched_ranks(world_size);
   if (launched.ranks > world_size)
@@ -185,7 +185,8 @@ void Runtime::warn_of_types() const {
                ", which slimpi does not know of " + mpi_version + ": nothing changes");
 }
 
-// Another tool may have hidden MPI_Init from slimpi, or the MPI has no such threads.
+// Warns if the threads of SLIMPI_PROGRESS are missing. Another tool may have hidden MPI_Init from
+// slimpi, or the MPI has no such threads.
 void Runtime::warn_of_threads() const {
   int level = mpi::abi.thread_multiple;
   api.Query_thread(&level);
@@ -215,8 +216,8 @@ void Runtime::find_world() {
   has_world = true;
 }
 
-// Sessions have no MPI_COMM_WORLD; the largest communicator so far is used in its place. Threads
-// may meet their communicators at the same time.
+// Takes the largest communicator so far in place of MPI_COMM_WORLD, which sessions lack. Threads
+// may add their communicators at the same time.
 void Runtime::add_session(const comm::Communicator& communicator) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -228,7 +229,8 @@ void Runtime::add_session(const comm::Communicator& communicator) {
     set_world(communicator.rank(), communicator.size());
 }
 
-// The attribute's delete callback runs at the very start of MPI_Finalize, while MPI still works.
+// Sets an attribute whose delete callback runs at the very start of MPI_Finalize, while MPI still
+// works.
 void Runtime::watch_for_the_end() {
   int keyval = mpi::abi.keyval_invalid;
   if (api.Comm_create_keyval(&mpi::copy_no_attribute, &Runtime::end, &keyval, this) !=

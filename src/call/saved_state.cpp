@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The states of a named tensor as bytes, for checkpoints: what slimpi_get_state writes and
-// slimpi_set_state reads. Of error feedback and of the low-rank algorithms only: the replicas of
-// the decentralized ones belong to those of peers, and what a hook keeps is its own.
+// The states of a named tensor as bytes, for checkpoints: slimpi_get_state writes them and
+// slimpi_set_state reads them. Only error feedback and the low-rank algorithms have such states.
+// The replicas of the decentralized algorithms belong to the replicas of peers, and a hook keeps
+// its own data.
 #include "call/saved_state.h"
 
 #include <algorithm>
@@ -23,12 +24,12 @@ namespace {
 using comm::SavedState;
 using comm::StateArray;
 
-constexpr char kMagic[] = "slimpi2";  // with its zero byte, the first word
+constexpr char kMagic[] = "slimpi2";  // the first word, with its zero byte
 
-// In front of each state; then for each array a Head and its floats.
+// The header in front of each state. A Head and its floats follow for each array.
 struct Header {
   char magic[sizeof(std::uint64_t)];
-  std::uint64_t rank, size;  // of the communicator
+  std::uint64_t rank, size;  // this rank and the size of the communicator
   std::uint64_t count, elements, calls, uninitialized, arrays;
   char algorithm[40];  // the name, then zeros
 };
@@ -47,7 +48,7 @@ void append(std::vector<std::byte>& bytes, const Type* from, std::size_t count) 
   bytes.insert(bytes.end(), first, first + count * sizeof(Type));
 }
 
-// Takes values from the front of the bytes; false where they have fewer.
+// Takes values from the front of the bytes. Returns false if there are fewer.
 template <typename Type>
 bool take(std::span<const std::byte>& bytes, Type* to, std::uint64_t count) {
   if (count > bytes.size() / sizeof(Type)) return false;
@@ -104,7 +105,7 @@ std::optional<SavedState> take_state(const comm::Communicator& communicator,
   return state;
 }
 
-// Empty where the memory of the arrays cannot be read.
+// Returns a copy of a state; empty if the memory of the arrays cannot be read.
 std::optional<SavedState> copy_of(comm::Communicator& communicator,
                                   const comm::TensorState& state) {
   SavedState copy;
@@ -127,8 +128,8 @@ std::optional<SavedState> copy_of(comm::Communicator& communicator,
   return copy;
 }
 
-// Whose states hold that of a name: of a persistent sum, or of the program's communicator, on which
-// no sum is in flight then. Null where slimpi knows no such communicator.
+// Returns the communicator that owns the states of a name: the communicator of a persistent sum, or
+// of the program, on which no sum is in flight then. Null if slimpi knows no such communicator.
 comm::Communicator* find_owner(mpi::Comm comm, const std::string& name) {
   Runtime* const runtime = Runtime::get(comm);
   if (runtime == nullptr || runtime->finished) return nullptr;

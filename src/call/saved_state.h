@@ -11,14 +11,16 @@
 
 namespace slimpi::call {
 
-// The state of a named tensor as bytes. Empty where the communicator has no such state. Waits for
-// device memory.
+// Returns the states of a named tensor as bytes. Empty if the communicator has no such state. Waits
+// for device memory.
 std::optional<std::vector<std::byte>> save_state(mpi::Comm comm, const std::string& name);
 
-// Local. False where the bytes are not what this rank of a communicator of this size saved.
+// Sets the states of a named tensor from bytes. Local. Returns false if the bytes are not what this
+// rank of a communicator of this size saved.
 bool restore_state(mpi::Comm comm, const std::string& name, std::span<const std::byte> bytes);
 
-// Local. The next sum of that name begins without a state. True, also where there is none.
+// Drops the states of a named tensor: the next sum of that name begins without a state. Local.
+// Returns true, also if there is no state.
 bool drop_state(mpi::Comm comm, const std::string& name);
 
 }  // namespace slimpi::call

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_SELFTEST: a sum of whole numbers that every rank knows, by the messages and the shared
-// memory of the communicator's sums. All ranks of the call make it, or none.
+// The test of SLIMPI_SELFTEST: a sum of whole numbers that every rank knows, by the messages and
+// the shared memory of the communicator's sums. All ranks of the call make it, or none.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,11 +20,11 @@ namespace slimpi::call {
 namespace {
 
 struct Tested : comm::Attachment {
-  std::uint64_t sums = 0;  // since the last test that failed; the same on all ranks
+  std::uint64_t sums = 0;  // sums since the last test that failed; the same on all ranks
 };
 
-// The vector of a test. Every sum of some ranks is a whole number below 2^24, which a float holds,
-// so the order of additions does not matter; of up to 500,000 ranks.
+// The vector of a test. Every sum over some ranks is a whole number below 2^24, which a float
+// holds, so the order of additions does not matter. This holds for up to 500,000 ranks.
 class Numbers {
  public:
   Numbers(int ranks, std::uint64_t test) : ranks_(ranks), test_(test) {}
@@ -45,10 +45,11 @@ class Numbers {
            (most > 2 * kOwn ? std::min(most - kOwn, 256u) : 1);
   }
   const std::uint32_t ranks_;
-  const std::uint64_t test_;  // not the values of the test before
+  const std::uint64_t test_;  // so that each test has other values
 };
 
-// 4096 floats, or as many more as it takes to be summed by the schedule of the call.
+// Returns how many floats to sum: 4096, or as many more as it takes until the schedule of the call
+// sums them.
 std::uint64_t floats_for(const comm::Call& call, const kernels::Format& format) {
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
   const int members = group.flat ? call.communicator.size() : call.communicator.layout().nodes();
@@ -63,7 +64,7 @@ std::uint64_t floats_for(const comm::Call& call, const kernels::Format& format) 
   return count;
 }
 
-// Whether this rank adds the element between nodes.
+// Returns whether this rank adds the element between nodes.
 bool adds(const comm::Call& call, std::uint64_t element) {
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
   const comm::Range shard = algorithm::own_shard(call);
@@ -72,7 +73,8 @@ bool adds(const comm::Call& call, std::uint64_t element) {
   return group.shard_index >= 0 && element - shard.first - chunk.first < chunk.count;
 }
 
-// `word`: of the first rank with a wrong element, as run_selftest() makes it. Collective.
+// Fails with a text about a wrong element. `word`: the word of the first rank with a wrong element,
+// as run_selftest() makes it. Collective.
 Status name_wrong(const comm::Call& call, const Numbers& numbers, std::uint64_t word) {
   comm::Communicator& communicator = call.communicator;
   const std::uint64_t element = word & UINT32_MAX;
@@ -102,8 +104,8 @@ Status name_wrong(const comm::Call& call, const Numbers& numbers, std::uint64_t 
 
 }  // namespace
 
-// Before the call is prepared: it may make the messages of all sizes longer. Its bytes are not
-// counted as sent.
+// Makes the test. It comes before the call is prepared, which may make the messages of all sizes
+// longer. The test's bytes are not counted as sent.
 Status Sum::run_selftest(const comm::Call& call) {
   Tested& tested = communicator_.attachment<Tested>();
   if (tested.sums % communicator_.config().selftest != 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nonblocking and persistent calls that MPI makes on copies of buffers that it cannot take. The
-// program holds MPI's own request. The input is copied when the call begins, for a persistent one
-// at each start. The result is copied by the function that completes the request.
+// program holds MPI's own request. The input is copied when the call begins, or, for a persistent
+// call, at each start. The function that completes the request copies the result.
 #include "call/staged_requests.h"
 
 #include <atomic>
@@ -27,13 +27,13 @@ struct StagedRequest {
   StagedCall call;
   const mpi::Comm comm;
   const bool persistent;
-  bool started = false;  // the result is to be copied when it is there
+  bool started = false;  // the result must be copied when it is there
   mpi::Request request = mpi::abi.request_null;
   std::uint64_t number = 0;
 };
 
-// All of the process. Each counts as a sum in flight while it runs, so that slimpi sees its
-// completion.
+// All staged requests of the process. Each counts as a sum in flight while it runs, so that slimpi
+// sees its completion.
 struct All {
   std::mutex mutex;
   std::list<StagedRequest> list;
@@ -44,9 +44,9 @@ All& all() {
 }
 std::atomic<int> g_count{0};
 
-std::uint64_t g_last_number = 0;  // with the mutex
+std::uint64_t g_last_number = 0;  // the caller holds the mutex
 
-// With the mutex; null: there is none.
+// Returns the request for which same() is true; null if there is none. The caller holds the mutex.
 template <typename Same>
 StagedRequest* find(const Same& same) {
   for (StagedRequest& one : all().list)
@@ -57,14 +57,14 @@ StagedRequest* find_number(std::uint64_t number) {
   return find([&](const StagedRequest& one) { return one.number == number; });
 }
 
-// With the mutex.
+// Notes whether the request runs, and counts it in flight if so. The caller holds the mutex.
 void set_started(StagedRequest& one, bool started) {
   if (one.started == started) return;
   one.started = started;
   count_fibers(started ? 1 : -1, &enter_fibers);
 }
 
-// With the mutex. MPI does not use the copies any more.
+// Removes a request whose copies MPI does not use any more. The caller holds the mutex.
 void remove(StagedRequest* gone) {
   set_started(*gone, false);
   all().list.remove_if([&](const StagedRequest& one) { return &one == gone; });
@@ -141,8 +141,8 @@ int finish_staged(std::uint64_t number, Finish how) {
   return status == Status::ok ? mpi::kSuccess : Runtime::started()->errors.raise(comm, status);
 }
 
-// To free the request of a nonblocking sum is an error of the program, and MPI may still use the
-// copies.
+// Drops a request. To free the request of a nonblocking sum is an error of the program, and MPI may
+// still use the copies. So they are kept.
 void free_staged(std::uint64_t number) {
   if (number == 0) return;
   const std::lock_guard lock(all().mutex);

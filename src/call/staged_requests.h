@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The requests of calls that MPI makes on copies of buffers that it cannot take. Each has a number,
-// because MPI uses its handle again as soon as it is complete, maybe in another thread. 0: none.
+// The requests of calls that MPI makes on copies of buffers that it cannot take. Each request has a
+// number, because MPI uses its handle again as soon as it is complete, maybe in another thread. 0:
+// no request.
 #pragma once
 #include <cstdint>
 
@@ -9,10 +10,10 @@
 
 namespace slimpi::call {
 
-// The number of a request of begin_staged(); 0 for another request.
+// Returns the number of a request of begin_staged(); 0 for another request.
 std::uint64_t staged_number(mpi::Request request);
 
-// Before MPI starts the request.
+// Copies the input of a persistent request, before MPI starts it.
 Status start_staged(std::uint64_t number);
 
 // Gives the program the result, once. Returns the code for the program.
@@ -23,10 +24,10 @@ enum class Finish {
 };
 int finish_staged(std::uint64_t number, Finish how);
 
-// MPI has freed one that it has not completed, or that is persistent.
+// Drops a request that MPI has freed: one that was not complete, or is persistent.
 void free_staged(std::uint64_t number);
 
-// MPI has ended.
+// Forgets all requests, because MPI has ended.
 void abandon_staged();
 
 }  // namespace slimpi::call

@@ -18,17 +18,19 @@ using device::Location;
 
 constexpr std::size_t kAlignment = 256;  // copies have the address of their buffers modulo this
 
-// Staging memory of calls that MPI does on copies. It is kept for later calls. Any thread.
+// Staging memory of calls that MPI does on copies. It is kept for later calls. Any thread may use
+// it.
 class StagingPool {
  public:
-  // Never destroyed: exit handlers may still call MPI after static destruction.
+  // Returns the only pool, which is never destroyed: exit handlers may still call MPI after static
+  // destruction.
   static StagingPool& all() {
     static auto* const pool = new StagingPool;
     return *pool;
   }
 
-  // Takes a free staging buffer of `bytes` at the location. Enlarges one or makes a new one where
-  // none fits. It is the caller's until release(), also where this fails.
+  // Takes a free staging buffer of `bytes` at the location; enlarges one or makes a new one if none
+  // fits. The buffer is the caller's until release(), even if this function fails.
   Status take(const device::Location& location, std::size_t bytes, Statistics& statistics,
               StagingBuffer** buffer);
   void release(StagingBuffer* buffer);
@@ -41,7 +43,8 @@ class StagingPool {
   std::vector<StagingBuffer*> free_;                  // buffers that no call uses
 };
 
-// A stream that has failed once fails for good, and copies into the memory may still run.
+// Drops the stream and the memory of a buffer if the stream has failed. A failed stream fails for
+// good, and copies into the memory may still run.
 void drop_if_failed(StagingBuffer& buffer) {
   bool reached = false;
   const device::Device& device = *buffer.location.device;
@@ -63,7 +66,7 @@ Status StagingPool::take(const device::Location& location, std::size_t bytes,
   if (bytes <= memory.size()) return Status::ok;
   if (memory.reserve(location, device::Place::staging, bytes, statistics) == Status::ok)
     return Status::ok;
-  // Slower, but otherwise equal.
+  // Other host memory is slower, but otherwise equal.
   return memory.reserve({}, device::Place::device, bytes, statistics);
 }
 
@@ -72,7 +75,7 @@ void StagingPool::release(StagingBuffer* buffer) {
   free_.push_back(buffer);
 }
 
-// The smallest free one that fits, else the largest free one, else a new one.
+// Returns the smallest free buffer that fits, or else the largest free buffer, or else a new one.
 StagingBuffer* StagingPool::pick(const device::Location& location, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   auto best = free_.end();
@@ -94,8 +97,8 @@ StagingBuffer* StagingPool::pick(const device::Location& location, std::size_t b
   return found;
 }
 
-// Finds the bytes of `count` elements. False where there is nothing to copy, or MPI will reject the
-// call.
+// Finds the bytes of `count` elements. Returns false if there is nothing to copy, or if MPI will
+// reject the call.
 bool find_span(const mpi::Api& api, const Request& call, std::int64_t count, Span* span) {
   const auto type = call.datatype;
   if (count < 0 || type == mpi::abi.datatype_null) return false;
@@ -160,7 +163,7 @@ StagedCall::StagedCall(Runtime& runtime, const Request& call, const Spans& spans
 StagedCall::Spans StagedCall::measure(const Request& call) {
   if (call.comm == mpi::abi.comm_null) return {};
   const mpi::Api& api = Runtime::started()->api;
-  // A reduce-scatter that was left to MPI at sight has not been counted yet.
+  // The blocks of a reduce-scatter that was left to MPI at sight have not been counted yet.
   Request measured = call;
   if (call.collective != Collective::allreduce) {
     int rank = 0, ranks = 0;
@@ -190,7 +193,7 @@ Status StagedCall::open() {
 }
 
 Status StagedCall::bring_in() {
-  // The bytes between the elements are copied in too, because they are copied back.
+  // The bytes between the elements are copied in, too, because they are copied back.
   if (copies_out_ && (in_place_ || aliased_ || spans_.in.gaps)) SLIMPI_TRY(out_.bring_in());
   return copies_in_ ? in_.bring_in() : Status::ok;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call with buffers that MPI cannot take is done on copies in staging memory, for every datatype
-// and operation, so the result has MPI's own bytes.
+// A call with buffers that MPI cannot take. MPI does it on copies in staging memory, for every
+// datatype and operation, so the result has MPI's own bytes.
 #pragma once
 #include <cstddef>
 
@@ -36,7 +36,7 @@ class CallBuffer {
 
   bool needs_copy() const;
   Status open(Statistics& statistics);
-  void* pointer() const;  // what MPI gets instead of the program's
+  void* pointer() const;  // the address for MPI, in place of the program's
   Status bring_in() { return move("copy out", copy_, begin()); }
   Status bring_back() { return move("copy in", const_cast<std::byte*>(begin()), copy_); }
 
@@ -57,16 +57,16 @@ class StagedCall {
   // Asks the driver where the buffers lie.
   StagedCall(Runtime& runtime, const Request& call) : StagedCall(runtime, call, measure(call)) {}
 
-  // Whether MPI cannot take some buffer. Not where it will reject the call.
+  // Returns whether MPI cannot take some buffer; false if MPI will reject the call.
   bool needed() const { return copies_in_ || copies_out_; }
 
   Status open();              // makes the copies, without values
-  Status bring_in();          // gives them the values of the program's buffers
+  Status bring_in();          // gives the copies the values of the program's buffers
   Status bring_back();        // gives the program the result
-  void count();               // in the report
-  std::size_t bytes() const;  // of the input
+  void count();               // counts the call in the report
+  std::size_t bytes() const;  // bytes of the input
 
-  // The call that MPI gets; after open().
+  // Returns the call that MPI gets; after open().
   const Request& copy() const { return copy_; }
 
  private:

@@ -23,14 +23,15 @@
 namespace slimpi::call {
 
 namespace {
-// The bits of a value between nodes, for the trace; 0 where a hook or SLIMPI_MAX_ERROR decides.
+// Returns the bits of a value between nodes, for the trace; 0 if a hook or SLIMPI_MAX_ERROR
+// decides.
 int bits_of(const comm::Plan& plan) {
   if (plan.hook != nullptr || plan.max_error > 0) return 0;
   return kernels::value_bits(plan.format);
 }
 
-// While this object lives, slices of the thread's call show the bits of the plan. The call may go
-// on afterwards, in MPI.
+// Lets slices of the thread's call show the bits of the plan while this object lives. The call may
+// go on afterwards, in MPI.
 class TracedBits {
  public:
   explicit TracedBits(const comm::Plan& plan) : call_(ActiveCall::current()) {
@@ -66,7 +67,7 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
   if (plan.algorithm->shapes && request.tensor != nullptr) use_matrices();
 }
 
-// Hands the described matrices to the algorithm, where they fit into the buffer.
+// Hands the described matrices to the algorithm, if they fit into the buffer.
 void Sum::use_matrices() {
   std::uint64_t left = count_;
   for (const auto& [rows, columns] : request_.tensor->matrices) {
@@ -82,7 +83,7 @@ void Sum::use_matrices() {
   plan_.matrices = request_.tensor->matrices;
 }
 
-// A step of SLIMPI_VERIFY or SLIMPI_SELFTEST.
+// Runs a step of SLIMPI_VERIFY or SLIMPI_SELFTEST and adds its time to verifying_.
 template <typename Step>
 Status Sum::timed_verify(const Step& step) {
   const std::uint64_t begin = candidate_clock();
@@ -91,8 +92,8 @@ Status Sum::timed_verify(const Step& step) {
   return status;
 }
 
-// Steps that end in a decision of all ranks come first: until the number is taken, every rank can
-// still leave the call to MPI, and none has written to the program's buffers.
+// Makes the steps that end in a decision of all ranks first. Until the call has its number, every
+// rank can still leave the call to MPI, and no rank has written to the program's buffers.
 Status Sum::run(std::optional<BypassReason>* bypass) {
   const Inside inside(runtime_.statistics);
   if (communicator_.on_one_node()) return run_in_node(bypass);
@@ -128,7 +129,7 @@ Status Sum::run(std::optional<BypassReason>* bypass) {
   return timed_verify([&] { return verify_result(call); });
 }
 
-// With the buffers in one place, to the end of the work on their device.
+// Runs the algorithm, with both buffers in one place, to the end of the work on their device.
 Status Sum::run_plan(comm::Call& call) {
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t sent_before = communicator_.exchange().bytes_sent();
@@ -154,8 +155,9 @@ const void* Sum::programs_input() const {
   return request_.in == mpi::abi.in_place ? request_.out : request_.in;
 }
 
-// Does nothing if a GPU has the buffers: the ranks leave that call to MPI. The limit of doubles is
-// that of error feedback, so that no sum overflows where the sum in double does not.
+// Converts the values to floats. Does nothing if a GPU has the buffers: the ranks leave that call
+// to MPI. The limit of doubles is the limit of error feedback, so that no sum overflows if the sum
+// in double does not.
 Status Sum::take_floats() {
   if (left_on_device_) return Status::ok;
   comm::Memory& copy = scratch_.take()->floats;
@@ -177,7 +179,8 @@ Status Sum::take_floats() {
   return Status::ok;
 }
 
-// All ranks have the same floats of an allreduce, so their elements are the same, too.
+// Converts the result. All ranks have the same floats of an allreduce, so their elements are the
+// same, too.
 void Sum::give_result() {
   const Timed timed(runtime_.statistics, Stage::decode, "from float32", bytes_of(request_));
   const kernels::Kernels& host = *device::host().kernels();
@@ -207,12 +210,12 @@ comm::Call Sum::call() {
   return call;
 }
 
-// The elements of the sum that the call has in out_.
+// Returns the elements of the sum that the call has in out_.
 comm::Range Sum::result_range() const {
   return scatter_ ? scatter_->blocks[std::size_t(communicator_.rank())] : comm::Range{0, count_};
 }
 
-// A float sum of ranks that share one node, with a buffer of a GPU on some rank.
+// Makes a float sum of ranks that share one node, with a buffer of a GPU on some rank.
 Status Sum::run_in_node(std::optional<BypassReason>* bypass) {
   intra::NodeState& node = intra::NodeState::of(communicator_);
   comm::Call call = this->call();
@@ -221,7 +224,8 @@ Status Sum::run_in_node(std::optional<BypassReason>* bypass) {
     *bypass = BypassReason::single_node;
     return Status::ok;
   }
-  // At every call: its set of scratch memory may be another one, with less in it.
+  // The memory is reserved at every call: the call may lease another set of scratch memory, with
+  // less.
   SLIMPI_TRY(intra::reserve_intra_allreduce(call));
   SLIMPI_TRY(communicator_.stream_for(location_, &call.stream));
   SLIMPI_TRY(colocate_buffers(call));
@@ -230,9 +234,9 @@ Status Sum::run_in_node(std::optional<BypassReason>* bypass) {
   return comm::synchronize(call.device_stream());
 }
 
-// Where input and output are in memory of different devices or of different GPUs, copies the input
-// to the output, or of a reduce-scatter, whose output is shorter, to scratch memory. The output's
-// device does the work.
+// Copies the input to the output, or, in a reduce-scatter, whose output is shorter, to scratch
+// memory. Does so only if input and output are in memory of different devices or of different GPUs.
+// The output's device does the work.
 Status Sum::colocate_buffers(comm::Call& call) {
   if (in_ == out_) return Status::ok;
   if (in_location_ == location_) return Status::ok;
@@ -275,7 +279,8 @@ void Sum::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t
   runtime_.statistics.compressed(done);
 }
 
-// Once a job. Who chose the algorithm, its bits or its error knows that sums are rounded.
+// Warns once a job that sums are rounded. A user who chose the algorithm, its bits or its error
+// knows this.
 void Sum::warn_of_rounding() {
   if (runtime_.world_rank != 0 || plan_.format.codec != kernels::Codec::quantized ||
       runtime_.rounding_told.load(std::memory_order_relaxed))
@@ -314,7 +319,7 @@ void Sum::log_banner() {
 
 namespace {
 
-// A message says what differs, but not in which call.
+// Adds the call to the failure text: a message says what differs, but not in which call.
 Status name_call(Status status) {
   const ActiveCall* const active = ActiveCall::current();
   const std::string text = failure_text();
@@ -326,9 +331,9 @@ Status name_call(Status status) {
 }  // namespace
 
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
-  // A failed hook is known to all ranks, and no message is in flight.
+  // All ranks know a failed hook, and no message is in flight.
   if (status == Status::hook) return runtime.errors.raise(communicator.user(), status, true);
-  // A disagreement too is known to all ranks. Rank 0 has already logged it.
+  // All ranks know a disagreement, too. Rank 0 has already logged it.
   if (status == Status::disagreement)
     return runtime.errors.raise(communicator.user(), status, false);
   communicator.give_up();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One float sum that policy gave to an algorithm: its buffers, its tensor state, the run, and the
-// checks after it. One object serves one call.
+// checks after the run. One object serves one call.
 #pragma once
 #include <optional>
 
@@ -20,28 +20,28 @@ class Sum {
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;
 
-  // Runs the plan, or adds inside the node that all ranks share. `*bypass` is set when all ranks
+  // Runs the plan, or adds inside the node that all ranks share. *bypass is set when all ranks
   // agreed on a fallback to MPI; the buffers are unchanged then. An error means that the ranks may
   // have stopped at different points.
   Status run(std::optional<BypassReason>* bypass);
 
-  // Nanoseconds of run() for SLIMPI_VERIFY and SLIMPI_SELFTEST.
+  // Returns the nanoseconds of run() that SLIMPI_VERIFY and SLIMPI_SELFTEST took.
   std::uint64_t verifying() const { return verifying_; }
 
  private:
-  // The words that the ranks exchange before a call: the maximum of each word over all ranks.
+  // The words that the ranks exchange before a call. Each becomes its maximum over all ranks.
   struct Agreement;
 
-  // The call as the layers below see it. Leases the scratch memory. Its stream, number and state
-  // are set when they are known.
+  // Returns the call as the layers below see it. Leases the scratch memory. The caller sets its
+  // stream, number and state when it knows them.
   comm::Call call();
-  // Whether the elements are of another type than float. Then the values as floats take the place
-  // of both buffers, until give_result().
+  // Returns whether the elements are of another type than float. Then the values as floats take the
+  // place of both buffers, until give_result().
   bool converts() const { return type_ != ElementType::float32; }
   Status take_floats();
   void give_result();
   const void* programs_input() const;
-  // Whether in_ holds the call's values: of another type, the complete copy.
+  // Returns whether in_ holds the call's values; of another type than float, the complete copy.
   bool can_be_read() const { return !left_on_device_ && copied_ == Status::ok && holds_; }
   Status run_plan(comm::Call& call);
   Status run_in_node(std::optional<BypassReason>* bypass);
@@ -72,17 +72,17 @@ class Sum {
   const float* in_;
   float* out_;
   const std::uint64_t count_;                      // elements of in_
-  const std::uint64_t result_count_ = count_;      // of out_
-  const ElementType type_ = ElementType::float32;  // of the program's elements
-  const bool left_on_device_ = false;              // a GPU has some of those to be converted
+  const std::uint64_t result_count_ = count_;      // elements of out_
+  const ElementType type_ = ElementType::float32;  // type of the program's elements
+  const bool left_on_device_ = false;              // a GPU has some elements that must be converted
   Status copied_ = Status::ok;                     // whether there was memory for the copy
   bool holds_ = true;                              // the copy can stand for the values
-  const device::Location location_;                // of out_; where the work is done
+  const device::Location location_;                // location of out_; the work is done there
   device::Location in_location_;
-  const comm::TensorKey key_;  // of the tensor, where the plan needs state; without its elements
+  const comm::TensorKey key_;  // key of the tensor, if the plan needs state; without its elements
   std::uint64_t verifying_ = 0;
   comm::CallScratchLease scratch_;
-  std::optional<comm::Scatter> scatter_;  // of a reduce-scatter; in memory of scratch_
+  std::optional<comm::Scatter> scatter_;  // only in a reduce-scatter; in memory of scratch_
 };
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the ranks of a call between nodes agree on before it: the tensor state, and whether all
+// The agreement of the ranks before a call between nodes: on the tensor state, and whether all
 // values are finite. Each question is one reduction that all ranks call, so no rank decides alone
 // to leave the call to MPI.
 #include <algorithm>
@@ -19,18 +19,19 @@ namespace slimpi::call {
 struct Sum::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
-  std::uint64_t unfit;              // the state is too far from the call's values
-  std::uint64_t on_device, unheld;  // of another type than float: a GPU has them; float32 cannot
-                                    // hold them
+  std::uint64_t unfit;  // the state is too far from the call's values
+  // The elements are of another type than float. on_device: a GPU has them; unheld: float32 cannot
+  // hold them.
+  std::uint64_t on_device, unheld;
 
-  // all_max gives the maximum of a word and the maximum of its complement. They are complements of
-  // each other only where all ranks have the same word.
+  // Returns whether all ranks have the same state. all_max() gives the maximum of a word and of its
+  // complement. These are complements of each other only if all ranks have the same word.
   bool alike() const { return number == ~other_number && history == ~other_history; }
   bool shapes_alike() const { return shape == ~other_shape; }
 };
 
-// Compares with the other ranks. Claims the tensor state, where the call has one, and reserves its
-// arrays where the call needs them.
+// Compares the words with the other ranks. Claims the tensor state, if the call has one, and
+// reserves its arrays if the call needs them.
 Status Sum::compare(comm::Call& call, Agreement* agreement) {
   comm::TensorState* const state = call.state;
   if (state != nullptr) state->claim(plan_.algorithm, location_);
@@ -73,8 +74,8 @@ Status Sum::compare(comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// Finds the buffer's tensor state, if the plan needs one, and ensures that all ranks use the same
-// one.
+// Finds the buffer's tensor state, if the plan needs one, and makes all ranks use the same state:
+// if their states differ, all ranks drop them. Sets *bypass if all ranks leave the call to MPI.
 Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
   if (plan_.needs_state)
     SLIMPI_TRY(find_state(call));
@@ -127,8 +128,8 @@ Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
   } else if (agreement.nonfinite != 0) {
     *bypass = BypassReason::nonfinite;
   } else if (agreement.large != 0) {
-    // Not finite, or the sum may overflow. The program will discard this training step, so the
-    // residual is kept for the next one.
+    // A value is not finite, or the sum may overflow. The program will discard this training step,
+    // so the residual is kept for the next step.
     plan_.error_feedback = false;
   } else if (agreement.unfit != 0) {
     call.state->uninitialized = true;
@@ -163,8 +164,8 @@ Status Sum::check_values(const comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// Whether this rank's state can be of the values. Their buffers must be in one place for that: an
-// input that is not is copied to the output, which nobody reads before the call ends.
+// Checks whether this rank's state fits the values. Their buffers must be in one place for that: an
+// input that is elsewhere is copied to the output, which no rank reads before the call ends.
 Status Sum::check_state(comm::Call& call, Agreement* agreement) {
   const auto fits = plan_.algorithm->functions->state_fits;
   if (fits == nullptr || call.state == nullptr || call.state->uninitialized) return Status::ok;
@@ -175,7 +176,8 @@ Status Sum::check_state(comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// The tensor by its description, by its place in the step, or else by its address.
+// Returns the key of the tensor: by its description, by its place in the step, or else by its
+// address.
 comm::TensorKey Sum::tensor_key() const {
   if (request_.tensor != nullptr && !request_.tensor->name.empty())
     return comm::TensorKey::of_name(request_.tensor->name, count_);
@@ -185,7 +187,7 @@ comm::TensorKey Sum::tensor_key() const {
   return comm::TensorKey::of_address(request_.buffer(), count_);
 }
 
-// TensorKey::elements. The arrays of a low-rank algorithm are of all elements on every rank.
+// Returns TensorKey::elements. The arrays of a low-rank algorithm have all elements on every rank.
 std::uint64_t Sum::digest_elements() const {
   if (plan_.algorithm->sends_factors) return 0;
   const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);
@@ -199,8 +201,8 @@ std::uint64_t Sum::digest_elements() const {
   return digest.value();
 }
 
-// A rank whose block is empty gets no part of the sum, and knows the tensor by no address. The
-// other ranks tell it which state they mean.
+// Finds the tensor state. A rank whose block is empty gets no part of the sum, and knows the tensor
+// by no address. The other ranks tell it which state they mean.
 Status Sum::find_state(comm::Call& call) {
   comm::TensorStates& states = communicator_.states;
   comm::TensorKey key = key_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_VERIFY: the error of a call, measured against MPI's own sum of the same input. Both sums
-// lie in the call's scratch memory on the host. All ranks of the call verify it, or none.
+// The measurement of SLIMPI_VERIFY: the error of a call against MPI's own sum of the same input.
+// Both sums lie in the call's scratch memory on the host. All ranks of the call verify it, or none.
 #include "call/sum.h"
 
 #include <fmt/core.h>
@@ -25,23 +25,22 @@ namespace slimpi::call {
 
 namespace {
 
-// Where the error has a bound whatever the state is: whether the result is within it, computed from
-// the ranks' values.
+// A check of a result against a bound of its error that holds whatever the state is:
 //   error feedback in quantized buckets    each element: algorithm/residual_limit.h
 //   packed, also without feedback          each element: algorithm/residual_limit.h
 //   low-rank algorithms                    each matrix: algorithm/powersgd.h
-// It is computed from `sums` numbers, which the ranks add.
+// The bound is computed from `sums` numbers of each rank's values, which the ranks add.
 struct Sums;
 struct BoundCheck {
   bool (*applies)(const comm::Call& call);
   std::size_t (*sums)(const comm::Call& call);
-  // This rank's, of its values `in`.
+  // Computes this rank's numbers from its values `in`.
   void (*find)(const comm::Call& call, const float* in, double* sums);
   // Counts elements beyond the bound, and warns of the first.
   void (*compare)(const comm::Call& call, const Sums& of, const double* sums);
 };
 
-// The exact sum; of the result the range that the rank has.
+// The exact sum, and the range of the result that the rank has.
 struct Sums {
   const float *exact, *result;
   comm::Range range;
@@ -51,7 +50,7 @@ void count_beyond(const comm::Call& call, std::uint64_t elements) {
   if (elements != 0) call.communicator.statistics().count(&Counts::beyond_bound, elements);
 }
 
-// The greatest magnitude; a NaN where there is one.
+// Returns the greatest magnitude; a NaN if a value is a NaN.
 double magnitude_of(std::span<const float> values) {
   std::uint32_t most = 0;
   for (const float value : values)
@@ -59,14 +58,14 @@ double magnitude_of(std::span<const float> values) {
   return std::bit_cast<float>(most);
 }
 
-// A vector in blocks of `length` elements; the last one may be shorter.
+// A vector in blocks of `length` elements. The last block may be shorter.
 struct Blocks {
   std::uint64_t number() const { return (count + length - 1) / length; }
   std::uint64_t end(std::uint64_t block) const { return std::min(count, (block + 1) * length); }
   std::span<const float> of(const float* values, std::uint64_t block) const {
     return {values + block * length, values + end(block)};
   }
-  // The block and those beside it.
+  // Returns the values of the block and of the two blocks beside it.
   std::span<const float> around(const float* values, std::uint64_t block) const {
     return {values + (block == 0 ? 0 : block - 1) * length, values + end(block + 1)};
   }
@@ -98,24 +97,25 @@ void compare_blocks(const comm::Call& call, const Sums& of, const Blocks& blocks
   count_beyond(call, found);
 }
 
-// A sum of floats is rounded once for each rank, and the arithmetic of the codecs a few times
-// (kernels/math/quantizer.h, kernels/math/packed.h). Tiny values lose up to the least float.
+// Returns the rounding error. A sum of floats is rounded once for each rank, and the arithmetic of
+// the codecs rounds a few times (kernels/math/quantizer.h, kernels/math/packed.h). Tiny values lose
+// up to the smallest float.
 double rounding_of(const comm::Call& call, double magnitude) {
   return (double(call.communicator.size()) + 24) * (0x1p-24 * magnitude + 0x1p-149);
 }
 
-// The bound does not hold where buckets lie across blocks of a reduce-scatter that are not
-// neighbors in the vector.
+// Returns whether the bound of error feedback holds. It does not if buckets lie across blocks of a
+// reduce-scatter that are not neighbors in the vector.
 bool has_feedback(const comm::Call& call) {
   if (call.scatter != nullptr && !call.scatter->in_order) return false;
   return call.plan.error_feedback && call.plan.format.codec == kernels::Codec::quantized &&
          call.plan.hook == nullptr;
 }
 
-// Where a bucket begins depends on the schedule. A bucket has no more elements than a block of
-// Format::bucket elements, so it lies within its element's block and the two beside it, and its
-// quantization step is at most that of all their values; so the bound that is checked is somewhat
-// wider.
+// Returns the blocks for which a bound is computed. The schedule decides where a bucket begins. A
+// bucket has no more elements than a block of Format::bucket elements. So it lies within the block
+// of its element and the two blocks beside it, and its quantization step is at most the step of all
+// their values. So the checked bound is somewhat larger than the real bound.
 Blocks blocks_of(const comm::Call& call) {
   return {call.count,
           std::max<std::uint64_t>(1, kernels::bucket_elements(call.plan.format, call.count))};
@@ -130,7 +130,7 @@ double quantization_step(const comm::Call& call, std::span<const float> values) 
   return (double(*greatest) - double(*least)) / last_level(call);
 }
 
-// Two numbers for each block: the quantization step and the magnitude.
+// Returns the number of sums. Each block has two: the quantization step and the magnitude.
 std::size_t sums_of_blocks(const comm::Call& call) {
   return 2 * blocks_of(call).number();
 }
@@ -143,7 +143,8 @@ void find_steps(const comm::Call& call, const float* in, double* sums) {
   }
 }
 
-// Errors of the nodes make the range of their sum larger than that of the exact sum.
+// Compares each element with its bound. Errors of the nodes make the range of their sum larger than
+// the range of the exact sum.
 void compare_elements(const comm::Call& call, const Sums& of, const double* sums) {
   const Blocks blocks = blocks_of(call);
   const double most = algorithm::most_steps(call.plan.format);
@@ -154,14 +155,15 @@ void compare_elements(const comm::Call& call, const Sums& of, const double* sums
   });
 }
 
-// Not of a reduce-scatter, where buckets begin with the block of each rank.
+// Returns whether the bound of packed holds. It does not in a reduce-scatter, where buckets begin
+// with the block of each rank.
 bool is_packed(const comm::Call& call) {
   return call.scatter == nullptr && call.plan.format.codec == kernels::Codec::packed &&
          call.plan.hook == nullptr && call.plan.max_error == 0;
 }
 
-// Packed has buckets that begin at multiples of their length, and tiles that begin anywhere and
-// lie within a block of Format::bucket elements and the two beside it.
+// Return the blocks of packed. Its buckets begin at multiples of their length. Its tiles begin
+// anywhere and lie within a block of Format::bucket elements and the two blocks beside it.
 Blocks buckets_of(const comm::Call& call) {
   return {call.count, kernels::kPackedBucket};
 }
@@ -169,7 +171,8 @@ Blocks tiles_of(const comm::Call& call) {
   return {call.count, call.plan.format.bucket};
 }
 
-// Magnitudes: of each bucket, then of each block with those beside it.
+// Returns the number of sums: the magnitude of each bucket, then the magnitude of each block with
+// those beside it.
 std::size_t sums_of_tiles(const comm::Call& call) {
   return buckets_of(call).number() + tiles_of(call).number();
 }
@@ -188,7 +191,7 @@ void compare_buckets(const comm::Call& call, const Sums& of, const double* sums)
     return algorithm::most_packed_error(call.plan.format, bucket, tile, call.plan.error_feedback,
                                         nodes);
   };
-  const int nodes = call.communicator.size();  // or fewer
+  const int nodes = call.communicator.size();  // an upper bound of the number of nodes
   std::vector<double> around(tiles.number());
   for (std::uint64_t tile = 0; tile < tiles.number(); ++tile)
     around[tile] = magnitude_of(tiles.around(of.exact, tile));
@@ -206,7 +209,7 @@ bool is_low_rank(const comm::Call& call) {
   return call.plan.algorithm->functions == &algorithm::functions::low_rank;
 }
 
-// One number for each matrix: its L2 norm.
+// Returns the number of sums. Each matrix has one: its L2 norm.
 std::size_t sums_of_matrices(const comm::Call& call) {
   return algorithm::matrices_of(call).low_rank.size();
 }
@@ -220,7 +223,8 @@ void find_norms(const comm::Call& call, const float* in, double* sums) {
   }
 }
 
-// The products of matrices are rounded, and so are the columns of P.
+// Compares each matrix with its bound. kRounding allows for the rounding of the products of
+// matrices and of the columns of P.
 void compare_matrices(const comm::Call& call, const Sums& of, const double* sums) {
   constexpr double kRounding = 1.001;
   const double most = kRounding * algorithm::most_norms(call.plan);
@@ -248,15 +252,15 @@ constexpr BoundCheck kChecks[] = {
     {is_low_rank, sums_of_matrices, find_norms, compare_matrices},
 };
 
-// The one for a call; null where there is none. The same on all ranks.
+// Returns the check for a call; null if there is none. The same on all ranks.
 const BoundCheck* bound_check_of(const comm::Call& call) {
   for (const BoundCheck& check : kChecks)
     if (check.applies(call)) return &check;
   return nullptr;
 }
 
-// Whether MPI's sum is an infinity or a NaN only where the input of some rank is: there is one, and
-// the finite values cannot overflow in any order. Collective.
+// Sets *found to whether MPI's sum is an infinity or a NaN only where the input of some rank is
+// one: some input is not finite, and the finite values cannot overflow in any order. Collective.
 Status find_nonfinite(const comm::Call& call, const float* in, bool* found) {
   std::uint64_t most[] = {0, 0};  // whether a value is not finite; the greatest finite magnitude
   for (const float value : std::span(in, call.count)) {
@@ -289,17 +293,17 @@ float* exact_of(const comm::Call& call) {
   return call.scratch.exact.floats();
 }
 
-// Behind the exact sum, aligned for numbers in double.
+// Returns the bytes of the exact sum. They are aligned for the doubles behind it.
 std::size_t bytes_of_sum(const comm::Call& call) {
   return (call.count * sizeof(float) + 7) / 8 * 8;
 }
 
-// The memory behind it, for the check that applies to the call.
+// Returns the memory behind the exact sum, for the check that applies to the call.
 double* sums_of_check(const comm::Call& call) {
   return reinterpret_cast<double*>(call.scratch.exact.data() + bytes_of_sum(call));
 }
 
-// The result, of `count` elements, where the host can read it.
+// Finds the result, of `count` elements, in memory that the host can read.
 Status find_result(const comm::Call& call, std::uint64_t count, const float** result) {
   *result = call.out;
   if (&call.device == &device::host()) return Status::ok;
@@ -311,8 +315,8 @@ Status find_result(const comm::Call& call, std::uint64_t count, const float** re
 
 }  // namespace
 
-// Before the call: keeps its input; of doubles, those of the program. *kept is false on all ranks
-// where some rank has no memory for the two sums. Collective.
+// Keeps the input before the call; of doubles, the doubles of the program. *kept is false on all
+// ranks if some rank has no memory for the two sums. Collective.
 Status Sum::keep_input(const comm::Call& call, bool* kept) {
   const bool doubles = type_ == ElementType::float64;
   const device::Location host;
@@ -340,15 +344,15 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
   return comm::synchronize({*in_location_.device, stream});
 }
 
-// After it: has MPI add the kept inputs, and counts how far the result is from the exact sum.
-// Of 16-bit floats that is what was rounded for the program, and MPI adds 32-bit floats.
+// Has MPI add the kept inputs after the call, and counts how far the result is from the exact sum.
+// With 16-bit floats the result is what was rounded for the program, and MPI adds 32-bit floats.
 // Collective.
 Status Sum::verify_result(const comm::Call& call) {
   const bool floats = type_ == ElementType::float32, doubles = type_ == ElementType::float64;
   const Inside verifying(runtime_.statistics, &Counts::verify_nanoseconds);
   comm::Exchange& exchange = communicator_.exchange();
   float* const exact = exact_of(call);
-  // No failure ends MPI's sum, so no rank begins it before all have come through the call.
+  // No failure ends MPI's sum, so no rank begins it before all ranks have come through the call.
   bool here = true;
   SLIMPI_TRY(exchange.all_true(&here));
   bool nonfinite = false;
@@ -368,7 +372,7 @@ Status Sum::verify_result(const comm::Call& call) {
   if (code != mpi::kSuccess)
     return fail(Status::mpi,
                 "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
-  // The rounding of the result is an error, too. The bound of error feedback is one without it.
+  // The rounding of the result is an error, too. The bound of error feedback is a bound without it.
   if (const auto codec = codec_of(type_); codec && !floats)
     device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(request_.out),
                                      result_count_, call.out, nullptr);
@@ -382,7 +386,7 @@ Status Sum::verify_result(const comm::Call& call) {
       doubles
           ? deviation_of(result, reinterpret_cast<const double*>(exact) + range.first, range.count)
           : deviation_of(result, exact + range.first, range.count);
-  // With an infinity or a NaN in the exact sum the relative error is not defined.
+  // The relative error is not defined if the exact sum has an infinity or a NaN.
   const double relative = deviation.relative_l2();
   if (std::isfinite(relative)) runtime_.statistics.error(count_ * row_of(type_).bytes, deviation);
   if (log_enabled(LogLevel::debug))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The end of a process in which slimpi never started: the program has no MPI, or sums by other
-// means. Where slimpi-run was asked to print something, silence would look like success.
+// means. If slimpi-run was asked to print something, silence would look like success.
 #include "call/without_sums.h"
 
 #include <sys/resource.h>
@@ -25,8 +25,9 @@ double processor_seconds(int whose) {
          1e-6 * double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-// Whether this is the process that slimpi-run became, and did the work itself. A shell or a
-// launcher that slimpi-run started leaves the work to its children, which may well have MPI.
+// Returns whether this is the process that slimpi-run became, and whether it did the work itself. A
+// shell or a launcher that slimpi-run started leaves the work to its children, which may well have
+// MPI.
 bool is_the_program() {
   return environment_variable("SLIMPIRUN_PID") == std::to_string(getpid()) &&
          processor_seconds(RUSAGE_SELF) >= processor_seconds(RUSAGE_CHILDREN);

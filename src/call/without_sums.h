@@ -3,8 +3,8 @@
 
 namespace slimpi::call {
 
-// At the end of a process without a Runtime: says so where slimpi-run was asked for a report, an
-// estimate, a trace or lines of level info.
+// Says at the end of a process without a Runtime that there is nothing to report, if slimpi-run was
+// asked for a report, an estimate, a trace or lines of level info.
 void report_no_sums();
 
 }  // namespace slimpi::call

@@ -24,10 +24,10 @@
 
 namespace slimpi::call {
 
-// Threads may offer communicators in a different order on every rank, so the ranks of each one
-// agree whether it may be used, and number it. The usable communicator with the lowest number wins.
-// If any rank has opened a session, the report's communicator is freed together with its parent, so
-// that it does not outlive the session.
+// Offers a communicator for the report. Threads may offer communicators in a different order on
+// every rank, so the ranks of each communicator agree whether it may be used, and number it. The
+// usable communicator with the lowest number wins. If any rank has opened a session, the report's
+// communicator is freed together with its parent, so that it does not outlive the session.
 Status JobReport::offer(comm::Communicator& communicator) {
   std::uint64_t words[] = {0, 0, 0, 0};
   if (!runtime_.has_world || communicator.size() != runtime_.world_size) return Status::ok;
@@ -69,7 +69,7 @@ HostName host_name() {
 }
 }  // namespace
 
-// The hosts of the job, each once. Collective over comm_.
+// Returns the hosts of the job, each once. Collective over comm_.
 std::vector<std::string> JobReport::gather_hosts() {
   HostName own = host_name();
   int rank = 0, size = 1;
@@ -89,7 +89,7 @@ std::vector<std::string> JobReport::gather_hosts() {
   return hosts;
 }
 
-// The parts of the report apart from numbers that the ranks add.
+// Returns the report without the numbers that the ranks add.
 std::unique_ptr<Report> JobReport::describe_job() const {
   auto made = std::make_unique<Report>();
   Report& report = *made;
@@ -107,7 +107,7 @@ std::unique_ptr<Report> JobReport::describe_job() const {
   report.choices = runtime_.statistics.choices.rows();
   report.ranks = std::max(runtime_.world_size.load(), 1);
   report.nodes = runtime_.nodes;
-  // Rank 0's communicators may have fewer.
+  // The communicators of rank 0 may have fewer nodes.
   if (runtime_.config.ranks_per_node != 0)
     report.nodes =
         std::max(report.nodes, (report.ranks - 1) / int(runtime_.config.ranks_per_node) + 1);
@@ -115,8 +115,9 @@ std::unique_ptr<Report> JobReport::describe_job() const {
   return made;
 }
 
-// The sum over the ranks comes first and allocates nothing, so a rank that runs out of memory later
-// has already taken part in it. The counts are not on the stack, which may be short.
+// Writes the report. The sum over the ranks comes first and allocates nothing, so a rank that runs
+// out of memory later has already taken part in it. The counts are not on the stack, which may be
+// small.
 void JobReport::write(bool together) {
   const OwnFloats environment;
   static std::mutex mutex;
@@ -160,7 +161,8 @@ Status JobReport::write_estimate(const Report& job) const {
                   is_text(*runtime_.config.estimate) ? to_text(*estimate) : to_json(*estimate));
 }
 
-// A warning about a file that cannot be written is more useful at the start than at the end.
+// Warns at the start, because a warning about a file that cannot be written is more useful there
+// than at the end.
 void JobReport::check_writability() const {
   const auto look = [](const char* variable, const std::string& path) {
     if (const std::string reason = why_not_writable(path); !reason.empty())

@@ -24,18 +24,19 @@ class JobReport {
   // Keeps a communicator that spans the job, over which the report is summed. Collective.
   Status offer(comm::Communicator& communicator);
 
-  // The communicator for the report, if it is to be freed with this one; else null.
+  // Returns the communicator for the report, if it must be freed together with `owner`; null
+  // otherwise.
   mpi::Comm release(const comm::Communicator& owner);
 
   // Writes the report to the target of SLIMPI_REPORT. `together`: with the bytes of all ranks;
   // collective over the job once offer() found a communicator.
   void write(bool together);
 
-  // Warns where the report or the trace could not be written.
+  // Warns if the report or the trace could not be written.
   void check_writability() const;
 
-  // Writes report, estimate and trace. Where MPI does not work any more, the report has this
-  // process's numbers only.
+  // Writes report, estimate and trace. If MPI does not work any more, the report has this process's
+  // numbers only.
   void finish(bool mpi_works);
 
   void mpi_ended();
@@ -43,8 +44,8 @@ class JobReport {
  private:
   Status write_estimate(const Report& job) const;
   void save_trace() const;
-  // SLIMPI_TRACE with %r, %h and %p replaced; %% is a percent sign. Where neither %r nor %p is in
-  // it, the rank is appended.
+  // Returns SLIMPI_TRACE with %r, %h and %p replaced; %% is a percent sign. If it has neither %r
+  // nor %p, the rank is appended.
   std::string trace_path() const;
   std::vector<std::string> gather_hosts();
   std::unique_ptr<Report> describe_job() const;
@@ -54,7 +55,8 @@ class JobReport {
   std::mutex mutex_;                      // protects all members below
   mpi::Comm comm_ = mpi::abi.comm_null;
   std::uint64_t number_ = 0;
-  // With sessions: the communicator that comm_ was made from, and is freed with; else null.
+  // With sessions: the communicator from which comm_ was made and with which it is freed; otherwise
+  // null.
   const comm::Communicator* owner_ = nullptr;
 };
 

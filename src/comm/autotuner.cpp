@@ -19,7 +19,7 @@ std::uint64_t median(std::span<std::uint64_t> values) {
   return values[values.size() / 2];
 }
 
-// The sum of all times but the smallest, divided by the smallest.
+// Returns the sum of all times but the smallest, divided by the smallest.
 double cost_of_others(const std::vector<std::uint64_t>& times) {
   const double all = double(std::accumulate(times.begin(), times.end(), std::uint64_t(0)));
   return all / double(*std::min_element(times.begin(), times.end())) - 1;
@@ -45,13 +45,13 @@ void Autotuner::start_rounds() {
   std::iota(in_trial_.begin(), in_trial_.end(), 0);
 }
 
-// The position in in_trial_ of the candidate that a trial of this stage tries. It depends on the
-// trial's number and on agreed state only, so it is the same on all ranks.
+// Returns the position in in_trial_ of the candidate that a trial of this stage tries. It depends
+// on the trial's number and on agreed state only, so it is the same on all ranks.
 int Autotuner::candidate_of(int trial) const {
   return (stage_ == Stage::rounds ? trial : trial / kInARow) % int(in_trial_.size());
 }
 
-// Whether a trial of this stage counts when its candidates are compared.
+// Returns whether a trial of this stage counts when its candidates are compared.
 bool Autotuner::counts(int trial) const {
   return stage_ == Stage::rounds ? trial >= int(in_trial_.size()) : trial % kInARow >= kUncounted;
 }
@@ -84,8 +84,8 @@ void Autotuner::agreed() {
   }
 }
 
-// A median, because one interrupted call must not decide. At least one nanosecond, because times
-// are divided by it.
+// Finds the median time of each candidate in trial, because one interrupted call must not decide. A
+// median is at least one nanosecond, because times are divided by it.
 void Autotuner::find_medians() {
   medians_.clear();
   for (int place = 0; place < int(in_trial_.size()); ++place) {
@@ -100,7 +100,7 @@ void Autotuner::find_medians() {
 void Autotuner::choose_runoff() {
   find_medians();
   const double least = double(*std::min_element(medians_.begin(), medians_.end()));
-  // In calls of the fastest candidate, as watch() counts them down.
+  // The unit is one call of the fastest candidate; watch() counts these calls down.
   until_again_ = kCostRatio * kRounds * cost_of_others(medians_);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < medians_.size(); ++i)
@@ -131,7 +131,8 @@ void Autotuner::settle() {
 void Autotuner::watch() {
   const std::uint64_t now = median(times_);
   times_.clear();
-  // Slower and faster both start trials: either may favor another candidate.
+  // Trials start when the winner got slower and when it got faster: either may favor another
+  // candidate.
   if (expected_ == 0) expected_ = now;
   until_again_ -= kWatch;
   const double ratio = double(now) / double(std::max<std::uint64_t>(expected_, 1));
@@ -151,7 +152,7 @@ Status Autotuners::find(Communicator& communicator, int row, std::size_t size_cl
     if (here != Status::ok) log_failure_once(LogLevel::warn, "some sums go to MPI on all ranks");
     bool all = here == Status::ok;
     SLIMPI_TRY(communicator.exchange().all_true(&all));
-    // On all ranks, so that the next call is collective again.
+    // All ranks erase it, so that the next call is collective again.
     if (!all) made_.erase(key);
     *found = all ? known->second.get() : nullptr;
     return Status::ok;

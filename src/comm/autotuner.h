@@ -5,8 +5,8 @@
 // drifts, and from time to time without a cause, because a rejected candidate may have had bad luck
 // or may have become faster. All ranks choose the same candidate, because they compare times that
 // were reduced over all ranks. This class does no communication; the caller does the reduction.
-// Only the constructor allocates: a rank that failed in the middle of trials would choose otherwise
-// than the others.
+// Only the constructor allocates memory. So no rank can lack memory in the middle of trials and
+// then choose another candidate than the other ranks.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -26,14 +26,14 @@ class Autotuner {
  public:
   explicit Autotuner(int candidates);
 
-  // The candidate for the next call; the same on all ranks that recorded and agreed on the same
-  // times.
+  // Returns the candidate for the next call. It is the same on all ranks that recorded and agreed
+  // on the same times.
   int next() const;
 
-  // Records the time of the call that next() was asked for. Returns true when the ranks must agree:
-  // then the caller replaces each of times_to_agree() by its minimum over all ranks and calls
-  // agreed(). It is the minimum because the rank that comes last waits for no other: its time is
-  // that of the call itself.
+  // Records the time of the call for which next() was called. Returns true when the ranks must
+  // agree: then the caller replaces each of times_to_agree() by its minimum over all ranks and
+  // calls agreed(). The minimum is the time of the call itself, because the rank that comes last
+  // waits for no other rank.
   bool record(std::uint64_t nanoseconds);
   std::span<std::uint64_t> times_to_agree() { return times_; }
   void agreed();
@@ -44,14 +44,15 @@ class Autotuner {
   // contains set-up costs.
   static constexpr int kRounds = 4;
   // In a run-off each candidate makes kInARow calls in a row, kRepeats times. The first kUncounted
-  // of each row are not counted, because what the caches hold depends on the call before.
+  // calls of each row are not counted, because the contents of the caches depend on the call
+  // before.
   static constexpr int kInARow = 8, kUncounted = 2, kRepeats = 3;
   // A candidate that takes longer than this many times the fastest is not in the run-off.
   static constexpr double kRunoffRatio = 1.3;
   // Calls of the winner between two checks for drift.
   static constexpr int kWatch = 64;
-  // New trials without a cause start only after this many times the cost of the last trials has
-  // passed.
+  // New trials without a cause start only when the time since the last trials is this many times
+  // their cost.
   static constexpr int kCostRatio = 100;
 
  private:
@@ -73,21 +74,23 @@ class Autotuner {
   Stage stage_;
   int trial_ = 0;  // trials made in this stage
   int best_ = 0;
-  std::uint64_t expected_ = 0;  // nanoseconds of the winner when it won
+  std::uint64_t expected_ = 0;  // the winner's nanoseconds in its first watch; 0: not yet
   double until_again_ = 0;      // calls until new trials without a cause
-  // Nanoseconds: of the trials of this stage, in their order; when settled, since the last check.
+  // Times in nanoseconds, in the order of the calls: of the trials of this stage, or, when settled,
+  // of the calls since the last check.
   std::vector<std::uint64_t> times_;
-  // The median time of each candidate in trial, in the order of in_trial_, in nanoseconds, at least
-  // one; made by find_medians(). And what it works on.
+  // medians_: the median time of each candidate in trial, in the order of in_trial_, in
+  // nanoseconds, at least 1. of_one_: the counted times of one candidate. find_medians() makes
+  // both.
   std::vector<std::uint64_t> medians_, of_one_;
 };
 
-// The autotuners of a communicator: whatever is chosen by time has its own here.
+// The autotuners of a communicator. Each choice that is made by time has its own autotuner.
 class Autotuners : public Attachment {
  public:
-  // The one for the plans of a row of the rules, by its number, and a size class. Null where some
-  // rank has no memory for it. Collective at the first call with these numbers, because later calls
-  // may go to MPI without a message between the ranks.
+  // Finds the autotuner for the plans of a row of the rules, by its number, and a size class.
+  // *found is null if some rank has no memory for it. The first call with these numbers is
+  // collective, because later calls may go to MPI without a message between the ranks.
   Status find(Communicator& communicator, int row, std::size_t size_class, int candidates,
               Autotuner** found);
 
@@ -98,8 +101,8 @@ class Autotuners : public Attachment {
   std::map<std::pair<int, std::size_t>, std::unique_ptr<Autotuner>> made_;
 };
 
-// Records the time of the call that autotuner.next() was asked for, and agrees with the other ranks
-// where that is due.
+// Records the time of the call for which autotuner.next() was called. Agrees with the other ranks
+// when record() says so.
 Status record_time(Communicator& communicator, Autotuner& autotuner, std::uint64_t nanoseconds);
 
 }  // namespace slimpi::comm

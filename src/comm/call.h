@@ -25,8 +25,8 @@ namespace slimpi::comm {
 class Communicator;
 class TensorState;
 
-// How one call is done. Policy makes it from what all ranks know, so it is the same on every rank.
-// A copy allocates nothing.
+// The plan of one call: how it is done. Policy makes it from facts that all ranks know, so it is
+// the same on every rank. A copy allocates nothing.
 struct Plan {
   const algorithm::Algorithm* algorithm = nullptr;
   kernels::Format format;
@@ -34,11 +34,10 @@ struct Plan {
   bool error_feedback = false;
   std::uint64_t start = 0;
   bool needs_state = false;  // the call needs a tensor state: for its arrays or its count of calls
-  double max_error = 0;  // of the total, relative L2: the codec is chosen for it; 0: format is it
-  const std::string* hook = nullptr;  // algorithm::hook_file() of the user's; null: no hook
-  // The matrices of this buffer, from slimpi_describe_next; together at most `count` floats.
-  // algorithm/powersgd reads them. The ranks compare them before that. The call of the program owns
-  // them.
+  double max_error = 0;      // bound of the relative L2 error; the codec is chosen for it; 0: none
+  const std::string* hook = nullptr;  // algorithm::hook_file() of the user's hook; null: no hook
+  // The matrices of this buffer, from slimpi_describe_next; together at most `count` floats. The
+  // ranks compare them before algorithm/powersgd reads them. The call of the program owns them.
   std::span<const MatrixSize> matrices;
 };
 
@@ -48,12 +47,12 @@ enum class StreamRole { compute, d2h, h2d };
 // How a call exchanges inside its node: a row of the table in intra/transports.h.
 enum class NodePath { shm, mpi, nccl };
 
-// One allreduce or reduce-scatter. `in` holds `count` floats at `location`, `out` the same, or of a
-// reduce-scatter this rank's block; in == out if the program passed MPI_IN_PLACE. `in` is never
-// written unless it is also `out`. The buffers belong to the program.
+// One allreduce or reduce-scatter. `in` holds `count` floats at `location`. `out` has room for as
+// many, or, in a reduce-scatter, for this rank's block. in == out if the program passed
+// MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the program.
 //
-// All that is set for one call only is here, and nothing of it on the communicator. The layers pass
-// the call down; a call inside a call (with_plan()) has its own.
+// Everything that is set for one call only is here, and not on the communicator. The layers pass
+// the call down. A call inside a call (with_plan()) is a separate object.
 struct Call {
   Communicator& communicator;
   CallScratch& scratch;  // leased by the program's call until it ends
@@ -61,40 +60,41 @@ struct Call {
   const float* in;
   float* out;
   std::uint64_t count;
-  device::Location location;  // of both buffers
-  device::Stream* stream;     // of the communicator, for kernels; null on the host
-  std::uint64_t number;       // of the communicator's compressed calls; the same on all ranks
-  TensorState* state;         // of this buffer; null if the plan needs none
+  device::Location location;  // location of both buffers
+  device::Stream* stream;     // the communicator's, for kernels; null on the host
+  std::uint64_t number;       // counts the communicator's compressed calls; the same on all ranks
+  TensorState* state;         // state of this buffer; null if the plan needs no state
 
-  // Set by run when all ranks found together that the call is left to MPI after all (fallback).
-  // `out` and the state are then unchanged.
+  // Set by Algorithm::run when all ranks decided together on a fallback: MPI makes the call after
+  // all. `out` and the state are then unchanged.
   std::optional<BypassReason> bypass = {};
 
-  // Set by run where it used another codec than that of the plan's format.
+  // Set by Algorithm::run if it used another codec than the codec of the plan's format.
   std::optional<UsedCodec> used_codec = {};
 
-  // The inter-node exchange writes here the sums of this rank's chunk before they are encoded, in
-  // memory of the device; null if they are not needed.
+  // Memory of the device to which the inter-node exchange writes the sums of this rank's chunk,
+  // before they are encoded; null if they are not needed.
   float* totals = nullptr;
 
   // The counts of a reduce-scatter; null: all ranks get the whole sum. The program's call owns it.
   const Scatter* scatter = nullptr;
-  bool copies_input = false;  // of a reduce-scatter: `in` will be CallScratch::colocated
-  // The shards that their owners on this rank's node add, or share; empty: equal shards.
+  bool copies_input = false;  // in a reduce-scatter: `in` will be CallScratch::colocated
+  // The ranges that their owners on this rank's node add, or share with the node; empty: equal
+  // shards.
   std::span<const Range> shards = {};
 
   // Set by the sum inside the node, for the all-gather after it.
   NodePath node_path = NodePath::shm;
 
-  const device::Device& device = *location.device;  // short for that
+  const device::Device& device = *location.device;  // short for location.device
 
   device::DeviceStream device_stream() const { return {device, stream}; }
   // Reserves memory for the call, where its buffers are.
   Status reserve(Memory& memory, device::Place place, std::size_t bytes) const;
 };
 
-// The call with another plan: the same buffers, scratch memory, state and number in messages. What
-// it sets is read there, not in `call`.
+// Returns the call with another plan: the same buffers, scratch memory, state and number in
+// messages. The results of run are set in the returned object, not in `call`.
 inline Call with_plan(const Call& call, const Plan& plan) {
   return {call.communicator, call.scratch,  plan,        call.in,     call.out,
           call.count,        call.location, call.stream, call.number, call.state};
@@ -115,7 +115,7 @@ inline UsedCodec used_codec(const kernels::Format& format) {
                    std::size_t(&kernels::row_of(format.codec) - kernels::kValueCodecs));
 }
 
-// In the order of UsedCodec: the keys of the report.
+// Returns the keys of the report, in the order of UsedCodec.
 inline std::vector<std::string> used_codec_names() {
   std::vector<std::string> names;
   for (std::size_t bits = 1; bits <= kQuantizedKeys; ++bits) names.push_back(std::to_string(bits));

@@ -21,35 +21,36 @@ constexpr struct {
 } kTransitions[] = {
     {Life::fresh, Life::refused},       // refuse_to_meet()
     {Life::fresh, Life::connecting},    // the first sum
-    {Life::refused, Life::connecting},  // the first blocking one after nonblocking ones
-    {Life::fresh, Life::failed},        // no memory in a fiber, before the ranks meet
-    {Life::refused, Life::failed},      // the same
+    {Life::refused, Life::connecting},  // the first blocking sum after nonblocking sums
+    {Life::fresh, Life::failed},        // no memory in a fiber, before the ranks connect
+    {Life::refused, Life::failed},      // no memory in a fiber, before the ranks connect
     {Life::connecting, Life::connected},
-    {Life::connecting, Life::unusable},  // MPI could not make it
-    {Life::connecting, Life::failed},    // some rank does not meet, or in a fiber
+    {Life::connecting, Life::unusable},  // MPI could not make the communicator
+    {Life::connecting, Life::failed},    // some rank takes no part, or any failure in a fiber
     {Life::connected, Life::agreed},
-    {Life::connected, Life::unusable},  // in a fiber; this process serves too many
+    {Life::connected, Life::unusable},  // in a fiber: this process serves too many communicators
     {Life::agreed, Life::connected},    // MPI_Comm_set_info
     {Life::agreed, Life::laid_out},     // the first sum that policy takes
     {Life::agreed, Life::unusable},     // MPI has no context id left
     {Life::laid_out, Life::outdated},   // MPI_Comm_set_info
     {Life::outdated, Life::laid_out},   // no option has changed
-    {Life::outdated, Life::connected},  // some has, on some rank
+    {Life::outdated, Life::connected},  // some option has changed on some rank
 };
 
-// One item that must be equal on all ranks: the value that is compared, and its text as written.
+// One item that must be equal on all ranks: the value that is compared, and its text as the user
+// wrote it.
 struct Entry {
   std::string name, value, text;
 };
 
 std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {
   constexpr const char* kVersion = SLIMPI_PACKAGE_VERSION;
-  // First, because ranks with another version may have other rows.
+  // The version comes first, because ranks with another version may have other rows.
   std::vector<Entry> entries = {{"the version of slimpi", kVersion, kVersion}};
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].scope == Scope::agree || rows[i].scope == Scope::job) {
-      // The case of letters counts in paths and in rules (below), and in nothing else.
+      // The case of letters counts only in paths and in rules (below).
       const std::string& text = config.given[i].text;
       const std::string published = text.find(":/") != text.npos ? text : lower_case(text);
       entries.push_back({rows[i].variable, config.value_text(Option(i)),
@@ -68,7 +69,8 @@ void Communicator::enter(Life life) {
   life_.store(life, std::memory_order_release);
 }
 
-// Not collective, and sends nothing: ranks make it at their own first call, at different times.
+// The constructor is not collective and sends nothing: ranks make the object at their own first
+// call, at different times.
 Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
                            mpi::Comm user)
     : api_(api), statistics_(statistics), config_(config), user_(user), exchange_(api, statistics) {
@@ -100,7 +102,7 @@ Communicator::Communicator(const Communicator& parent, int number, int channel)
   exchange_.open(parent.exchange_.internal(), channel, number);
   exchange_.set_layout(&layout_);
   exchange_.set_timeout(parent.exchange_.timeout());
-  // The sum has one tensor, in one place.
+  // A persistent sum has one tensor at one address, so it needs no index.
   config_.calls_per_step = 0;
 }
 
@@ -112,15 +114,15 @@ void Communicator::read_name() {
 }
 
 Communicator::~Communicator() {
-  // First: they may free what needs the internal communicator.
+  // The attachments go first: they may free what needs the internal communicator.
   attachments_.clear();
   CallScratchPool::instance().remove_user();
   for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
 }
 
-// A rank may come late to its first call, or never. The wait names those from which nothing has
-// come (`arrivals`, as in mpi::WaitFor). It looks for no failure report: the communicator on which
-// ranks report failures is what they are making.
+// Calls `poll` until it is done. A rank may come late to its first call, or never. A report of the
+// wait names the ranks from which nothing has come (`arrivals`, as in mpi::WaitFor). The wait looks
+// for no failure report: the ranks are still making the communicator on which they report failures.
 Status Communicator::wait_for_ranks(const mpi::Poll& poll, std::span<const int> arrivals,
                                     bool limited) {
   Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
@@ -145,14 +147,14 @@ Status Communicator::make_internal_comm() {
     enter(Life::connected);
     return Status::ok;
   }
-  // The others are not in the sum, or have not left it to MPI.
+  // Whether the other ranks are not in the sum, or have not left it to MPI.
   const bool apart = status == Status::disagreement || status == Status::absent;
   enter(in_fiber || apart ? Life::failed : Life::unusable);
   return status;
 }
 
-// Before the first sum of a communicator its ranks compare their options, and name the first one
-// that differs. Every rank makes the same steps here, whatever its own values are.
+// Compares the options of the ranks before the first sum of a communicator, and names the first
+// option that differs. Every rank makes the same steps here, whatever its own values are.
 Status Communicator::agree(const std::string& rules) {
   if (!connected()) SLIMPI_TRY(make_internal_comm());
 
@@ -164,7 +166,7 @@ Status Communicator::agree(const std::string& rules) {
     sums.push_back(text_hash(entry.value));
     sums.push_back(~text_hash(entry.value));
   }
-  // Travel with the options, which saves a reduction of their own.
+  // Four more words travel with the options, which saves a reduction of their own.
   sums.push_back(changed_ ? 1 : 0);
   sums.push_back(mpi::can_help(api_) ? 0 : 1);
   sums.push_back(device::foreign_possible() ? 1 : 0);
@@ -177,7 +179,7 @@ Status Communicator::agree(const std::string& rules) {
     if (sums[2 * i] != ~sums[2 * i + 1])
       return exchange_.describe_disagreement(entries[i].name, entries[i].value, entries[i].text,
                                              "start all ranks with the same value");
-  // A change on one rank that leads to the values of the others is a change on all of them.
+  // A change on one rank that leads to the values of the others counts as a change on all ranks.
   if (sums[2 * entries.size()] != 0) start_anew();
   exchange_.set_timeout(std::chrono::seconds(config_.timeout.value_or(0)));
   SLIMPI_TRY(nonblocking.compare_before_agreed(exchange_));
@@ -280,9 +282,9 @@ void Communicator::abandon() {
   for (const auto& [key, attached] : attachments_) attached->abandon();
 }
 
-// Drops what was derived from the options. On all ranks at the same call, because what follows is
-// collective. The internal communicator, streams and attached memory stay; an attachment drops what
-// it derived from the options itself.
+// Drops what was derived from the options. All ranks do this at the same call, because what follows
+// is collective. The internal communicator, streams and attached memory stay. An attachment itself
+// drops what it derived from the options.
 void Communicator::start_anew() {
   changed_ = false;
   if (is_in(Life::outdated)) enter(Life::connected);

@@ -13,7 +13,7 @@ namespace slimpi::comm {
 
 namespace {
 
-// The count of an MPI message, in words of 4 bytes, is an int.
+// Fails: the message is too long, because its count, in words of 4 bytes, must be an int.
 Status too_long(std::size_t bytes) {
   return fail(Status::unsupported, "a message of " + std::to_string(bytes) +
                                        " bytes is longer than 8 GiB; set SLIMPI_BUCKET");
@@ -24,7 +24,8 @@ bool fits(std::size_t bytes) {
 
 }  // namespace
 
-// A row is kTags tags, one for each use of a message. Channel 0 has half of the rows.
+// Divides the tags into rows of kTags tags, one tag for each use of a message. Channel 0 has half
+// of the rows; the other channels share the rest.
 InternalComm::InternalComm(const mpi::Api& its_api, mpi::Comm its_comm)
     : api(its_api), comm(its_comm), roll_call(its_api) {
   constexpr int kLeast = 32767;  // every MPI has at least these tags
@@ -71,7 +72,7 @@ void Exchange::open(std::shared_ptr<InternalComm> internal, int channel, int num
   channel_ = channel;
   rank_ = internal->rank;
   size_ = internal->size;
-  internal_ = std::move(internal);  // last: with it failures are reported, for which all is set
+  internal_ = std::move(internal);  // last: from now on failures are reported, which needs the rest
 }
 
 void Exchange::close() {
@@ -87,12 +88,13 @@ void Exchange::close() {
   internal_ = nullptr;
 }
 
-// A tag tells the use of a message, the function of the call, its count and its tensor's name. A
-// message of a rank that calls or sums another thing finds no receive. So none is longer than its
-// receive, which MPI would make an error of MPI_COMM_WORLD. The ranks wait, compare these
-// (waiter.h) and name them. With MPICH's usual 2^28 tags, two counts have the same tags once in
-// 2^23 times, and in channels of persistent sums, whose counts were compared before, once in 2^11;
-// a check of the header names most of those.
+// Returns the tag of a message. It tells the use of the message, the function of the call, its
+// count and its tensor's name. A message of a rank that calls another function or sums something
+// else finds no receive. So no message is longer than its receive, which MPI would make an error of
+// MPI_COMM_WORLD. Ranks that wait compare function, count and name (waiter.h) and report the
+// difference. With MPICH's usual 2^28 tags, two counts have the same tags once in 2^23 times, and
+// in channels of persistent sums, whose counts were compared before, once in 2^11. The check of the
+// message header finds most of these cases.
 int Exchange::mpi_tag(Tag tag) const {
   const ActiveCall* const call = ActiveCall::current();
   std::uint64_t row = internal_->first_row(channel_);
@@ -171,7 +173,8 @@ void Exchange::start(const mpi::Request& request, int peer, Tag tag, std::size_t
   started_.push_back({&request, bytes, trace_.started(peer, tag, sent)});
 }
 
-// Null: no schedule has started it, so it is of an agreement.
+// Returns the message of a request. Null: no schedule has started it, so it belongs to an
+// agreement.
 const Exchange::Started* Exchange::find(const mpi::Request& request) const {
   const auto found = std::find_if(started_.rbegin(), started_.rend(),
                                   [&](const Started& one) { return one.request == &request; });
@@ -183,7 +186,7 @@ bool Exchange::is_send(const mpi::Request& request) const {
   return started != nullptr && started->message.sent;
 }
 
-// A probe receives nothing, and MPI moves all other messages on meanwhile.
+// Makes a probe, which receives nothing; meanwhile MPI moves all other messages on.
 void Exchange::progress() {
   int flag = 0;
   mpi::MessageStatus status;

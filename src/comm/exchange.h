@@ -26,11 +26,11 @@
 
 namespace slimpi::comm {
 
-// One internal communicator, as all its exchanges share it: that of the program's communicator,
-// and one more for each of its persistent sums, which may be started in another order on every
-// rank. An exchange has its own channel, which is a part of the tags of its messages, so sums of
-// different channels run side by side. A failure ends all channels: messages of the failed sum may
-// still arrive.
+// One internal communicator. Several exchanges share it: the exchange of the program's communicator
+// and one for each of its persistent sums, which may be started in another order on every rank. An
+// exchange has its own channel, which is a part of the tags of its messages, so sums of different
+// channels run side by side. A failure ends all channels: messages of the failed sum may still
+// arrive.
 class InternalComm {
  public:
   // Owns `comm`, whose error handler must return.
@@ -40,29 +40,32 @@ class InternalComm {
   InternalComm(const InternalComm&) = delete;
   InternalComm& operator=(const InternalComm&) = delete;
 
-  // MPI has ended, or is ending: nothing may be freed any more.
+  // Forgets the communicator without freeing it: MPI has ended or is ending, and nothing may be
+  // freed.
   void abandon() { comm = mpi::abi.comm_null; }
 
-  // The first channel from `least` on that no exchange of this rank uses; -1: there is none.
+  // Returns the first channel from `least` on that no exchange of this rank uses; -1: there is
+  // none.
   int free_channel(int least);
 
-  // How many channels the tags of this MPI can tell apart, and how many counts in each of them; see
-  // Exchange::mpi_tag().
+  // Return how many channels the tags of this MPI can tell apart, how many counts in each channel,
+  // and the first row of tags of a channel; see InternalComm() and Exchange::mpi_tag().
   int channels() const { return channels_; }
   std::uint64_t counts(int channel) const { return channel == 0 ? rows_ / 2 : counts_; }
   std::uint64_t first_row(int channel) const {
     return channel == 0 ? 0 : rows_ / 2 + std::uint64_t(channel) * counts_;
   }
 
-  // Channels run in different threads. Whoever probes for a message that any of them may receive,
-  // and whoever uses what follows, holds it; nobody leaves a fiber with it.
+  // Guards the members below that change, because channels run in different threads. A thread also
+  // locks it to probe for a message that any channel may receive. A fiber is never left with it
+  // locked.
   std::recursive_mutex mutex;
 
   const mpi::Api& api;
   mpi::Comm comm;
   int rank = 0, size = 0;
   std::set<int> used_channels;
-  // A call failed after messages were sent; no other call may follow. Read without the mutex.
+  // True: a call failed after messages were sent; no other call may follow. Read without the mutex.
   std::atomic<bool> failed{false};
   RollCall roll_call;
 
@@ -72,13 +75,14 @@ class InternalComm {
     std::uint32_t status, channel;
     char text[240];
   };
-  // The report of this rank, until it is sent: then MPI owns it, until the end of the process.
+  // The report of this rank, until it is sent. MPI owns it from then until the end of the process.
   std::unique_ptr<Failure> failure = std::make_unique<Failure>();
-  // By rank: reported a failure, and receives nothing any more. Sized at the construction, because
-  // after a failure there may be no memory.
+  // By rank: whether it has reported a failure and receives nothing any more. The constructor sets
+  // the size, because after a failure there may be no memory.
   std::vector<bool> failed_ranks;
   std::atomic<int> failed_count{0};
-  // The report of the earliest call. `reported` is also read without the mutex; it is set last.
+  // The received report of the earliest call. `reported` is set last; it is also read without the
+  // mutex.
   std::atomic<Status> reported{Status::ok};
   std::uint64_t reported_call = 0;
   std::uint32_t reported_channel = 0;
@@ -98,18 +102,18 @@ class Exchange final : public PointToPoint {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Messages go through `internal`, in a channel that no other exchange of it uses and that is the
-  // same on all ranks. `number` is the same on all ranks, and no other communicator or channel of
-  // this process has it.
+  // Opens the exchange: messages go through `internal`, in a channel that is the same on all ranks
+  // and that no other exchange of `internal` uses. `number` is the same on all ranks, and no other
+  // communicator or channel of this process has it.
   void open(std::shared_ptr<InternalComm> internal, int channel, int number);
   void close();
   const std::shared_ptr<InternalComm>& internal() const { return internal_; }
 
-  // SLIMPI_TIMEOUT of the communicator; 0: never.
+  // The longest wait: SLIMPI_TIMEOUT of the communicator; 0: without end.
   void set_timeout(std::chrono::seconds timeout) { timeout_ = timeout; }
   std::chrono::seconds timeout() const { return timeout_; }
 
-  // With `layout` it is known which messages go between nodes; only these are counted as sent.
+  // Sets the layout. It says which messages go between nodes; only these are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
 
   using PointToPoint::wait;
@@ -120,22 +124,23 @@ class Exchange final : public PointToPoint {
   Status check() override;
   Status settle(Status status, std::span<mpi::Request> requests) override;
 
-  // Counts bytes that this rank put between nodes. bytes_sent: all so far.
+  // Counts bytes that this rank put between nodes. bytes_sent() returns all of them so far.
   void count_sent(std::uint64_t bytes) {
     sent_ += bytes;
     statistics_.count(&Counts::bytes_sent, bytes);
   }
   std::uint64_t bytes_sent() const { return sent_; }
 
-  // To be called by all ranks before the first message of each call. A rank that fails may be
-  // ahead of others by a call: its report then ends their next call, not this one.
+  // Counts a call. All ranks call this before the first message of each call. A rank that fails may
+  // be a call ahead of other ranks: its report then ends their next call, not the call that they
+  // are in.
   void begin_call() { ++call_; }
 
-  // Reports a failure outside a schedule to all ranks, unless one was settled before. The text of
-  // the failure stays; throws nothing.
+  // Reports a failure outside a schedule to all ranks, unless this rank has reported one before.
+  // The text of the failure stays. Throws nothing.
   void report_failure(Status status);
 
-  // Whether a report was received that ends this call.
+  // Returns whether a report was received that ends this call.
   bool failure_reported() const {
     if (internal_ == nullptr || internal_->reported == Status::ok) return false;
     const std::lock_guard lock(internal_->mutex);
@@ -143,54 +148,59 @@ class Exchange final : public PointToPoint {
            internal_->reported_call <= call_;
   }
 
-  // Element-wise minimum and maximum over all ranks of the communicator; collective. In a call to
-  // which the ranks pass different counts, all get Status::disagreement, which names them.
+  // Compute the element-wise minimum or maximum over all ranks of the communicator; collective. In
+  // a call to which the ranks pass different counts, all get Status::disagreement, whose text names
+  // the counts.
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 
-  // *flag becomes whether it is true on all ranks; as all_min. It is false after a failure, which
-  // is not an answer of the ranks.
+  // Sets *flag to whether it is true on all ranks; collective, as all_min(). After a failure *flag
+  // is false, which is then not an answer of the ranks.
   Status all_true(bool* flag);
 
-  // Element-wise sum over all ranks, the same on all of them; collective. Counted as sent.
+  // Computes the element-wise sum over all ranks, the same on all of them; collective. Its bytes
+  // are counted as sent.
   Status all_sum(std::span<double> values);
 
-  // A sum by MPI over the communicator, for calls that MPI may not block; returns MPI's code.
-  // start(communicator, request) begins it. Channels other than 0 make a communicator of their own
-  // for it, at the first such sum. No failure ends the wait: MPI may use the buffers until then.
+  // Makes one MPI collective by its nonblocking form and polls until it is complete, so the thread
+  // never blocks in MPI. Returns MPI's code. start(communicator, request) posts it. An exchange
+  // whose channel is not 0 uses a separate communicator, made at its first such sum. A failure of
+  // slimpi does not end the wait: MPI may still use the buffers.
   using StartByMpi = std::function<int(mpi::Comm, mpi::Request*)>;
   int make_by_mpi(const StartByMpi& start);
 
-  // The same for an allreduce of elements of `width` bytes, of any count. `in` may be MPI_IN_PLACE.
+  // Makes an allreduce as make_by_mpi() does, of elements of `width` bytes and any count. `in` may
+  // be MPI_IN_PLACE.
   int sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
                  std::size_t width);
 
-  // A persistent receive of an empty message that this rank sends to itself by complete(). Returns
-  // MPI's code.
+  // Makes a persistent receive of an empty message, which this rank sends to itself by complete().
+  // Returns MPI's code.
   int make_completion(mpi::Request* request);
   void complete();
 
-  // All ranks get the texts of the one rank that has not left them empty, with zeros. Collective.
-  // A character that is not ASCII becomes a question mark.
+  // Gives all ranks the same texts. One rank has filled in each text; it is zeros on the other
+  // ranks. Collective. A character that is not ASCII becomes a question mark.
   Status share_texts(std::span<char> texts);
 
   Exchange* exchange() override { return this; }
 
-  // For the case that all ranks found different values for `name`: makes the error text from `text`
-  // of two ranks with different `value`, and rank 0 prints it. Collective.
+  // Makes the error text when all ranks found that their values for `name` differ: from `text` of
+  // two ranks with different `value`. Rank 0 prints it. Collective.
   Status describe_disagreement(const std::string& name, const std::string& value,
                                const std::string& text, const std::string& remedy);
 
-  // For a failure that all ranks know, at the same point of a call: rank 0 prints it, before an
+  // Publishes a failure that all ranks know at the same point of a call: rank 0 prints it before an
   // error handler of any rank can end the job. Returns `status`. Collective.
   Status publish_disagreement(Status status);
 
-  // The stage of a request that was started since the last settle, and the other rank, or -1.
+  // Return the stage of a request that was started since the last settle(), and the other rank of
+  // its message, or -1.
   WaitStage stage_of(const mpi::Request& request) const;
   int peer_of(const mpi::Request& request) const;
 
-  // When the message of a request should be complete, for a thread that waits for it from `now` on.
-  // 0: it is not of a schedule.
+  // Returns when the message of a request should be complete, for a thread that waits for it from
+  // `now` on. 0: the request belongs to no schedule.
   ArrivalRate::Time due(const mpi::Request& request, ArrivalRate::Time now) const;
 
   RollCall& roll_call() { return internal_->roll_call; }
@@ -199,14 +209,15 @@ class Exchange final : public PointToPoint {
     const std::lock_guard lock(internal_->mutex);
     internal_->roll_call.serve(internal_->comm);
   }
-  // Before MPI ends.
+  // Receives the notes that are left, before MPI ends.
   void drain_roll_call() {
     if (internal_ == nullptr) return;
     const std::lock_guard lock(internal_->mutex);
     internal_->roll_call.drain(internal_->comm);
   }
 
-  // Whether MPI may still read messages of a call that failed: their memory is never used again.
+  // Returns whether MPI may still read messages of a call that failed: then their memory is never
+  // used again.
   bool sends_left() const { return sends_left_; }
 
   const MessageTrace& trace() const { return trace_; }
@@ -216,8 +227,8 @@ class Exchange final : public PointToPoint {
   int channel() const { return channel_; }
 
  private:
-  // The words of one message of an agreement. All have this length, so that ranks which agree on
-  // different things find it out.
+  // The number of words in the first message of an agreement. All agreements have the same, so that
+  // ranks which agree on different things find it out.
   static constexpr std::size_t kAgreed = 16;
 
   Status spread_maxima(std::span<std::uint64_t> words);
@@ -239,13 +250,14 @@ class Exchange final : public PointToPoint {
   std::shared_ptr<InternalComm> internal_;
   int channel_ = 0;
   std::chrono::seconds timeout_{0};
-  int rank_ = 0, size_ = 0;                   // in the communicator
-  mpi::Comm sums_comm_ = mpi::abi.comm_null;  // of sum_by_mpi(); channels other than 0
+  int rank_ = 0, size_ = 0;                   // this rank, ranks in the communicator
+  mpi::Comm sums_comm_ = mpi::abi.comm_null;  // made for make_by_mpi() in channels other than 0
   Statistics& statistics_;
   std::uint64_t sent_ = 0;
   const NodeLayout* layout_ = nullptr;
 
-  // A message that was started. `request` points into the schedule's requests and is compared only.
+  // A message that was started. `request` points to a request of the schedule; only the address is
+  // used.
   struct Started {
     const mpi::Request* request;
     std::size_t bytes;
@@ -254,18 +266,18 @@ class Exchange final : public PointToPoint {
   void start(const mpi::Request& request, int peer, Tag tag, std::size_t bytes, bool sent);
   const Started* find(const mpi::Request& request) const;
   bool is_send(const mpi::Request& request) const;
-  // Every message since the last settle. A request may be in use again: the last entry counts.
+  // All messages since the last settle(). If a request was used again, its last entry counts.
   std::vector<Started> started_;
   MessageTrace trace_;
-  ArrivalRate arrivals_;  // of messages to this rank
+  ArrivalRate arrivals_;  // rate of messages to this rank
   bool sends_left_ = false;
   std::uint64_t call_ = 0;  // calls that have begun
-  // The words of an agreement that is under way: those that are sent, then those that are
-  // received. After a failure they are left to MPI, which may still use them.
+  // The words of an agreement that is under way: the words that are sent, then the words that are
+  // received. After a failure MPI keeps them, because it may still use them.
   std::unique_ptr<std::vector<std::uint64_t>> passed_;
   mpi::Request agreement_[2] = {mpi::abi.request_null, mpi::abi.request_null};
-  int agrees_with_ = -1;               // the rank that the last of these requests is for
-  std::vector<std::uint64_t> agreed_;  // what agree() works on
+  int agrees_with_ = -1;               // the other rank of the request that is waited for
+  std::vector<std::uint64_t> agreed_;  // words of agree() and all_sum()
 };
 
 }  // namespace slimpi::comm

@@ -20,8 +20,8 @@ namespace slimpi::comm {
 
 namespace {
 
-// The call's sum and the rank as one word: where ranks differ, the largest and the smallest
-// word do.
+// The call's sum (ActiveCall::sum_word) and the rank are one word. If the sums of two ranks differ,
+// so do the sums in the largest and the smallest word.
 constexpr int kRankBits = 24, kSumBits = 64 - kRankBits;
 constexpr std::uint64_t kRanks = 1 << kRankBits;
 std::uint64_t sum_of(std::uint64_t word) {
@@ -32,14 +32,14 @@ std::uint64_t own_sum() {
   return call == nullptr ? 0 : call->sum_word(kSumBits);
 }
 
-// The words in front of those that the ranks agree on: the maxima of what is summed and rank, and
-// of the number of words, each with that of the complement. So all ranks know the largest and the
-// smallest one.
+// The number of words in front of the values that the ranks agree on. Two hold the sum with the
+// rank, and the number of values. Each is followed by its complement. The maxima of all four tell
+// all ranks the largest and the smallest sum and number.
 constexpr std::size_t kFront = 4;
 
 }  // namespace
 
-// Sends the first half of passed_ and receives the second one.
+// Sends the first half of passed_ and receives the second half.
 Status Exchange::pass_words(int to, int from, std::size_t count) {
   const auto words = int(count);
   std::uint64_t* const data = passed_->data();
@@ -57,8 +57,9 @@ Status Exchange::pass_words(int to, int from, std::size_t count) {
   return wait(agreement_[1]);
 }
 
-// Sends the words to rank `to`, and gets those of rank `from` into the second half of passed_;
-// neither where it is negative. After a failure MPI keeps the words: it may still use them.
+// Sends the words to rank `to`, and receives words of rank `from` into the second half of passed_.
+// A negative rank stands for no message. After a failure MPI keeps the words: it may still use
+// them.
 Status Exchange::move_words(std::span<std::uint64_t> words, int to, int from) {
   if (passed_ == nullptr) passed_ = std::make_unique<std::vector<std::uint64_t>>();
   passed_->resize(2 * words.size());
@@ -72,8 +73,9 @@ Status Exchange::move_words(std::span<std::uint64_t> words, int to, int from) {
   return status;
 }
 
-// By dissemination: after the step of a distance every rank has the maxima of twice as many ranks.
-// No collective of MPI: channels may agree in another order on every rank.
+// Replaces each word by its maximum over all ranks, by dissemination: after the step of a distance
+// every rank has the maxima of twice as many ranks. No collective of MPI is used, because each rank
+// may make the agreements of several channels in another order.
 Status Exchange::spread_maxima(std::span<std::uint64_t> words) {
   for (int distance = 1; distance < size_; distance *= 2) {
     SLIMPI_TRY(move_words(words, (rank_ + distance) % size_, (rank_ - distance + size_) % size_));
@@ -83,8 +85,9 @@ Status Exchange::spread_maxima(std::span<std::uint64_t> words) {
   return Status::ok;
 }
 
-// The words beyond the first message follow in a second one, once all ranks know how many there
-// are. So no message is longer than its receive.
+// Replaces the values by their minima or maxima over all ranks. The words that do not fit into the
+// first message follow in a second message, after all ranks know how many there are. So no message
+// is longer than its receive.
 Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
   const std::uint64_t own = own_sum() << kRankBits | std::uint64_t(rank_);
   agreed_.assign(std::max(kAgreed, kFront + values.size()), 0);
@@ -168,7 +171,8 @@ Status Exchange::all_true(bool* flag) {
   return Status::ok;
 }
 
-// Names the rank with the largest word or with the smallest, whichever is not this one's.
+// Fails with a text that names another rank and its sum: the rank with the largest word, or with
+// the smallest word if the largest has this rank's sum.
 Status Exchange::describe_sums(std::uint64_t most, std::uint64_t least) {
   const std::uint64_t other = sum_of(most) != own_sum() ? most : least;
   return publish_disagreement(
@@ -176,7 +180,7 @@ Status Exchange::describe_sums(std::uint64_t most, std::uint64_t least) {
 }
 
 Status Exchange::publish_disagreement(Status status) {
-  char text[FailureScope::kMost];  // of `status`, whatever the wait below leaves
+  char text[FailureScope::kMost];  // the text of `status`; the wait below may replace it
   copy_failure_text(text);
   if (rank_ == 0) {
     log_error(failure_text());
@@ -188,7 +192,7 @@ Status Exchange::publish_disagreement(Status status) {
   return fail(status, text);
 }
 
-// Two texts are shared: that of rank 0, and that of the first rank with another value.
+// Shares two texts: the text of rank 0, and the text of the first rank with another value.
 Status Exchange::describe_disagreement(const std::string& name, const std::string& value,
                                        const std::string& text, const std::string& remedy) {
   const std::uint64_t own = text_hash(value) >> 1;
@@ -206,8 +210,8 @@ Status Exchange::describe_disagreement(const std::string& name, const std::strin
                                 "; " + remedy));
 }
 
-// Up a binomial tree to rank 0, which adds in a fixed order, and down again. So all ranks get the
-// same bytes.
+// Adds the values up a binomial tree to rank 0, in a fixed order, and sends the sum down again. So
+// all ranks get the same bytes.
 Status Exchange::all_sum(std::span<double> values) {
   if (layout_ != nullptr && layout_->local_rank() == 0)
     count_sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a failure on one rank reaches the others, and how a call that failed leaves no message
-// behind.
+// The way in which a failure on one rank reaches the other ranks, and in which a call that failed
+// leaves no message behind.
 //
-// A failed rank first cancels its receives. Then it reports to all ranks, in one message each that
-// is sent after all others of this rank. At last it receives what others have sent, until all have
-// failed. A rank that waits looks for reports meanwhile (check), so it fails too and does the same.
-// So every rank ends the call, and MPI has no memory of the schedule any more.
+// A failed rank first cancels its receives. Then it sends a report to each rank, after all its
+// other messages. At last it receives what others have sent, until all have failed. A rank that
+// waits looks for reports meanwhile (check), so it fails, too, and does the same. So every rank
+// ends the call, and MPI uses no memory of the schedule any more.
 //
-// A report may be of a later call than the one that a rank is in. It is kept for that call: the
-// rank that failed has completed the earlier one, so the others can complete that, too.
+// A report may belong to a later call than the receiver's. The receiver keeps it for that call: the
+// failed rank has completed the earlier call, so the other ranks can complete it, too.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -26,16 +26,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long to wait for messages that are in flight after their receives were cancelled.
+// The time to wait for messages that are in flight after their receives were cancelled.
 constexpr auto kPatience = std::chrono::seconds(2);
-// The same after SLIMPI_TIMEOUT: a rank that is absent sends nothing.
+// The time to wait after SLIMPI_TIMEOUT: a rank that is absent sends nothing.
 constexpr auto kPatienceIfAbsent = std::chrono::milliseconds(250);
 std::chrono::milliseconds patience(Status status) {
   return status == Status::absent ? kPatienceIfAbsent : kPatience;
 }
 
-// How long a report of a later call is kept back. After an error of the program the ranks may count
-// calls differently; then nobody may wait for ever.
+// The longest time for which a report of a later call is kept. After an error of the program the
+// ranks may count calls differently; no rank may then wait for ever.
 constexpr auto kLongestDelay = std::chrono::seconds(10);
 
 }  // namespace
@@ -44,7 +44,7 @@ void Exchange::send_failure(Status status, std::string_view text) {
   if (internal_ == nullptr) return;
   const std::lock_guard lock(internal_->mutex);
   if (internal_->failure == nullptr) return;
-  // Once only: the sends below may read it until the process ends.
+  // A rank reports only once: the sends below may read the report until the process ends.
   InternalComm::Failure& failure = *internal_->failure.release();
   failure.call = call_;
   failure.status = std::uint32_t(status);
@@ -58,7 +58,7 @@ void Exchange::send_failure(Status status, std::string_view text) {
   }
 }
 
-// Receives the failure report of one rank, if there is one.
+// Receives the failure report of one rank, if there is one. Returns whether there was one.
 bool Exchange::receive_failure(int from) {
   const std::lock_guard lock(internal_->mutex);
   int found = 0;
@@ -117,9 +117,9 @@ void Exchange::cancel_receives(std::span<mpi::Request> requests) {
   }
 }
 
-// Receives and drops one message that is no longer needed, or receives a failure report, if there
-// is one. Messages of one rank arrive in the order of sending, so its failure report is the last of
-// them.
+// Receives and drops one message that is no longer needed, or receives a failure report. Returns
+// whether a message was there. Messages of one rank arrive in the order of sending, so its failure
+// report is its last message.
 bool Exchange::receive_stray() {
   int found = 0, words = 0;
   mpi::MessageStatus status;
@@ -141,9 +141,9 @@ bool Exchange::receive_stray() {
   return true;
 }
 
-// A message that is never received stays inside MPI, and MPI_Finalize may then crash or hang. So
-// ranks that failed receive what others have sent, until all ranks have failed and their own sends
-// are complete. A rank that succeeded reports nothing; the wait for it ends after kPatience.
+// Receives what others have sent, until all ranks have failed and their own sends are complete. A
+// message that is never received stays inside MPI, and MPI_Finalize may then crash or hang. A rank
+// that succeeded reports nothing; the wait for it ends after kPatience.
 void Exchange::drain(Status status, std::span<mpi::Request> requests) {
   const auto in_flight = [&](mpi::Request& request) {
     return is_send(request) && !finished(request);
@@ -159,8 +159,9 @@ void Exchange::drain(Status status, std::span<mpi::Request> requests) {
   }
 }
 
-// MPI may read a message directly from this rank's memory until the receiver has it or has failed.
-// A receiver that is absent may never do either, so then the memory is left to MPI.
+// Waits until no receiver reads the memory of the sends, and frees their requests. MPI may read a
+// message directly from this rank's memory until the receiver has received it or has failed. An
+// absent receiver may never do either; then the memory is left to MPI.
 void Exchange::release_sends(Status status, std::span<mpi::Request> requests) {
   const auto end = Clock::now() + patience(status);
   for (mpi::Request& request : requests) {
@@ -182,7 +183,7 @@ void Exchange::release_sends(Status status, std::span<mpi::Request> requests) {
 Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
   if (status != Status::ok) {
     const FailureScope cleaning_up;
-    // None of this allocates: the failure may be that there is no memory. A message that needs
+    // No step needs new memory, because the lack of it may be the failure. A message that needs
     // memory to be received stays inside MPI.
     (void)caught([&] { cancel_receives(requests); });
     send_failure(status, cleaning_up.before());

@@ -8,8 +8,8 @@
 
 namespace slimpi::comm {
 
-// `count` values, in the scratch memory of a call. A call has one result at a time: it is valid
-// until the next one of the call is opened.
+// `count` values in the scratch memory of a call. A call has one result at a time: a result is
+// valid until the call opens the next one.
 template <typename T, std::size_t count = 1>
 class KernelResult {
  public:
@@ -30,7 +30,7 @@ class KernelResult {
     return Status::ok;
   }
 
-  // Where the kernel writes.
+  // Returns the memory that the kernel writes.
   T* found() const { return found_; }
 
   // Queues the copy behind the kernel.
@@ -38,7 +38,7 @@ class KernelResult {
     return device_->copy(copy_, found_, kBytes, stream);
   }
 
-  // Where the host reads when the stream has passed the copy.
+  // Returns the memory that the host reads when the stream has passed the copy.
   const T* copy() const { return copy_; }
 
  private:
@@ -47,8 +47,8 @@ class KernelResult {
   T *found_ = nullptr, *copy_ = nullptr;
 };
 
-// *found: whether any absolute value of the `count` floats in `data`, at the location, is above the
-// limit; NaN is. Waits for the location's stream. Not collective.
+// Sets *found to whether any absolute value of the `count` floats in `data`, at the location, is
+// above the limit; a NaN is above it. Waits for the location's stream. Not collective.
 inline Status find_beyond(const Call& call, const device::Location& location, const float* data,
                           std::uint64_t count, float limit, bool* found) {
   const device::Device& device = *location.device;

@@ -20,7 +20,7 @@ Status Memory::reserve(const device::Location& location, device::Place place, st
     std::swap(*found, blocks_.front());
     return Status::ok;
   }
-  // The old block is freed first: there may be no memory for both.
+  // The old block is freed first, because there may be no memory for both.
   if (found != blocks_.end()) {
     free(*found);
     blocks_.erase(found);
@@ -43,7 +43,8 @@ void Memory::free(const Block& block) {
   count(block, -std::int64_t(block.size));
 }
 
-// A block remembers which statistics counted it, so that it is subtracted there.
+// Counts the bytes of a block. A block remembers which statistics counted it, so that it is
+// subtracted there.
 void Memory::count(const Block& block, std::int64_t bytes_more) {
   if (block.held == Held::state)
     block.statistics->count(&Counts::state_bytes, std::uint64_t(bytes_more));
@@ -61,7 +62,7 @@ ObjectPool::~ObjectPool() {
 }
 
 void* ObjectPool::do_allocate(std::size_t bytes, std::size_t alignment) {
-  // operator new guarantees no more, and no object of a call needs more.
+  // operator new guarantees no larger alignment, and no object of a call needs a larger one.
   if (alignment > alignof(std::max_align_t)) throw std::bad_alloc();
   const std::size_t size = std::bit_ceil(std::max(bytes, kLeast));
   Free*& first = free_[std::size_t(std::countr_zero(size))];
@@ -72,7 +73,8 @@ void* ObjectPool::do_allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 void ObjectPool::do_deallocate(void* memory, std::size_t bytes, std::size_t) {
-  // The same size as at the allocation, from the same `bytes`: blocks carry no length.
+  // The size is the same as at the allocation, computed from the same `bytes`: blocks carry no
+  // length.
   const std::size_t size = std::bit_ceil(std::max(bytes, kLeast));
   Free*& first = free_[std::size_t(std::countr_zero(size))];
   first = new (memory) Free{first};
@@ -96,10 +98,10 @@ std::unique_ptr<CallScratch> CallScratchPool::take() {
   return std::make_unique<CallScratch>();
 }
 
-// If there is no memory to extend the list, the set is freed.
+// Takes a set back. If there is no memory to extend the list, the set is freed.
 void CallScratchPool::release(std::unique_ptr<CallScratch> set) {
   const std::lock_guard lock(mutex_);
-  // Without a communicator nobody would free the list later, so the set ends here.
+  // Without a communicator the list would never be freed, so the set is freed here.
   if (users_ == 0) return;
   try {
     free_.push_back(std::move(set));
@@ -112,7 +114,8 @@ void CallScratchPool::add_user() {
   ++users_;
 }
 
-// The sets are freed outside the lock, because a device driver may take long to free memory.
+// Removes a communicator. After the last one the sets are freed, outside the lock, because a device
+// driver may take long to free memory.
 void CallScratchPool::remove_user() {
   std::vector<std::unique_ptr<CallScratch>> last;
   const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that outlives a call, and the sets of it that calls use in turn.
+// Memory that outlives a call, and the sets of scratch memory that calls use in turn.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace slimpi::comm {
 // The kind of memory under which the report counts it.
 enum class Held { scratch, state };
 
-// Owned memory that grows but never shrinks. There is one block for each location and place that it
-// was ever reserved on, so that a program which alternates between devices allocates nothing new.
+// Owned memory that grows but never shrinks. It has one block for each location and place that was
+// ever reserved, so that a program which alternates between devices allocates nothing new.
 class Memory {
  public:
   Memory() = default;
@@ -33,7 +33,7 @@ class Memory {
 
   std::byte* data() const { return blocks_.empty() ? nullptr : blocks_.front().data; }
   float* floats() const { return reinterpret_cast<float*>(data()); }
-  // Where data() is.
+  // Returns the location of data().
   device::Location location() const {
     return blocks_.empty() ? device::Location() : blocks_.front().location;
   }
@@ -51,13 +51,13 @@ class Memory {
   static void count(const Block& block, std::int64_t bytes_more);
   static void free(const Block& block);
 
-  std::vector<Block> blocks_;  // the one reserved last comes first
+  std::vector<Block> blocks_;  // the block that was reserved last comes first
 };
 
-// Memory for the small objects and lists of one call. What is freed is kept, by powers of two, for
-// the next object of that size, so a call like the one before allocates nothing. Not the
-// standard's pools: those of GCC 12 crash at the first allocation after one that had no memory.
-// Used by one thread at a time. Objects must be gone before the pool.
+// Memory for the small objects and lists of one call. A freed block is kept for the next object of
+// that size, by powers of two, so a call like the last one allocates nothing. The pools of the
+// standard library cannot be used: with GCC 12 they crash at the first allocation after a failed
+// one. Only one thread at a time uses a pool. Objects must be gone before the pool.
 class ObjectPool : public std::pmr::memory_resource {
  public:
   ObjectPool() = default;
@@ -76,32 +76,32 @@ class ObjectPool : public std::pmr::memory_resource {
   void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override;
   bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }
 
-  std::array<Free*, 64> free_{};  // by the logarithm of the size
+  std::array<Free*, 64> free_{};  // lists of blocks, by the logarithm of the size
 };
 
 // One set of scratch memory. Each memory has the size that the last call reserved; its contents do
 // not outlive the call.
 struct CallScratch {
-  // Several users each, which run one after the other: a call makes the sum inside the node, then
-  // the exchange between nodes, then the share inside the node, and no part leaves anything in
-  // scratch for the next one. Each user reserves what it needs before the first part begins; the
+  // Memory of several users, which run one after the other: a call makes the sum inside the node,
+  // then the exchange between nodes, then the share inside the node. No part leaves anything in
+  // scratch for the next part. Each user reserves what it needs before the first part begins; the
   // memory has the size of the largest.
   //   near     messages, between nodes and inside one, near the program's buffers; values of other
   //            ranks of the node that kernels cannot read where they are
-  //   staging  the same messages in host memory, where the device is staged; the whole vector, for
-  //            an algorithm that has no kernels on its device: all parts of the call then run on
-  //            this copy, where they need no staging
+  //   staging  the same messages in host memory, if the device is staged; the whole vector, for an
+  //            algorithm that has no kernels on its device: all parts of the call then run on this
+  //            copy, where they need no staging
   //   sums     partial sums: of more addends than a kernel takes, and of the pairwise sums inside a
   //            node; segments before a hook encodes them and after it has decoded them
   //   found    the result of a kernel, and its copy for the host (kernel_result.h)
   Memory near, staging, sums, found, found_copy;
 
-  // One user each:
+  // Memory of one user:
   Memory kept, check;              // for SLIMPI_MAX_ERROR; bounded_exchange.cpp
-  Memory floats;                   // the copy of doubles; call/sum.cpp
-  Memory colocated;                // the input of a reduce-scatter, near its output; the same file
+  Memory floats;                   // values of another type, as floats; call/sum.cpp
+  Memory colocated;                // the input of a reduce-scatter, near its output; call/sum.cpp
   Memory ordered;                  // the blocks in the exchange's order; reduce_scatter.cpp
-  Memory exact, result;            // on the host, for SLIMPI_VERIFY; sum_verification.cpp
+  Memory exact, result;            // on the host, for SLIMPI_VERIFY; call/sum_verification.cpp
   Memory factors, device_factors;  // of the low-rank algorithm
   ObjectPool objects;              // for lists that live no longer than the call
 };
@@ -111,11 +111,11 @@ struct CallScratch {
 // gives it back.
 class CallScratchPool {
  public:
-  // The pool of the process. It is never destroyed, because exit handlers may still call MPI after
-  // static objects are destroyed.
+  // Returns the pool of the process. It is never destroyed, because exit handlers may still call
+  // MPI after static objects are destroyed.
   static CallScratchPool& instance();
 
-  // The set that was given back last, or a new one. Throws std::bad_alloc.
+  // Returns the set that was given back last, or a new set. Throws std::bad_alloc.
   std::unique_ptr<CallScratch> take();
   void release(std::unique_ptr<CallScratch> set);
 

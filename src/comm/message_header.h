@@ -21,11 +21,11 @@ namespace slimpi::comm {
 constexpr std::size_t kHeaderBytes = 48;
 constexpr std::uint8_t kWireVersion = 2;
 
-// Payload size of a message if the hook failed on the sender: nothing follows the header.
+// The payload size that says that the hook failed on the sender: nothing follows the header.
 constexpr std::uint32_t kNoPayload = UINT32_MAX;
 
-// In the payload size of a hook's message: marks follow the payload, 2 bits for each value, from
-// the next multiple of 4 bytes on.
+// A bit in the payload size of a hook's message: marks follow the payload, 2 bits for each value,
+// from the next multiple of 4 bytes on.
 constexpr std::uint32_t kMarked = 0x80000000;
 constexpr std::uint64_t mark_bytes(std::uint64_t values) {
   return (values + 15) / 16 * 4;
@@ -40,10 +40,11 @@ struct MessageHeader {
   std::uint64_t tensor = 0;  // number of the tensor state
   std::uint32_t sender = 0;  // rank in the communicator
 
-  // True if a user's hook encoded the payload. Its codec byte is 255. Only the sender knows its
-  // size.
+  // True if a user's hook encoded the payload: the codec byte is 255, and only the sender knows the
+  // payload's size.
   bool hook = false;
-  // Hook only: bytes, below 2 GiB, perhaps with kMarked; or kNoPayload. Expected: the most.
+  // Only of a hook: bytes of payload, below 2 GiB, perhaps with kMarked; or kNoPayload. In an
+  // expected header: the most bytes.
   std::uint64_t payload = 0;
 };
 
@@ -54,11 +55,11 @@ void write_header(std::byte* to, const MessageHeader& message);
 // every field. The text of Status::bad_message names what was expected and what was received.
 Status check_message(const std::byte* from, std::size_t received, const MessageHeader& expected);
 
-// The payload size in the header of a checked message, in bytes, perhaps with kMarked; or
+// Returns the payload size in the header of a checked message, in bytes, perhaps with kMarked; or
 // kNoPayload.
 std::uint32_t payload_of(const std::byte* from);
 
-// Bytes of a hook's message, by its header, marks included: a multiple of 4.
+// Returns the bytes of a hook's message, by its header; header and marks included. A multiple of 4.
 std::size_t hook_message_bytes(const std::byte* from);
 
 }  // namespace slimpi::comm

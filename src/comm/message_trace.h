@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The messages of a communicator in the trace: a flow arrow for each, from the rank that sends it
-// to the one that receives it. Both ranks compute the same number for it. Does nothing unless a
-// trace runs.
+// The messages of a communicator in the trace: each is a flow arrow from the rank that sends it to
+// the rank that receives it. Both ranks compute the same number for it. Does nothing unless a trace
+// runs.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,26 +18,26 @@ class MessageTrace {
  public:
   explicit MessageTrace(const mpi::Api& api) : api_(api) {}
 
-  // The communicator for messages; `number` as Exchange::open.
+  // Sets the communicator for messages; `number` is the number of Exchange::open().
   void set_comm(mpi::Comm comm, int number) {
     first_ = -1;
     if (comm == mpi::abi.comm_null || Trace::running() == nullptr) return;
     api_.Comm_rank(comm, &me_);
     if (mpi::has_world(api_)) mpi::first_rank_in(api_, comm, mpi::abi.comm_world, &first_);
-    // One after the other: another number and another first rank must not cancel out.
+    // The two mix() are nested: another number and another first rank must not cancel out.
     communicator_ = mix(mix(1, std::uint64_t(number)), std::uint64_t(first_));
   }
 
-  // The world rank of the communicator's first rank, while a trace is written; else -1. With the
-  // number it names the communicator in the whole job.
+  // Returns the world rank of the communicator's first rank, while a trace is written; otherwise
+  // -1. With the communicator's number it identifies the communicator in the whole job.
   int first_world_rank() const { return first_; }
 
-  // A message that was started. `number`: of messages to or from this peer with this tag, in the
-  // order in which they are started, which is the same on both ranks.
+  // A message that was started. `number`: its position among the messages to or from this peer with
+  // this tag, in the order in which they are started, which is the same on both ranks.
   struct Message {
     int peer;
     Tag tag;
-    bool sent;  // by this rank; otherwise it is received
+    bool sent;  // this rank sends it; otherwise this rank receives it
     std::uint64_t number;
   };
   Message started(int peer, Tag tag, bool sent) {
@@ -49,7 +49,7 @@ class MessageTrace {
       trace->add_flow(Trace::Kind::flow_start, flow_of(me_, message.peer, message), bytes);
   }
 
-  // The message has left or has arrived.
+  // Notes that the message has left or has arrived.
   void completed(const Message& message, std::uint64_t bytes, WaitStage stage) {
     if (!message.sent)
       Trace::running()->add_flow(Trace::Kind::flow_end, flow_of(message.peer, me_, message), bytes);
@@ -58,7 +58,7 @@ class MessageTrace {
                       to_string(stage));
   }
 
-  // All messages so far are complete or lost: slices count from here on.
+  // Notes that all messages so far are complete or lost: slices count messages from here on.
   void all_completed() {
     for (auto& [message, numbers] : numbers_) numbers.first = numbers.next;
   }
@@ -81,7 +81,7 @@ class MessageTrace {
 
   const mpi::Api& api_;
   int me_ = 0, first_ = -1;
-  std::uint64_t communicator_ = 0;  // what flows of this communicator begin with
+  std::uint64_t communicator_ = 0;  // the start of the hash of each flow of this communicator
   std::map<std::tuple<int, Tag, bool>, Numbers> numbers_;
 };
 

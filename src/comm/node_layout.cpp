@@ -70,12 +70,12 @@ std::uint64_t NodeLayout::part_of(std::uint64_t bytes, Hierarchy hierarchy) cons
 }
 
 namespace {
-// The lowest rank of `comm` that can share memory with this one.
+// Finds the lowest rank of `comm` that can share memory with this rank.
 Status find_lowest_here(const mpi::Api& api, mpi::Comm comm, int* lowest) {
   int rank = 0;
   api.Comm_rank(comm, &rank);
   mpi::Comm here = mpi::abi.comm_null;
-  // The key: the split keeps the order of ranks.
+  // The key is the rank, so that the split keeps the order of ranks.
   int code = mpi::kSuccess;
   call_blocking([&] {
     code = api.Comm_split_type(comm, mpi::abi.comm_type_shared, rank, mpi::abi.info_null, &here);
@@ -98,18 +98,18 @@ Status find_node_key(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_pe
     *key = std::uint64_t(rank);
     return Status::ok;
   }
-  // Ranks of MPI_COMM_WORLD: two communicators then agree about who shares a node.
+  // Ranks of MPI_COMM_WORLD are used, so that two communicators agree about who shares a node.
   api.Comm_rank(mpi::has_world(api) ? mpi::abi.comm_world : comm, &rank);
   *key = std::uint64_t(rank) / ranks_per_node;
   return Status::ok;
 }
 
-// The layout for these keys, one for each rank.
+// Returns the layout for these keys, one for each rank.
 NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys) {
   NodeLayout layout;
   layout.rank = rank;
   layout.size = int(keys.size());
-  // By key: the number of the node, in the order of the lowest ranks.
+  // The number of each node, by key; nodes are numbered in the order of their lowest ranks.
   std::map<std::uint64_t, int> numbers;
   for (int other = 0; other < layout.size; ++other) {
     const auto [entry, inserted] =
@@ -122,7 +122,7 @@ NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys) {
   for (const auto& ranks : layout.ranks_of)
     layout.smallest = std::min(layout.smallest, int(ranks.size()));
   layout.local = layout.local_rank_of(rank);
-  // The lowest rank leads, unless Communicator::choose_leaders finds a better one.
+  // The lowest rank leads, unless Communicator::choose_leaders finds a better leader.
   layout.leaders.assign(layout.ranks_of.size(), 0);
   return layout;
 }
@@ -136,11 +136,11 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
     for (int rank = 0; rank < layout.size; ++rank) group.peers.push_back(rank);
     return group;
   }
-  // Every node must have an owner for each shard. The further ranks of a larger node own nothing.
-  // They only take part in the work inside it.
+  // Every node must have an owner for each shard. The further ranks of a larger node own nothing
+  // and only take part in the work inside the node.
   group.leader = hierarchy == Hierarchy::leader;
   group.shards = group.leader ? 1 : layout.smallest;
-  // The local rank that owns shard 0 on a node: leaders differ among nodes.
+  // Returns the local rank that owns shard 0 on a node: leaders differ among nodes.
   const auto first_owner = [&](int node) {
     return group.leader ? layout.leaders[std::size_t(node)] : 0;
   };
@@ -154,7 +154,7 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
   return group;
 }
 
-// Equal for hierarchies in which each rank owns the same shard.
+// Returns a digest that is equal for hierarchies in which each rank owns the same shard.
 std::uint64_t digest_owners(const NodeLayout& layout, const InterNodeGroup& group) {
   Fnv1a digest;
   for (int rank = 0; rank < layout.size; ++rank) {
@@ -165,7 +165,7 @@ std::uint64_t digest_owners(const NodeLayout& layout, const InterNodeGroup& grou
   return digest.value();
 }
 
-// The distance of the buffer's GPU from a NIC. hwloc is slow to start, so only programs
+// Returns the distance of the buffer's GPU from a NIC. hwloc is slow to start, so only programs
 // with device buffers use it.
 topology::Distance distance_of(const void* buffer) {
   char bus_id[32] = "";
@@ -181,7 +181,8 @@ topology::Distance distance_of(const void* buffer) {
 
 }  // namespace
 
-// Every rank fills in one word and gets those of all, so all choose the same leaders.
+// Chooses the leader of each node. Every rank fills in one word and gets the words of all ranks, so
+// all choose the same leaders.
 Status Communicator::choose_leaders(const void* buffer) {
   const auto distance = distance_of(buffer);
   std::vector<std::uint64_t> all(std::size_t(size_), 0);
@@ -201,9 +202,9 @@ Status Communicator::choose_leaders(const void* buffer) {
   return Status::ok;
 }
 
-// Where MPI_Comm_split_type is called, it blocks: a rank in it never learns that another rank has
-// failed. In the fiber of a nonblocking sum a failure is the sum's, not a reason to leave calls to
-// MPI: the ranks know of it at different times.
+// Finds the nodes. MPI_Comm_split_type blocks: a rank in it never learns that another rank has
+// failed. In the fiber of a nonblocking sum a failure fails the sum and is no reason to leave calls
+// to MPI: the ranks know of it at different times.
 Status Communicator::find_layout() {
   std::vector<std::uint64_t> keys(std::size_t(size_), 0);
   const Status found =
@@ -211,7 +212,7 @@ Status Communicator::find_layout() {
   // MPI has no context id left, and fails on all ranks here.
   if (found != Status::ok && !Fiber::inside()) enter(Life::unusable);
   SLIMPI_TRY(found);
-  // Each rank has filled in its own key and gets those of all.
+  // Each rank has filled in its own key and gets the keys of all ranks.
   SLIMPI_TRY(exchange_.all_max(keys));
   layout_ = make_node_layout(rank_, keys);
   return Status::ok;
@@ -219,10 +220,11 @@ Status Communicator::find_layout() {
 
 Status Communicator::find_nodes(const void* buffer) {
   if (is_in(Life::laid_out)) return Status::ok;
-  // Before there is a new layout: attachments drop what they derived from the old one.
+  // Attachments drop what they derived from the old layout, before there is a new layout.
   for (const auto& [key, attached] : attachments_) attached->layout_changed();
   const Status found = find_layout();
-  // An agreement that failed is no common decision: others may still wait in it for this rank.
+  // A failed agreement is no common decision and does not close the exchange: other ranks may still
+  // wait in the agreement for this rank.
   if (unusable()) exchange_.close();
   SLIMPI_TRY(found);
   if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
@@ -234,7 +236,7 @@ Status Communicator::find_nodes(const void* buffer) {
 }
 
 const InterNodeGroup& Communicator::inter_node_group(Hierarchy hierarchy) {
-  // One for each hierarchy at most. A reference is valid until the options change.
+  // There is at most one group for each hierarchy. A reference is valid until the options change.
   const auto found = group_.find(hierarchy);
   if (found != group_.end()) return found->second;
   InterNodeGroup group = make_inter_node_group(layout_, hierarchy);

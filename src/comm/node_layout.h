@@ -16,23 +16,26 @@ struct Range {
   std::uint64_t first = 0, count = 0;
 };
 
-// Part `index` when `count` elements are divided into `parts`: whole blocks of `align` elements,
-// the first parts one block longer than the others. The last block may be short. align >= 1.
+// Returns part `index` of `count` elements that are divided into `parts`. A part has whole blocks
+// of `align` elements; the first parts are one block longer than the other parts. The last block
+// may be short. align >= 1.
 Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align);
 
-// Whether what is encoded together is a single bucket, however long: nothing can divide it.
+// Returns whether the values that are encoded together are a single bucket, however long: then
+// nothing can divide them.
 bool one_bucket(const kernels::Format& format);
 
-// Shards and chunks start at multiples of this many elements: whole buckets, or 64 without buckets.
+// Returns the multiple of elements at which shards and chunks start: a whole bucket; 64 without
+// buckets; 1 with one_bucket().
 std::uint64_t chunk_alignment(const kernels::Format& format);
 
-// Segments of a chunk are multiples of this, unless they end with the chunk.
+// Returns the multiple of elements of which a segment consists, unless it ends with its chunk.
 std::uint64_t segment_alignment(const kernels::Format& format);
 
-// The format for the exchange of `count` elements that are divided into `parts` chunks: with the
-// packed codec their tiles are about as long as each other, and the longest that fit.
+// Returns the format for the exchange of `count` elements that are divided into `parts` chunks.
+// With the packed codec the tiles get about the same length, which is the longest that fits.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts);
-// The same for chunks of which the longest has `longest` elements.
+// Returns the format for the exchange of chunks, the longest of which has `longest` elements.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t longest);
 
 struct NodeLayout {
@@ -40,7 +43,7 @@ struct NodeLayout {
   std::vector<int> node_of;                // node of each rank; nodes are numbered by lowest rank
   std::vector<std::vector<int>> ranks_of;  // ranks of each node, ascending
   std::vector<int> leaders;                // local rank of each node's leader
-  int smallest = 1;                        // ranks of the smallest node
+  int smallest = 1;                        // number of ranks of the smallest node
   int local = 0;                           // this rank's position among the ranks of its node
 
   int nodes() const { return int(ranks_of.size()); }
@@ -48,8 +51,8 @@ struct NodeLayout {
   const std::vector<int>& node_ranks() const { return ranks_of[std::size_t(node())]; }
   int local_rank() const { return local; }
   int local_rank_of(int other) const;  // position of a rank among the ranks of its node
-  // This rank's part of the bytes that all ranks send between nodes, if all that own a shard send
-  // the same number. The parts of the ranks add up to `bytes`.
+  // Returns this rank's part of the bytes that all ranks send between nodes, if every rank that
+  // owns a shard sends the same number. The parts of the ranks add up to `bytes`.
   std::uint64_t part_of(std::uint64_t bytes, Hierarchy hierarchy) const;
 };
 
@@ -62,27 +65,27 @@ struct NodeLayout {
 struct InterNodeGroup {
   bool flat = false, leader = false;
   int shards = 1;
-  int shard_index = -1;      // of this rank's shard; -1: it owns none
+  int shard_index = -1;      // index of this rank's shard; -1: it owns none
   std::vector<int> peers;    // ranks of this rank's group, itself included, in the nodes' order
   int index = 0;             // position of this rank in peers
   int first = 0;             // local rank that owns shard 0 on this rank's node
   std::uint64_t owners = 0;  // a digest of which rank owns which shard; the same on all ranks
 
-  // The local rank that owns a shard on this node; the shard of a local rank, or -1.
+  // Return the local rank that owns a shard on this node, and the shard of a local rank, or -1.
   int owner(int shard) const { return first + shard; }
   int shard_of(int local) const {
     return local < first || local >= first + shards ? -1 : local - first;
   }
 };
-// Where the blocks of a reduce-scatter lie, and which rank makes the sum of which.
+// The places of the blocks of a reduce-scatter, and which rank makes the sum of which block.
 //
 // Every rank gets one block of the sum. The vector in which the nodes exchange has the blocks in
-// another order than the program's: by shard, then by node, then by rank. So one range is a shard,
-// and each member of its inter-node group owns a range of that, its chunk: the blocks of its node
-// that belong to the shard. Where every node has as many ranks, that is the rank's own block;
-// further ranks of a larger node get theirs inside the node.
+// another order than the program's: by shard, then by node, then by rank. So a shard is one range.
+// Each member of its inter-node group owns a range of the shard, its chunk: the blocks of the
+// member's node that belong to the shard. If all nodes have the same number of ranks, the chunk is
+// the rank's own block. The further ranks of a larger node get their blocks inside the node.
 struct Scatter {
-  // `blocks`: by rank, in the program's vector. Lists lie in `memory`.
+  // Makes the lists, in `memory`. `blocks`: by rank, in the program's vector.
   Scatter(const NodeLayout& layout, const InterNodeGroup& group, std::pmr::vector<Range> blocks,
           std::pmr::memory_resource* memory);
 
@@ -90,12 +93,12 @@ struct Scatter {
   std::pmr::vector<std::uint64_t>
       places;                      // by rank: where its block begins in the exchange's order
   bool in_order = true;            // the exchange's order is the program's
-  std::pmr::vector<Range> shards;  // in the exchange's order, as the next two
-  std::pmr::vector<Range> chunks;  // of the members of this rank's group; empty if it owns no shard
-  std::pmr::vector<Range> node;    // by shard: the chunk that its owner on this rank's node makes
+  std::pmr::vector<Range> shards;  // in the exchange's order, as the next two lists
+  std::pmr::vector<Range> chunks;  // chunks of the group; empty if this rank owns no shard
+  std::pmr::vector<Range> node;    // by shard: the chunk that its owner on this node makes
   bool shared = false;             // a chunk of this rank's node has blocks of several ranks
 
-  // Floats of the longest chunk of the group.
+  // Returns the floats of the longest chunk of the group.
   std::uint64_t longest() const;
 };
 

@@ -23,23 +23,24 @@ enum class Tag : int {
   agreement = 8,  // words on which the ranks agree
   completion = 9  // a rank tells itself that a persistent sum is complete
 };
-constexpr int kTags = 16;  // more than there are
+constexpr int kTags = 16;  // more than the uses above
 
-// How long inter-node messages are; the same on all ranks of a communicator. small: arithmetic and
-// transfer overlap early, and a segment stays in a core's cache. large: for when some rank's device
-// costs microseconds for every kernel and copy, whatever its length. The lengths are in
+// The length of inter-node messages; the same on all ranks of a communicator. small: arithmetic and
+// transfer overlap early, and a segment stays in a core's cache. large: some rank's device costs
+// microseconds for every kernel and copy, whatever its length. The lengths are in
 // inter/segment_length.cpp.
 enum class SegmentClass { small, large };
 
 class Exchange;
 
-// Requests are opaque to the caller, who owns them and does not move them before they are complete.
+// Messages of one rank. Requests are opaque to the caller, who owns them and does not move them
+// before they are complete.
 class PointToPoint {
  public:
   virtual ~PointToPoint() = default;
 
   // Start a message of `bytes`, a multiple of 4 (at most 8 GiB). `data` must not be touched before
-  // wait has completed `request`. A send may stay incomplete until the receiver has posted the
+  // wait() has completed `request`. A send may stay incomplete until the receiver has posted the
   // receive that matches.
   virtual Status send(int to, Tag tag, const void* data, std::size_t bytes,
                       mpi::Request& request) = 0;
@@ -62,13 +63,14 @@ class PointToPoint {
   // wait() must call check from time to time.
   virtual Status check() = 0;
 
-  // Must be called at the end of every schedule; returns `status`, its result. After a failure the
-  // peers still wait for messages. So the failure is reported to every rank of the communicator,
-  // and all that wait fail with the same status and a text that names the rank. `requests` are then
-  // cancelled or freed; after the return no rank reads or writes this rank's memory for them.
+  // Ends a schedule; must be called at the end of every schedule. Returns `status`, its result.
+  // After a failure the peers still wait for messages. So the failure is reported to every rank of
+  // the communicator, and all ranks that wait fail with the same status and a text that names the
+  // rank. `requests` are then cancelled or freed; after the return no rank reads or writes this
+  // rank's memory for them.
   virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;
 
-  // Where messages go by MPI: what the report of a long wait needs. Null in a test.
+  // Returns the exchange by MPI, which the report of a long wait needs; null in a test.
   virtual Exchange* exchange() { return nullptr; }
 };
 

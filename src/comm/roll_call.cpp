@@ -7,7 +7,7 @@ namespace slimpi::comm {
 
 namespace {
 
-constexpr int kWords = 10;  // of 4 bytes in a Note
+constexpr int kWords = 10;  // words of 4 bytes in a Note
 
 bool is_same_call(const RollCall::Place& place, const ActiveCall& call) {
   return place.communicator == std::uint32_t(call.record().communicator) &&
@@ -16,8 +16,9 @@ bool is_same_call(const RollCall::Place& place, const ActiveCall& call) {
 
 }  // namespace
 
-// For a rank that waits in a call of `communicator`. Of the calling thread's call: other threads
-// may be in calls of other communicators.
+// Returns the answer for a rank that waits in a call of `communicator`: after MPI_Finalize this
+// rank's last call there, otherwise the call of this thread, because other threads may be in calls
+// of other communicators.
 RollCall::Place RollCall::own_place(std::uint32_t communicator) const {
   if (finalized_) {
     const auto last = last_calls_.find(communicator);
@@ -34,7 +35,7 @@ RollCall::Place RollCall::own_place(std::uint32_t communicator) const {
           call->record().function};
 }
 
-// MPI may read a note until its request is complete.
+// Sends a note and keeps it: MPI may read it until its request is complete.
 void RollCall::send(mpi::Comm comm, int to, const Note& note) {
   static_assert(sizeof(Note) == kWords * 4);
   outgoing_.push_back(std::make_unique<Outgoing>(Outgoing{note}));
@@ -58,8 +59,8 @@ bool RollCall::receive(mpi::Comm comm, Note* note, int* from) {
           mpi::kSuccess ||
       found == 0)
     return false;
-  // The note has arrived, so the wait below ends at once. The communicator's calls are made by one
-  // thread at a time, so no other thread takes the note in between.
+  // The note has arrived, so the wait below ends at once. One thread at a time makes the calls of
+  // the communicator, so no other thread takes the note in between.
   *from = status.source();
   mpi::Request request = mpi::abi.request_null;
   return api_.Irecv(note, kWords, mpi::abi.type_uint32_t, *from, int(Tag::roll_call), comm,
@@ -73,7 +74,8 @@ bool RollCall::ask(mpi::Comm comm, int peer) {
   api_.Comm_size(comm, &size);
   only_ = size <= kMostRanks ? -1 : peer;
   if (size > kMostRanks && peer < 0) return false;
-  // Answers carry the number of their question. Those to an earlier one say where a rank was then.
+  // Answers carry the number of their question. Answers to an earlier question say where a rank was
+  // then.
   ++question_;
   answers_.assign(std::size_t(size), std::nullopt);
   const Place own = own_place(0);
@@ -101,8 +103,8 @@ std::vector<int> RollCall::silent() const {
   return ranks;
 }
 
-// A rank in an earlier or a later call may be right: calls overlap. A rank that has called
-// MPI_Finalize begins no call any more; it may have completed this one.
+// Accepts a rank in an earlier or a later call, because calls overlap. A rank that has called
+// MPI_Finalize begins no call any more; it may have completed this call.
 Status RollCall::compare(const ActiveCall& call) const {
   for (int rank = 0; rank < int(answers_.size()); ++rank) {
     const auto& place = answers_[std::size_t(rank)];
@@ -116,7 +118,7 @@ Status RollCall::compare(const ActiveCall& call) const {
       if (place->function != call.record().function)
         return fail(Status::bad_message,
                     describe_other_function(rank, Function::of(place->function)));
-      // The whole count: the word of an answer has 31 bits of it.
+      // The whole count is compared here, because the word of an answer has only 31 bits of it.
       if (place->count != call.count())
         return fail(
             Status::bad_message,
@@ -149,8 +151,8 @@ std::string RollCall::describe(const ActiveCall& call) const {
   return text;
 }
 
-// Memory that a request still refers to stays allocated: MPI may read it after the communicator is
-// freed.
+// Receives the notes that are left. Memory that a request still refers to stays allocated: MPI may
+// read it after the communicator is freed.
 void RollCall::drain(mpi::Comm comm) {
   Note note{};
   for (int from = 0; receive(comm, &note, &from);) continue;

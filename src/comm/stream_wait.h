@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waiting for what a device does: record an event, then poll it. With an exchange, messages make
+// Waits for work of a device: they record an event, then poll it. With an exchange, messages make
 // progress meanwhile, and the wait fails when another rank has reported a failure. A wait during a
-// schedule must have one: a rank that this one waits for may wait for its messages.
+// schedule must have an exchange: a rank for which this rank waits may itself wait for messages of
+// this rank.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +20,8 @@ inline Status wait_for_event(const device::DeviceStream& on, std::uint64_t event
                     [&](bool* done) { return on.device.query(on.stream, event, done); });
 }
 
-// Work that is queued on `later` from now on waits for all that is queued on `earlier`: its event
-// *number.
+// Makes work that is queued on `later` from now on wait for all work that is queued on `earlier` so
+// far: its event *number.
 inline Status hold_up(const device::Device& device, device::Stream* later, device::Stream* earlier,
                       std::uint64_t* number = nullptr) {
   std::uint64_t event = 0;

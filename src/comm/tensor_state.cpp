@@ -22,8 +22,8 @@ TensorStates::States::iterator TensorStates::look_up(const TensorKey& key) {
   });
 }
 
-// The ranks make the same calls in the same order, so they give the same numbers. Where a program
-// frees and allocates differently on one rank they do not, and the call's agreement leads to
+// Ranks that make the same calls in the same order give the same numbers. If a program frees and
+// allocates differently on one rank, the numbers differ, and the call's agreement leads to
 // realign().
 std::uint64_t TensorStates::number_of(const TensorKey& key) const {
   if (const auto known = by_key_.find(key); known != by_key_.end()) return known->second->number;
@@ -83,9 +83,10 @@ void TensorStates::erase(States::iterator state) {
   states_.erase(state);
 }
 
-// A program that sums a new buffer at every call would fill memory with state that is never used
-// again. At first it looks the same as a program that goes through its buffers for the first time.
-// So the oldest states lose their arrays, and the limit is doubled when one of those is used again.
+// Drops the arrays of the oldest states when too many states have arrays. A program that sums a new
+// buffer at every call would fill memory with state that is never used again. At first it looks the
+// same as a program that goes through its buffers for the first time. So the limit is doubled when
+// a state is used again that has lost its arrays.
 void TensorStates::make_room() {
   for (auto state = states_.begin(); holding_ >= limit_; ++state) {
     if (!state->holds_arrays()) continue;
@@ -119,7 +120,8 @@ void TensorStates::realign(TensorState& state, std::uint64_t number) {
   next_number_ = number + 1;
 }
 
-// calls_ goes on: all ranks count the same calls, and the index of a call comes from it.
+// Drops all states. calls_ goes on: all ranks count the same calls, and the index of a call comes
+// from it.
 void TensorStates::drop_all() {
   by_key_.clear();
   states_.clear();
@@ -173,14 +175,14 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
   Array& entry = arrays_[which];
   if (first) ++owner_.holding_;
   if (entry.elements != elements) {
-    // First: there may be no memory for both. `elements` stays 0 until the new memory is there, so
-    // that a call after a failure tries again.
+    // The old memory is freed first, because there may be no memory for both. `entry.elements`
+    // stays 0 until the new memory is there, so that a call after a failure tries again.
     entry.memory.release();
     entry.elements = 0;
     if (elements != 0) {
       SLIMPI_TRY(entry.memory.reserve(location, device::Place::device, elements * sizeof(float),
                                       statistics, Held::state));
-      // Queued on the stream of the call, as are the kernels that read the array.
+      // fill() is queued on the stream of the call, as are the kernels that read the array.
       location.device->kernels()->fill(reinterpret_cast<float*>(entry.memory.data()), 0.0f,
                                        elements, stream);
     }
@@ -191,7 +193,8 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
   return Status::ok;
 }
 
-// Where this call has another length for the array, it is another array: the ranks start over.
+// Copies a restored array, if there is one. If its length is not the length that this call has for
+// the array, it belongs to another array: the ranks start over.
 Status TensorState::copy_restored(const StateArray& which, std::uint64_t elements,
                                   const device::Location& location, device::Stream* stream,
                                   Array& entry) {

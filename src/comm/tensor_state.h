@@ -4,14 +4,14 @@
 //
 // A tensor is identified by what the program says: a name (slimpi_describe_next), or the index of
 // its sum modulo SLIMPI_CALLS_PER_STEP. That index counts every float sum that is not too small,
-// also those that were left to MPI. Otherwise it is taken for the tensor that had the same address
-// before, which proves nothing: malloc gives an address to one tensor after the other. So
+// also sums that were left to MPI. Without either, slimpi takes it for the tensor that had the same
+// address before. That proves nothing: malloc gives an address to one tensor after the other. So
 // algorithms do not trust their state. Each bounds what the state of another tensor can do to a
 // sum: kernels/math/feedback.h, algorithm/powersgd.h, algorithm/residual_limit.h,
 // algorithm/decentralized.cpp.
 //
-// A tensor has a state for each function, counts and hierarchy that it is summed with: each rank's
-// arrays are of other elements with each.
+// A tensor has one state for each function, counts and hierarchy with which it is summed, because
+// each rank's arrays hold other elements with each.
 //
 // State is freed with its communicator; when options change (Communicator::start_anew); when the
 // ranks found different states, or some rank had no memory for one (call/sum_agreement.cpp);
@@ -36,14 +36,14 @@ namespace slimpi::comm {
 
 // The identity of a state on a communicator.
 struct TensorKey {
-  // others: what other ranks know the state by, on a rank that gets no part of the sum.
+  // others: the number of the state on other ranks, for a rank that gets no part of the sum.
   enum class By : std::uint8_t { address, index, name, others };
   By by = By::address;
   std::uint64_t number = 0;  // the address, the index, or TensorState::number of the other ranks
   std::string name = {};
-  std::uint64_t count = 0;  // of elements
+  std::uint64_t count = 0;  // number of elements
   std::uint64_t elements =
-      0;  // a digest of those that each rank's arrays are of; equal on all ranks
+      0;  // a digest of which elements each rank's arrays have; the same on all ranks
 
   static TensorKey of_address(const void* address, std::uint64_t count) {
     return {By::address, reinterpret_cast<std::uintptr_t>(address), {}, count};
@@ -58,17 +58,17 @@ struct TensorKey {
   auto operator<=>(const TensorKey&) const = default;
 };
 
-// Which of a state's arrays.
+// The name of one array of a state.
 struct StateArray {
   enum What {
-    residual,        // of error feedback: what this rank's encoded messages lost
-    low_rank_error,  // of error feedback with a low-rank algorithm: of the whole vector
+    residual,        // error feedback: what this rank's encoded messages lost
+    low_rank_error,  // error feedback of a low-rank algorithm: what it lost of the whole vector
     factor,          // the last Q of a low-rank algorithm
     own_replica,     // low_precision_decentralized: of this worker's model
-    replica_of,      // the same of a peer's
+    replica_of,      // low_precision_decentralized: of a peer's model
   };
   What what;
-  int member = 0;  // of the inter-node group; replica_of only
+  int member = 0;  // member of the inter-node group; replica_of only
 
   auto operator<=>(const StateArray&) const = default;
 };
@@ -87,12 +87,12 @@ class TensorState {
  public:
   TensorState(TensorStates& owner, const TensorKey& key) : key(key), owner_(owner) {}
 
-  // Whether the program said which tensor it is, so that it can be no other.
+  // Returns whether the program says which tensor it is, so that the state is of no other tensor.
   bool named() const { return key.by == TensorKey::By::index || key.by == TensorKey::By::name; }
 
   const TensorKey key;
   std::uint64_t number = 0;   // the same on all ranks, or the state is dropped
-  std::uint64_t calls = 0;    // of this buffer so far, including those that SLIMPI_START left exact
+  std::uint64_t calls = 0;    // calls of this buffer so far, those left exact by SLIMPI_START too
   bool uninitialized = true;  // no call has used the arrays yet
   int nonfinite = 0;  // set by an algorithm whose state became non-finite: all ranks drop it
 
@@ -101,21 +101,23 @@ class TensorState {
     Memory memory;
     std::uint64_t elements = 0;
   };
-  // `elements` floats at `location`, zero if the array is new or its size changed. Null if
-  // `elements` is 0. The report counts it as state. A rank without elements makes the array, too:
-  // eviction must pick the same states on all ranks.
+  // Sets *array to `elements` floats at `location`. They are zero if the array is new or its size
+  // changed. *array is null if `elements` is 0. The report counts the memory as state. A rank
+  // without elements makes the array, too, because eviction must pick the same states on all ranks.
   Status open(const StateArray& which, std::uint64_t elements, const device::Location& location,
               device::Stream* stream, Statistics& statistics, float** array);
   void close(const StateArray& which);
   bool holds_arrays() const { return !arrays_.empty(); }
 
-  // Makes `algorithm` the owner of the arrays, for buffers at `location`; other arrays are freed.
+  // Makes `algorithm` the owner of the arrays, for buffers at `location`. Arrays of another
+  // algorithm or at another location are freed.
   void claim(const algorithm::Algorithm* algorithm, const device::Location& location);
 
-  // Frees the arrays and resets the count of calls. What identifies the state stays.
+  // Frees the arrays and resets the count of calls. The key and the number stay.
   void drop();
 
-  // The part of the past that the ranks compare: equal where they may use their arrays together.
+  // Returns a digest of the state's history: the calls, whether the arrays were used, and a
+  // restored factor. Ranks may use their arrays in one sum only if the digests are equal.
   std::uint64_t history() const { return (2 * calls + (uninitialized ? 1 : 0)) ^ restored_factor_; }
 
   const algorithm::Algorithm* algorithm() const { return algorithm_; }
@@ -131,22 +133,22 @@ class TensorState {
 
   TensorStates& owner_;
   const algorithm::Algorithm* algorithm_ = nullptr;
-  std::optional<device::Location> location_;  // of the arrays; empty: not claimed yet
+  std::optional<device::Location> location_;  // location of the arrays; empty: not claimed yet
   std::map<StateArray, Array> arrays_;
-  // Arrays of a checkpoint that open() has not copied yet; and those that it has: a device may
-  // still read them until the next call.
+  // restored_: arrays of a checkpoint that open() has not copied yet. copied_: arrays that open()
+  // has copied; a device may still read them until the next call.
   std::map<StateArray, std::vector<float>> restored_, copied_;
-  // A digest of the restored factor, which is the same on all ranks or useless, until a call has
-  // compared it.
+  // A digest of the restored factor, which is useless unless it is the same on all ranks; 0 after a
+  // call has compared it.
   std::uint64_t restored_factor_ = 0;
   bool evicted_ = false;  // the arrays were freed to limit memory
 };
 
 class TensorStates {
  public:
-  // How many states may have arrays at first. When a program uses a state again whose arrays were
-  // freed, the limit is doubled. So only a program that never uses a buffer again stays at the
-  // limit.
+  // The number of states that may have arrays at first. When a program uses a state again whose
+  // arrays were freed, the limit is doubled. So only a program that never uses a buffer again stays
+  // at the limit.
   static constexpr std::size_t kFirstLimit = 32;
   // The most states that are kept, with or without arrays.
   static constexpr std::size_t kMost = 4096;
@@ -156,42 +158,44 @@ class TensorStates {
   TensorStates& operator=(const TensorStates&) = delete;
   ~TensorStates() { drop_all(); }
 
-  // To be called when a float sum of the program begins.
+  // Counts a float sum of the program, when it begins.
   void count_call() { ++calls_; }
-  // How many have begun.
+  // Returns how many float sums have begun.
   std::uint64_t calls() const { return calls_; }
 
-  // The states that find() gave up, on all ranks.
+  // The states that find() has given up, on all ranks.
   enum class Lost {
     nothing,
-    indices,  // an index with another count says that SLIMPI_CALLS_PER_STEP is not the number of
-              // sums of a step: no index is believed, and all their states are forgotten
-    saved,    // what restore() was given for the name is of other elements
+    indices,  // an index came with another count, so SLIMPI_CALLS_PER_STEP is not the number of
+              // sums of a step: the states of all indices are forgotten
+    saved,    // restore() was given states of other elements for the name
   };
-  // The state with this key; made at first use. To be called once for each call that needs a state,
-  // on all ranks in the same order.
+  // Returns the state with this key; makes it at first use. All ranks call this once for each call
+  // that needs a state, in the same order.
   TensorState& find(const TensorKey& key, Lost* lost);
 
-  // The number that the state with this key has, or would get, on this rank.
+  // Returns the number that the state with this key has, or would get, on this rank.
   std::uint64_t number_of(const TensorKey& key) const;
-  // The number that the next new state of an address would get on this rank.
+  // Returns the number that the next new state of an address would get on this rank.
   std::uint64_t next_number() const { return next_number_; }
 
-  // For when the ranks found different states: every rank drops its own, and all continue with
-  // `number`, the largest of their next numbers. Named states keep their number.
+  // Drops the arrays of `state`, because the ranks found different states: every rank drops its
+  // own, and all continue with `number`, the largest of their next numbers. Named states keep their
+  // number.
   void realign(TensorState& state, std::uint64_t number);
 
   void drop_all();
 
-  // The states under a name.
+  // Returns the states under a name.
   std::vector<const TensorState*> find_named(const std::string& name) const;
-  // The state that restore() was given for a name and no call has used.
+  // Returns the states that restore() was given for a name and that no call has used.
   const std::vector<SavedState>& find_restored(const std::string& name) const;
-  // The next calls of that name begin with these states in place of its own, each with that of its
-  // elements. To be called on all ranks between the same calls; those that it is not called on make
-  // all drop it.
+  // Replaces the states of this name. The next sum of the name uses the saved state whose elements
+  // match its own. All ranks call this between the same two sums. If some rank does not, all ranks
+  // drop the state at the next sum of the name.
   void restore(const std::string& name, std::vector<SavedState> saved);
-  // The state that restore() was given for a name and no call has used becomes the other object's.
+  // Moves the states that restore() was given for a name, and that no call has used, to another
+  // object.
   void move_restored(const std::string& name, TensorStates& to);
 
   std::size_t size() const { return states_.size(); }
@@ -200,7 +204,7 @@ class TensorStates {
 
  private:
   friend class TensorState;
-  using States = std::list<TensorState>;  // the last used at the end
+  using States = std::list<TensorState>;  // the state that was used last is at the end
 
   States::iterator look_up(const TensorKey& key);
   States::iterator make(const TensorKey& key, Lost* lost);
@@ -211,7 +215,7 @@ class TensorStates {
 
   States states_;
   std::map<TensorKey, States::iterator> by_key_;
-  std::map<std::uint64_t, std::uint64_t> index_counts_;      // of elements
+  std::map<std::uint64_t, std::uint64_t> index_counts_;      // number of elements of each index
   std::map<std::string, std::vector<SavedState>> restored_;  // by name
   std::size_t holding_ = 0;                                  // states with arrays
   std::uint64_t calls_ = 0, next_number_ = 0;

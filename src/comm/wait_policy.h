@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a thread passes the time between two polls of a wait. Who shares its core cannot be counted:
-// containers and virtual machines on one machine do not know each other. So each thread measures
-// what giving its core away costs.
+// Decides how a thread passes the time between two polls of a wait. The threads that share its core
+// cannot be counted: containers and virtual machines on one machine do not know each other. So each
+// thread measures how long it loses its core when it gives the core away.
 //
-// A wait yields at first. On a core of its own a yield is a short system call. On a core that ranks
-// share, it lets the rank run that the others wait for, which soon waits, too. But a thread that
-// computes keeps the core for a time slice, whatever its priority. After that loss the core
-// counts as contended. Then a wait for a message sleeps until shortly before the message is due, by
-// its bytes and the rate of those before it. A wait for something else spins for as long as a sleep
-// would take, and sleeps after that. A thread that wakes up gets its core sooner than one that
-// yielded. After a while the thread yields again. The while gets longer each time that yields soon
-// lose the core again.
+// A wait yields at first. On a core of its own a yield is a short system call. On a core that
+// several ranks share, a yield lets the rank run for which the other ranks wait; soon that rank
+// waits, too. But a thread that computes keeps the core for a time slice, whatever its priority.
+// After this loss the core counts as contended. Then a wait for a message sleeps until shortly
+// before the message is due. This time follows from the bytes of the message and the rate of
+// earlier messages. A wait for something else spins for as long as a sleep would take, and sleeps
+// after that. A thread that wakes up gets its core sooner than a thread that yielded. After a while
+// the thread yields again. The while gets longer each time that yields soon lose the core again.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@ class WaitPolicy {
  public:
   using Time = std::chrono::nanoseconds;
 
-  // The operating system, as far as the policy needs it. A test answers in its place.
+  // The operating system, as far as the policy needs it. A test implements it in its own way.
   class System {
    public:
     virtual Time now() = 0;  // on a steady clock
@@ -45,7 +45,8 @@ class WaitPolicy {
 
   constexpr explicit WaitPolicy(System& system) : system_(system) {}
 
-  // To be called when a poll found nothing. Returns whether the core was given away for long.
+  // Passes the time after a poll that found nothing. Returns whether the core was given away for
+  // long.
   bool rest(Wait& wait) {
     if (wait.polls++ < wait.first_spins) {
       system_.relax();
@@ -58,17 +59,17 @@ class WaitPolicy {
   bool contended() const { return contended_; }
 
  private:
-  // A loss of the core: shorter than the time slices of Linux, 0.7 to 4 ms, and longer than what
-  // ranks do between two waits.
+  // A yield that takes at least this long is a loss of the core. The limit is shorter than the time
+  // slices of Linux, 0.7 to 4 ms, and longer than what ranks do between two waits.
   static constexpr Time kLoss = std::chrono::microseconds(500);
-  // How long a core counts as contended. The delay doubles if yields lost more than this part of
-  // the time before.
+  // The time for which a core counts as contended: the delay. It doubles if yields lost a larger
+  // part of the time before than 1/kLostPart.
   static constexpr Time kFirstDelay = std::chrono::milliseconds(100);
   static constexpr Time kLongestDelay = std::chrono::seconds(10);
   static constexpr int kLostPart = 8;
-  // About what the shortest sleep takes, with Linux's timer slack of 50 us.
+  // About the time of the shortest sleep, with Linux's timer slack of 50 us.
   static constexpr Time kSpin = std::chrono::microseconds(100);
-  // A sleep lasts this part of the wait so far. The longest one bounds how long a peer waits for
+  // A sleep lasts 1 / kSleptPart of the wait so far. kLongestSleep bounds how long a peer waits for
   // progress of this thread's MPI.
   static constexpr Time kShortestSleep = std::chrono::microseconds(50);
   static constexpr Time kLongestSleep = std::chrono::milliseconds(1);
@@ -76,7 +77,8 @@ class WaitPolicy {
   // Polls between two looks at the clock while spinning.
   static constexpr unsigned kPollsToClock = 16;
 
-  // The time counts from the last look at the clock: a thread also loses its core during a poll.
+  // Yields. The time counts from the last look at the clock, because a thread also loses its core
+  // during a poll.
   bool yield(Wait& wait) {
     if (contended_) yields_since_ = wait.last;
     contended_ = false;
@@ -107,28 +109,30 @@ class WaitPolicy {
 
   System& system_;
   bool contended_ = false;
-  // When the thread began to yield; if the core is contended, when it will, and after how long.
+  // yields_since_: when the thread began to yield. While the core is contended, yields_at_: when
+  // the thread will yield again; delay_: the time until then, from the loss on.
   Time yields_since_{}, yields_at_{}, delay_{};
 };
 
-// The rate at which messages come to an exchange: it tells when the next one is due. The time for a
-// byte is the shortest that was seen, and grows by an eighth with each longer one: where it is too
-// short, a wait only has more sleeps.
+// The rate at which messages come to an exchange: it tells when the next message is due. The time
+// for a byte is the shortest time that was seen, and grows by an eighth with each longer time that
+// is seen. If this time is too short, a wait only has more sleeps.
 class ArrivalRate {
  public:
   using Time = WaitPolicy::Time;
 
-  // When a message of `bytes` is there, not before `now`, if it follows the last one closely.
+  // Returns when a message of `bytes` should arrive if it follows the last message closely; not
+  // before `now`.
   Time due(Time now, std::size_t bytes) const {
     constexpr double kMost = 1e9;  // ns
     const double after = std::min(for_byte_ * double(since_ + bytes), kMost);
     return std::max(now, last_ + Time(std::int64_t(after)));
   }
 
-  // A message that nobody had to wait for.
+  // Counts a message that no thread had to wait for.
   void found(std::size_t bytes) { since_ += bytes; }
 
-  // A message for which a thread has waited until `now`.
+  // Counts a message for which a thread has waited until `now`.
   void arrived(Time now, std::size_t bytes) {
     since_ += bytes;
     if (last_ != Time(0) && since_ != 0) {
@@ -141,7 +145,7 @@ class ArrivalRate {
 
  private:
   double for_byte_ = 0;    // ns; 0: not known
-  Time last_{};            // arrived() last
+  Time last_{};            // time of the last arrived()
   std::size_t since_ = 0;  // bytes found() after it
 };
 

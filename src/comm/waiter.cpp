@@ -22,16 +22,16 @@ using std::chrono::seconds;
 constexpr unsigned kMemoryPolls = 64;
 // Polls of MPI or a driver between two checks: a fraction of a millisecond.
 constexpr unsigned kLibraryPolls = 1024;
-// Polls of a nonblocking call, which are as frequent as the program's MPI calls.
+// Polls of a nonblocking call between two checks. The program's MPI calls make these polls.
 constexpr unsigned kFiberPolls = 16;
 
-// A wait shorter than this is not published, and its rank answers no questions.
+// The shortest wait that is published. In a shorter wait the rank answers no questions.
 constexpr auto kPublished = std::chrono::milliseconds(50);
-// After this time the ranks that wait compare what they sum.
+// The time after which the ranks that wait compare what they sum.
 constexpr seconds kCompared(2);
-// How long the others have to answer.
+// The time that the other ranks have to answer.
 constexpr seconds kTimeToAnswer(1);
-// The most of the time between two checks that counts as waiting.
+// The longest time between two checks that counts as waiting.
 constexpr seconds kLongestLook(1);
 
 class Linux final : public WaitPolicy::System {
@@ -52,10 +52,10 @@ class Linux final : public WaitPolicy::System {
 };
 
 constinit Linux g_system;
-// Threads have cores and competitors of their own.
+// Each thread has a policy, because each has its own core and competitors.
 constinit thread_local WaitPolicy t_policy(g_system);
 constinit thread_local bool t_without_rest = false;
-// When the message is due that the fiber waits for which was left last; 0: not known.
+// The time when a message is due: the message for which the last left fiber waits. 0: not known.
 constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
 
 }  // namespace
@@ -78,13 +78,13 @@ bool Waiter::give_way() {
   rested_ = true;
   if (let_fibers_run() || t_without_rest) return false;
   if (poll_ != Poll::device) return t_policy.rest(rests_);
-  // Some operations of a driver go on only while it is asked, so the thread never sleeps.
+  // Some operations of a driver go on only while the driver is polled, so the thread never sleeps.
   sched_yield();
   return false;
 }
 
-// When the message is due that the wait is for. A thread that waits for fibers waits for what the
-// fiber waits for that it has left last. 0: not known.
+// Returns when the message is due for which this wait is. A thread that waits for fibers takes the
+// message of the fiber that was left last. 0: not known.
 WaitPolicy::Time Waiter::due() {
   const bool inside = Fiber::inside();
   if (!inside && request_ == nullptr)
@@ -107,7 +107,7 @@ Status Waiter::check() {
   const auto now = Clock::now();
   // The clock is not read before the first check: most waits end earlier.
   if (began_ == Clock::time_point{}) began_ = looked_ = now;
-  // A process that was suspended, or did not look for another reason, was not waiting.
+  // Time in which the process was suspended, or did not check for another reason, does not count.
   if (const auto stood = now - looked_ - kLongestLook; stood > Clock::duration::zero()) {
     began_ += stood;
     asked_at_ += stood;
@@ -118,14 +118,17 @@ Status Waiter::check() {
 }
 
 Waiter::Question Waiter::question_due(Clock::duration waited) const {
-  // 0: never. The answers are there when the time is over.
+  // A limit of 0 means never. The question is asked earlier than the timeout, so that the answers
+  // are there when the time is over.
   if (timeout_.count() != 0 && waited >= timeout_ - kTimeToAnswer) return Question::timeout;
   if (const seconds stall = stall_limit(); stall.count() != 0 && waited >= stall)
     return Question::report;
   return waited >= kCompared ? Question::compare : Question::none;
 }
 
-// A rank that has not answered in time is computing, or blocks in MPI, or has left the job.
+// Handles a wait that lasts long: asks the ranks, compares their answers, reports, and fails after
+// SLIMPI_TIMEOUT. A rank that has not answered in time is computing, or blocks in MPI, or has left
+// the job.
 Status Waiter::check_long(Clock::time_point now) {
   ActiveCall* const call = ActiveCall::current();
   if (!published_) {
@@ -163,7 +166,8 @@ Status Waiter::check_long(Clock::time_point now) {
   return Status::ok;
 }
 
-// Returns what is known about the ranks that the wait is for.
+// Returns a text with what is known about the ranks that the wait is for, and lists them in
+// *absent.
 std::string Waiter::find_absent(std::vector<int>* absent) const {
   if (!arrivals_.empty()) {
     for (std::size_t rank = 0; rank < arrivals_.size(); ++rank)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A wait for another rank or for a device: what a rank does between two polls, and what becomes of
-// a wait that lasts long. It is an error if another rank sums something else in the same call, or
-// has called MPI_Finalize before it; after SLIMPI_STALL it is reported, and after SLIMPI_TIMEOUT it
-// is an error. Whether the thread keeps its core meanwhile is for wait_policy.h to say.
+// a wait that lasts long. A wait fails if another rank sums something else in the same call, or has
+// called MPI_Finalize before that call. A wait is reported after SLIMPI_STALL, and fails after
+// SLIMPI_TIMEOUT. wait_policy.h decides whether the thread keeps its core meanwhile.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -26,8 +26,9 @@ class Waiter {
   // progress by it. device: calls a device's driver; MPI must be called as well to make progress.
   enum class Poll { memory, mpi, device };
 
-  // Without an exchange, failures of other ranks are not checked and MPI makes no progress. `stage`
-  // and `request`: what the wait is for; with a request the exchange knows its stage.
+  // Begins a wait. Without an exchange, failures of other ranks are not checked and MPI makes no
+  // progress. `stage` and `request` say what the wait is for; with a request the exchange knows the
+  // stage.
   explicit Waiter(Poll poll, PointToPoint* exchange = nullptr, WaitStage stage = WaitStage::device,
                   const mpi::Request* request = nullptr);
   ~Waiter() {
@@ -36,24 +37,24 @@ class Waiter {
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  // Without an exchange: a word of each rank, negative until something came from that rank, and
-  // SLIMPI_TIMEOUT.
+  // Sets, for a wait without an exchange, SLIMPI_TIMEOUT and a word of each rank, which is negative
+  // until something came from that rank.
   void set_arrivals(std::span<const int> arrivals, std::chrono::seconds timeout) {
     arrivals_ = arrivals;
     timeout_ = timeout;
   }
 
-  // To be called when a poll found nothing. Fails when another rank has reported a failure, and
-  // where the wait would never end or has lasted too long.
+  // Passes the time after a poll that found nothing. Fails if another rank has reported a failure,
+  // and if the wait would never end or has lasted too long.
   Status pause() {
     const bool long_rest = give_way();
     return ++polls_ % polls_to_check_ == 0 || long_rest ? check() : Status::ok;
   }
 
-  // The same without the check, and without a report of a long wait.
+  // Passes the time without the check, and without a report of a long wait.
   void rest() { (void)give_way(); }
 
-  // Whether a poll found nothing.
+  // Returns whether a poll has found nothing.
   bool rested() const { return rested_; }
 
  private:
@@ -76,24 +77,24 @@ class Waiter {
   WaitPolicy::Wait rests_;
   bool rested_ = false;
   std::uint64_t polls_ = 0;
-  Clock::time_point began_{}, looked_{};  // the first check, later if the process stood; the last
+  Clock::time_point began_{}, looked_{};  // first check, or later after a suspension; last check
 
-  // For a wait that lasts long. Both pointers may be null.
-  Exchange* const asks_;  // where the others are asked
+  // The members of a wait that lasts long. Both pointers may be null.
+  Exchange* const asks_;  // the exchange that asks the other ranks
   const mpi::Request* const request_;
   WaitStage stage_;
   std::span<const int> arrivals_;
   std::chrono::seconds timeout_{0};
   bool published_ = false;
-  Question question_ = Question::none;  // the last one; it was sent if asked_
+  Question question_ = Question::none;  // the last question; it was sent if asked_
   bool asked_ = false, reported_ = false;
   Clock::time_point asked_at_{};
 };
 
-// The clock of WaitPolicy.
+// Returns the time of WaitPolicy's clock.
 WaitPolicy::Time now();
 
-// For a thread that runs all ranks itself, as a test does: it then neither yields nor sleeps.
+// Lets this thread neither yield nor sleep in waits: a test runs all ranks in one thread.
 void poll_without_rest();
 
 // Calls poll(&done), which returns a Status, until it sets `done`.

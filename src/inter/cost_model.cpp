@@ -36,13 +36,15 @@ std::size_t bits_of(const kernels::Format& format) {
   return format.codec == kernels::Codec::packed ? format.bits / 2u : format.bits;
 }
 
-}  // namespace
-
+// Bytes of the messages with which one rank sends a chunk of `elements` to another, in segments of
+// `segment` elements.
 double chunk_bytes(const kernels::Format& format, std::uint64_t elements, std::uint64_t segment) {
   const std::uint64_t whole = elements / segment, rest = elements % segment;
   return double(whole) * double(inter::message_bytes(format, segment)) +
          (rest == 0 ? 0 : double(inter::message_bytes(format, rest)));
 }
+
+}  // namespace
 
 // In the reduce-scatter an owner sends a chunk to each other owner. In the all-gather it sends its
 // own chunk to all other ranks.

@@ -53,10 +53,6 @@ struct Traffic {
 Traffic pairwise_traffic(const inter::ExchangeSize& size);
 Traffic bruck_traffic(const inter::ExchangeSize& size);
 
-// Returns the bytes of the messages by which one rank sends a chunk of `elements` elements to
-// another rank, in segments of `segment` elements.
-double chunk_bytes(const kernels::Format& format, std::uint64_t elements, std::uint64_t segment);
-
 struct Cost {
   double seconds = 0;    // of the whole call
   double link = 0;       // seconds in which a node's link is busy

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The present calls of this process, for other processes to read: `slimpi-info --attach`.
-// One record for each call that slimpi takes, in a file in memory that a process of the same user
-// can open through /proc/PID/fd. A call that is left to MPI before slimpi has begun it has no
-// record; one that MPI does as a candidate or as a fallback has the state in_mpi.
+// The current calls of this process, for other processes to read: `slimpi-info --attach`. Each call
+// that slimpi takes has a record, in a file in memory that a process of the same user can open
+// through /proc/PID/fd. A call that is left to MPI before slimpi has begun it has no record. A call
+// that MPI does as a candidate or as a fallback has the state in_mpi.
 #pragma once
 #include <array>
 #include <chrono>
@@ -29,12 +29,12 @@ enum class WaitStage : std::uint32_t {
   node_barrier,
   neighbor_exchange,
   device,
-  mpi_finalize,  // no wait for others: the rank has called MPI_Finalize
+  mpi_finalize,  // not a wait: the rank has called MPI_Finalize
 };
 const char* to_string(WaitStage stage);
 
-// The function of MPI that a call is of, and the type of its elements. Nonblocking forms and starts
-// of persistent requests count as the blocking function.
+// The MPI function of a call, and the type of its elements. Nonblocking forms and starts of
+// persistent requests count as the blocking function.
 struct Function {
   Collective collective = Collective::allreduce;
   bool equal_blocks = false;  // MPI_Reduce_scatter_block
@@ -62,14 +62,14 @@ struct Activity {
   std::uint32_t in_use = 0;
   State state = State::works;
   WaitStage stage = WaitStage::none;
-  std::int32_t rank = 0, size = 0;  // in the communicator
+  std::int32_t rank = 0, size = 0;  // this rank, ranks in the communicator
   std::uint64_t communicator = 0;   // the number, the same on all its ranks; 0: not agreed yet
   std::uint64_t call = 0, count = 0;
   std::uint32_t function = 0;  // Function::word()
   std::int64_t since = 0, waits_since = 0;
   char name[48] = "";
   char tensor[64] = "";  // the name (slimpi_describe_next), cut to this length; "": none
-  // Set once the wait was reported: the ranks not heard from, as many as fit.
+  // reported: 1 after the wait was reported. absent: the ranks not heard from, as many as fit.
   std::uint32_t reported = 0, absent_count = 0;
   std::array<std::int32_t, kAbsent> absent{};
 };
@@ -85,11 +85,11 @@ struct ActivityFile {
   std::array<Activity, kRecords> records;
 };
 
-// Makes the file. Where the kernel refuses, the records are in memory of the calls.
+// Makes the file. If the kernel refuses, the calls keep the records in their own memory.
 void start_activity();
 void set_activity_rank(int rank, int size);
 
-// SLIMPI_STALL; 0: waits are not reported. May be read before start_activity.
+// Set and return SLIMPI_STALL; 0: waits are not reported. May be called before start_activity().
 void set_stall_limit(std::chrono::seconds limit);
 std::chrono::seconds stall_limit();
 
@@ -110,7 +110,7 @@ class ActiveCall {
   ActiveCall(const ActiveCall&) = delete;
   ActiveCall& operator=(const ActiveCall&) = delete;
 
-  // The innermost of the calling thread; null outside a call that slimpi takes.
+  // Returns the innermost object of the calling thread; null outside a call that slimpi takes.
   static ActiveCall* current();
 
   const Activity& record() const { return *record_; }
@@ -118,19 +118,20 @@ class ActiveCall {
   std::uint64_t count() const { return record_->count; }
   int first() const { return first_; }
   Function function() const { return Function::of(record_->function); }
-  // A hash of the call's sum in so many bits, by which ranks find out that their sums differ:
-  // the function and the low bits of the count, or of a tensor with a name a hash of all three,
-  // with the highest bit set.
+  // Returns a hash of the call's sum in so many bits, by which ranks find out that their sums
+  // differ. It has the function and the low bits of the count. For a tensor with a name it is a
+  // hash of function, count and name, with the highest bit set.
   std::uint64_t sum_word(int bits) const;
   void works();
   void in_mpi();
   void waits(WaitStage stage, std::chrono::steady_clock::time_point since);
   void reported(std::span<const int> absent);
 
-  // For slices of the trace. Only the thread of the call uses it, and only while there is a trace.
+  // Values for slices of the trace. Only the thread of the call uses them, and only while a trace
+  // runs.
   struct Traced {
-    Trace::Message message;  // what the thread waited for since its last slice
-    std::uint8_t bits = 0;   // of a value between nodes; 0: not known
+    Trace::Message message;  // the message that the thread waited for since its last slice
+    std::uint8_t bits = 0;   // bits of a value between nodes; 0: not known
   };
   Traced traced;
 
@@ -138,28 +139,30 @@ class ActiveCall {
   template <typename Change>
   void write(Change change);
 
-  Activity own_;  // of a call that finds all records of the file in use
+  Activity own_;  // record of a call that finds all records of the file in use
   Activity* const record_;
   const int first_;
   const std::uint64_t tensor_;  // hash of the name; 0: none
   ActiveCall* const outer_;
 };
 
-// "16384 floats"
+// Returns a text such as "16384 floats".
 std::string describe_count(std::uint64_t count, Function function);
 
-// "call 7 on MPI_COMM_WORLD (communicator 1, rank 0 of 4), 16384 floats, tensor layer1.weight"
+// Returns a text such as "call 7 on MPI_COMM_WORLD (communicator 1, rank 0 of 4), 16384 floats,
+// tensor layer1.weight".
 std::string describe_call(const Activity& record);
 
-// "rank 1 calls MPI_Allreduce of doubles, and this rank MPI_Allreduce of floats, in call 7 ..."
+// Returns a text such as "rank 1 calls MPI_Allreduce of doubles, and this rank MPI_Allreduce of
+// floats, in call 7 ...".
 std::string describe_other_function(int rank, Function theirs);
 
-// The text about a rank whose sum_word() differs from that of the thread's call: "rank 1 passes
-// 100 floats in call 7 on ...; all ranks must pass the same count", or that it calls another
-// function, or sums another type or tensor.
+// Returns the text about a rank whose sum_word() differs from the word of the thread's call: "rank
+// 1 passes 100 floats in call 7 on ...; all ranks must pass the same count", or that it calls
+// another function, or sums another type or tensor.
 std::string describe_other_sum(int rank, std::uint64_t word, int bits);
 
-// "rank 3", "ranks 1, 2 and 5"; at most `most` are named.
+// Returns a text such as "rank 3" or "ranks 1, 2 and 5"; at most `most` are named.
 std::string describe_ranks(std::span<const int> ranks, std::size_t count,
                            std::size_t most = Activity::kAbsent);
 

@@ -10,7 +10,7 @@ namespace slimpi {
 
 namespace {
 
-// 2^exponent bytes as people write them: "64 KiB".
+// Returns 2^exponent bytes as a text, such as "64 KiB".
 std::string power_text(std::size_t exponent) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   return fmt::format("{} {}", 1ull << exponent % 10,
@@ -22,7 +22,8 @@ std::string size_text(const CountedCalls& calls) {
   return power_text(calls.size_class) + " to " + power_text(calls.size_class + 1);
 }
 
-// The last column. It names the option where slimpi would take the type if SLIMPI_TYPES named it.
+// Returns the text of the last column. It names the option if slimpi would take the type with it in
+// SLIMPI_TYPES.
 std::string fate_text(const Estimate& estimate, const CountedCalls& calls) {
   if (!calls.reason) return "compressed";
   const std::string text = std::string("MPI: ") + to_string(*calls.reason);
@@ -36,7 +37,7 @@ double share(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
-// The calls of the program, one line a row.
+// Returns the table of the calls of the program, one line a row.
 std::string calls_table(const Estimate& estimate) {
   std::string text =
       fmt::format("  {:<19} {:>6} {:<14} {:<8} {:<5} {:>7} {:>8} {:>7}  {}\n", "size", "ranks",
@@ -98,7 +99,8 @@ double bytes_at(const Estimate& estimate, const CountedCalls& calls, int bits) {
 }
 
 std::optional<BypassReason> dominant_reason(const Estimate& estimate) {
-  // By bytes: the time of nonblocking calls is not known. Calls of no bytes count as one.
+  // The bytes decide, because the time of nonblocking calls is not known. A call of no bytes counts
+  // as one byte.
   std::array<std::uint64_t, kBypassReasons> bytes{};
   std::uint64_t compressed = 0;
   for (const CountedCalls& calls : estimate.counted)

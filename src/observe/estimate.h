@@ -16,7 +16,7 @@ namespace slimpi {
 struct CountedCalls {
   std::size_t size_class = 0;  // buffers of 2^size_class to 2^(size_class + 1) - 1 bytes
   bool empty = false;          // buffers of no bytes; the size class then says nothing
-  int ranks = 0;               // of the communicator
+  int ranks = 0;               // ranks of the communicator
   Collective collective = Collective::allreduce;
   std::string type, op;  // "float", "sum"
   bool blocking = true;
@@ -27,13 +27,14 @@ struct CountedCalls {
 };
 
 struct Estimate {
-  Report job;                         // what describes the job; no numbers
+  Report job;                         // the description of the job, without numbers
   std::uint64_t bucket = 0;           // SLIMPI_BUCKET
   std::uint64_t min_size = 0;         // SLIMPI_MIN_SIZE
-  std::vector<CountedCalls> counted;  // first what would be compressed, the longest buffers first
+  std::vector<CountedCalls> counted;  // compressed calls first, the longest buffers first
 };
 
-// Why most bytes would not be compressed; empty where more bytes would be than stay for any reason.
+// Returns why most bytes would not be compressed; empty if more bytes would be compressed than stay
+// for any one reason.
 std::optional<BypassReason> dominant_reason(const Estimate& estimate);
 
 std::string to_text(const Estimate& estimate);
@@ -42,8 +43,9 @@ std::string to_json(const Estimate& estimate);
 // Numbers of bits that the estimate shows.
 inline constexpr int kEstimatedBits[] = {8, 4, 2};
 
-// The bytes between nodes of these calls where each value has so many bits, bytegrad's scales
-// included and headers of messages not; those of MPI's own sum where slimpi leaves the calls to it.
+// Returns the bytes between nodes of these calls if each value has so many bits, with bytegrad's
+// scales and without headers of messages. For calls that slimpi leaves to MPI: the bytes of MPI's
+// own sum.
 double bytes_at(const Estimate& estimate, const CountedCalls& calls, int bits);
 
 }  // namespace slimpi

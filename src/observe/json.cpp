@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The JSON of the report, and that of the estimate. They are one file because the templates of the
-// library cost a compiler two seconds in each.
+// The JSON of the report, and the JSON of the estimate. They are in one file because the templates
+// of the library cost a compiler two seconds in each file.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 // Incremented when a key changes its meaning or goes away. A new key does not change it.
 constexpr int kReportSchema = 3;
 
-// The description of the job, first in both.
+// Returns the description of the job, with which both begin.
 Json job_json(const Report& job, int schema) {
   Json json, options = Json::object();
   for (const auto& [name, value] : job.options) options[name] = value;
@@ -33,7 +33,8 @@ Json job_json(const Report& job, int schema) {
   return json;
 }
 
-// By size class, from an array that is by class: what row(i) says of those for which any(i).
+// Returns an array of row(i), with its range of sizes, for each size class i for which any(i) is
+// true.
 template <typename Any, typename Row>
 Json by_size(const Any& any, const Row& row) {
   Json rows = Json::array();
@@ -61,7 +62,7 @@ const char* name_of(const Row& row) {
   return row.name;
 }
 
-// The shares of algorithms, codecs and so on, by the names of their rows.
+// Returns the shares of algorithms, codecs and so on, by the names of their rows.
 template <std::size_t kRows, typename Names>
 Json shares(const Report& report, std::array<Share, kRows> Counts::*by, const Names& names) {
   Json rows = Json::object();

@@ -31,10 +31,10 @@ inline void log_debug(std::string_view text) {
   log(LogLevel::debug, text);
 }
 
-// The same, but logs each text only once.
+// Logs a text as log() does, but each text only once.
 void log_once(LogLevel level, std::string_view text);
 
-// The same with ": " and the text of the thread's last failure behind the text.
+// Logs the text, ": " and the text of the thread's last failure, as log_once() does.
 void log_failure_once(LogLevel level, std::string_view text);
 
 }  // namespace slimpi

@@ -63,7 +63,7 @@ std::optional<BypassReason> dominant_reason(const Counts& counts) {
 
 Totals totals_of(const Report& report) {
   const double elsewhere = double(report.nodes - 1) / report.ranks *
-                           double(report.job.bytes_bypassed_elsewhere);  // at most so many
+                           double(report.job.bytes_bypassed_elsewhere);  // an upper bound
   const double left = double(report.job.bytes_bypassed) + elsewhere;
   const auto plain = double(report.job.bytes_plain);
   Totals totals{plain + left, double(report.job.bytes_sent) + left, 0};
@@ -92,7 +92,7 @@ std::string algorithms_of(const Report& report) {
   for (std::size_t i = 0; i < kAlgorithms; ++i) {
     if (report.own.algorithms[i].calls == 0) continue;
     const std::string name = to_string(AlgorithmId(i));
-    // Named with its argument, such as the path of a hook.
+    // The name has its argument, such as the path of a hook.
     const bool chosen = report.algorithm.starts_with(name + ":");
     names += (names.empty() ? "" : ", ") + (chosen ? report.algorithm : name);
   }
@@ -128,7 +128,7 @@ Status write_to(const std::string& target, const char* variable, const std::stri
               std::string(variable) + "=" + target + " cannot be written: " + why_no_result(errno));
 }
 
-// The report as text.
+// The functions that write the report as text.
 
 namespace {
 
@@ -156,8 +156,8 @@ std::string calls_line(const Report& report) {
                      reasons.empty() ? "" : "; left to MPI: " + reasons);
 }
 
-// The algorithms and codecs that ran: the rules or the bound of an error may have chosen something
-// else than SLIMPI_ALGORITHM and SLIMPI_BITS.
+// Returns the line of the algorithms and codecs that ran: the rules or the bound of an error may
+// have chosen others than SLIMPI_ALGORITHM and SLIMPI_BITS.
 std::string used_line(const Report& report) {
   if (report.own.compressed == 0) return "";
   std::string algorithms, codecs;
@@ -182,7 +182,7 @@ std::string used_line(const Report& report) {
                          : "; " + number_of(report.own.repeated, "exchange") + " repeated");
 }
 
-// Where sums in float32 hold the compression ratio down.
+// Returns a line if sums in float32 make the compression ratio smaller.
 std::string float32_line(const Report& report, const Totals& totals) {
   const CallsBetweenNodes between = calls_between_nodes(report);
   const Share float32 = float32_of(report, report.job);
@@ -209,7 +209,7 @@ std::string bytes_line(const Report& report) {
   return text + float32_line(report, totals);
 }
 
-// Where slimpi sent more than MPI would have: beyond the headers of messages.
+// Returns a line if slimpi sent more than MPI would have, by more than the headers of messages.
 std::string more_bytes_line(const Report& report) {
   constexpr double kHeaders = 1.02;
   if (double(report.job.bytes_sent) <= kHeaders * double(report.job.bytes_plain) ||
@@ -219,8 +219,8 @@ std::string more_bytes_line(const Report& report) {
          "bytegrad in few bits, sends less\n";
 }
 
-// The next step where most was not compressed, by the bytes of sums. The bytes of nonblocking sums
-// may not be known, so there the calls count.
+// Returns the next step if most was not compressed, by the bytes of sums. The bytes of nonblocking
+// sums may not be known, so their calls count.
 std::string advice_line(const Report& report) {
   Counts counts = report.own;
   if (counts.compressed != 0) {
@@ -232,7 +232,7 @@ std::string advice_line(const Report& report) {
       return "";
     if (nonblocking > counts.compressed)
       counts.bypassed[std::size_t(BypassReason::nonblocking)] = nonblocking;
-    // Bypasses of these reasons are many, and have few bytes.
+    // Calls with these reasons are many, and have few bytes.
     for (const BypassReason few :
          {BypassReason::small, BypassReason::datatype, BypassReason::op, BypassReason::comm})
       counts.bypassed[std::size_t(few)] = 0;
@@ -251,7 +251,7 @@ std::string rules_lines(const Report& report) {
   return text;
 }
 
-// The number N of SLIMPI_VERIFY=N, if the user set it; else 0.
+// Returns the number N of SLIMPI_VERIFY=N if the user set it, otherwise 0.
 std::uint64_t verify_of(const Report& report) {
   std::uint64_t every = 0;
   for (const auto& [name, value] : report.options)
@@ -270,7 +270,7 @@ std::string seconds_line(const Counts& own) {
   return text + "\n";
 }
 
-// How state met the buffers of the program. Buffers that are new at most calls get no use of it.
+// Returns lines about the use of state. If most calls sum a new buffer, state is of no use to them.
 std::string state_lines(const Report& report) {
   const Counts& own = report.own;
   if (own.state_calls == 0) return "";
@@ -285,7 +285,7 @@ std::string state_lines(const Report& report) {
   return text;
 }
 
-// A line for each size class for which SLIMPI_ALGORITHM=auto tried candidates.
+// Returns a line for each size class for which SLIMPI_ALGORITHM=auto tried candidates.
 std::string auto_lines(const Report& report) {
   std::string text;
   for (const AutoChoice& choice : report.choices) {
@@ -305,7 +305,7 @@ std::string error_text(const Errors& errors) {
                      errors.most_relative_l2, number_of(errors.checked, "call"));
 }
 
-// A line for all calls, and where their sizes differ, one for each size class.
+// Returns a line for all calls, and, if their sizes differ, a line for each size class.
 std::string error_lines(const Report& report) {
   Errors total;
   for (const Errors& errors : report.errors) total.add(errors);

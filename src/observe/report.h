@@ -21,62 +21,64 @@ struct Report {
   std::string command, date;
   double wall_seconds = 0;
   std::vector<std::pair<std::string, std::string>> options;  // set by the user: name and value
-  std::vector<std::string> hosts;   // each once, in the order of their first rank
-  std::vector<std::string> codecs;  // names, in the order of UsedCodec; of bits: their number
-  std::vector<AutoChoice> choices;  // of the autotuner
+  std::vector<std::string> hosts;            // each once, in the order of their first rank
+  std::vector<std::string> codecs;           // names, in the order of UsedCodec; bits: their number
+  std::vector<AutoChoice> choices;           // choices of the autotuner
   std::vector<std::string> unmatched_rules;  // rows of SLIMPI_RULES that no call of rank 0 had
   int ranks = 0, nodes = 0;
-  int ranks_counted = 0;  // in `job`; fewer than ranks when no call spanned the job
-  Counts own, job;        // of rank 0; summed over the ranks
-  std::array<Errors, kSizeClasses> errors{};  // of rank 0's calls that SLIMPI_VERIFY checked
+  int ranks_counted = 0;                      // ranks in `job`; fewer if no call spanned the job
+  Counts own, job;                            // own: of rank 0; job: summed over the ranks
+  std::array<Errors, kSizeClasses> errors{};  // errors of rank 0's calls that SLIMPI_VERIFY checked
 };
 
-// All float sums of the job, in bytes between nodes: with plain MPI, and as they were done. What
-// MPI did itself counts in both with the bytes of an optimal allreduce.
+// The bytes between nodes of all float sums of the job: `plain` with plain MPI, and `done` as they
+// were done. A sum that MPI did counts in both with the bytes of an optimal allreduce.
 struct Totals {
   double plain = 0, done = 0;
-  double compressed_share = 0;  // of `plain`: from 0 to 1
+  double compressed_share = 0;  // compressed part of `plain`, from 0 to 1
 };
 Totals totals_of(const Report& report);
 
-// Calls between nodes by what their values were sent as. Rank 0's.
+// The calls of rank 0 between nodes, by the form in which their values were sent.
 struct CallsBetweenNodes {
   std::uint64_t compressed = 0, float32 = 0;
 };
 CallsBetweenNodes calls_between_nodes(const Report& report);
 
-// Calls, bytes and time of the sums in float32, in `counts` of the report.
+// Returns calls, bytes and time of the sums in float32, in `counts` of the report.
 Share float32_of(const Report& report, const Counts& counts);
 
-// The most frequent reason why sums were not compressed, with sums that slimpi did inside one node
-// as single_node; empty where every call was compressed.
+// Returns the most frequent reason why sums were not compressed; empty if every call was
+// compressed. Sums that slimpi did inside one node count as single_node.
 std::optional<BypassReason> dominant_reason(const Counts& counts);
 
-// The next step where most calls have this reason; `command` is the program's.
+// Returns the next step if most calls have this reason. `command` is the command of the program.
 std::string advice_of(BypassReason reason, const std::string& command);
 
-// Tensor states that no second call used. A state that is dropped has a first and a second time
-// again.
+// Returns the number of tensor states that no second call used. A state that was dropped has a
+// first and a second time again.
 std::uint64_t states_never_reused(const Counts& counts);
 
-// The algorithms that compressed calls, joined by ", "; SLIMPI_ALGORITHM where there were none.
+// Returns the algorithms that compressed calls, joined by ", "; SLIMPI_ALGORITHM if there were
+// none.
 std::string algorithms_of(const Report& report);
 
 std::string to_json(const Report& report);
 std::string to_text(const Report& report);
 
-// Kinds of targets of SLIMPI_REPORT. "stdout" or "-", and "stderr", are streams and get text. A
-// file gets text where its name ends in .txt or .log, else JSON.
+// Return the kind of a target of SLIMPI_REPORT. "stdout" or "-", and "stderr", are streams and get
+// text. A file gets text if its name ends in .txt or .log, otherwise JSON.
 bool is_stream(const std::string& target);
 bool is_text(const std::string& target);
 
-// Why no file of this name can be written now, such as "No such file or directory"; "" if one can.
+// Returns why no file of this name can be written now, such as "No such file or directory"; "" if
+// one can.
 std::string why_not_writable(const std::string& path);
 
 // Writes a text to `target`, the value of the option `variable`.
 Status write_to(const std::string& target, const char* variable, const std::string& text);
 
-// For texts: "1.25 MiB", in units of 1024 as sizes are given; "1 call", "2 calls".
+// Return texts such as "1.25 MiB", in units of 1024 as sizes are given, and "1 call" or "2 calls".
 std::string bytes_text(double value);
 std::string number_of(std::uint64_t number, const char* what);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The numbers of this process: counters that calls add to from any thread, and the plain
-// numbers that a report is made from.
+// The numbers of this process: counters to which calls of any thread add, and the plain numbers
+// from which a report is made.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace slimpi {
 
-// Why a call went to MPI unchanged.
+// The reason why a call went to MPI unchanged.
 enum class BypassReason {
 #define SLIMPI_BYPASS_REASON(reason, name, meaning, advice) reason,
 #include "observe/bypass_reasons.def"
@@ -28,13 +28,13 @@ enum class BypassReason {
 };
 
 struct BypassRow {
-  const char* name;  // in the report
+  const char* name;  // name in the report
   const char* text;  // "left to MPI: NAME", in estimates and traces
   const char* meaning;
-  const char* advice;  // the next step where most calls have this reason
+  const char* advice;  // the next step if most calls have this reason
 };
 
-// In the order of the enumerators.
+// The rows, in the order of the enumerators.
 inline constexpr BypassRow kBypassRows[] = {
 #define SLIMPI_BYPASS_REASON(reason, name, meaning, advice) \
   {name, "left to MPI: " name, meaning, advice},
@@ -50,13 +50,13 @@ constexpr const char* to_string(BypassReason reason) {
   return row_of(reason).name;
 }
 
-// The codec of a compressed call. The codec layer gives numbers and names
-// (comm/call.h).
+// The codec of a compressed call. The codec layer gives numbers and names (comm/call.h).
 enum class UsedCodec : std::size_t {};
 constexpr std::size_t kMostCodecs = 24;
 
-// Compressed calls are counted by algorithm, by codec, and by size class: class
-// k has the buffers of 2^k to 2^(k+1) - 1 bytes, the last class all larger ones too.
+// The number of size classes. Compressed calls are counted by algorithm, by codec, and by size
+// class: class k has the buffers of 2^k to 2^(k+1) - 1 bytes, and the last class also all larger
+// ones.
 constexpr std::size_t kSizeClasses = 44;
 std::size_t size_class_of(std::uint64_t bytes);
 
@@ -67,18 +67,20 @@ struct Share {
   std::uint64_t nanoseconds = 0;
 };
 
-// How far a sum is from the exact one.
+// The difference of a sum from the exact sum.
 struct Deviation {
   double error = 0, exact = 0;  // sums of squares
-  // Values of the exact sum that are not 0; of these: 0 in the result; of the other sign there.
+  // nonzero: values of the exact sum that are not 0. zeros and wrong_signs: how many of these are
+  // 0, or have the other sign, in the result.
   std::uint64_t nonzero = 0, zeros = 0, wrong_signs = 0;
 
-  // The squared error, normalized by the squared L2 norm of the exact sum; of zeros not normalized.
+  // Returns the squared error, normalized by the squared L2 norm of the exact sum; not normalized
+  // if that is 0.
   double vnmse() const { return exact > 0 ? error / exact : error; }
   double relative_l2() const { return std::sqrt(vnmse()); }
 };
 
-// Exact: float or double.
+// Returns the difference of `result` from `exact`. Exact: float or double.
 template <typename Exact>
 Deviation deviation_of(const float* result, const Exact* exact, std::uint64_t count) {
   Deviation all;
@@ -108,9 +110,10 @@ struct Errors {
     zeros += more.zeros;
     wrong_signs += more.wrong_signs;
   }
-  // The mean of a sum over the calls.
+  // Returns the mean over the calls, from a sum over them.
   double mean(double sum) const { return checked == 0 ? 0 : sum / double(checked); }
-  // The share of the values that are not 0 in the exact sums, from 0 to 1.
+  // Returns the share of so many values in the values that are not 0 in the exact sums, from 0 to
+  // 1.
   double share(std::uint64_t values) const {
     return nonzero == 0 ? 0 : double(values) / double(nonzero);
   }
@@ -122,7 +125,7 @@ struct CompressedCall {
   UsedCodec codec;
   ElementType type = ElementType::float32;
   Collective collective = Collective::allreduce;
-  std::uint64_t bytes = 0;        // of the buffer
+  std::uint64_t bytes = 0;        // bytes of the buffer
   std::uint64_t plain_bytes = 0;  // as Counts::bytes_plain
   std::uint64_t sent_bytes = 0;   // between nodes by this rank, headers included
   std::uint64_t nanoseconds = 0;
@@ -143,7 +146,7 @@ struct Counts {
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
 
-// One of the numbers of Counts that stand alone.
+// A single number of Counts, by its member.
 using Counter = std::uint64_t Counts::*;
 
 // The stages of a compressed call whose time is counted.
@@ -169,15 +172,15 @@ struct AutoChoice {
   std::vector<Candidate> candidates;
 };
 
-// All of them. Rank 0 of each communicator adds; any thread may.
+// All choices of the autotuners. Rank 0 of each communicator adds to them; any thread may.
 class AutoChoices {
  public:
-  // One call of `bytes` bytes with candidates[which].
+  // Adds one call of `bytes` bytes with candidates[which].
   void add(Candidates candidates, std::uint64_t bytes, std::size_t which,
            std::uint64_t nanoseconds);
-  // candidates[which] won. Returns the line for the log.
+  // Notes that candidates[which] won. Returns the line for the log.
   std::string choose(Candidates candidates, std::uint64_t bytes, std::size_t which);
-  // By size.
+  // Returns the rows, by size.
   std::vector<AutoChoice> rows() const;
 
  private:
@@ -194,7 +197,7 @@ class Statistics {
   void count(Counter number, std::uint64_t amount = 1) { add(counts_.*number, amount); }
   // Adds the error of a call with a buffer of so many bytes.
   void error(std::uint64_t bytes, const Deviation& deviation);
-  // Memory that is held from now on; less than 0: no longer.
+  // Count memory that is held from now on, or, if the number is negative, no longer.
   void scratch(std::int64_t bytes_more) {
     hold(counts_.scratch_bytes, counts_.most_scratch, bytes_more);
   }
@@ -204,9 +207,9 @@ class Statistics {
   }
 
   Counts counts() const;
-  // The same, for memory that is not on the stack.
+  // Reads the counts into memory that is not on the stack.
   void read(Counts& now) const;
-  // By size class. The size classes are those of Counts::sizes.
+  // Reads the errors, by the size classes of Counts::sizes.
   void read(std::array<Errors, kSizeClasses>& errors) const;
 
   AutoChoices choices;
@@ -222,7 +225,8 @@ class Statistics {
   std::array<Errors, kSizeClasses> errors_{};
 };
 
-// Adds the time of its life to the time inside slimpi, or to another number of Counts.
+// Adds the time from its construction to its destruction to the time inside slimpi, or to another
+// number of Counts.
 class Inside {
  public:
   explicit Inside(Statistics& statistics, Counter number = &Counts::nanoseconds)

@@ -22,15 +22,15 @@ std::atomic<Trace*> Trace::running_{nullptr};
 
 namespace {
 
-// Numbers threads and fibers in the order in which they first traced, so that the rows are easy to
-// read.
+// Returns the number of this thread or fiber. They are numbered in the order in which they first
+// traced, so that the rows are easy to read.
 std::uint32_t thread_number() {
   static std::atomic<std::uint32_t> last{0};
   if (t_locals.trace_row == 0) t_locals.trace_row = last.fetch_add(1) + 1;
   return t_locals.trace_row - 1;
 }
 
-// Null for a row of a thread.
+// Returns the name of a row; null for the row of a thread.
 const char* row_name(std::size_t row) {
   switch (row) {
     case 0:
@@ -54,7 +54,7 @@ std::size_t format_into(std::span<char> text, fmt::format_string<Values...> form
   return fmt::vformat_to_n(text.data(), text.size(), format, fmt::make_format_args(values...)).size;
 }
 
-// Static, because the stack may not be able to grow.
+// The text that is not written yet; static, because the stack may not be able to grow.
 char g_text[8192];
 
 // A file that is written without allocation.
@@ -68,7 +68,7 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  // At most 1 KiB.
+  // Adds a text of at most 1 KiB.
   template <typename... Values>
   void add(fmt::format_string<Values...> format, Values&&... values) {
     if (used_ + 1024 > sizeof g_text) flush();
@@ -83,7 +83,7 @@ class TraceFile {
   }
 
  private:
-  // After a failure further text is dropped.
+  // Writes the text to the file. After a failure further text is dropped.
   void flush() {
     written_ += used_;
     if (error_ == 0 && regular_ && !within_file_size_limit(written_)) error_ = EFBIG;
@@ -104,7 +104,7 @@ struct Microseconds {
   std::int64_t whole, thousandths;
 };
 
-// "args":{"bytes":4096,"call":7,... as far as they are known.
+// Adds "args":{"bytes":4096,"call":7,... as far as the values are known.
 void add_arguments(TraceFile& file, const Trace::Event& event) {
   const Trace::Message& message = event.message;
   file.add("\"args\":{{\"bytes\":{}", event.bytes);
@@ -126,7 +126,7 @@ Trace::Trace() : steady_(Clock::now()), wall_(std::chrono::system_clock::now()) 
   grow();
 }
 
-// Allocates another chunk. False if there is no memory or kMost is reached.
+// Allocates another chunk. Returns false if there is no memory or kMost is reached.
 bool Trace::grow() {
   if (left_out_ != 0 || held_ == chunks_.size()) return false;
   void* const memory = mmap(nullptr, kChunk * sizeof(Event), PROT_READ | PROT_WRITE,
@@ -138,7 +138,7 @@ bool Trace::grow() {
 
 void Trace::start() {
   if (running() != nullptr) return;
-  // Never destroyed: exit handlers may still call MPI after static destruction.
+  // The object is never destroyed: exit handlers may still call MPI after static destruction.
   Trace* const trace = new (std::nothrow) Trace;
   if (trace == nullptr) log_warn("SLIMPI_TRACE: no memory; there will be no trace");
   running_.store(trace, std::memory_order_release);
@@ -223,7 +223,7 @@ int Trace::write(const char* path, int rank) const {
   for (std::size_t i = 0; i < events_; ++i) {
     const Event& event = chunks_[i / kChunk][i % kChunk];
     const Microseconds begin(event.begin - steady_), spent(event.end - event.begin);
-    // The end of an arrow belongs to the slice that encloses it (bp), not to the next one.
+    // The end of an arrow belongs to the slice that encloses it (bp), not to the next slice.
     file.add(
         ",\n{{\"ph\":{},\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03},",
         event.kind == Kind::slice        ? "\"X\""

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_TRACE: what a rank did at which time, in the format that chrome://tracing and Perfetto
-// read. One track per rank, one slice for every call and every stage of every segment, and a flow
-// arrow for every message.
+// The trace of SLIMPI_TRACE: what a rank did at which time, in the format that chrome://tracing and
+// Perfetto read. Each rank has a track, every call and every stage of every segment a slice, and
+// every message a flow arrow.
 #pragma once
 #include <array>
 #include <atomic>
@@ -16,14 +16,15 @@ class Trace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The message that the calling thread just waited for, for its next slice. With several messages
-  // in one slice none is named. `phase` is a literal; null in the slice of a barrier.
+  // The message that the calling thread just waited for, as an argument of its next slice. If there
+  // were several messages, the slice names none. `phase` is a literal; null in the slice of a
+  // barrier.
   struct Message {
-    std::int32_t peer = -1;  // in the communicator; of a barrier the first rank of the node
-    std::uint32_t step = 0;  // of the messages between the two ranks in this phase, from 0; of a
-                             // barrier its number on the node and the communicator
+    std::int32_t peer = -1;  // rank in the communicator; in a barrier the first rank of the node
+    std::uint32_t step = 0;  // number of the message between the two ranks in this phase, from 0;
+                             // in a barrier its number on the node and the communicator
     const char* phase = nullptr;
-    std::uint32_t count = 0;  // of messages since the last slice
+    std::uint32_t count = 0;  // number of messages since the last slice
   };
 
   // One event: a slice, or one end of a flow arrow. `name` must be a literal.
@@ -33,40 +34,45 @@ class Trace {
     Clock::time_point begin, end;
     std::uint64_t bytes;
     std::uint64_t flow;  // both ranks compute the same number for a message
-    std::uint64_t call;  // of the communicator; 0: no call that slimpi took
+    std::uint64_t call;  // number on the communicator; 0: no call that slimpi took
     std::uint64_t communicator;
     Message message;
     std::uint32_t thread;
     Kind kind;
-    std::uint8_t bits;       // of a value between nodes; 0: not known
+    std::uint8_t bits;       // bits of a value between nodes; 0: not known
     std::int32_t first = 0;  // rank in MPI_COMM_WORLD of the communicator's first rank
   };
 
   Trace();
 
-  // Separate rows for work of a device that runs at the same time as the threads.
+  // Rows for the work of a device, which runs at the same time as the threads. kThread: the row of
+  // the calling thread.
   static constexpr std::uint32_t kThread = 0, kDevice = 1001, kCopiesOut = 1002, kCopiesIn = 1003;
 
   // Adds a slice to the row of the calling thread, or to another row. After kMost slices, or
-  // without memory, it warns once and from then on only counts them. Any thread; throws nothing.
+  // without memory, it warns once and then only counts the slices. Any thread may call it. It
+  // throws nothing.
   void add(const char* name, Clock::time_point begin, Clock::time_point end, std::uint64_t bytes,
            std::uint32_t row = kThread);
 
-  // The calling thread waited in a barrier of its node. The two numbers: see Message.
+  // Adds a slice: the calling thread waited in a barrier of its node. The two numbers are those of
+  // Message.
   void add_barrier(Clock::time_point begin, Clock::time_point end, std::int32_t node,
                    std::uint32_t number);
 
-  // The end of an arrow that begins or ends now, on the row of the calling thread.
+  // Adds the start or the end of an arrow, at the time of the call, on the row of the calling
+  // thread.
   void add_flow(Kind kind, std::uint64_t flow, std::uint64_t bytes);
 
-  // The calling thread has got a message of its ActiveCall: an argument of its next slice.
+  // Notes that the calling thread has received a message of its ActiveCall: an argument of its next
+  // slice.
   static void waited_for(std::int32_t peer, std::uint32_t step, const char* phase);
 
-  // Writes all events to a file; returns 0, or the errno of the first failure, after which a
-  // regular file is removed. Allocates nothing: the process may have no memory left. Only the
-  // thread that ends MPI calls it. Times are relative to the start of this rank's trace, which the
-  // first event has: viewers keep microseconds in a double, in which times since 1970 would lose so
-  // many bits that slices overlap.
+  // Writes all events to a file. Returns 0, or the errno of the first failure, after which a
+  // regular file is removed. Allocates nothing, because the process may have no memory left. Only
+  // the thread that ends MPI calls it. Times are relative to the start of this rank's trace, which
+  // the first event has: viewers keep microseconds in a double, in which times since 1970 would
+  // lose so many bits that slices overlap.
   int write(const char* path, int rank) const;
 
   // The running trace; null while SLIMPI_TRACE is unset.
@@ -86,7 +92,7 @@ class Trace {
   mutable std::mutex mutex_;
   std::array<Event*, kMost / kChunk> chunks_{};
   std::size_t held_ = 0, events_ = 0;  // numbers of chunks and of events
-  std::uint64_t left_out_ = 0;         // events that were not recorded; after the first none is
+  std::uint64_t left_out_ = 0;         // events that were not recorded; none is after the first
   std::bitset<kRows> rows_;            // rows that have slices
   // The start of the trace on the clock of the slices and on the wall clock, which ranks on other
   // hosts share.
@@ -94,8 +100,8 @@ class Trace {
   std::chrono::system_clock::time_point wall_;
 };
 
-// A slice of the running trace, from construction to destruction. Without a trace, or without any
-// bytes, there is none.
+// A slice of the running trace, from construction to destruction. It is not added without a trace,
+// or if `bytes` is 0.
 class Slice {
  public:
   // `name`: a literal.

@@ -12,7 +12,7 @@ namespace slimpi {
 
 namespace {
 
-// `text` for one line of a message: without control characters, and of limited length.
+// Returns `text` for one line of a message: without control characters, and of limited length.
 std::string printable(std::string_view text) {
   constexpr std::size_t kLongest = 200;
   std::string result(text.substr(0, kLongest));
@@ -34,7 +34,8 @@ std::string spelled(std::string_view name, Source source) {
   return "SLIMPI_" + upper_case(name);
 }
 
-// "; did you mean bytegrad?" where `value` is nearly one of the words of `accepted`, else "".
+// Returns "; did you mean bytegrad?" if `value` is nearly one of the words of `accepted`, otherwise
+// "".
 std::string suggestion(std::string_view value, std::string_view accepted) {
   std::vector<std::string> words;
   while (!accepted.empty()) {
@@ -89,7 +90,7 @@ const char* to_string(Source source) {
 }
 
 namespace {
-// Row by row: a list of all would take more of the stack than a call may use.
+// Adds a single row, because a list of all rows would take more of the stack than a call may use.
 [[gnu::noinline]] void add_row(std::vector<OptionRow>& rows, const char* name, const char* standard,
                                Scope scope, const char* meaning, std::string accepted) {
   rows.push_back(
@@ -107,7 +108,7 @@ std::vector<OptionRow>* make_rows() {
 }  // namespace
 
 const std::vector<OptionRow>& option_rows() {
-  // Never destroyed: programs call MPI from their exit handlers.
+  // The rows are never destroyed: programs call MPI from their exit handlers.
   static const std::vector<OptionRow>& rows = *make_rows();
   return rows;
 }

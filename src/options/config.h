@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every option's value, as plain data generated from options.def. Loading is a pure function of the
-// given environment and of the file that it names.
+// The values of all options, as plain data generated from options.def. Loading is a pure function
+// of the given environment and of the file that it names.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -13,9 +13,9 @@
 
 namespace slimpi {
 
-// Where an option belongs, and how ranks compare it; see options.def.
+// The place to which an option belongs, and how ranks compare it; see options.def.
 enum class Scope { agree, contents, process, job };
-enum class Source { built_in, file, environment, info };  // a later one overrides an earlier one
+enum class Source { built_in, file, environment, info };  // a later source overrides an earlier one
 
 const char* to_string(Source source);  // "default", "file", "environment", "info key"
 
@@ -36,7 +36,7 @@ struct OptionRow {
   std::string accepted;  // "1 to 16"
 };
 
-// All rows, in the table's order.
+// Returns all rows, in the table's order.
 const std::vector<OptionRow>& option_rows();
 
 struct Config {
@@ -59,16 +59,17 @@ struct Config {
   // checked, then ignored.
   std::string set(std::string_view name, std::string_view value, Source source);
 
-  // The option's value as text, the same for equal values: 65536 also where 64K was written.
+  // Returns the option's value as text. Equal values have equal texts: 65536 even if 64K was
+  // written.
   std::string value_text(Option option) const;
 
-  // Whether the user set the option.
+  // Returns whether the user set the option.
   bool is_set(Option option) const {
     return given[std::size_t(option)].source != Source::built_in;
   }
 };
 
-// Reads the environment and the file that SLIMPI_CONFIG names.
+// The result of load_config(), which reads the environment and the file that SLIMPI_CONFIG names.
 struct Loaded {
   Config config;
   std::string error;                  // "" or the one line that ends the job
@@ -76,23 +77,23 @@ struct Loaded {
 };
 Loaded load_config(const Environment& environment);
 
-// Whether there is an option called `name` (lower case).
+// Returns whether there is an option called `name` (lower case).
 bool is_option(std::string_view name);
 
-// The option that `name`, with or without the prefix, probably means: the nearest by edit distance,
-// else the first that begins with it; "" when there is none.
+// Returns the option that `name`, with or without the prefix, probably means: the nearest by edit
+// distance, or else the first that begins with it; "" if there is none.
 std::string nearest_option(std::string_view name);
 
-// The word of `words` that is nearest to `given` by edit distance (insertions, deletions,
-// replacements, swaps of adjacent characters), at most a third of its characters away, at least
-// one. Else the first that begins with `given`, if that has three characters or more. "" if there
-// is none.
+// Returns the word of `words` that is nearest to `given` by edit distance (insertions, deletions,
+// replacements, swaps of adjacent characters). The distance is at most a third of the characters of
+// `given`, but 1 is always allowed. If no word is so near, returns the first word that begins with
+// `given`, if that has three characters or more; otherwise "".
 std::string nearest_word(std::string_view given, std::span<const std::string> words);
 
-// "; did you mean WORD?", or "" where no word is near, or it is one of them.
+// Returns "; did you mean WORD?", or "" if no word is near, or if `given` is one of the words.
 std::string did_you_mean(std::string_view given, std::span<const std::string> words);
 
-// The option name (bits) of an info key (slimpi_bits); "" when the key is not one of slimpi's.
+// Returns the option name (bits) of an info key (slimpi_bits); "" if the key is not slimpi's.
 std::string info_key_option(std::string_view key);
 
 }  // namespace slimpi

@@ -6,7 +6,7 @@
 
 namespace slimpi {
 
-// White space and case as in the C locale, whatever locale the program has set.
+// White space and case are those of the C locale, whatever locale the program has set.
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\n\v\f\r";
   const std::size_t first = text.find_first_not_of(kSpace);
@@ -146,7 +146,7 @@ bool Target::parse(std::string_view text, std::string& value) const {
   return !Boolean{}.parse(text, is_switch) && Text{""}.parse(text, value);
 }
 
-// Values of SLIMPI_ALGORITHM that are no algorithm: policy knows what they mean.
+// The values of SLIMPI_ALGORITHM that are no algorithm; policy knows what they mean.
 constexpr const char* kOtherValues[] = {"auto", "off"};
 
 bool AlgorithmName::parse(std::string_view text, std::string& value) const {
@@ -178,7 +178,7 @@ std::string AlgorithmName::accepted() const {
 
 namespace {
 
-// The names of rows, with commas between, as a set of the rows' numbers.
+// Reads names of rows, with commas between, as a set of the rows' numbers.
 template <typename Row, std::size_t rows>
 bool parse_names(std::string_view text, const Row (&row_of)[rows], unsigned& bits) {
   bits = 0;

@@ -25,11 +25,11 @@ enum class Peers { ring, shift_one, all };
 enum class Intra { automatic, nccl, shm, mpi };
 enum class LogLevel { error, warn, info, debug };
 
-// The types of elements that slimpi can sum. SLIMPI_TYPES says which of them it does. What MPI
-// calls them, and how they become floats: call/element_type.h.
+// The types of elements that slimpi can sum. SLIMPI_TYPES says which of them it sums.
+// call/element_type.h has MPI's names for them and says how they become floats.
 enum class ElementType { float32, float64, float16, bfloat16 };
 struct ElementRow {
-  const char* name;  // in SLIMPI_TYPES and the report
+  const char* name;  // name in SLIMPI_TYPES and the report
   unsigned bytes;
 };
 constexpr ElementRow kElementRows[] = {
@@ -39,7 +39,7 @@ constexpr const ElementRow& row_of(ElementType type) {
   return kElementRows[int(type)];
 }
 
-// A set of them.
+// A set of element types.
 struct ElementTypes {
   unsigned bits = 0;
   bool has(ElementType type) const { return (bits >> int(type) & 1) != 0; }
@@ -47,11 +47,11 @@ struct ElementTypes {
 };
 
 // The functions of MPI that slimpi can take, with their nonblocking, persistent and large-count
-// forms. SLIMPI_CALLS says which of them it does.
+// forms. SLIMPI_CALLS says which of them it takes.
 enum class Collective { allreduce, reduce_scatter };
 struct CollectiveRow {
-  const char* name;  // in SLIMPI_CALLS
-  unsigned phases;   // an optimal one sends (nodes - 1) / nodes of the vector so many times
+  const char* name;  // name in SLIMPI_CALLS
+  unsigned phases;   // how often an optimal one sends (nodes - 1) / nodes of the vector
 };
 constexpr CollectiveRow kCollectiveRows[] = {{"allreduce", 2}, {"reduce_scatter", 1}};
 constexpr int kCollectives = std::size(kCollectiveRows);
@@ -59,7 +59,7 @@ constexpr const CollectiveRow& row_of(Collective collective) {
   return kCollectiveRows[int(collective)];
 }
 
-// A set of them.
+// A set of collectives.
 struct Collectives {
   unsigned bits = 0;
   bool has(Collective collective) const { return (bits >> int(collective) & 1) != 0; }
@@ -77,7 +77,7 @@ struct AlgorithmWord {
   const char* argument;  // "" or ":/ABSOLUTE/PATH.so"
 };
 
-// In the order of the enumerators.
+// The names, in the order of the enumerators.
 inline constexpr AlgorithmWord kAlgorithmWords[] = {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) {#name, argument},
 #include "options/algorithms.def"
@@ -98,13 +98,14 @@ struct Shape {
 std::string_view trimmed(std::string_view text);  // without white space at either end
 std::string lower_case(std::string_view text);    // also trimmed
 
-// The content of line `number`, from 1, of a file of options or rules, without white space at
-// either end and without its comment, which begins with a # at the start of the line or after white
-// space, and without the byte order mark that Windows editors write in front of the first line.
+// Returns the content of line `number`, from 1, of a file of options or rules. White space at
+// either end is removed, and so is the comment, which begins with a # at the start of the line or
+// after white space. The byte order mark that Windows editors write in front of the first line is
+// removed, too.
 std::string_view content_of_line(std::string_view line, int number);
 bool parse_integer(std::string_view text, std::uint64_t& value);
 
-// A number of bits: a whole one, or with a half: 2.5.
+// A number of bits: a whole number, or a number with a half, such as 2.5.
 struct HalfBits {
   int low = 1, high = 16;
   bool parse(std::string_view text, double& value) const;
@@ -127,7 +128,7 @@ struct Integer {
   std::string text(std::uint64_t value) const { return std::to_string(value); }
 };
 
-// How often something is done: every so many sums; 0: never (off), kFirst: at the first one only.
+// The frequency of an action: at every so many sums; 0: never (off); kFirst: at the first sum only.
 struct Frequency {
   static constexpr std::uint64_t kFirst = UINT64_MAX;
   bool parse(std::string_view text, std::uint64_t& value) const;
@@ -135,7 +136,7 @@ struct Frequency {
   std::string text(std::uint64_t value) const;
 };
 
-// A number of bytes or elements, with K, M or G (powers of 1024). 0 is valid where `zero` is set.
+// A number of bytes or elements, with K, M or G (powers of 1024). 0 is valid if `zero` is set.
 struct Size {
   std::uint64_t low, high;
   bool zero = false;
@@ -165,7 +166,8 @@ struct Text {
   std::string text(const std::string& value) const { return value; }
 };
 
-// Where a text goes: stderr, stdout, or a file. Not what looks like a switch.
+// The place to which a text goes: stderr, stdout, or a file. A word that looks like a switch is
+// refused.
 struct Target {
   bool parse(std::string_view text, std::string& value) const;
   std::string accepted() const { return "stderr, stdout, or a file"; }
@@ -179,22 +181,22 @@ struct AlgorithmName {
   std::string text(const std::string& value) const { return value; }
 };
 
-// Names of element types with commas between, float among them: ranks that leave it out could not
-// agree on their options before a sum of floats.
+// The names of element types with commas between. float must be among them: ranks that leave it out
+// could not agree on their options before a sum of floats.
 struct TypeNames {
   bool parse(std::string_view text, ElementTypes& value) const;
   std::string accepted() const;
   std::string text(const ElementTypes& value) const;
 };
 
-// Names of collectives with commas between.
+// The names of collectives with commas between.
 struct CollectiveNames {
   bool parse(std::string_view text, Collectives& value) const;
   std::string accepted() const;
   std::string text(const Collectives& value) const;
 };
 
-// COUNT=ROWSxCOLUMNS,...
+// Tensor shapes: COUNT=ROWSxCOLUMNS,...
 struct Shapes {
   bool parse(std::string_view text, std::vector<Shape>& value) const;
   std::string accepted() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_RULES: the algorithm of a call, by its size and its communicator.
+// The rules of SLIMPI_RULES: the algorithm of a call, by its size and its communicator.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Rule {
   std::string algorithm;     // a value of SLIMPI_ALGORITHM
   std::optional<double> bits;
   std::string where;  // "FILE:LINE: the row", for the report
-  // Whether a call of this process had the row; shared by the copies of a row.
+  // True if a call of this process had the row; the copies of a row share it.
   std::shared_ptr<std::atomic<bool>> matched = std::make_shared<std::atomic<bool>>(false);
 };
 
@@ -31,13 +31,14 @@ std::string parse_rules(std::string_view text, const std::string& where, Rules& 
 // Appends the rows of the file `path`, the value of the option `option`. Returns "" or the error.
 std::string read_rules(const std::string& path, const char* option, Rules& rules);
 
-// Where the rows are that no call of this process had.
+// Returns the places of the rows that no call of this process had.
 std::vector<std::string> unmatched(const Rules& rules);
 
-// Whether a row is for communicators called `name`.
+// Returns whether a row is for communicators called `name`.
 bool is_for(const Rule& rule, const std::string& name);
 
-// The rows that can match on the communicator called `name`, as text that the ranks compare.
+// Returns the rows that can match on the communicator called `name`, as text that the ranks
+// compare.
 std::string describe(const Rules& rules, const std::string& name);
 
 }  // namespace slimpi

@@ -2,11 +2,9 @@
 // The options' texts that name algorithms say what the algorithms' rows say.
 #include <regex.h>
 
-#include <string>
-
 #include "algorithm/algorithm.h"
 #include "options/config.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 namespace {
 
@@ -40,7 +38,7 @@ void named(const char* option, const std::string& words, const Trait& trait) {
   }
 }
 
-void defaults_of_options(void**) {
+UNIT_TEST(defaults_of_options) {
   named("rounding", "stochastic for ",
         [](const Algorithm& row) { return row.rounding == slimpi::Rounding::stochastic; });
   named("error_feedback", "", [](const Algorithm& row) { return row.error_feedback; });
@@ -51,17 +49,9 @@ void defaults_of_options(void**) {
                   std::string::npos);
 }
 
-void uses_of_options(void**) {
+UNIT_TEST(uses_of_options) {
   named("hierarchy", "", [](const Algorithm& row) { return row.flat; });
   named("peers", "", [](const Algorithm& row) { return row.talks_to_peers; });
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(defaults_of_options),
-      cmocka_unit_test(uses_of_options),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
-}

@@ -2,7 +2,7 @@
 // Which codec the next sum under SLIMPI_MAX_ERROR starts with.
 #include "algorithm/codec_choice.h"
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using slimpi::algorithm::CodecChoice;
 using slimpi::algorithm::CodecChoices;
@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kBound = 1e-2;  // the first codec for it is number 7
 
-void what_passed_is_used_again(void**) {
+UNIT_TEST(what_passed_is_used_again) {
   CodecChoice choice;
   assert_int_equal(choice.first(kBound), 7);
   choice.passed(7, 9, 9);
@@ -21,7 +21,7 @@ void what_passed_is_used_again(void**) {
   }
 }
 
-void room_of_several_sums_is_used(void**) {
+UNIT_TEST(room_of_several_sums_is_used) {
   CodecChoice choice;
   for (int i = 0; i < 4; ++i) {
     assert_int_equal(choice.first(kBound), 7);
@@ -31,7 +31,7 @@ void room_of_several_sums_is_used(void**) {
 }
 
 // Sums that differ: a coarser codec fails again and again, more and more rarely.
-void a_try_that_fails_is_rare(void**) {
+UNIT_TEST(a_try_that_fails_is_rare) {
   CodecChoice choice;
   int failed = 0;
   for (int i = 0; i < 2000; ++i) {
@@ -42,7 +42,7 @@ void a_try_that_fails_is_rare(void**) {
   assert_true(failed >= 5 && failed <= 14);
 }
 
-void sizes_have_their_own(void**) {
+UNIT_TEST(sizes_have_their_own) {
   CodecChoices choices;
   choices.of(1000).passed(7, 9, 9);
   assert_int_equal(choices.of(1000).first(kBound), 9);
@@ -50,13 +50,3 @@ void sizes_have_their_own(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(what_passed_is_used_again),
-      cmocka_unit_test(room_of_several_sums_is_used),
-      cmocka_unit_test(a_try_that_fails_is_rare),
-      cmocka_unit_test(sizes_have_their_own),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
-}

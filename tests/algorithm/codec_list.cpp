@@ -2,7 +2,7 @@
 // Which codec follows one whose error was too large.
 #include "algorithm/codec_choice.h"
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using slimpi::algorithm::codec_at;
 using slimpi::algorithm::kUncompressed;
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kEightBits = 7, kFifteenBits = 14, kSixteenBits = 15, kHalf = 16;
 
-void a_quantizer_with_enough_levels_follows(void**) {
+UNIT_TEST(a_quantizer_with_enough_levels_follows) {
   // Twice as many levels, and a margin, are two bits more.
   assert_int_equal(next_codec(0, 1.01, 1e-2, 1), 1);
   assert_int_equal(next_codec(3, 2, 1e-2, 1), 5);
@@ -25,7 +25,7 @@ void a_quantizer_with_enough_levels_follows(void**) {
     }
 }
 
-void after_sixteen_bits_comes_fp16(void**) {
+UNIT_TEST(after_sixteen_bits_comes_fp16) {
   assert_int_equal(next_codec(kEightBits, 1.2, 1e-2, 1), kEightBits + 1);
   assert_int_equal(next_codec(kEightBits, 100, 1e-3, 1), kFifteenBits);
   assert_int_equal(next_codec(kFifteenBits, 1.2, 1e-2, 1), kSixteenBits);
@@ -35,29 +35,29 @@ void after_sixteen_bits_comes_fp16(void**) {
 }
 
 // An error of 0.7 times the result is about that of the exact sum; one of the result is anything.
-void a_large_error_is_larger_than_it_seems(void**) {
+UNIT_TEST(a_large_error_is_larger_than_it_seems) {
   assert_int_equal(next_codec(4, 7.5, 1e-3, 1), kEightBits);
   assert_int_equal(next_codec(4, 7.5, 1e-1, 1), kEightBits + 1);
   assert_int_equal(next_codec(4, 12, 1e-1, 1), kHalf);
 }
 
-void after_fp16_comes_the_exact_codec(void**) {
+UNIT_TEST(after_fp16_comes_the_exact_codec) {
   assert_int_equal(next_codec(kHalf, 1.2, 1e-2, 1), kUncompressed);
 }
 
-void fp16_is_not_tried_where_its_rounding_is_too_large(void**) {
+UNIT_TEST(fp16_is_not_tried_where_its_rounding_is_too_large) {
   assert_int_equal(next_codec(kSixteenBits, 1.2, 1e-4, 1), kUncompressed);
   assert_int_equal(next_codec(kSixteenBits, 1.2, 2e-4, 1), kHalf);
 }
 
-void fp16_is_not_tried_for_sums_that_it_cannot_hold(void**) {
+UNIT_TEST(fp16_is_not_tried_for_sums_that_it_cannot_hold) {
   assert_int_equal(next_codec(kSixteenBits, 1.2, 1e-2, 65472), kHalf);
   assert_int_equal(next_codec(kSixteenBits, 1.2, 1e-2, 65504), kUncompressed);
   assert_int_equal(next_codec(0, 1.01, 1e-2, 1e30), 1);  // quantizers hold all sums
 }
 
 // What the error of a sum leaves room for, with the margin.
-void the_next_codec_follows_from_the_error(void**) {
+UNIT_TEST(the_next_codec_follows_from_the_error) {
   assert_int_equal(next_codec(kEightBits, 0, 1e-2, 1), 0);
   assert_int_equal(next_codec(kEightBits, 0.99, 1e-2, 1), kEightBits);
   assert_int_equal(next_codec(kEightBits, 0.45, 1e-2, 1), 6);
@@ -68,7 +68,7 @@ void the_next_codec_follows_from_the_error(void**) {
   assert_int_equal(next_codec(kUncompressed, 0, 1e-2, 1e30), kSixteenBits);
 }
 
-void the_first_codec_is_for_normal_values(void**) {
+UNIT_TEST(the_first_codec_is_for_normal_values) {
   using slimpi::algorithm::codec_for_normal_values;
   assert_int_equal(codec_for_normal_values(1e-1), 4);
   assert_int_equal(codec_for_normal_values(1e-2), kEightBits);
@@ -79,17 +79,3 @@ void the_first_codec_is_for_normal_values(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(a_quantizer_with_enough_levels_follows),
-      cmocka_unit_test(after_sixteen_bits_comes_fp16),
-      cmocka_unit_test(a_large_error_is_larger_than_it_seems),
-      cmocka_unit_test(after_fp16_comes_the_exact_codec),
-      cmocka_unit_test(fp16_is_not_tried_where_its_rounding_is_too_large),
-      cmocka_unit_test(fp16_is_not_tried_for_sums_that_it_cannot_hold),
-      cmocka_unit_test(the_next_codec_follows_from_the_error),
-      cmocka_unit_test(the_first_codec_is_for_normal_values),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
-}

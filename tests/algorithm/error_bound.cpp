@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "algorithm/bounded_exchange.h"
 
-#include <cmath>
 #include <random>
-#include <vector>
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi::algorithm;
 
@@ -48,19 +46,19 @@ double one(std::uint64_t) {
   return 1;
 }
 
-void no_error_is_known_to_be_none(void**) {
+UNIT_TEST(no_error_is_known_to_be_none) {
   assert_true(error_energy_bound({}) == 0);
   assert_true(error_energy_bound(std::vector<ErrorTile>(3, {.count = kCount})) == 0);
 }
 
-void what_is_not_finite_has_no_bound(void**) {
+UNIT_TEST(what_is_not_finite_has_no_bound) {
   std::vector<ErrorTile> tiles(2, {.count = kCount, .norm = 1, .largest = 1});
   tiles[1].norm = NAN;
   assert_true(std::isinf(error_energy_bound(tiles)));
 }
 
 // Equal errors add up to the sum of their norms.
-void the_bound_holds_for_errors_that_are_alike(void**) {
+UNIT_TEST(the_bound_holds_for_errors_that_are_alike) {
   for (const std::uint64_t count : {1, 3, 500}) {
     std::vector<ErrorTile> tiles;
     const double energy = make_tiles(4, true, count, one, &tiles);
@@ -69,7 +67,7 @@ void the_bound_holds_for_errors_that_are_alike(void**) {
   }
 }
 
-void independent_errors_are_bounded_by_the_sample(void**) {
+UNIT_TEST(independent_errors_are_bounded_by_the_sample) {
   std::vector<ErrorTile> tiles;
   const double energy = make_tiles(8, false, 2000, one, &tiles);
   const double bound = error_energy_bound(tiles);
@@ -80,7 +78,7 @@ void independent_errors_are_bounded_by_the_sample(void**) {
 }
 
 // One tile of many holds nearly all of the error, or scales differ from tile to tile.
-void the_bound_holds_for_errors_in_few_tiles(void**) {
+UNIT_TEST(the_bound_holds_for_errors_in_few_tiles) {
   for (std::uint64_t stream = 1; stream <= 20; ++stream) {
     std::vector<ErrorTile> tiles;
     double energy = make_tiles(
@@ -96,7 +94,7 @@ void the_bound_holds_for_errors_in_few_tiles(void**) {
 }
 
 // Places are drawn evenly, and differ between tiles and calls.
-void places_are_spread(void**) {
+UNIT_TEST(places_are_spread) {
   double mean = 0;
   int alike = 0;
   for (std::uint64_t tile = 0; tile < 1000; ++tile)
@@ -110,23 +108,10 @@ void places_are_spread(void**) {
   assert_true(alike < 40);
 }
 
-void tiles_are_bounded_in_number(void**) {
+UNIT_TEST(tiles_are_bounded_in_number) {
   assert_int_equal(check_tile_elements(1), 1024);
   for (const std::uint64_t count : {1ull << 20, 1ull << 24, 3ull << 31})
     assert_true((count + check_tile_elements(count) - 1) / check_tile_elements(count) <= 2048);
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(no_error_is_known_to_be_none),
-      cmocka_unit_test(what_is_not_finite_has_no_bound),
-      cmocka_unit_test(the_bound_holds_for_errors_that_are_alike),
-      cmocka_unit_test(independent_errors_are_bounded_by_the_sample),
-      cmocka_unit_test(the_bound_holds_for_errors_in_few_tiles),
-      cmocka_unit_test(places_are_spread),
-      cmocka_unit_test(tiles_are_bounded_in_number),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

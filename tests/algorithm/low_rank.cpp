@@ -6,12 +6,8 @@
 #include <xmmintrin.h>
 #endif
 
-#include <cmath>
-#include <cstring>
-#include <vector>
-
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 using algorithm::draw_normal;
@@ -54,7 +50,7 @@ void expect_orthonormal(int vectors) {
     }
 }
 
-void vectors_become_orthonormal_at_any_scale(void**) {
+UNIT_TEST(vectors_become_orthonormal_at_any_scale) {
   for (const float scale : {1.0f, 1e-30f, 1e30f}) {
     draw_all(scale);
     orthonormalize(g_factor, kLength, kRank, g_scratch);
@@ -63,7 +59,7 @@ void vectors_become_orthonormal_at_any_scale(void**) {
 }
 
 // Almost the same vector again: what is left of it is small, and still exactly orthogonal.
-void nearly_dependent_vectors_become_orthonormal(void**) {
+UNIT_TEST(nearly_dependent_vectors_become_orthonormal) {
   draw_all(1);
   for (std::uint64_t i = 0; i < kLength; ++i)
     g_factor[3 * kLength + i] = g_factor[i] + 1e-5f * g_factor[3 * kLength + i];
@@ -71,7 +67,7 @@ void nearly_dependent_vectors_become_orthonormal(void**) {
   expect_orthonormal(kRank);
 }
 
-void vectors_without_anything_of_their_own_become_zero(void**) {
+UNIT_TEST(vectors_without_anything_of_their_own_become_zero) {
   std::memset(g_factor, 0, sizeof g_factor);
   g_factor[3] = -2;               // vector 0
   g_factor[2 * kLength + 3] = 5;  // vector 2: the same direction
@@ -86,7 +82,7 @@ void vectors_without_anything_of_their_own_become_zero(void**) {
   assert_memory_equal(g_factor, expected, sizeof expected);
 }
 
-void drawn_numbers_look_normal(void**) {
+UNIT_TEST(drawn_numbers_look_normal) {
   constexpr std::size_t kMany = 1 << 16;
   static float many[kMany];
   draw_normal({1, 2, 3, 0}, kMany, many);
@@ -101,7 +97,7 @@ void drawn_numbers_look_normal(void**) {
   assert_true(std::fabs(beyond - 0.05) < 0.005);
 }
 
-void a_range_of_a_stream_is_the_same_wherever_it_starts(void**) {
+UNIT_TEST(a_range_of_a_stream_is_the_same_wherever_it_starts) {
   float whole[100], part[40];
   draw_normal({1, 2, 3, 0}, 100, whole);
   draw_normal({1, 2, 3, 60}, 40, part);
@@ -111,7 +107,7 @@ void a_range_of_a_stream_is_the_same_wherever_it_starts(void**) {
 }
 
 // Written down once; every compiler and CPU has to agree.
-void the_bytes_are_the_same_everywhere(void**) {
+UNIT_TEST(the_bytes_are_the_same_everywhere) {
   draw_all(1);
   assert_int_equal(checksum(g_factor, kRank * kLength), 0xed89692d);
   orthonormalize(g_factor, kLength, kRank, g_scratch);
@@ -119,7 +115,7 @@ void the_bytes_are_the_same_everywhere(void**) {
 }
 
 #if defined(__SSE__)
-void the_programs_rounding_does_not_matter(void**) {
+UNIT_TEST(the_programs_rounding_does_not_matter) {
   static float plain[kRank * kLength];
   draw_all(1e-39f);
   orthonormalize(g_factor, kLength, kRank, g_scratch);
@@ -152,7 +148,7 @@ void fill(const Shape& shape) {
 }
 
 // Each path against the plain loop that the contract describes, to the byte.
-void products_of_factors_are_the_plain_loop(void**) {
+UNIT_TEST(products_of_factors_are_the_plain_loop) {
   static float out[kMost], residual[kMost];
   for (const CpuPath path : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512})
     for (const Shape& s : kShapes)
@@ -184,7 +180,7 @@ void products_of_factors_are_the_plain_loop(void**) {
       }
 }
 
-void a_rest_that_overflows_is_not_kept_and_zero_is_positive(void**) {
+UNIT_TEST(a_rest_that_overflows_is_not_kept_and_zero_is_positive) {
   const kernels::Kernels* const table = kernels::cpu_kernels(CpuPath::automatic);
   float p[] = {-1, -0.0f}, q[] = {1e38f, 0}, in[] = {3e38f, 1, 2, -0.0f};
   float residual[] = {0, 1, 1, 0}, out[4];
@@ -196,7 +192,7 @@ void a_rest_that_overflows_is_not_kept_and_zero_is_positive(void**) {
 
 // Every path against the others, to the byte, and against sums in double. The rows of all three
 // matrices lie apart; what is between them is not touched.
-void products_of_matrices_are_the_same_everywhere(void**) {
+UNIT_TEST(products_of_matrices_are_the_same_everywhere) {
   struct {
     int rows, columns, inner;
   } constexpr kProducts[] = {{1, 1, 1},    {1, 4, 8},     {2, 5, 7},      {3, 9, 1030},
@@ -240,7 +236,7 @@ void products_of_matrices_are_the_same_everywhere(void**) {
 
 // Products may overflow though the factors are finite. Processors differ in the NaN that inf - inf
 // gives, and so do GPUs.
-void the_difference_of_infinities_is_the_one_nan(void**) {
+UNIT_TEST(the_difference_of_infinities_is_the_one_nan) {
   for (const CpuPath path : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512}) {
     const kernels::Kernels* const table = kernels::cpu_kernels(path);
     if (table == nullptr) continue;
@@ -260,22 +256,3 @@ void the_difference_of_infinities_is_the_one_nan(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-    cmocka_unit_test(vectors_become_orthonormal_at_any_scale),
-    cmocka_unit_test(nearly_dependent_vectors_become_orthonormal),
-    cmocka_unit_test(vectors_without_anything_of_their_own_become_zero),
-    cmocka_unit_test(drawn_numbers_look_normal),
-    cmocka_unit_test(a_range_of_a_stream_is_the_same_wherever_it_starts),
-    cmocka_unit_test(the_bytes_are_the_same_everywhere),
-#if defined(__SSE__)
-    cmocka_unit_test(the_programs_rounding_does_not_matter),
-#endif
-    cmocka_unit_test(products_of_factors_are_the_plain_loop),
-    cmocka_unit_test(products_of_matrices_are_the_same_everywhere),
-    cmocka_unit_test(a_rest_that_overflows_is_not_kept_and_zero_is_positive),
-    cmocka_unit_test(the_difference_of_infinities_is_the_one_nan),
-  };
-  return cmocka_run_group_tests_name("low rank", tests, nullptr, nullptr) != 0;
-}

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 using algorithm::decide;
@@ -20,7 +20,7 @@ Config config_of(std::initializer_list<std::pair<const char*, const char*>> valu
   return config;
 }
 
-void defaults_come_from_the_algorithm(void**) {
+UNIT_TEST(defaults_come_from_the_algorithm) {
   const auto nearest = decide(Config(), nullptr);
   assert_string_equal(nearest.plans.front().algorithm->name, "bytegrad");
   assert_false(nearest.plans.front().format.stochastic);
@@ -31,7 +31,7 @@ void defaults_come_from_the_algorithm(void**) {
   assert_false(decide(forced, nullptr).plans.front().format.stochastic);
 }
 
-void off_and_auto(void**) {
+UNIT_TEST(off_and_auto) {
   assert_true(decide(config_of({{"algorithm", "off"}}), nullptr).reason == BypassReason::off);
   const auto choice = decide(config_of({{"algorithm", "auto"}}), nullptr);
   assert_true(choice.plans.size() > 1);
@@ -41,7 +41,7 @@ void off_and_auto(void**) {
     assert_true(plan.algorithm->exact || plan.max_error > 0);
 }
 
-void an_info_key_wins_over_rules(void**) {
+UNIT_TEST(an_info_key_wins_over_rules) {
   const Config config = config_of({{"algorithm", "bf16"}}, Source::info);
   Rule off;
   off.algorithm = "off";
@@ -51,7 +51,7 @@ void an_info_key_wins_over_rules(void**) {
   assert_string_equal(decision.plans.front().algorithm->name, "bf16");
 }
 
-void bad_rows_name_file_line_and_word(void**) {
+UNIT_TEST(bad_rows_name_file_line_and_word) {
   Rules rules;
   assert_string_equal(parse_rules("\n1 2 3\n", "r", rules).c_str(),
                       "r:2: a row is: min_size max_size communicator algorithm bits; off needs no "
@@ -73,7 +73,7 @@ void bad_rows_name_file_line_and_word(void**) {
   assert_non_null(strstr(parse_rules("2M 1M * off *", "r", rules).c_str(), "max_size"));
 }
 
-void what_cannot_run_is_refused(void**) {
+UNIT_TEST(what_cannot_run_is_refused) {
   assert_string_equal(algorithm::refuse(Config(), {}).c_str(), "");
 #ifdef WITH_NCCL
   const char* const nccl = "";
@@ -88,7 +88,7 @@ void what_cannot_run_is_refused(void**) {
 }
 
 // In the option, in a row of the rules that has bits, and in one that has not.
-void half_bits_are_for_packed(void**) {
+UNIT_TEST(half_bits_are_for_packed) {
   const auto refused = [](const char* algorithm, const char* bits, const char* rows) {
     Rules rules;
     assert_string_equal(parse_rules(rows, "r", rules).c_str(), "");
@@ -109,7 +109,7 @@ void half_bits_are_for_packed(void**) {
                       "packed, 2.5 bits, sharded");
 }
 
-void results_have_files_of_their_own(void**) {
+UNIT_TEST(results_have_files_of_their_own) {
   const auto refused = [](const char* report, const char* trace) {
     return algorithm::refuse(config_of({{"report", report}, {"trace", trace}}), {});
   };
@@ -126,16 +126,3 @@ void results_have_files_of_their_own(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(defaults_come_from_the_algorithm),
-      cmocka_unit_test(off_and_auto),
-      cmocka_unit_test(an_info_key_wins_over_rules),
-      cmocka_unit_test(bad_rows_name_file_line_and_word),
-      cmocka_unit_test(what_cannot_run_is_refused),
-      cmocka_unit_test(half_bits_are_for_packed),
-      cmocka_unit_test(results_have_files_of_their_own),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

@@ -6,10 +6,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <ctime>
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using slimpi::FileOffer;
 using slimpi::FileRequest;
@@ -24,7 +23,7 @@ std::uint64_t name() {
   return std::uint64_t(getpid()) << 20 ^ std::uint64_t(clock());
 }
 
-void what_one_writes_the_other_reads(void**) {
+UNIT_TEST(what_one_writes_the_other_reads) {
   const std::uint64_t offered = name();
   SharedFile mine, theirs;
   FileOffer offer;
@@ -45,7 +44,7 @@ void what_one_writes_the_other_reads(void**) {
   munmap(there, kBytes);
 }
 
-void a_stranger_gets_nothing(void**) {
+UNIT_TEST(a_stranger_gets_nothing) {
   const std::uint64_t offered = name();
   SharedFile mine, theirs;
   FileOffer offer;
@@ -59,7 +58,7 @@ void a_stranger_gets_nothing(void**) {
   assert_true(request.take(&theirs) == Status::ok);
 }
 
-void nothing_waits(void**) {
+UNIT_TEST(nothing_waits) {
   SharedFile mine, theirs;
   FileOffer offer;
   FileRequest request;
@@ -74,7 +73,7 @@ void nothing_waits(void**) {
 
 // A program may have closed the standard streams. What others write to these numbers must not go
 // into the file.
-void no_descriptor_is_a_standard_stream(void**) {
+UNIT_TEST(no_descriptor_is_a_standard_stream) {
   const int input = dup(STDIN_FILENO);
   const auto is_free = [] { return fcntl(STDIN_FILENO, F_GETFD) < 0; };
   const std::uint64_t offered = name();
@@ -99,7 +98,7 @@ void no_descriptor_is_a_standard_stream(void**) {
   munmap(there, kBytes);
 }
 
-void lack_of_memory_is_an_error(void**) {
+UNIT_TEST(lack_of_memory_is_an_error) {
   rlimit before{}, small{};
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
   small = before;
@@ -113,14 +112,3 @@ void lack_of_memory_is_an_error(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(what_one_writes_the_other_reads),
-      cmocka_unit_test(a_stranger_gets_nothing),
-      cmocka_unit_test(nothing_waits),
-      cmocka_unit_test(no_descriptor_is_a_standard_stream),
-      cmocka_unit_test(lack_of_memory_is_an_error),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
-}

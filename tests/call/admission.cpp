@@ -5,8 +5,8 @@
 #include "call/control.h"
 #include "call/entry.h"
 #include "call/runtime.h"
-#include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/fake_mpi.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 using call::Request;
@@ -43,7 +43,7 @@ void assert_left(Request request, BypassReason reason) {
   assert_int_equal(Runtime::get()->statistics.counts().calls, calls + 1);
 }
 
-void nothing_starts_before_mpi_does(void**) {
+UNIT_TEST(nothing_starts_before_mpi_does) {
   Request request = floats();
   const call::Outcome outcome = call::dispatch(request);
   assert_false(outcome.done);
@@ -55,7 +55,7 @@ void nothing_starts_before_mpi_does(void**) {
   call::control(1);
 }
 
-void other_types_and_operations_are_left(void**) {
+UNIT_TEST(other_types_and_operations_are_left) {
   Request request = floats();
   request = floats(mpi::abi.comm_self);  // elsewhere this rank tells the others
   request.datatype = mpi::abi.type_double;
@@ -66,7 +66,7 @@ void other_types_and_operations_are_left(void**) {
 }
 
 // MPI reports errors of its own for these.
-void invalid_arguments_are_left(void**) {
+UNIT_TEST(invalid_arguments_are_left) {
   for (const auto& break_it :
        {+[](Request& r) { r.count = 0; }, +[](Request& r) { r.count = -1; },
         +[](Request& r) { r.out = nullptr; }, +[](Request& r) { r.in = nullptr; },
@@ -77,7 +77,7 @@ void invalid_arguments_are_left(void**) {
   }
 }
 
-void communicators_without_other_ranks_of_this_world_are_left(void**) {
+UNIT_TEST(communicators_without_other_ranks_of_this_world_are_left) {
   assert_left(floats(mpi::abi.comm_self), BypassReason::comm);
   assert_left(floats(mpi::Comm(test::kIntercommunicator)), BypassReason::comm);
   assert_left(floats(mpi::abi.comm_null), BypassReason::comm);
@@ -86,14 +86,14 @@ void communicators_without_other_ranks_of_this_world_are_left(void**) {
 }
 
 // The error handler has run: MPI must not see the handle a second time.
-void an_invalid_communicator_is_passed_to_mpi_once(void**) {
+UNIT_TEST(an_invalid_communicator_is_passed_to_mpi_once) {
   Request request = floats(mpi::Comm(test::kInvalidComm));
   const call::Outcome outcome = call::dispatch(request);
   assert_true(outcome.done);
   assert_int_equal(outcome.code, test::kErrorOfHandler);
 }
 
-void the_switch_turns_off_and_on(void**) {
+UNIT_TEST(the_switch_turns_off_and_on) {
   call::control(0);
   assert_left(floats(), BypassReason::off);
   call::control(7);  // not one of slimpi's levels
@@ -103,7 +103,7 @@ void the_switch_turns_off_and_on(void**) {
 }
 
 // Of calls whose communicator is not looked at, only those of this rank alone are known to stay.
-void sums_of_one_rank_are_no_bytes_of_the_job(void**) {
+UNIT_TEST(sums_of_one_rank_are_no_bytes_of_the_job) {
   const auto left = [](mpi::Comm comm) {
     const std::uint64_t before = Runtime::get()->statistics.counts().bytes_bypassed_elsewhere;
     call::control(0);
@@ -118,12 +118,12 @@ void sums_of_one_rank_are_no_bytes_of_the_job(void**) {
   assert_int_equal(left(mpi::Comm(test::kInvalidComm)), 2 * sizeof g_in);
 }
 
-void an_mpi_that_makes_no_communicator_keeps_the_call(void**) {
+UNIT_TEST(an_mpi_that_makes_no_communicator_keeps_the_call) {
   assert_left(floats(), BypassReason::failure);
   assert_left(floats(), BypassReason::failure);
 }
 
-void info_keys_set_options_of_one_communicator(void**) {
+UNIT_TEST(info_keys_set_options_of_one_communicator) {
   const mpi::Info info = mpi::Info(1);
   test::fake_mpi().info = {{"SLIMPI_Bits", "4"}, {"other_bits", "2"}, {"slimpi_bucket", "512"}};
   assert_int_equal(call::take_info(mpi::abi.comm_self, info), mpi::kSuccess);
@@ -138,18 +138,3 @@ void info_keys_set_options_of_one_communicator(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(nothing_starts_before_mpi_does),
-      cmocka_unit_test(other_types_and_operations_are_left),
-      cmocka_unit_test(invalid_arguments_are_left),
-      cmocka_unit_test(communicators_without_other_ranks_of_this_world_are_left),
-      cmocka_unit_test(an_invalid_communicator_is_passed_to_mpi_once),
-      cmocka_unit_test(the_switch_turns_off_and_on),
-      cmocka_unit_test(sums_of_one_rank_are_no_bytes_of_the_job),
-      cmocka_unit_test(an_mpi_that_makes_no_communicator_keeps_the_call),
-      cmocka_unit_test(info_keys_set_options_of_one_communicator),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

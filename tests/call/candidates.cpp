@@ -3,15 +3,14 @@
 // call/candidates.cpp, with calls and a clock of this test's own and an MPI that has no processes.
 #include "call/candidates.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 
 #include "call/entry.h"
 #include "call/sum.h"
 #include "comm/autotuner.h"
-#include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/fake_mpi.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 using call::Request;
@@ -115,7 +114,7 @@ std::uint64_t passed(BypassReason reason) {
   return Runtime::get()->statistics.counts().bypassed[std::size_t(reason)];
 }
 
-void each_candidate_is_tried_and_the_fastest_stays(void**) {
+UNIT_TEST(each_candidate_is_tried_and_the_fastest_stays) {
   Job job;
   const std::uint64_t before = passed(BypassReason::automatic);
   for (int i = 0; i < kWays * kRounds; ++i) {
@@ -130,7 +129,7 @@ void each_candidate_is_tried_and_the_fastest_stays(void**) {
   assert_int_equal(passed(BypassReason::automatic) - before, kRounds);
 }
 
-void where_mpi_is_fastest_it_stays(void**) {
+UNIT_TEST(where_mpi_is_fastest_it_stays) {
   Job job;
   g_script.nanoseconds["mpi"] = 10;
   for (int i = 0; i < kWays * kRounds; ++i) job.fastest();
@@ -140,7 +139,7 @@ void where_mpi_is_fastest_it_stays(void**) {
 }
 
 // MPI's own sum has no such work, and no call has it without SLIMPI_VERIFY.
-void the_time_of_verification_does_not_count(void**) {
+UNIT_TEST(the_time_of_verification_does_not_count) {
   Job job;
   g_script.verifying = 1000;
   for (int i = 0; i < kWays * kRounds; ++i) job.fastest();
@@ -150,7 +149,7 @@ void the_time_of_verification_does_not_count(void**) {
 }
 
 // The ranks agreed on it, so MPI does this call, counted for the reason of the fallback.
-void a_plan_that_falls_back_is_done_by_mpi(void**) {
+UNIT_TEST(a_plan_that_falls_back_is_done_by_mpi) {
   Job job;
   const std::uint64_t before = passed(BypassReason::start);
   g_script.fallback = BypassReason::start;
@@ -164,7 +163,7 @@ void a_plan_that_falls_back_is_done_by_mpi(void**) {
 }
 
 // Ranks that fail may have stopped at different points: MPI must not see the call.
-void a_plan_that_fails_ends_the_call(void**) {
+UNIT_TEST(a_plan_that_fails_ends_the_call) {
   Job job;
   g_script.plan = Status::mpi;
   assert_true(job.keep(job.first_plan()));
@@ -187,7 +186,7 @@ std::vector<std::string> ways_with_an_error_in(int failing) {
 
 // The failure may be one rank's own: the other ranks count the call, so this one does, too, or the
 // ranks would run different candidates.
-void an_error_of_mpi_counts_as_a_slow_trial(void**) {
+UNIT_TEST(an_error_of_mpi_counts_as_a_slow_trial) {
   const std::vector<std::string> without = ways_with_an_error_in(-1);
   for (int failing = 0; failing < kWays * kRounds; ++failing)
     assert_true(ways_with_an_error_in(failing) == without);
@@ -201,7 +200,7 @@ void an_error_of_mpi_counts_as_a_slow_trial(void**) {
 }
 
 // Two rows of the rules whose sizes have the same number of bits: other plans, so other times.
-void rows_of_the_rules_are_tuned_apart(void**) {
+UNIT_TEST(rows_of_the_rules_are_tuned_apart) {
   Job job;
   Rules rules;
   assert_string_equal(parse_rules("64K 80K * auto 8\n* * * auto 2\n", "r", rules).c_str(), "");
@@ -220,7 +219,7 @@ void rows_of_the_rules_are_tuned_apart(void**) {
   assert_ptr_not_equal(autotuner_of(17000), autotuner_of(30000));
 }
 
-void ranks_that_cannot_agree_on_times_fail(void**) {
+UNIT_TEST(ranks_that_cannot_agree_on_times_fail) {
   Job job;
   assert_true(job.fastest());  // all ranks make the autotuner
   test::fake_mpi().agrees = false;
@@ -229,20 +228,11 @@ void ranks_that_cannot_agree_on_times_fail(void**) {
   assert_int_equal(job.code, kErrorOfCall);
 }
 
-}  // namespace
-
-int main() {
+int prepare(void**) {
   test::fake_mpi().initialized = true;
   call::candidate_clock = [] { return g_now; };
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(each_candidate_is_tried_and_the_fastest_stays),
-      cmocka_unit_test(where_mpi_is_fastest_it_stays),
-      cmocka_unit_test(the_time_of_verification_does_not_count),
-      cmocka_unit_test(a_plan_that_falls_back_is_done_by_mpi),
-      cmocka_unit_test(a_plan_that_fails_ends_the_call),
-      cmocka_unit_test(an_error_of_mpi_counts_as_a_slow_trial),
-      cmocka_unit_test(rows_of_the_rules_are_tuned_apart),
-      cmocka_unit_test(ranks_that_cannot_agree_on_times_fail),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+  return 0;
 }
+GROUP_FIXTURES(prepare, nullptr);
+
+}  // namespace

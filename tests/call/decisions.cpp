@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call/candidates.h"
 
-#include <string>
 #include <string_view>
 #include <tuple>
 
 #include "call/entry.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 
@@ -24,13 +23,13 @@ algorithm::Decision decision(const Rules& rules, const char* name, std::uint64_t
   return calls.find(count * sizeof(float));
 }
 
-void small_calls_pass_at_the_exact_size(void**) {
+UNIT_TEST(small_calls_pass_at_the_exact_size) {
   assert_false(decision({}, "", 16383).take);
   assert_true(decision({}, "", 16383).reason == BypassReason::small);
   assert_true(decision({}, "", 16384).take);
 }
 
-void the_first_rule_that_holds_decides(void**) {
+UNIT_TEST(the_first_rule_that_holds_decides) {
   Rules rules;
   assert_string_equal(parse_rules("# a comment\n"
                                   "* * loss off *\n"
@@ -47,7 +46,7 @@ void the_first_rule_that_holds_decides(void**) {
 }
 
 // What an algorithm does not have, and what SLIMPI_CALLS does not name, is left.
-void each_collective_has_its_decision(void**) {
+UNIT_TEST(each_collective_has_its_decision) {
   for (const auto& [option, value, allreduce, reduce_scatter] :
        {std::tuple{"bits", "8", true, true},
         {"algorithm", "auto", true, true},
@@ -72,7 +71,7 @@ void each_collective_has_its_decision(void**) {
 
 // With SLIMPI_MAX_ERROR a reduce-scatter has one plan, of 32 bits: plain MPI is tried beside it,
 // and no plan sends 16-bit floats in 32 bits.
-void what_auto_tries_depends_on_the_call(void**) {
+UNIT_TEST(what_auto_tries_depends_on_the_call) {
   Config config;
   assert_string_equal(config.set("algorithm", "auto", Source::environment).c_str(), "");
   const auto tries = [&](ElementType type, Collective collective) {
@@ -97,7 +96,7 @@ void what_auto_tries_depends_on_the_call(void**) {
 }
 
 // Other options and other rules leave nothing of the decisions before.
-void prepared_again_it_forgets(void**) {
+UNIT_TEST(prepared_again_it_forgets) {
   Rules rules;
   assert_string_equal(parse_rules("* * * off *", "rules", rules).c_str(), "");
   call::Decisions calls;
@@ -108,7 +107,7 @@ void prepared_again_it_forgets(void**) {
 }
 
 // 16-bit floats are taken only where they would be sent in fewer bits.
-void what_does_not_become_shorter_is_left(void**) {
+UNIT_TEST(what_does_not_become_shorter_is_left) {
   for (const auto& [option, value, takes] : {std::tuple{"bits", "8", true},
                                              {"algorithm", "auto", true},
                                              {"algorithm", "powersgd", true},
@@ -135,15 +134,3 @@ void what_does_not_become_shorter_is_left(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(small_calls_pass_at_the_exact_size),
-      cmocka_unit_test(the_first_rule_that_holds_decides),
-      cmocka_unit_test(each_collective_has_its_decision),
-      cmocka_unit_test(what_auto_tries_depends_on_the_call),
-      cmocka_unit_test(prepared_again_it_forgets),
-      cmocka_unit_test(what_does_not_become_shorter_is_left),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

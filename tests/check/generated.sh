@@ -11,26 +11,6 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
 
-# A line for the completion: name and values, FILE for a file.
-completion() {
-  "$info" --options | awk -F '\t' '
-    { line = $1 }
-    $2 ~ /^1\/0/ { line = line " on off" }
-    $2 ~ /^[0-9]+ to [0-9]+$/ {
-      split($2, range, " to ")
-      if (range[2] - range[1] < 16)
-        for (i = range[1]; i <= range[2] + 0; ++i) line = line " " i
-    }
-    $2 ~ /a file/ { line = line ($2 ~ /^stderr/ ? " stderr stdout" : "") " FILE" }
-    $2 ~ /^[a-z0-9_]+(, [A-Za-z0-9_:\/.]+)+$/ {
-      values = $2
-      sub(/hook:.*/, "hook:/", values)
-      gsub(/,/, "", values)
-      line = line " " values
-    }
-    { print line }'
-}
-
 # section FILE NAME: the part of FILE between BEGIN NAME and END NAME is what is in $work/new
 section() {
   file=$root/$1
@@ -61,6 +41,4 @@ mode=${1:-}
 section man/slimpi-options.7 OPTIONS
 "$info" --reasons --mdoc >"$work/new"
 section man/slimpi.7 REASONS
-completion >"$work/new"
-section tools/completion/slimpi OPTIONS
 exit $status

@@ -15,4 +15,3 @@ for row in "bytegrad 8 2048 nearest 1 0" "qsgd 3 512 stochastic 1 1"; do
   runs "sums, $row" under 2 \
     valgrind -q --error-exitcode=9 "$usual/tests/mpi/sums" "$@" 0 small
 done
-verdict

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "comm/autotuner.h"
 
-#include <algorithm>
-
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using slimpi::comm::Autotuner;
 
@@ -16,7 +14,7 @@ int call(Autotuner& autotuner, const std::uint64_t* times) {
   return candidate;
 }
 
-void finds_the_fastest_after_a_few_rounds(void**) {
+UNIT_TEST(finds_the_fastest_after_a_few_rounds) {
   Autotuner autotuner(3);
   const std::uint64_t times[] = {500, 200, 300};
   for (int i = 0; i < 3 * Autotuner::kRounds; ++i) {
@@ -28,7 +26,7 @@ void finds_the_fastest_after_a_few_rounds(void**) {
 }
 
 // Trials in turn show a way as slower than it is in a row, where its memory stays in the caches.
-void those_that_are_about_as_fast_meet_in_a_final(void**) {
+UNIT_TEST(those_that_are_about_as_fast_meet_in_a_final) {
   Autotuner autotuner(3);
   int before = -1;
   const auto make_call = [&](int hiccup) {
@@ -52,7 +50,7 @@ void those_that_are_about_as_fast_meet_in_a_final(void**) {
 }
 
 // A way that was unlucky in its trials gets others, which cost a hundredth of the time in between.
-void a_rejected_candidate_gets_another_chance(void**) {
+UNIT_TEST(a_rejected_candidate_gets_another_chance) {
   Autotuner autotuner(2);
   const std::uint64_t unlucky[] = {200, 600}, later[] = {200, 100};
   for (int i = 0; i < 2 * Autotuner::kRounds; ++i) call(autotuner, unlucky);
@@ -66,7 +64,7 @@ void a_rejected_candidate_gets_another_chance(void**) {
 }
 
 // Ranks that saw other times go on with the same candidate: they take the minimum of all.
-void all_ranks_choose_alike(void**) {
+UNIT_TEST(all_ranks_choose_alike) {
   Autotuner ranks[2] = {Autotuner(2), Autotuner(2)};
   for (int i = 0; i < 2 * Autotuner::kRounds; ++i) {
     const std::uint64_t times[2][2] = {{100, 150}, {100, 60}};
@@ -82,14 +80,14 @@ void all_ranks_choose_alike(void**) {
   for (const Autotuner& rank : ranks) assert_int_equal(rank.next(), 1);
 }
 
-void set_up_in_the_first_round_does_not_count(void**) {
+UNIT_TEST(set_up_in_the_first_round_does_not_count) {
   Autotuner autotuner(2);
   const std::uint64_t first[] = {100, 100000}, later[] = {100, 50};
   for (int i = 0; i < 2 * Autotuner::kRounds; ++i) call(autotuner, i < 2 ? first : later);
   assert_int_equal(autotuner.next(), 1);
 }
 
-void looks_again_when_times_drift(void**) {
+UNIT_TEST(looks_again_when_times_drift) {
   Autotuner autotuner(2);
   const std::uint64_t before[] = {500, 200}, slow_network[] = {5000, 900}, fast[] = {50, 150};
   for (int i = 0; i < 2 * Autotuner::kRounds + 2 * Autotuner::kWatch; ++i) call(autotuner, before);
@@ -104,7 +102,7 @@ void looks_again_when_times_drift(void**) {
 }
 
 // Neither a core that was busy nor a link that had rested.
-void calls_out_of_the_ordinary_change_nothing(void**) {
+UNIT_TEST(calls_out_of_the_ordinary_change_nothing) {
   Autotuner autotuner(2);
   const std::uint64_t usual[] = {500, 200}, hiccup[] = {500, 90000}, rested[] = {500, 10};
   for (int i = 0; i < 2 * Autotuner::kRounds; ++i) call(autotuner, usual);
@@ -117,16 +115,3 @@ void calls_out_of_the_ordinary_change_nothing(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(finds_the_fastest_after_a_few_rounds),
-      cmocka_unit_test(those_that_are_about_as_fast_meet_in_a_final),
-      cmocka_unit_test(all_ranks_choose_alike),
-      cmocka_unit_test(set_up_in_the_first_round_does_not_count),
-      cmocka_unit_test(looks_again_when_times_drift),
-      cmocka_unit_test(a_rejected_candidate_gets_another_chance),
-      cmocka_unit_test(calls_out_of_the_ordinary_change_nothing),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

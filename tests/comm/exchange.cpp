@@ -4,15 +4,12 @@
 // MPI is functions that record their arguments, and other ranks whose words this test makes.
 #include "comm/exchange.h"
 
-#include <algorithm>
-#include <cstring>
 #include <deque>
 #include <set>
-#include <string>
 
 #include "observe/activity.h"
-#include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/message_status.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 using comm::Tag;
@@ -117,7 +114,7 @@ int sent_tag(comm::Exchange& exchange, std::uint64_t count, Tag tag) {
 }
 
 // MPICH's usual highest tag, and the lowest that an MPI may have.
-void tags_tell_the_count(void**) {
+UNIT_TEST(tags_tell_the_count) {
   for (const int highest : {(1 << 28) - 1, 32767, -1}) {
     Fixture fixture(highest);
     std::set<int> tags;
@@ -137,7 +134,7 @@ void tags_tell_the_count(void**) {
   }
 }
 
-void agreements_have_one_form(void**) {
+UNIT_TEST(agreements_have_one_form) {
   Fixture fixture(32767);
   const ActiveCall call(call_of(500));
   std::uint64_t one[] = {7}, many[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
@@ -159,7 +156,7 @@ void agreements_have_one_form(void**) {
   assert_int_equal(values[1], 6);
 }
 
-void another_count_is_named(void**) {
+UNIT_TEST(another_count_is_named) {
   for (const std::uint64_t theirs : {400, 600}) {
     Fixture fixture(32767);
     const ActiveCall call(call_of(500));
@@ -189,7 +186,7 @@ Report report_of(int rank, int call) {
   return {rank, g_report};
 }
 
-void one_flag_is_agreed(void**) {
+UNIT_TEST(one_flag_is_agreed) {
   Fixture fixture(32767);
   const ActiveCall call(call_of(500));
   bool flag = true;
@@ -205,7 +202,7 @@ void one_flag_is_agreed(void**) {
   assert_false(flag);
 }
 
-void a_request_is_of_its_last_message(void**) {
+UNIT_TEST(a_request_is_of_its_last_message) {
   Fixture fixture(32767);
   std::uint32_t word = 0;
   mpi::Request request = mpi::abi.request_null;
@@ -223,7 +220,7 @@ void a_request_is_of_its_last_message(void**) {
 }
 
 // A rank that has completed a call may fail in the next one before others have completed it.
-void a_report_ends_its_call(void**) {
+UNIT_TEST(a_report_ends_its_call) {
   const Report later = report_of(2, 2);
   Fixture fixture(32767);
   comm::Exchange& exchange = fixture.exchange;
@@ -237,7 +234,7 @@ void a_report_ends_its_call(void**) {
   assert_string_equal(failure_text().c_str(), "rank 2 failed: call 2");
 }
 
-void a_report_of_an_earlier_call_comes_first(void**) {
+UNIT_TEST(a_report_of_an_earlier_call_comes_first) {
   const Report later = report_of(2, 2), now = report_of(3, 1);
   Fixture fixture(32767);
   fixture.exchange.begin_call();
@@ -248,16 +245,3 @@ void a_report_of_an_earlier_call_comes_first(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(tags_tell_the_count),
-      cmocka_unit_test(agreements_have_one_form),
-      cmocka_unit_test(another_count_is_named),
-      cmocka_unit_test(one_flag_is_agreed),
-      cmocka_unit_test(a_request_is_of_its_last_message),
-      cmocka_unit_test(a_report_ends_its_call),
-      cmocka_unit_test(a_report_of_an_earlier_call_comes_first),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

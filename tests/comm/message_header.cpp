@@ -3,10 +3,7 @@
 // that may not be touched, so that a read beyond them dies.
 #include "comm/message_header.h"
 
-#include <string>
-#include <vector>
-
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 #include "tests/kernels/data.h"
 #include "tests/kernels/memory.h"
 
@@ -50,7 +47,7 @@ bool rejected(const std::byte* from, std::size_t bytes, const MessageHeader& exp
   return false;
 }
 
-void what_was_written_is_accepted(void**) {
+UNIT_TEST(what_was_written_is_accepted) {
   for (const auto& format :
        {kernels::Format{kernels::Codec::float32}, kernels::Format{kernels::Codec::fp16},
         quantized(1, 64), quantized(8, 0, true)}) {
@@ -62,7 +59,7 @@ void what_was_written_is_accepted(void**) {
   }
 }
 
-void a_short_message_is_rejected(void**) {
+UNIT_TEST(a_short_message_is_rejected) {
   const MessageHeader message = example();
   const std::size_t bytes = kHeaderBytes + payload(message);
   for (std::size_t cut = 0; cut < kHeaderBytes; ++cut)
@@ -72,7 +69,7 @@ void a_short_message_is_rejected(void**) {
                          std::to_string(payload(message)) + " were expected"));
 }
 
-void any_flipped_bit_is_rejected(void**) {
+UNIT_TEST(any_flipped_bit_is_rejected) {
   const MessageHeader message = example();
   const std::size_t bytes = kHeaderBytes + payload(message);
   for (std::size_t at = 0; at < kHeaderBytes; ++at)
@@ -83,7 +80,7 @@ void any_flipped_bit_is_rejected(void**) {
     }
 }
 
-void noise_is_rejected(void**) {
+UNIT_TEST(noise_is_rejected) {
   const MessageHeader message = example();
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const std::size_t bytes = mixed(seed) % 300;
@@ -94,7 +91,7 @@ void noise_is_rejected(void**) {
 }
 
 // Every property on which two ranks could differ, and the words that name it.
-void the_other_message_is_named(void**) {
+UNIT_TEST(the_other_message_is_named) {
   const MessageHeader expected = example();
   struct Row {
     const char* words;
@@ -122,7 +119,7 @@ void the_other_message_is_named(void**) {
 }
 
 // A hook's payload has any size up to the one that is expected.
-void a_hook_s_message_says_its_size(void**) {
+UNIT_TEST(a_hook_s_message_says_its_size) {
   MessageHeader expected = example();
   expected.hook = true;
   expected.payload = 500;
@@ -146,15 +143,3 @@ void a_hook_s_message_says_its_size(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(what_was_written_is_accepted),
-      cmocka_unit_test(a_short_message_is_rejected),
-      cmocka_unit_test(any_flipped_bit_is_rejected),
-      cmocka_unit_test(noise_is_rejected),
-      cmocka_unit_test(the_other_message_is_named),
-      cmocka_unit_test(a_hook_s_message_says_its_size),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

@@ -2,11 +2,9 @@
 // Whom a rank that waits asks, and whose answers it still lacks. MPI is a list of messages.
 #include "comm/roll_call.h"
 
-#include <cstring>
-
 #include "comm/point_to_point.h"
-#include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/message_status.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 using comm::RollCall;
@@ -81,7 +79,7 @@ void answer(RollCall& roll_call, int from) {
   roll_call.serve(mpi::abi.comm_world);
 }
 
-void asks_all_of_a_few(void**) {
+UNIT_TEST(asks_all_of_a_few) {
   const mpi::Api api = fake_api();
   RollCall roll_call(api);
   g_size = 4;
@@ -95,7 +93,7 @@ void asks_all_of_a_few(void**) {
   assert_true(roll_call.silent().empty());
 }
 
-void asks_one_of_many(void**) {
+UNIT_TEST(asks_one_of_many) {
   const mpi::Api api = fake_api();
   RollCall roll_call(api);
   g_size = RollCall::kMostRanks + 1;
@@ -106,7 +104,7 @@ void asks_one_of_many(void**) {
   assert_true(roll_call.silent().empty());
 }
 
-void asks_nobody_of_many(void**) {
+UNIT_TEST(asks_nobody_of_many) {
   const mpi::Api api = fake_api();
   RollCall roll_call(api);
   g_size = RollCall::kMostRanks + 1;
@@ -115,7 +113,7 @@ void asks_nobody_of_many(void**) {
 }
 
 // The communicator of the program has the lowest number, and is told of last.
-void says_in_mpi_finalize_which_call_was_the_last(void**) {
+UNIT_TEST(says_in_mpi_finalize_which_call_was_the_last) {
   const mpi::Api api = fake_api();
   RollCall roll_call(api);
   for (std::uint32_t freed = 2; freed < 1000; ++freed) roll_call.end_calls(freed, 5);
@@ -136,13 +134,3 @@ void says_in_mpi_finalize_which_call_was_the_last(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(asks_all_of_a_few),
-      cmocka_unit_test(asks_one_of_many),
-      cmocka_unit_test(asks_nobody_of_many),
-      cmocka_unit_test(says_in_mpi_finalize_which_call_was_the_last),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

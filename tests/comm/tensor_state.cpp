@@ -5,7 +5,7 @@
 #include "comm/tensor_state.h"
 
 #include "device/device.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 using comm::StateArray;
@@ -50,7 +50,7 @@ TensorState& use(int buffer, std::uint64_t count) {
   return use(TensorKey::of_address(address(buffer), count));
 }
 
-void by_address(void**) {
+UNIT_TEST(by_address, make, clear) {
   assert_int_equal(use(1, 10).number, 0);
   assert_int_equal(use(2, 10).number, 1);
   assert_int_equal(use(1, 20).number, 2);  // another count: another buffer
@@ -62,7 +62,7 @@ void by_address(void**) {
   assert_int_equal(g_statistics.counts().state_bytes, 4 * (10 + 10 + 20));
 }
 
-void by_index(void**) {
+UNIT_TEST(by_index, make, clear) {
   for (int step = 0; step < 5; ++step) {
     assert_int_equal(use(TensorKey::of_index(0, 10)).number, 0);
     TensorState& second = use(TensorKey::of_index(1, 30));
@@ -79,7 +79,7 @@ void by_index(void**) {
 }
 
 // A name has a state for each count; no other state is in doubt.
-void by_name(void**) {
+UNIT_TEST(by_name, make, clear) {
   const std::uint64_t weight = use(TensorKey::of_name("weight", 10)).number;
   assert_int_not_equal(use(TensorKey::of_name("bias", 10)).number, weight);
   assert_int_equal(use(TensorKey::of_name("weight", 10)).number, weight);
@@ -96,7 +96,7 @@ void by_name(void**) {
 
 // A tensor has a state for each set of elements that its arrays are of. What was saved of one is
 // not for another.
-void by_elements(void**) {
+UNIT_TEST(by_elements, make, clear) {
   TensorKey by_name = TensorKey::of_name("weight", 10), by_index = TensorKey::of_index(0, 10),
             by_address = TensorKey::of_address(address(1), 10);
   for (TensorKey* const key : {&by_name, &by_address, &by_index})
@@ -123,7 +123,7 @@ void by_elements(void**) {
 }
 
 // A rank that knows no address goes by the number of the others, also after a realignment.
-void by_others(void**) {
+UNIT_TEST(by_others, make, clear) {
   const auto told = [](std::uint64_t number) {
     return TensorKey{TensorKey::By::others, number, {}, 10, 0};
   };
@@ -139,7 +139,7 @@ void by_others(void**) {
   assert_int_equal(g_slots->size(), 3);
 }
 
-void realigned(void**) {
+UNIT_TEST(realigned, make, clear) {
   TensorState& here = use(1, 10);
   use(2, 10);
   assert_int_equal(g_slots->next_number(), 2);
@@ -156,7 +156,7 @@ void realigned(void**) {
   assert_int_equal(ordered.calls, 0);
 }
 
-void never_comes_back(void**) {
+UNIT_TEST(never_comes_back, make, clear) {
   for (int i = 0; i < 10000; ++i) {
     use(i, 1000);
     assert_true(g_slots->holding() <= TensorStates::kFirstLimit);
@@ -166,14 +166,14 @@ void never_comes_back(void**) {
 }
 
 // A model of 300 tensors loses a few steps' state, and then keeps all of it.
-void comes_back(void**) {
+UNIT_TEST(comes_back, make, clear) {
   for (int step = 0; step < 4; ++step)
     for (int i = 0; i < 300; ++i) use(i, 100);
   for (int i = 0; i < 300; ++i) assert_true(use(i, 100).calls >= 4);
   assert_int_equal(g_slots->holding(), 300);
 }
 
-void other_place(void**) {
+UNIT_TEST(other_place, make, clear) {
   static const device::Device other = device::host();
   TensorState& slot = use(1, 10);
   slot.claim(nullptr, other);
@@ -181,7 +181,7 @@ void other_place(void**) {
   assert_int_equal(g_slots->holding(), 0);
 }
 
-void zeros_and_sizes(void**) {
+UNIT_TEST(zeros_and_sizes, make, clear) {
   TensorStates::Lost lost{};
   TensorState& slot = g_slots->find(TensorKey::of_index(0, 10), &lost);
   float* array = nullptr;
@@ -201,7 +201,7 @@ void zeros_and_sizes(void**) {
 }
 
 // Each peer of a buffer has a replica of its own.
-void arrays_of_members(void**) {
+UNIT_TEST(arrays_of_members, make, clear) {
   TensorStates::Lost lost{};
   TensorState& slot = g_slots->find(TensorKey::of_index(0, 10), &lost);
   float *own = nullptr, *of_1 = nullptr, *of_2 = nullptr;
@@ -218,18 +218,3 @@ void arrays_of_members(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(by_address, make, clear),
-                              cmocka_unit_test_setup_teardown(by_index, make, clear),
-                              cmocka_unit_test_setup_teardown(by_name, make, clear),
-                              cmocka_unit_test_setup_teardown(by_elements, make, clear),
-                              cmocka_unit_test_setup_teardown(by_others, make, clear),
-                              cmocka_unit_test_setup_teardown(realigned, make, clear),
-                              cmocka_unit_test_setup_teardown(never_comes_back, make, clear),
-                              cmocka_unit_test_setup_teardown(comes_back, make, clear),
-                              cmocka_unit_test_setup_teardown(other_place, make, clear),
-                              cmocka_unit_test_setup_teardown(arrays_of_members, make, clear),
-                              cmocka_unit_test_setup_teardown(zeros_and_sizes, make, clear)};
-  return cmocka_run_group_tests_name("slot", tests, nullptr, nullptr) != 0;
-}

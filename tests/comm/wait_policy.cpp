@@ -3,7 +3,7 @@
 // have the core after a yield.
 #include "comm/wait_policy.h"
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using slimpi::comm::ArrivalRate;
 using slimpi::comm::WaitPolicy;
@@ -63,7 +63,7 @@ double run(WaitPolicy& policy, Core& core, Time total) {
 
 constexpr Time kRank = 60us, kSlice = 4ms;  // what a rank, or a thread that computes, keeps a core
 
-void alone_it_yields_and_loses_nothing(void**) {
+UNIT_TEST(alone_it_yields_and_loses_nothing) {
   Core core;
   WaitPolicy policy(core);
   run(policy, core, 1s);
@@ -73,7 +73,7 @@ void alone_it_yields_and_loses_nothing(void**) {
 }
 
 // Other ranks give the core back when they wait, too.
-void beside_ranks_it_yields(void**) {
+UNIT_TEST(beside_ranks_it_yields) {
   Core core;
   core.away = kRank;
   WaitPolicy policy(core);
@@ -83,7 +83,7 @@ void beside_ranks_it_yields(void**) {
 }
 
 // Of 10 s it yields again after 0.1, 0.2, 0.4 s and so on.
-void beside_others_it_keeps_its_core_in_short_waits(void**) {
+UNIT_TEST(beside_others_it_keeps_its_core_in_short_waits) {
   Core core;
   core.away = kSlice;
   WaitPolicy policy(core);
@@ -94,7 +94,7 @@ void beside_others_it_keeps_its_core_in_short_waits(void**) {
 }
 
 // A sleep lasts a sixteenth of the wait so far, so the end of the wait is found late by no more.
-void beside_others_it_sleeps_in_long_waits(void**) {
+UNIT_TEST(beside_others_it_sleeps_in_long_waits) {
   Core core;
   core.away = kSlice;
   WaitPolicy policy(core);
@@ -110,7 +110,7 @@ void beside_others_it_sleeps_in_long_waits(void**) {
   }
 }
 
-void no_sleep_is_longer_than_a_millisecond(void**) {
+UNIT_TEST(no_sleep_is_longer_than_a_millisecond) {
   Core core;
   core.away = kSlice;
   WaitPolicy policy(core);
@@ -121,7 +121,7 @@ void no_sleep_is_longer_than_a_millisecond(void**) {
   assert_true(core.slept <= core.sleeps * Time(1ms));
 }
 
-void it_changes_both_ways(void**) {
+UNIT_TEST(it_changes_both_ways) {
   Core core;
   WaitPolicy policy(core);
   for (int turn = 0; turn < 3; ++turn) {
@@ -135,7 +135,7 @@ void it_changes_both_ways(void**) {
 }
 
 // One loss in a second costs less than the delays that follow losses in a row.
-void after_a_rare_loss_it_soon_yields_again(void**) {
+UNIT_TEST(after_a_rare_loss_it_soon_yields_again) {
   Core core;
   WaitPolicy policy(core);
   for (int turn = 0; turn < 20; ++turn) {
@@ -150,7 +150,7 @@ void after_a_rare_loss_it_soon_yields_again(void**) {
 }
 
 // A core that is lost during a poll, as where a hypervisor or a quota takes it.
-void a_loss_in_a_poll_counts(void**) {
+UNIT_TEST(a_loss_in_a_poll_counts) {
   Core core;
   WaitPolicy policy(core);
   WaitPolicy::Wait one;
@@ -162,7 +162,7 @@ void a_loss_in_a_poll_counts(void**) {
 }
 
 // A word in memory is polled for a microsecond before the first yield.
-void the_first_polls_do_not_yield(void**) {
+UNIT_TEST(the_first_polls_do_not_yield) {
   Core core;
   WaitPolicy policy(core);
   WaitPolicy::Wait one;
@@ -174,7 +174,7 @@ void the_first_polls_do_not_yield(void**) {
 }
 
 // A wait for a message never spins: it sleeps until shortly before the message is due.
-void beside_others_it_sleeps_until_a_message_is_due(void**) {
+UNIT_TEST(beside_others_it_sleeps_until_a_message_is_due) {
   Core core;
   core.away = kSlice;
   WaitPolicy policy(core);
@@ -192,7 +192,7 @@ void beside_others_it_sleeps_until_a_message_is_due(void**) {
 }
 
 // Messages of any length, some of which nobody had to wait for.
-void the_rate_of_messages_tells_when_the_next_one_is_due(void**) {
+UNIT_TEST(the_rate_of_messages_tells_when_the_next_one_is_due) {
   ArrivalRate rate;
   Time now = 1s;
   assert_true(rate.due(now, 1000) == now);  // nothing is known
@@ -210,20 +210,3 @@ void the_rate_of_messages_tells_when_the_next_one_is_due(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(alone_it_yields_and_loses_nothing),
-      cmocka_unit_test(beside_ranks_it_yields),
-      cmocka_unit_test(beside_others_it_keeps_its_core_in_short_waits),
-      cmocka_unit_test(beside_others_it_sleeps_in_long_waits),
-      cmocka_unit_test(no_sleep_is_longer_than_a_millisecond),
-      cmocka_unit_test(it_changes_both_ways),
-      cmocka_unit_test(after_a_rare_loss_it_soon_yields_again),
-      cmocka_unit_test(a_loss_in_a_poll_counts),
-      cmocka_unit_test(the_first_polls_do_not_yield),
-      cmocka_unit_test(beside_others_it_sleeps_until_a_message_is_due),
-      cmocka_unit_test(the_rate_of_messages_tells_when_the_next_one_is_due),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

@@ -8,8 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <thread>
 
@@ -24,13 +22,13 @@ using namespace slimpi::test;
 
 namespace {
 
-void a_process_without_the_driver_never_sees_the_part(void**) {
+UNIT_TEST(a_process_without_the_driver_never_sees_the_part) {
   load_plugins();
   assert_int_equal(count(), 1);
   assert_null(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD));
 }
 
-void the_part_comes_with_the_driver(void**) {
+UNIT_TEST(the_part_comes_with_the_driver) {
   assert_int_equal(gpu_open(), 0);
   load_plugins();
   assert_int_equal(count(), 2);
@@ -38,7 +36,7 @@ void the_part_comes_with_the_driver(void**) {
   assert_true(row().staged);
 }
 
-void it_owns_what_only_the_gpu_may_touch(void**) {
+UNIT_TEST(it_owns_what_only_the_gpu_may_touch) {
   for (const gpu_memory kind : {GPU_HOST, GPU_DEVICE, GPU_POOL, GPU_MANAGED, GPU_PINNED}) {
     auto* const memory = static_cast<char*>(gpu_take(kind, kBytes));
     const Device& expected = kind == GPU_HOST || kind == GPU_PINNED ? host() : row();
@@ -54,57 +52,15 @@ void it_owns_what_only_the_gpu_may_touch(void**) {
 }
 
 // An address that was freed may come back as memory of another kind.
-void what_was_freed_is_asked_about_again(void**) {
+UNIT_TEST(what_was_freed_is_asked_about_again) {
   void* const memory = gpu_take(GPU_DEVICE, kBytes);
   assert_ptr_equal(locate(memory).device, &row());
   gpu_give_back(GPU_DEVICE, memory);
   assert_ptr_equal(locate(memory).device, &host());
 }
 
-// Of a buffer in several mappings, each has an allocation number of its own; pages that were mapped
-// anew are another allocation at the same address.
-void virtual_memory_is_the_gpu_s(void**) {
-  for (int turn = 0; turn < 2; ++turn) {
-    auto* const memory = static_cast<char*>(gpu_take(GPU_VIRTUAL, 3 * kBytes));
-    for (const std::size_t at : {std::size_t(0), kBytes, 3 * kBytes - 1}) {
-      assert_ptr_equal(locate(memory + at).device, &row());
-      assert_true(locate(memory + at) == locate(memory));
-    }
-    use(memory);
-    Stream* stream = nullptr;
-    assert_ok(row().open_stream(locate(memory), &stream));
-    constexpr std::size_t kFloats = 3 * kBytes / sizeof(float);
-    static float values[kFloats];
-    row().kernels()->fill(reinterpret_cast<float*>(memory), 3, kFloats, stream);
-    assert_ok(row().copy(values, memory, sizeof values, stream));
-    wait(stream);
-    for (const float value : values) assert_true(value == 3);
-    row().close_stream(stream);
-    gpu_give_back(GPU_VIRTUAL, memory);
-    assert_ptr_equal(locate(memory).device, &host());
-  }
-}
-
-// Within a call of the program the driver is asked once for each of two buffers.
-void a_call_asks_once(void**) {
-  void *const memory = gpu_take(GPU_DEVICE, kBytes), *const other = gpu_take(GPU_MANAGED, kBytes);
-  for (int call = 0; call < 2; ++call) {
-    begin_call();
-    (void)locate(g_here);
-    (void)locate(memory);
-    tell_to_fail("cuPointerGetAttributes", CUDA_ERROR_NOT_INITIALIZED, 0, true);
-    assert_ptr_equal(locate(memory).device, &row());
-    assert_ptr_equal(locate(g_here).device, &host());
-    tell_to_fail(nullptr, 0);
-    assert_ptr_equal(locate(other).device, &row());
-    assert_ptr_equal(locate(other).context, locate(memory).context);
-  }
-  gpu_give_back(GPU_MANAGED, other);
-  gpu_give_back(GPU_DEVICE, memory);
-}
-
 // One that is older than the kernels, say: memory can be copied all the same.
-void a_driver_that_refuses_the_kernels(void**) {
+UNIT_TEST(a_driver_that_refuses_the_kernels) {
   tell_to_fail("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU, 0, true);
   void *const like = gpu_take(GPU_DEVICE, kBytes), *memory = nullptr;
   assert_fails(row().allocate(locate(like), kBytes, Place::device, &memory), Status::device,
@@ -124,7 +80,7 @@ void a_driver_that_refuses_the_kernels(void**) {
   tell_to_fail(nullptr, 0);
 }
 
-void the_caller_s_context_is_as_it_was(void**) {
+UNIT_TEST(the_caller_s_context_is_as_it_was) {
   void* const mine = gpu_current();
   assert_non_null(mine);
   for (const gpu_memory kind : {GPU_DEVICE, GPU_POOL, GPU_MANAGED}) {
@@ -144,7 +100,7 @@ void the_caller_s_context_is_as_it_was(void**) {
   assert_int_equal(FAKE(slimpi_fake_contexts)(1), 0);
 }
 
-void each_gpu_has_its_own_streams(void**) {
+UNIT_TEST(each_gpu_has_its_own_streams) {
   gpu_use_second();
   auto* const first = static_cast<float*>(gpu_take(GPU_DEVICE, kBytes));
   auto* const second = static_cast<float*>(gpu_take(GPU_SECOND, kBytes));
@@ -174,7 +130,7 @@ void each_gpu_has_its_own_streams(void**) {
   gpu_give_back(GPU_SECOND, second);
 }
 
-void work_waits_for_the_program_s_own(void**) {
+UNIT_TEST(work_waits_for_the_program_s_own) {
   Stream* stream = nullptr;
   char* const from = static_cast<char*>(gpu_take(GPU_DEVICE, kBytes));
   char* const to = static_cast<char*>(gpu_take(GPU_DEVICE, kBytes));
@@ -193,7 +149,7 @@ void work_waits_for_the_program_s_own(void**) {
   gpu_give_back(GPU_DEVICE, to);
 }
 
-void streams_wait_for_each_other(void**) {
+UNIT_TEST(streams_wait_for_each_other) {
   Stream *first = nullptr, *second = nullptr;
   void* const memory = gpu_take(GPU_DEVICE, kBytes);
   auto* const here = static_cast<char*>(gpu_take(GPU_PINNED, kBytes));
@@ -223,7 +179,7 @@ void streams_wait_for_each_other(void**) {
 }
 
 // Memory that the program has mapped, for asynchronous copies.
-void host_memory_can_be_pinned(void**) {
+UNIT_TEST(host_memory_can_be_pinned) {
   Stream* stream = nullptr;
   void* const memory = gpu_take(GPU_DEVICE, kBytes);
   const Location location = locate(memory);
@@ -250,7 +206,7 @@ void host_memory_can_be_pinned(void**) {
 }
 
 // More marks than a stream has events.
-void marks_count_up_and_are_reached_in_order(void**) {
+UNIT_TEST(marks_count_up_and_are_reached_in_order) {
   Stream* stream = nullptr;
   void* const memory = gpu_take(GPU_DEVICE, kBytes);
   assert_ok(row().open_stream(locate(memory), &stream));
@@ -272,7 +228,7 @@ void marks_count_up_and_are_reached_in_order(void**) {
   gpu_give_back(GPU_DEVICE, memory);
 }
 
-void errors_have_cuda_s_words_in_them(void**) {
+UNIT_TEST(errors_have_cuda_s_words_in_them) {
   void *const memory = gpu_take(GPU_DEVICE, kBytes), *more = nullptr;
   tell_to_fail("cuMemAlloc_v2", CUDA_ERROR_OUT_OF_MEMORY);
   assert_fails(row().allocate(locate(memory), 123, Place::device, &more), Status::no_memory,
@@ -298,7 +254,7 @@ void errors_have_cuda_s_words_in_them(void**) {
 }
 
 // A launch has no way to say so itself; what comes after it does, and goes on saying it.
-void a_launch_that_fails_shows_later(void**) {
+UNIT_TEST(a_launch_that_fails_shows_later) {
   Stream* stream = nullptr;
   auto* const memory = static_cast<float*>(gpu_take(GPU_DEVICE, kBytes));
   assert_ok(row().open_stream(locate(memory), &stream));
@@ -313,7 +269,7 @@ void a_launch_that_fails_shows_later(void**) {
   gpu_give_back(GPU_DEVICE, memory);
 }
 
-void a_lost_gpu_is_an_error_and_no_more(void**) {
+UNIT_TEST(a_lost_gpu_is_an_error_and_no_more) {
   Stream* stream = nullptr;
   void *const memory = gpu_take(GPU_DEVICE, kBytes), *more = nullptr;
   assert_ok(row().open_stream(locate(memory), &stream));
@@ -332,7 +288,7 @@ void a_lost_gpu_is_an_error_and_no_more(void**) {
 }
 
 // The file system's answer for a GPU, and memory that is wanted there.
-void staging_memory_comes_from_the_gpu_s_node(void**) {
+UNIT_TEST(staging_memory_comes_from_the_gpu_s_node) {
   char root[] = "/tmp/slimpi-numa.XXXXXX";
   assert_non_null(mkdtemp(root));
   const std::string device = std::string(root) + "/0000:3b:00.0";
@@ -360,34 +316,52 @@ void staging_memory_comes_from_the_gpu_s_node(void**) {
   assert_int_equal(policy(), before);
 }
 
-void nothing_is_left_behind(void**) {
+// Of a buffer in several mappings, each has an allocation number of its own; pages that were mapped
+// anew are another allocation at the same address.
+UNIT_TEST(virtual_memory_is_the_gpu_s) {
+  for (int turn = 0; turn < 2; ++turn) {
+    auto* const memory = static_cast<char*>(gpu_take(GPU_VIRTUAL, 3 * kBytes));
+    for (const std::size_t at : {std::size_t(0), kBytes, 3 * kBytes - 1}) {
+      assert_ptr_equal(locate(memory + at).device, &row());
+      assert_true(locate(memory + at) == locate(memory));
+    }
+    use(memory);
+    Stream* stream = nullptr;
+    assert_ok(row().open_stream(locate(memory), &stream));
+    constexpr std::size_t kFloats = 3 * kBytes / sizeof(float);
+    static float values[kFloats];
+    row().kernels()->fill(reinterpret_cast<float*>(memory), 3, kFloats, stream);
+    assert_ok(row().copy(values, memory, sizeof values, stream));
+    wait(stream);
+    for (const float value : values) assert_true(value == 3);
+    row().close_stream(stream);
+    gpu_give_back(GPU_VIRTUAL, memory);
+    assert_ptr_equal(locate(memory).device, &host());
+  }
+}
+
+UNIT_TEST(nothing_is_left_behind) {
   assert_int_equal(FAKE(slimpi_fake_memory)(), 0);
   assert_int_equal(FAKE(slimpi_fake_streams)(), 0);
   assert_int_equal(FAKE(slimpi_fake_events)(), 0);
 }
 
-}  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(a_process_without_the_driver_never_sees_the_part),
-      cmocka_unit_test(the_part_comes_with_the_driver),
-      cmocka_unit_test(it_owns_what_only_the_gpu_may_touch),
-      cmocka_unit_test(what_was_freed_is_asked_about_again),
-      cmocka_unit_test(a_driver_that_refuses_the_kernels),
-      cmocka_unit_test(the_caller_s_context_is_as_it_was),
-      cmocka_unit_test(each_gpu_has_its_own_streams),
-      cmocka_unit_test(work_waits_for_the_program_s_own),
-      cmocka_unit_test(streams_wait_for_each_other),
-      cmocka_unit_test(host_memory_can_be_pinned),
-      cmocka_unit_test(marks_count_up_and_are_reached_in_order),
-      cmocka_unit_test(errors_have_cuda_s_words_in_them),
-      cmocka_unit_test(a_launch_that_fails_shows_later),
-      cmocka_unit_test(a_lost_gpu_is_an_error_and_no_more),
-      cmocka_unit_test(staging_memory_comes_from_the_gpu_s_node),
-      cmocka_unit_test(virtual_memory_is_the_gpu_s),
-      cmocka_unit_test(nothing_is_left_behind),
-      cmocka_unit_test(a_call_asks_once),  // last: this thread is in a call from here on
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+// Within a call of the program the driver is asked once for each of two buffers.
+UNIT_TEST(a_call_asks_once) {
+  void *const memory = gpu_take(GPU_DEVICE, kBytes), *const other = gpu_take(GPU_MANAGED, kBytes);
+  for (int call = 0; call < 2; ++call) {
+    begin_call();
+    (void)locate(g_here);
+    (void)locate(memory);
+    tell_to_fail("cuPointerGetAttributes", CUDA_ERROR_NOT_INITIALIZED, 0, true);
+    assert_ptr_equal(locate(memory).device, &row());
+    assert_ptr_equal(locate(g_here).device, &host());
+    tell_to_fail(nullptr, 0);
+    assert_ptr_equal(locate(other).device, &row());
+    assert_ptr_equal(locate(other).context, locate(memory).context);
+  }
+  gpu_give_back(GPU_MANAGED, other);
+  gpu_give_back(GPU_DEVICE, memory);
 }
+
+}  // namespace

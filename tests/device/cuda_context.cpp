@@ -11,8 +11,48 @@ using namespace slimpi::test;
 
 namespace {
 
+int open(void**) {
+  const int skipped = gpu_open();
+  if (skipped == 0) load_plugins();
+  return skipped;
+}
+
+// Drivers load a kernel when it is first used, and wait for the GPU then, unless they are asked to
+// load it before.
+UNIT_TEST(kernels_are_loaded_with_the_first_memory) {
+  void *const like = gpu_take(GPU_DEVICE, kBytes), *memory = nullptr;
+  Stream* stream = nullptr;
+  assert_ok(row().open_stream(locate(like), &stream));
+  assert_ok(row().allocate(locate(like), kBytes, Place::device, &memory));
+  assert_int_equal(FAKE(slimpi_fake_calls)("cuFuncLoad"),
+                   FAKE(slimpi_fake_calls)("cuModuleGetFunction"));
+  row().kernels()->fill(static_cast<float*>(memory), 1, 8, stream);
+  wait(stream);
+  row().release(memory, Place::device);
+  row().close_stream(stream);
+  gpu_give_back(GPU_DEVICE, like);
+}
+
+// The program's kernels may fill the GPU for long; slimpi's are short, and the program waits for
+// them.
+UNIT_TEST(streams_come_before_the_programs) {
+  void* const like = gpu_take(GPU_DEVICE, kBytes);
+  Stream* stream = nullptr;
+  const unsigned long before = FAKE(slimpi_fake_calls)("cuStreamCreate");
+  assert_ok(row().open_stream(locate(like), &stream));
+  assert_int_equal(FAKE(slimpi_fake_calls)("cuStreamCreate"), before);
+  assert_int_equal(FAKE(slimpi_fake_priority)(), -5);
+  row().close_stream(stream);
+  // A driver that knows no priorities.
+  tell_to_fail("cuStreamCreateWithPriority", CUDA_ERROR_NOT_SUPPORTED);
+  assert_ok(row().open_stream(locate(like), &stream));
+  row().close_stream(stream);
+  tell_to_fail(nullptr, 0);
+  gpu_give_back(GPU_DEVICE, like);
+}
+
 // One failure spoils a stream for good, and can be seen without waiting for anything.
-void a_stream_says_whether_it_failed(void**) {
+UNIT_TEST(a_stream_says_whether_it_failed) {
   Stream* stream = nullptr;
   void* const memory = gpu_take(GPU_DEVICE, kBytes);
   assert_ok(row().open_stream(locate(memory), &stream));
@@ -27,7 +67,7 @@ void a_stream_says_whether_it_failed(void**) {
 }
 
 // As while torch.cuda.graph of another thread is open.
-void a_capture_of_the_program_goes_on(void**) {
+UNIT_TEST(a_capture_of_the_program_goes_on) {
   void* const memory = gpu_take(GPU_DEVICE, kBytes);
   FAKE(slimpi_fake_capture)(1);
   use(memory);
@@ -37,7 +77,7 @@ void a_capture_of_the_program_goes_on(void**) {
 }
 
 // As by cudaDeviceReset(). The driver dies of handles from before.
-void a_gpu_that_was_reset_is_a_new_one(void**) {
+UNIT_TEST(a_gpu_that_was_reset_is_a_new_one) {
   Stream* stream = nullptr;
   auto* memory = static_cast<float*>(gpu_take(GPU_DEVICE, kBytes));
   void* scratch = nullptr;
@@ -68,55 +108,6 @@ void a_gpu_that_was_reset_is_a_new_one(void**) {
   gpu_give_back(GPU_DEVICE, memory);
 }
 
-int open(void**) {
-  const int skipped = gpu_open();
-  if (skipped == 0) load_plugins();
-  return skipped;
-}
-
-// Drivers load a kernel when it is first used, and wait for the GPU then, unless they are asked to
-// load it before.
-void kernels_are_loaded_with_the_first_memory(void**) {
-  void *const like = gpu_take(GPU_DEVICE, kBytes), *memory = nullptr;
-  Stream* stream = nullptr;
-  assert_ok(row().open_stream(locate(like), &stream));
-  assert_ok(row().allocate(locate(like), kBytes, Place::device, &memory));
-  assert_int_equal(FAKE(slimpi_fake_calls)("cuFuncLoad"),
-                   FAKE(slimpi_fake_calls)("cuModuleGetFunction"));
-  row().kernels()->fill(static_cast<float*>(memory), 1, 8, stream);
-  wait(stream);
-  row().release(memory, Place::device);
-  row().close_stream(stream);
-  gpu_give_back(GPU_DEVICE, like);
-}
-
-// The program's kernels may fill the GPU for long; slimpi's are short, and the program waits for
-// them.
-void streams_come_before_the_programs(void**) {
-  void* const like = gpu_take(GPU_DEVICE, kBytes);
-  Stream* stream = nullptr;
-  const unsigned long before = FAKE(slimpi_fake_calls)("cuStreamCreate");
-  assert_ok(row().open_stream(locate(like), &stream));
-  assert_int_equal(FAKE(slimpi_fake_calls)("cuStreamCreate"), before);
-  assert_int_equal(FAKE(slimpi_fake_priority)(), -5);
-  row().close_stream(stream);
-  // A driver that knows no priorities.
-  tell_to_fail("cuStreamCreateWithPriority", CUDA_ERROR_NOT_SUPPORTED);
-  assert_ok(row().open_stream(locate(like), &stream));
-  row().close_stream(stream);
-  tell_to_fail(nullptr, 0);
-  gpu_give_back(GPU_DEVICE, like);
-}
+GROUP_FIXTURES(open, nullptr);
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(kernels_are_loaded_with_the_first_memory),
-      cmocka_unit_test(streams_come_before_the_programs),
-      cmocka_unit_test(a_stream_says_whether_it_failed),
-      cmocka_unit_test(a_capture_of_the_program_goes_on),
-      cmocka_unit_test(a_gpu_that_was_reset_is_a_new_one),
-  };
-  return cmocka_run_group_tests(tests, open, nullptr) != 0;
-}

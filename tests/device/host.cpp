@@ -3,19 +3,17 @@
 
 #include <sys/mman.h>
 
-#include <cstring>
-
 #include "base/status.h"
 #include "device/device.h"
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 using namespace slimpi::device;
 
 namespace {
 
-void memory_is_aligned_and_usable(void**) {
+UNIT_TEST(memory_is_aligned_and_usable) {
   for (const std::size_t bytes : {std::size_t(0), std::size_t(1), std::size_t(1000),
                                   std::size_t(4) << 20, (std::size_t(4) << 20) + 1}) {
     void* memory = nullptr;
@@ -26,7 +24,7 @@ void memory_is_aligned_and_usable(void**) {
   }
 }
 
-void too_much_memory_is_a_status(void**) {
+UNIT_TEST(too_much_memory_is_a_status) {
   for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX - 300, SIZE_MAX / 2}) {
     void* memory = &memory;
     assert_int_equal(int(host().allocate({}, bytes, Place::staging, &memory)),
@@ -36,7 +34,7 @@ void too_much_memory_is_a_status(void**) {
   }
 }
 
-void work_is_done_when_it_is_queued(void**) {
+UNIT_TEST(work_is_done_when_it_is_queued) {
   Stream* stream = nullptr;
   assert_int_equal(int(host().open_stream({}, &stream)), int(Status::ok));
   const int from = 7;
@@ -54,7 +52,7 @@ void work_is_done_when_it_is_queued(void**) {
 }
 
 // Wherever it begins and ends, in place, and nothing around it.
-void a_copy_to_memory_is_a_copy(void**) {
+UNIT_TEST(a_copy_to_memory_is_a_copy) {
   constexpr std::size_t kGuard = 128, kMost = 1000;
   assert_non_null(host().copy_nontemporal);
   for (const std::size_t bytes : {0, 1, 63, 64, 65, 127, 128, 129, 191, 200, 512, 999, 1000})
@@ -76,7 +74,7 @@ void a_copy_to_memory_is_a_copy(void**) {
       }
 }
 
-void the_kernels_are_the_best_that_run_here(void**) {
+UNIT_TEST(the_kernels_are_the_best_that_run_here) {
   assert_ptr_equal(host().kernels(), kernels::cpu_kernels(CpuPath::automatic));
 }
 
@@ -92,7 +90,7 @@ Device row_for(const char* name, bool (*locate)(const void*, Location*)) {
   return row;
 }
 
-void rows_are_asked_before_the_host(void**) {
+UNIT_TEST(rows_are_asked_before_the_host) {
   int here = 0;
   assert_int_equal(count(), 1);
   assert_ptr_equal(locate(&here).device, &host());
@@ -115,7 +113,7 @@ void rows_are_asked_before_the_host(void**) {
   assert_ptr_equal(locate(nullptr).device, &host());
 }
 
-void a_full_table_is_a_status(void**) {
+UNIT_TEST(a_full_table_is_a_status) {
   static Device more[32];
   int refused = 0;
   for (Device& row : more) {
@@ -128,16 +126,3 @@ void a_full_table_is_a_status(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(memory_is_aligned_and_usable),
-      cmocka_unit_test(too_much_memory_is_a_status),
-      cmocka_unit_test(work_is_done_when_it_is_queued),
-      cmocka_unit_test(a_copy_to_memory_is_a_copy),
-      cmocka_unit_test(the_kernels_are_the_best_that_run_here),
-      cmocka_unit_test(rows_are_asked_before_the_host),
-      cmocka_unit_test(a_full_table_is_a_status),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

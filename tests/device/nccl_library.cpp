@@ -3,11 +3,8 @@
 // work. Skips where that library is not installed.
 #include <dlfcn.h>
 
-#include <cstdio>
-#include <cstring>
-
 #include "device/cuda/nccl.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi::device::cuda;
 
@@ -16,7 +13,7 @@ namespace {
 void* g_library;
 Nccl g_nccl;
 
-void every_function_is_there(void**) {
+UNIT_TEST(every_function_is_there) {
 #define FIND(name, ...)                                                           \
   g_nccl.name = reinterpret_cast<decltype(g_nccl.name)>(dlsym(g_library, #name)); \
   if (g_nccl.name == nullptr) fail_msg("libnccl.so.2 has no " #name);
@@ -24,14 +21,14 @@ void every_function_is_there(void**) {
 #undef FIND
 }
 
-void the_version_has_configurations(void**) {
+UNIT_TEST(the_version_has_configurations) {
   int version = 0;
   assert_int_equal(g_nccl.ncclGetVersion(&version), kNcclSuccess);
   assert_true(version >= int(NcclTypes::Config().version));
 }
 
 // The bytes behind an id of the size that slimpi knows stay as they are.
-void ids_are_made_without_a_gpu(void**) {
+UNIT_TEST(ids_are_made_without_a_gpu) {
   struct {
     NcclTypes::Id id;
     char behind[128];
@@ -44,25 +41,20 @@ void ids_are_made_without_a_gpu(void**) {
   for (const char byte : first.behind) assert_int_equal(byte, 0x5a);
 }
 
-void errors_have_a_text(void**) {
+UNIT_TEST(errors_have_a_text) {
   assert_true(std::strlen(g_nccl.ncclGetErrorString(kNcclInProgress)) > 0);
   assert_true(std::strcmp(g_nccl.ncclGetErrorString(kNcclSuccess),
                           g_nccl.ncclGetErrorString(kNcclInProgress)) != 0);
 }
 
-}  // namespace
-
-int main() {
+int prepare(void**) {
   g_library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (g_library == nullptr) {
     std::printf("SKIP %s\n", dlerror());
-    return 77;
+    std::exit(77);
   }
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(every_function_is_there),
-      cmocka_unit_test(the_version_has_configurations),
-      cmocka_unit_test(ids_are_made_without_a_gpu),
-      cmocka_unit_test(errors_have_a_text),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
+  return 0;
 }
+GROUP_FIXTURES(prepare, nullptr);
+
+}  // namespace

@@ -8,13 +8,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 #include "device/device.h"
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/protected_device.h"
+#include "tests/helper/unit_test.h"
 #include "tests/kernels/data.h"
 
 using namespace slimpi;
@@ -77,7 +76,7 @@ float* device_copy(const float* from, std::size_t count) {
   return memory;
 }
 
-void parts_come_with_what_they_are_for(void**) {
+UNIT_TEST(parts_come_with_what_they_are_for) {
   load_plugins();
   assert_int_equal(count(), 1);
   load_library();
@@ -94,14 +93,14 @@ void parts_come_with_what_they_are_for(void**) {
   g_free(memory);
 }
 
-void the_program_cannot_touch_device_memory(void**) {
+UNIT_TEST(the_program_cannot_touch_device_memory) {
   volatile auto* memory = (char*)g_allocate(100);
   assert_true(dies(SIGSEGV, [&] { (void)memory[0]; }));
   assert_true(dies(SIGSEGV, [&] { memory[99] = 1; }));
   g_free((void*)memory);
 }
 
-void work_comes_late_and_in_order(void**) {
+UNIT_TEST(work_comes_late_and_in_order) {
   const Device& row = at(0);
   for (std::size_t i = 0; i < kCount; ++i) g_values[i] = bell(1, i);
   float* memory = device_copy(g_values, kCount);
@@ -136,7 +135,7 @@ void work_comes_late_and_in_order(void**) {
   g_free(memory);
 }
 
-void kernels_are_the_host_s(void**) {
+UNIT_TEST(kernels_are_the_host_s) {
   const Device& row = at(0);
   const kernels::Format format = quantized(5, 100);
   const std::size_t bytes = kernels::encoded_bytes(format, kCount);
@@ -155,7 +154,7 @@ void kernels_are_the_host_s(void**) {
   g_free(memory);
 }
 
-void misuse_dies(void**) {
+UNIT_TEST(misuse_dies) {
   const Device& row = at(0);
   float* memory = device_copy(g_values, kCount);
   Stream* stream = nullptr;
@@ -173,7 +172,7 @@ void misuse_dies(void**) {
   g_free(memory);
 }
 
-void memory_can_run_out(void**) {
+UNIT_TEST(memory_can_run_out) {
   const Device& row = at(0);
   void *memory = g_allocate(1000), *more = nullptr;
   assert_int_equal(g_used(), 1000);
@@ -192,7 +191,7 @@ void memory_can_run_out(void**) {
 }
 
 // Looking again is cheap enough for every call; many threads may do it.
-void looking_again_changes_nothing(void**) {
+UNIT_TEST(looking_again_changes_nothing) {
   std::thread threads[4];
   for (std::thread& thread : threads)
     thread = std::thread([] {
@@ -203,16 +202,3 @@ void looking_again_changes_nothing(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(parts_come_with_what_they_are_for),
-      cmocka_unit_test(the_program_cannot_touch_device_memory),
-      cmocka_unit_test(work_comes_late_and_in_order),
-      cmocka_unit_test(kernels_are_the_host_s),
-      cmocka_unit_test(misuse_dies),
-      cmocka_unit_test(memory_can_run_out),
-      cmocka_unit_test(looking_again_changes_nothing),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

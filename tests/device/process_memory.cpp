@@ -5,11 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstdint>
-#include <cstdlib>
 #include <thread>
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using slimpi::device::in_process_memory;
 
@@ -22,20 +20,20 @@ int g_asked = 0;
 char g_zeroed[3000];
 char g_initialized[3000] = "x";
 
-void static_data_is_the_processs(void**) {
+UNIT_TEST(static_data_is_the_processs) {
   assert_true(in_process_memory(g_zeroed));
   assert_true(in_process_memory(g_zeroed + sizeof g_zeroed - 1));
   assert_true(in_process_memory(g_initialized));
 }
 
 // A caller's variable, as a program's are: the stack grows towards lower addresses.
-void the_main_threads_stack_is_the_processs(void**) {
+UNIT_TEST(the_main_threads_stack_is_the_processs) {
   char variable[100] = "";
   assert_true(in_process_memory(variable));
   assert_true(in_process_memory(variable + sizeof variable - 1));
 }
 
-void another_threads_stack_may_be_anybodys(void**) {
+UNIT_TEST(another_threads_stack_may_be_anybodys) {
   bool known = true;
   std::thread([&known] {
     const char variable = 0;
@@ -44,7 +42,7 @@ void another_threads_stack_may_be_anybodys(void**) {
   assert_false(known);
 }
 
-void the_heap_ends_at_the_program_break(void**) {
+UNIT_TEST(the_heap_ends_at_the_program_break) {
   auto* const begin = static_cast<char*>(sbrk(8192));
   assert_true(in_process_memory(begin));
   assert_true(in_process_memory(begin + 8191));
@@ -53,7 +51,7 @@ void the_heap_ends_at_the_program_break(void**) {
   assert_false(in_process_memory(end + 4096));
 }
 
-void blocks_of_malloc_are_known_by_where_they_lie(void**) {
+UNIT_TEST(blocks_of_malloc_are_known_by_where_they_lie) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   void* const small = calloc(1, 100);
   assert_true(in_process_memory(small));
@@ -65,7 +63,7 @@ void blocks_of_malloc_are_known_by_where_they_lie(void**) {
   free(large);
 }
 
-void mapped_memory_may_be_anybodys(void**) {
+UNIT_TEST(mapped_memory_may_be_anybodys) {
   const std::size_t bytes = 1 << 20;
   auto* const memory = static_cast<char*>(
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -75,12 +73,12 @@ void mapped_memory_may_be_anybodys(void**) {
   munmap(memory, bytes);
 }
 
-void addresses_of_no_memory_are_nobodys(void**) {
+UNIT_TEST(addresses_of_no_memory_are_nobodys) {
   for (const std::uintptr_t address : {std::uintptr_t(0), std::uintptr_t(1), UINTPTR_MAX})
     assert_false(in_process_memory(reinterpret_cast<const void*>(address)));
 }
 
-void no_question_goes_to_the_kernel(void**) {
+UNIT_TEST(no_question_goes_to_the_kernel) {
   char variable = 0;
   void* const small = calloc(1, 100);
   in_process_memory(&variable);
@@ -98,18 +96,4 @@ void no_question_goes_to_the_kernel(void**) {
 extern "C" void* sbrk(intptr_t increment) {
   ++g_asked;
   return __sbrk(increment);
-}
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(static_data_is_the_processs),
-      cmocka_unit_test(the_main_threads_stack_is_the_processs),
-      cmocka_unit_test(another_threads_stack_may_be_anybodys),
-      cmocka_unit_test(the_heap_ends_at_the_program_break),
-      cmocka_unit_test(blocks_of_malloc_are_known_by_where_they_lie),
-      cmocka_unit_test(mapped_memory_may_be_anybodys),
-      cmocka_unit_test(addresses_of_no_memory_are_nobodys),
-      cmocka_unit_test(no_question_goes_to_the_kernel),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
 }

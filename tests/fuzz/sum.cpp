@@ -1,32 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tests/fuzz/sum.h"
 
-#include <dlfcn.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <utility>
-#include <vector>
 
-#include "slimpi.h"
 #include "tests/fuzz/answer.h"
 #include "tests/helper/collectives.h"
-#include "tests/mpi/digest.h"
+#include "tests/helper/program.h"
 #include "tests/mpi/numbers.h"
 
 namespace fuzz {
 
 namespace {
-
-std::uint64_t compressed_calls() {
-  using Get = int(slimpi_statistics_t*);
-  const auto get = reinterpret_cast<Get*>(dlsym(RTLD_DEFAULT, "slimpi_get_statistics"));
-  slimpi_statistics_t statistics{};
-  statistics.size = sizeof statistics;
-  return get != nullptr && get(&statistics) == 0 ? statistics.compressed : 0;
-}
 
 std::string error_text(int code) {
   char text[MPI_MAX_ERROR_STRING + 1] = "";
@@ -242,7 +226,8 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
     taken = same == 0 && (doubles || may_be_taken(run, on, test));
     if (same == 0 && !taken && same_way) complain("left to MPI, but not MPI's bytes");
   }
-  const Compared alike = compare(on.comm, scatters ? 0 : digest(result.data(), count), taken);
+  const Compared alike = compare(
+      on.comm, scatters ? 0 : digest_of(result.data(), count * sizeof(float), kDigest), taken);
   if (!alike.answered) return complain("some ranks took it over and some did not");
   if (run.alone && !doubles)
     if (const std::string wrong = wrong_answerer(run, on, test, taken); !wrong.empty())
@@ -256,7 +241,8 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
   ++run.taken;
   if (scatters) result = gather_blocks(result.data(), blocks, on.size, on.rank, on.comm);
   if (on.options.algorithm != "auto")
-    run.digest = run.digest * 1099511628211ull ^ digest(result.data(), count);
+    run.digest =
+        run.digest * 1099511628211ull ^ digest_of(result.data(), count * sizeof(float), kDigest);
   // One rank after the other works out what the bytes, the same on all, must be.
   const bool mine = run.step % std::uint64_t(on.size) == std::uint64_t(on.rank);
   if (const std::string wrong = check_result(on, test, result, mine); !wrong.empty())

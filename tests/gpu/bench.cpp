@@ -5,23 +5,8 @@
 //
 // Usage: bench [--json FILE] [--quick] [FLOATS...]
 // By default 256 Ki floats, which are a message, and 1, 4, 16, 64 and 256 Mi.
-// --quick runs everything once, to see that it runs. The file is complete after every row, so that
-// a run which is cut off has measured something.
-// Exits 77 without a GPU.
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "device/device.h"
-#include "device/plugins.h"
+// --quick runs everything once, to see that it runs. Exits 77 without a GPU.
 #include "tests/gpu/json_rows.h"
-#include "tests/helper/gpu.h"
-#include "tests/kernels/data.h"
 
 using namespace slimpi;
 using namespace slimpi::kernels;
@@ -32,19 +17,7 @@ namespace {
 constexpr int kAddends = 4;
 constexpr std::size_t kDifferent = 3 << 20;
 
-const device::Device* g_row = nullptr;
-device::Stream* g_stream = nullptr;
-JsonRows g_rows;
 int g_turns = 9, g_most = 200;  // a turn repeats the work up to so often
-
-[[noreturn]] void stop() {
-  std::fprintf(stderr, "bench: %s\n", failure_text().c_str());
-  std::exit(1);
-}
-
-void check(Status status) {
-  if (status != Status::ok) stop();
-}
 
 void finish() {
   std::uint64_t mark = 0;
@@ -173,12 +146,7 @@ int main(int argc, char** argv) {
   if (const int skipped = gpu_open(); skipped != 0) return skipped;
   device::load_plugins();
   void* const memory = gpu_take(GPU_DEVICE, 4);
-  g_row = device::locate(memory).device;
-  if (g_row == &device::host()) {
-    std::fprintf(stderr, "bench: slimpi-cuda.so is not built or cannot be loaded\n");
-    return 1;
-  }
-  check(g_row->open_stream(device::locate(memory), &g_stream));
+  open_row(memory);
   std::vector<std::size_t> counts;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--json") == 0 && i + 1 < argc)

@@ -4,9 +4,7 @@
  * of events and streams are not counted: how many there are depends on how fast others are. Usage:
  * budget MIB MOST [COPIES], the calls that a sum of so many MiB may need on any rank, and how many
  * of them may be copies; exits 77 without the fake driver. */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/helper/program.h"
 
 #include "tests/helper/fake_driver.h"
 #include "tests/helper/gpu.h"
@@ -33,10 +31,7 @@ static void count_sum(float* memory, int count, long* calls) {
 }
 
 int main(int argc, char** argv) {
-  int rank = 0, ranks = 0;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  begin_mpi();
   if (argc < 3) MPI_Abort(MPI_COMM_WORLD, 2);
   if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
   g_calls = (unsigned long (*)(const char*))gpu_function("slimpi_fake_calls");
@@ -53,14 +48,14 @@ int main(int argc, char** argv) {
   long total = 0;
   for (int i = 0; i < NAMES; ++i) {
     total += calls[i];
-    if (rank == 0) printf("%8ld %s\n", calls[i], kNames[i]);
+    if (g_rank == 0) printf("%8ld %s\n", calls[i], kNames[i]);
   }
   long most = 0, copies = calls[1], most_copies = 0;
   PMPI_Allreduce(&total, &most, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
   PMPI_Allreduce(&copies, &most_copies, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
-  if (rank == 0)
+  if (g_rank == 0)
     printf("%8ld calls, %ld copies in %s MiB between %d nodes, %s calls allowed\n", most,
-           most_copies, argv[1], ranks, argv[2]);
+           most_copies, argv[1], g_size, argv[2]);
   gpu_give_back(GPU_DEVICE, memory);
   MPI_Finalize();
   return most <= 0 || most > atol(argv[2]) || (argc > 3 && most_copies > atol(argv[3]));

@@ -2,10 +2,7 @@
 /* Thousands of float sums of GPU buffers, on communicators that come and go: nothing is taken after
  * the first call of a size, and nothing is left behind. Usage: calls CALLS [COUNT]; with COUNT all
  * sums are of that many floats. Run under the preload; exits 77 without a GPU. */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include "tests/helper/program.h"
 
 #include "tests/helper/gpu.h"
 
@@ -60,9 +57,8 @@ static long resident(void) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0, failures = 0, skipped = gpu_open();
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  begin_mpi();
+  int skipped = gpu_open();
   PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   const int calls = argc > 1 ? atoi(argv[1]) : 10000;
   for (int i = 0; argc > 2 && i < COUNTS; ++i) g_counts[i] = (size_t)atol(argv[2]);
@@ -85,23 +81,23 @@ int main(int argc, char** argv) {
     const long resident_before = resident();
     call_all(MPI_COMM_WORLD, calls);
     if (resident() > resident_before + (512 << 10)) {
-      printf("rank %d: %ld KiB more in memory after %d calls\n", rank,
+      printf("rank %d: %ld KiB more in memory after %d calls\n", g_rank,
              (resident() - resident_before) >> 10, calls);
-      failures += fake_driver; /* the real driver keeps what it likes */
+      g_failures += fake_driver; /* the real driver keeps what it likes */
     }
     if (number_of("slimpi_fake_streams") != streams || number_of("slimpi_fake_events") != events) {
-      printf("rank %d: streams or events were made after the first calls\n", rank);
-      ++failures;
+      printf("rank %d: streams or events were made after the first calls\n", g_rank);
+      ++g_failures;
     }
     if (taken() != taken_before) {
-      printf("rank %d: memory was taken %lu times after the first calls\n", rank,
+      printf("rank %d: memory was taken %lu times after the first calls\n", g_rank,
              taken() - taken_before);
-      ++failures;
+      ++g_failures;
     }
     if (set_up() != set_up_before) {
       printf("rank %d: %lu modules, kernels, pinned ranges or streams after the first calls\n",
-             rank, set_up() - set_up_before);
-      ++failures;
+             g_rank, set_up() - set_up_before);
+      ++g_failures;
     }
     for (int i = 0; i < (fake_driver ? 3 : 20); ++i) { /* what the fake driver says is exact */
       MPI_Comm comm;
@@ -110,17 +106,17 @@ int main(int argc, char** argv) {
       MPI_Comm_free(&comm);
     }
     if (used() != before) {
-      printf("rank %d: %zu bytes of memory in use, %zu before\n", rank, used(), before);
-      ++failures;
+      printf("rank %d: %zu bytes of memory in use, %zu before\n", g_rank, used(), before);
+      ++g_failures;
     }
     const size_t free_after = fake_driver ? 0 : gpu_free_memory(), much = (size_t)64 << 20;
     if (free_after + much < free_before) {
-      printf("rank %d: %zu bytes of GPU memory less than before\n", rank, free_before - free_after);
-      ++failures;
+      printf("rank %d: %zu bytes of GPU memory less than before\n", g_rank,
+             free_before - free_after);
+      ++g_failures;
     }
     for (int i = 0; i < COUNTS; ++i) gpu_give_back(GPU_DEVICE, g_memory[i]);
   }
-  PMPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return skipped != 0 ? skipped : failures != 0;
+  const int failed = end_mpi();
+  return skipped != 0 ? skipped : failed;
 }

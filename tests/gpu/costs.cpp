@@ -4,22 +4,8 @@
 // copied. "queued": one of many that are queued at once, so that the GPU has no pause between them.
 // That inter/message_buffers.h takes the first way follows from these figures.
 //
-// Usage: costs [--json FILE]. The file is complete after every row, so that a run which is cut off
-// has measured something. Exits 77 without a GPU.
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "device/device.h"
-#include "device/plugins.h"
+// Usage: costs [--json FILE]. Exits 77 without a GPU.
 #include "tests/gpu/json_rows.h"
-#include "tests/helper/gpu.h"
-#include "tests/kernels/data.h"
 
 using namespace slimpi;
 using namespace slimpi::test;
@@ -30,16 +16,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kCalls = 32;
 constexpr std::size_t kFloats = std::size_t(1) << 20;  // in 8 bits 1 MiB
 
-const device::Device* g_row = nullptr;
-device::Stream *g_stream = nullptr, *g_other = nullptr;
+device::Stream* g_other = nullptr;
 int g_turns = 21, g_queued = 200;
-JsonRows g_rows;
-
-void check(Status status) {
-  if (status == Status::ok) return;
-  std::fprintf(stderr, "costs: %s\n", failure_text().c_str());
-  std::exit(1);
-}
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -217,12 +195,7 @@ int main(int argc, char** argv) {
   if (gpu_function("slimpi_fake_calls") != nullptr) g_turns = g_queued = 1;
   auto* const values = static_cast<float*>(gpu_take(GPU_DEVICE, kFloats * sizeof(float)));
   const device::Location here = device::locate(values);
-  g_row = here.device;
-  if (g_row == &device::host()) {
-    std::fprintf(stderr, "costs: slimpi-cuda.so is not built or cannot be loaded\n");
-    return 1;
-  }
-  check(g_row->open_stream(here, &g_stream));
+  open_row(values);
   check(g_row->open_stream(here, &g_other));
   measure(values, here);
   g_row->close_stream(g_stream);

@@ -5,17 +5,12 @@
  * 77 without a GPU. Usage: end_to_end FILE SIZE... (such as 64K, 16M, 1G). With GPU_RANKS=n only
  * the first n ranks have GPU buffers, the others host buffers: on a machine with one GPU, ranks
  * that share it measure its time slices. The file is complete after every size. */
-#include <math.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 #include "tests/helper/gpu.h"
 
 enum { TURNS = 7 };
 
-static int g_rank, g_ranks;
 static enum gpu_memory g_kind = GPU_DEVICE; /* of this rank's buffers */
 static float *g_values, *g_pinned, *g_in, *g_out;
 
@@ -100,7 +95,7 @@ static void measure(FILE* file, const char* separator, size_t bytes) {
     fprintf(file,
             "%s\n {\"bytes\": %zu, \"ranks\": %d, \"slimpi_ms\": %.3f, \"by_hand_ms\": %.3f, "
             "\"times_faster\": %.2f, \"error\": %.2e}\n]\n",
-            separator, bytes, g_ranks, 1e3 * ours, 1e3 * theirs, theirs / ours, error);
+            separator, bytes, g_size, 1e3 * ours, 1e3 * theirs, theirs / ours, error);
     /* The next row takes the place of what ends the list. */
     if (fflush(file) != 0 || fseek(file, -3, SEEK_CUR) != 0) MPI_Abort(MPI_COMM_WORLD, 1);
     printf("%12zu bytes: slimpi %10.3f ms, by hand %10.3f ms, %.2f times faster, error %.2e\n",
@@ -116,9 +111,7 @@ static void measure(FILE* file, const char* separator, size_t bytes) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_ranks);
+  begin_mpi();
   const char* const gpu_ranks = getenv("GPU_RANKS");
   if (gpu_ranks != NULL && g_rank >= atoi(gpu_ranks)) g_kind = GPU_HOST;
   int skipped = gpu_open();

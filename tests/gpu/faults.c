@@ -9,23 +9,12 @@
  * stream   the same, of work that was queued before: the driver says so when it is asked
  * copy     a copy of the second rank fails once, of a call that MPI does: an error there, and the
  *          next call works */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 #include "tests/helper/fake_driver.h"
 #include "tests/helper/gpu.h"
 
 enum { COUNT = 20000, UNKNOWN = 999, NO_MEMORY = 2, NO_BINARY = 209 };
-
-static int g_rank, g_failures;
-
-static void expect(int holds, const char* what) {
-  if (holds) return;
-  printf("rank %d: %s\n", g_rank, what);
-  ++g_failures;
-}
 
 static float value(size_t i, int rank) {
   return (float)((i * 7 + (size_t)rank * 13) % 101);
@@ -62,8 +51,7 @@ static int sum_integers(int* memory, int* right) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  begin_mpi();
   const char* const what = argc > 1 ? argv[1] : "";
   if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
   void (*const tell)(const char*, int, int, int) =
@@ -74,43 +62,40 @@ int main(int argc, char** argv) {
   double worst = 0;
   if (strcmp(what, "memory") == 0) {
     if (g_rank == 1) tell("cuMemAlloc_v2", NO_MEMORY, 0, 0);
-    expect(sum(memory, &worst) == MPI_SUCCESS, "the call without memory fails");
-    expect(worst == 0, "the call without memory is not exact");
-    expect(sum(memory, &worst) == MPI_SUCCESS, "the call after it fails");
-    expect(worst > 0 && worst < 10, "the call after it is not a compressed one");
+    check(sum(memory, &worst) == MPI_SUCCESS, "the call without memory fails");
+    check(worst == 0, "the call without memory is not exact");
+    check(sum(memory, &worst) == MPI_SUCCESS, "the call after it fails");
+    check(worst > 0 && worst < 10, "the call after it is not a compressed one");
   } else if (strcmp(what, "kernels") == 0) {
     if (g_rank == 1) tell("cuModuleLoadData", NO_BINARY, 0, 1);
     for (int call = 0; call < 2; ++call) {
-      expect(sum(memory, &worst) == MPI_SUCCESS, "a call without kernels fails");
-      expect(worst == 0, "a call without kernels is not exact");
+      check(sum(memory, &worst) == MPI_SUCCESS, "a call without kernels fails");
+      check(worst == 0, "a call without kernels is not exact");
     }
   } else if (strcmp(what, "copy") == 0) {
     int right = 0;
-    expect(sum_integers((int*)memory, &right) == MPI_SUCCESS && right, "the first call fails");
+    check(sum_integers((int*)memory, &right) == MPI_SUCCESS && right, "the first call fails");
     if (g_rank == 1) tell("cuMemcpyAsync", UNKNOWN, 1, 0); /* the copy of the result */
     const int code = sum_integers((int*)memory, &right);
-    expect((code == MPI_SUCCESS) == (g_rank != 1), "the copy's failure is not an error there");
+    check((code == MPI_SUCCESS) == (g_rank != 1), "the copy's failure is not an error there");
     for (int call = 0; call < 2; ++call)
-      expect(sum_integers((int*)memory, &right) == MPI_SUCCESS && right,
-             "a call after the failed one fails");
+      check(sum_integers((int*)memory, &right) == MPI_SUCCESS && right,
+            "a call after the failed one fails");
   } else {
-    expect(sum(memory, &worst) == MPI_SUCCESS, "the first call fails");
-    expect(worst > 0 && worst < 10, "the first call is not a compressed one");
+    check(sum(memory, &worst) == MPI_SUCCESS, "the first call fails");
+    check(worst > 0 && worst < 10, "the first call is not a compressed one");
     const int stream = strcmp(what, "stream") == 0;
     if (g_rank == 1) tell(stream ? "cuEventQuery" : "cuLaunchKernel", UNKNOWN, 0, 1);
     const int code = sum(memory, &worst);
     char text[MPI_MAX_ERROR_STRING + 1] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    expect(code != MPI_SUCCESS, "the call on a lost GPU succeeds");
+    check(code != MPI_SUCCESS, "the call on a lost GPU succeeds");
     if (g_rank == 1)
-      expect(strstr(text, "CUDA_ERROR_OF_A_TEST (999)") != NULL, "the error has no text of CUDA's");
+      check(strstr(text, "CUDA_ERROR_OF_A_TEST (999)") != NULL, "the error has no text of CUDA's");
     if (g_rank == 1) printf("%s\n", text);
     tell(NULL, 0, 0, 0);
   }
   gpu_give_back(GPU_DEVICE, memory);
-  int failures = 0;
-  PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failures != 0;
+  return end_mpi();
 }

@@ -9,29 +9,19 @@
  * reset    the GPU is reset between sums, and before MPI_Finalize, as by cudaDeviceReset()
  * fork     a child of the process ends by exit() between sums: the driver is the parent's
  * The sums are of whole numbers, exact with SLIMPI_ALGORITHM=allreduce. */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
+
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/helper/fake_driver.h"
 #include "tests/helper/gpu.h"
 
 enum { COUNT = 50000, CALLS = 3 };
 
-static int g_rank, g_size, g_failures;
 static const char* g_habit;
 
 static int is(const char* habit) {
   return strcmp(g_habit, habit) == 0;
-}
-
-static void expect(int holds, const char* what) {
-  if (holds) return;
-  printf("rank %d: %s: %s\n", g_rank, g_habit, what);
-  ++g_failures;
 }
 
 /* A function of the driver that takes what is given, or of the fake one. */
@@ -55,11 +45,11 @@ static void sum(float* memory, enum gpu_memory kind, void* stream) {
     for (int r = 0; r < g_size; ++r) right += (float)((i + r) % 64);
     wrong += values[i] != right;
   }
-  expect(wrong == 0, "a sum is wrong");
+  check(wrong == 0, "a sum is wrong");
 }
 
 static void reset(void) {
-  if (DRIVER((int), "cuDevicePrimaryCtxReset_v2")(0) != 0) expect(0, "the GPU cannot be reset");
+  if (DRIVER((int), "cuDevicePrimaryCtxReset_v2")(0) != 0) check(0, "the GPU cannot be reset");
 }
 
 static void end_a_child(void) {
@@ -67,13 +57,11 @@ static void end_a_child(void) {
   fflush(NULL);
   const pid_t child = fork();
   if (child == 0) exit(0);
-  expect(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child ends badly");
+  check(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child ends badly");
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi();
   g_habit = argc > 1 ? argv[1] : "plain";
   if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
   const enum gpu_memory kind = is("virtual") ? GPU_VIRTUAL : GPU_DEVICE;
@@ -84,7 +72,7 @@ int main(int argc, char** argv) {
     if (is("capture")) DRIVER((int), "slimpi_fake_capture")(1);
     sum(memory, kind, stream);
     if (is("capture")) {
-      expect(!DRIVER((void), "slimpi_fake_capture_ended")(), "the capture has ended");
+      check(!DRIVER((void), "slimpi_fake_capture_ended")(), "the capture has ended");
       DRIVER((int), "slimpi_fake_capture")(0);
     }
     if (is("fork")) end_a_child();
@@ -93,8 +81,5 @@ int main(int argc, char** argv) {
     else
       gpu_give_back(kind, memory);
   }
-  int failures = 0;
-  PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failures != 0;
+  return end_mpi();
 }

@@ -1,12 +1,42 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Measurements as a JSON list, one object on a line. The file is complete after every row, so that
-// a run which is cut off has measured something.
+// What measurements of GPU memory share. They are written as a JSON list, one object on a line. The
+// file is complete after every row, so that a run which is cut off has measured something.
 #pragma once
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
 #include <string>
+#include <vector>
+
+#include "device/device.h"
+#include "device/plugins.h"
+#include "tests/helper/gpu.h"
+#include "tests/kernels/data.h"
 
 namespace slimpi::test {
+
+// The row of GPU memory that is measured, and a stream of it.
+inline const device::Device* g_row = nullptr;
+inline device::Stream* g_stream = nullptr;
+
+inline void check(Status status) {
+  if (status == Status::ok) return;
+  std::fprintf(stderr, "%s\n", failure_text().c_str());
+  std::exit(1);
+}
+
+// Finds the row of `memory`, and opens the stream.
+inline void open_row(const void* memory) {
+  g_row = device::locate(memory).device;
+  if (g_row == &device::host()) {
+    std::fprintf(stderr, "slimpi-cuda.so is not built or cannot be loaded\n");
+    std::exit(1);
+  }
+  check(g_row->open_stream(device::locate(memory), &g_stream));
+}
 
 class JsonRows {
  public:
@@ -31,5 +61,6 @@ class JsonRows {
   const char* file_ = nullptr;
   std::string rows_;
 };
+inline JsonRows g_rows;
 
 }  // namespace slimpi::test

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The GPU's kernels give the very bytes of the host's: every codec, bits, bucket, odd length and
 // alignment. Needs a GPU, or the fake driver in LD_LIBRARY_PATH; exits 77 without.
-#include <cmath>
 #include <memory>
-#include <vector>
 
 #include "device/device.h"
 #include "device/plugins.h"
 #include "kernels/cpu/cpu.h"
 #include "tests/helper/both.h"
-#include "tests/helper/cmocka_cxx.h"
 #include "tests/helper/gpu.h"
+#include "tests/helper/unit_test.h"
 #include "tests/kernels/checksums.h"
 #include "tests/kernels/data.h"
 
@@ -117,7 +115,7 @@ void check_codec(const Format& format, int kind, std::size_t count, std::size_t 
   ASSERT_SAME(out);
 }
 
-void codecs_give_the_host_s_bytes(void**) {
+UNIT_TEST(codecs_give_the_host_s_bytes) {
   // The emulated kernels take longer: not every length with every kind of input.
   const std::vector<std::size_t> lengths = {1, 7, 31, 65, 513, 2047, 2049, 5003};
   int turn = 0, number = 0;
@@ -134,7 +132,7 @@ void codecs_give_the_host_s_bytes(void**) {
   }
 }
 
-void checksums_are_the_host_s(void**) {
+UNIT_TEST(checksums_are_the_host_s) {
   Both<float> in(kChecksumCount), out(kChecksumCount);
   for (std::size_t i = 0; i < kChecksumCount; ++i) in.here[i] = checksum_input(i);
   in.send();
@@ -153,7 +151,7 @@ void checksums_are_the_host_s(void**) {
 }
 
 // Of as many pieces as one call takes, and of huge values, whose sums overflow on the way.
-void long_sums_and_huge_ones(void**) {
+UNIT_TEST(long_sums_and_huge_ones) {
   const std::size_t count = 3001;
   for (const Format& format :
        {quantized(8, 2048), quantized(3, 100, true), quantized(5, 0), packed(8, 1024),
@@ -186,7 +184,7 @@ void long_sums_and_huge_ones(void**) {
 }
 
 // Added on the host as add_in_pairs of src/intra adds.
-void sums_in_the_order_of_a_tree(void**) {
+UNIT_TEST(sums_in_the_order_of_a_tree) {
   constexpr std::size_t kCount = 2500;
   std::vector<std::unique_ptr<Both<float>>> in;
   std::vector<const float*> there;
@@ -218,7 +216,7 @@ void sums_in_the_order_of_a_tree(void**) {
   }
 }
 
-void the_rest_of_the_table(void**) {
+UNIT_TEST(the_rest_of_the_table) {
   const Format format{};
   for (int kind = 0; kind < kKinds; ++kind)
     for (const std::size_t count : {0, 1, 1023, 1025, 5003}) {
@@ -258,7 +256,7 @@ void the_rest_of_the_table(void**) {
     }
 }
 
-void compare_is_right_and_always_the_same(void**) {
+UNIT_TEST(compare_is_right_and_always_the_same) {
   const std::size_t count = g_fake ? 200003 : 20000003;
   Both<float> a(count), b(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -280,7 +278,7 @@ void compare_is_right_and_always_the_same(void**) {
   for (int i = 0; i < 2; ++i) assert_true(std::fabs(first[i] - expected[i]) <= 1e-12 * expected[i]);
 }
 
-void low_rank_products(void**) {
+UNIT_TEST(low_rank_products) {
   const Format format{};
   const int kind = 0;
   for (const std::size_t columns : {1, 37, 300})
@@ -310,6 +308,7 @@ void low_rank_products(void**) {
 }
 
 int open(void**) {
+  if (const int skipped = gpu_open(); skipped != 0) std::exit(skipped);
   g_fake = gpu_function("slimpi_fake_memory") != nullptr;
   g_short = std::getenv("SHORT") != nullptr;
   device::load_plugins();
@@ -326,18 +325,6 @@ int close(void**) {
   return 0;
 }
 
-}  // namespace
+GROUP_FIXTURES(open, close);
 
-int main() {
-  if (const int skipped = gpu_open(); skipped != 0) return skipped;
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(codecs_give_the_host_s_bytes),
-      cmocka_unit_test(checksums_are_the_host_s),
-      cmocka_unit_test(long_sums_and_huge_ones),
-      cmocka_unit_test(sums_in_the_order_of_a_tree),
-      cmocka_unit_test(the_rest_of_the_table),
-      cmocka_unit_test(compare_is_right_and_always_the_same),
-      cmocka_unit_test(low_rank_products),
-  };
-  return cmocka_run_group_tests(tests, open, close) != 0;
-}
+}  // namespace

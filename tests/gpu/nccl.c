@@ -9,14 +9,10 @@
  * send, later        on the second rank NCCL fails at the second call, at once or while the GPU
  *                    works: that is an MPI error on every rank, with NCCL's text on the one
  * Run under the preload; exits 77 without a GPU. */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 #include "tests/helper/gpu.h"
 
-static int g_rank, g_ranks, g_failures;
 static void (*g_tell)(const char*, int, int, int);
 
 static void expect(int holds, const char* what) {
@@ -57,7 +53,7 @@ static int sum(MPI_Comm comm, enum gpu_memory kind, float* values, size_t count,
   return code;
 }
 
-static void check(size_t count, int linked, int blocks) {
+static void check_count(size_t count, int linked, int blocks) {
   const size_t bytes = count * sizeof(float);
   float *const expected = malloc(bytes), *const result = malloc(bytes);
   MPI_Comm on_host, on_gpu;
@@ -75,7 +71,7 @@ static void check(size_t count, int linked, int blocks) {
     expect(memcmp(result, expected, bytes) == 0, "GPU buffers give other bytes");
     /* A block each way with each other rank, and the finished shards. */
     if (blocks && gpu_function("slimpi_fake_pieces") != NULL)
-      expect(pieces() - before <= 4 * (unsigned long)(g_ranks - 1), "blocks are short");
+      expect(pieces() - before <= 4 * (unsigned long)(g_size - 1), "blocks are short");
     if (linked >= 0 && gpu_function("slimpi_fake_pieces") != NULL && !elsewhere)
       expect((pieces() != before) == linked, "the sum did not go the way it should");
   }
@@ -115,11 +111,9 @@ static void fail_midway(size_t count, const char* function, int result, int call
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_ranks);
+  begin_mpi();
   const char* const mode = argc > 1 ? argv[1] : "linked";
-  int skipped = gpu_open(), failures = 0;
+  int skipped = gpu_open();
   PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   if (skipped == 0) g_tell = (void (*)(const char*, int, int, int))gpu_function("slimpi_fake_fail");
   for (int i = 2; skipped == 0 && i < argc; ++i) {
@@ -129,18 +123,17 @@ int main(int argc, char** argv) {
     } else if (strcmp(mode, "later") == 0) {
       fail_midway(count, "nccl", 1, 5);
     } else if (strcmp(mode, "block") == 0) {
-      check(count * (size_t)g_ranks, -1, 1);
+      check_count(count * (size_t)g_size, -1, 1);
     } else if (strcmp(mode, "join") == 0) {
       if (g_rank == 1) g_tell("ncclCommInitRankConfig", 2, 0, 0);
-      check(count, -1, 0);
+      check_count(count, -1, 0);
     } else if (strcmp(mode, "state") == 0) {
       if (g_rank == 1) g_tell("nccl", 5, 0, 0);
-      check(count, -1, 0);
+      check_count(count, -1, 0);
     } else {
-      check(count, strcmp(mode, "any") == 0 ? -1 : strcmp(mode, "linked") == 0, 0);
+      check_count(count, strcmp(mode, "any") == 0 ? -1 : strcmp(mode, "linked") == 0, 0);
     }
   }
-  PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return skipped != 0 ? skipped : failures != 0;
+  const int failed = end_mpi();
+  return skipped != 0 ? skipped : failed;
 }

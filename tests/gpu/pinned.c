@@ -7,17 +7,14 @@
  * refuse  the driver pins no memory that it has not allocated: sums are right all the same
  * After the first sum no copy is of memory that is not pinned, and nothing is pinned any more;
  * after MPI_Finalize nothing is left pinned. */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 #include "tests/helper/fake_driver.h"
 #include "tests/helper/gpu.h"
 
 enum { COUNT = 300000, CALLS = 6, NOT_SUPPORTED = 801 };
 
-static int g_rank, g_failures, g_lossy;
+static int g_lossy;
 
 static void expect(int holds, const char* what, unsigned long number) {
   if (holds) return;
@@ -42,10 +39,8 @@ static void sum(float* memory, enum gpu_memory kind, int ranks) {
 }
 
 int main(int argc, char** argv) {
-  int ranks = 0, mixed = 0, refuse = 0, shared = 0;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  int mixed = 0, refuse = 0, shared = 0;
+  begin_mpi();
   for (int i = 1; i < argc; ++i) {
     mixed |= strcmp(argv[i], "mixed") == 0;
     refuse |= strcmp(argv[i], "refuse") == 0;
@@ -65,9 +60,9 @@ int main(int argc, char** argv) {
   if (refuse) tell("cuMemHostRegister_v2", NOT_SUPPORTED, 0, 1);
   const enum gpu_memory kind = mixed && g_rank % 2 != 0 ? GPU_HOST : GPU_DEVICE;
   float* const memory = gpu_take(kind, COUNT * sizeof(float));
-  for (int call = 0; call < 2; ++call) sum(memory, kind, ranks);
+  for (int call = 0; call < 2; ++call) sum(memory, kind, g_size);
   const unsigned long copies = pageable(), pins = calls("cuMemHostRegister_v2");
-  for (int call = 0; call < CALLS; ++call) sum(memory, kind, ranks);
+  for (int call = 0; call < CALLS; ++call) sum(memory, kind, g_size);
   const unsigned long more = pageable() - copies;
   if (!refuse) expect(more == 0, "copies of memory that is not pinned", more);
   if (shared && refuse && kind == GPU_DEVICE)
@@ -77,12 +72,10 @@ int main(int argc, char** argv) {
   if (shared && !refuse && kind == GPU_DEVICE)
     expect(registered() != 0, "bytes that are pinned", 0);
   gpu_give_back(kind, memory);
-  int failures = 0;
-  PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Finalize();
+  const int failed = end_mpi();
   if (registered() != 0) {
     printf("rank %d: %zu bytes are pinned after MPI_Finalize\n", g_rank, registered());
     return 1;
   }
-  return failures != 0;
+  return failed;
 }

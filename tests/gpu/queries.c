@@ -3,11 +3,8 @@
  * counts: once for each of its buffers, for two attributes, and never for buffers in the heap, in
  * static data and on the stack. Usage: queries [between], with `between` for calls that slimpi does
  * between nodes; exits 77 without the fake driver. */
-#define _GNU_SOURCE
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
+
 #include <sys/mman.h>
 
 #include "tests/helper/fake_driver.h"
@@ -19,7 +16,6 @@ static int g_warm = 40, g_measured = 50;
 
 static unsigned long (*g_calls)(const char*);
 static unsigned long (*g_attributes)(void);
-static int g_rank, g_failures;
 
 static void count(const char* what, const void* in, void* out, int length, MPI_Datatype type,
                   long wanted) {
@@ -80,8 +76,7 @@ static void count_between(const float* in, float* out, float* device) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  begin_mpi();
   if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
   g_calls = (unsigned long (*)(const char*))gpu_function("slimpi_fake_calls");
   g_attributes = (unsigned long (*)(void))gpu_function("slimpi_fake_attributes");
@@ -96,6 +91,5 @@ int main(int argc, char** argv) {
     count_in_node(in, out, device);
   }
   gpu_give_back(GPU_DEVICE, device);
-  MPI_Finalize();
-  return g_failures != 0;
+  return end_mpi();
 }

@@ -6,16 +6,12 @@
  * that make it slow, and with LONG only one of several messages. With EXACT no sum is
  * rounded: on one node slimpi adds the buffers of a GPU, and MPI those of the host, maybe in
  * another order. */
-#include <math.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 #include "tests/helper/gpu.h"
 
 static int g_calls = 3; /* on each communicator */
-static int g_rank, g_failures, g_managed, g_exact;
+static int g_managed, g_exact;
 
 static const char* const kNames[] = {"host",   "device",     "pool",   "managed",
                                      "pinned", "second GPU", "virtual"};
@@ -82,7 +78,7 @@ static const struct way kWays[] = {
     {GPU_VIRTUAL, GPU_VIRTUAL, 0, 0}, {GPU_VIRTUAL, GPU_VIRTUAL, 1, 1},
 };
 
-static void check(size_t count, size_t ways) {
+static void check_count(size_t count, size_t ways) {
   const size_t bytes = count * sizeof(float);
   float *values = malloc(bytes), *expected = malloc(bytes), *result = malloc(bytes);
   unsigned state = 12345u + 77u * (unsigned)g_rank;
@@ -111,12 +107,9 @@ static void check(size_t count, size_t ways) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  int ranks = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  begin_mpi();
   const size_t ways = sizeof kWays / sizeof *kWays;
-  int skipped = gpu_open(), failures = 0;
+  int skipped = gpu_open();
   PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   if (skipped == 0) {
     gpu_use_second();
@@ -127,16 +120,15 @@ int main(int argc, char** argv) {
     /* Messages of long sums may get longer before the fourth call on a communicator. */
     const char* const longer = getenv("LONG"); /* how many of the ways */
     g_calls = longer != NULL ? 5 : 3;
-    if (longer != NULL) check(1200003, (size_t)atoi(longer));
+    if (longer != NULL) check_count(1200003, (size_t)atoi(longer));
     /* Where there is no GPU there are few cores, and many ranks take long. */
     const int all = !brief && longer == NULL;
-    if (all) check(1, ways);
-    if (all && (!fake_driver || ranks == 2)) check(1000, ways);
-    if (longer == NULL) check(20003, brief ? 3 : ways);
-    if (g_exact && !brief) check(400003, ways); /* several blocks */
-    if (!brief && longer == NULL && !fake_driver) check(3000017, ways);
+    if (all) check_count(1, ways);
+    if (all && (!fake_driver || g_size == 2)) check_count(1000, ways);
+    if (longer == NULL) check_count(20003, brief ? 3 : ways);
+    if (g_exact && !brief) check_count(400003, ways); /* several blocks */
+    if (!brief && longer == NULL && !fake_driver) check_count(3000017, ways);
   }
-  PMPI_Allreduce(&g_failures, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return skipped != 0 ? skipped : failures != 0;
+  const int failed = end_mpi();
+  return skipped != 0 ? skipped : failed;
 }

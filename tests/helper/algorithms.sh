@@ -7,7 +7,6 @@
 # design, goes through the same inputs in tests/mpi/decentralized.
 . "$top_srcdir/tests/helper/mpi.sh"
 . "$top_srcdir/tests/helper/sums.sh"
-need_library
 # The low-rank pair at work from the first call, and each call for itself.
 export SLIMPI_START=0 SLIMPI_ERROR_FEEDBACK=0 SLIMPI_POWERSGD_RANK=2
 

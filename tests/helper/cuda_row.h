@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "device/device.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 #include "tests/helper/fake_driver.h"
 #include "tests/helper/gpu.h"
 

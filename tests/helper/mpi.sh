@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For tests that run MPI programs with and without the library:
 #   . "$top_srcdir/tests/helper/mpi.sh"
-# Leaves the test in an empty directory of its own, which goes away at the end.
+# Leaves the test in an empty directory of its own, which goes away at the end. The exit status is 1
+# if any check failed, even where the script skips what is left. Skips the test where libslimpi.so
+# is not built, or Python, which reads its report, is not installed.
 #
 #   need COMMAND...         skip the test where one of the commands is missing
-#   need_library            skip the test where libslimpi.so is not built, or what reads its
-#                           report is not installed
 #   plain RANKS COMMAND...  run it under MPI without the library
 #   under RANKS COMMAND...  run it under MPI with the library preloaded; options are SLIMPI_*. Both
 #                           preload yielding_ucx.c, for ranks that share a core, except in some
@@ -31,7 +31,6 @@
 #   expensive               whether this is `make check-all`, for what repeats the same code path
 #   deeper COMMAND...       run it if so
 #   skip WHY                end the test as skipped
-#   verdict                 end the test: its exit status is 1 if any check failed
 set -eu
 : "${top_srcdir:?is set by make check}" "${top_builddir:?is set by make check}"
 given_python=${PYTHON-}
@@ -43,7 +42,6 @@ seconds=${MPI_TEST_SECONDS:-120} # other tests run at the same time
 failures=0
 yielding=$top_builddir/tests/helper/.libs/libyielding_ucx.so
 [ -e "$yielding" ] || yielding=
-sanitizer='' # the library, which wants to be the first
 # In these tests of the second tier MPICH waits, and looks for devices, as it does for users.
 case ${RUN_EXPENSIVE_TESTS:-no}/${0##*/} in
   yes/sums.sh | yes/one_node.sh | yes/isolation.sh | yes/nonblocking.sh | yes/progress.sh | \
@@ -52,7 +50,11 @@ case ${RUN_EXPENSIVE_TESTS:-no}/${0##*/} in
 esac
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/slimpi-test.XXXXXX")
-trap 'cd / && rm -rf "$work"' EXIT
+finish() {
+  cd / && rm -rf "$work"
+  [ "$failures" = 0 ] || exit 1
+}
+trap finish EXIT
 trap 'exit 130' HUP INT TERM
 cd "$work"
 
@@ -61,23 +63,11 @@ pass() { echo "PASS $*"; }
 fail() { echo "FAIL $*"; failures=$((failures + 1)); }
 expensive() { [ "${RUN_EXPENSIVE_TESTS:-no}" = yes ]; }
 deeper() { ! expensive || "$@"; }
-verdict() { [ "$failures" = 0 ] || exit 1; exit 0; }
 
 need() {
   for command in "$@"; do
     command -v "$command" >/dev/null 2>&1 || skip "$command is not installed"
   done
-}
-
-need_library() {
-  need "$PYTHON"
-  [ -e "$library" ] || skip "$library is not built"
-  # A sanitized library wants its run-time before anything else.
-  preload=$library
-  sanitizer=$(ldd "$library" | awk '/libasan|libtsan/ { print $3 }')
-  [ -z "$sanitizer" ] || preload=$sanitizer:$library
-  preload=$preload${yielding:+:$yielding}
-  by_way "${TEST_WAY:-blocking}"
 }
 
 plain() {
@@ -150,3 +140,10 @@ holds() {
   shift
   if "$@"; then pass "$what"; else fail "$what"; fi
 }
+
+need "$PYTHON"
+[ -e "$library" ] || skip "$library is not built"
+# A sanitized library wants its run-time before anything else.
+sanitizer=$(ldd "$library" | awk '/libasan|libtsan/ { print $3 }')
+preload=${sanitizer:+$sanitizer:}$library${yielding:+:$yielding}
+by_way "${TEST_WAY:-blocking}"

@@ -82,16 +82,8 @@ done
   exit 77
 }
 
-# The programs and libraries that the tests name, and the helpers that they read.
-read_by() { # FILE: itself, and what it reads
-  echo "$1"
-  sed -n 's|^\. "$top_srcdir/\(tests/helper/.*\)"$|\1|p
-    s|^exec "$top_srcdir/\(tests/mpi/.*\)"$|\1|p' "$top_srcdir/$1" |
-    while read -r next; do read_by "$next"; done
-}
-files=$(for test in "$@"; do read_by "$test"; done | sort -u)
-named=$(cd "$top_srcdir" && grep -ho 'top_builddir/tests/[a-zA-Z_0-9./]*' $files | sort -u |
-  sed 's|top_builddir/||; s|\.libs/\(.*\)\.so$|\1.la|')
+# The programs and libraries that the tests need.
+named=$(sh "$top_srcdir/tests/helper/programs_of.sh" "$@")
 # shellcheck disable=SC2016
 known=$(printf 'include Makefile\nknown: ; @echo $(check_PROGRAMS) $(noinst_PROGRAMS)\n' |
   make -s -C "$top_builddir" -f - known)

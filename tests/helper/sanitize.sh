@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # For tests of the tree built anew with a sanitizer, and for valgrind on the usual build. A build
 # compiles only what its tests need, and the tests run in the depth of the first tier.
-#   build KIND TARGET...      of --enable-sanitizers; leaves the test in its directory
+#   build KIND TARGET...      of --enable-sanitizers, and what the $scripts need; leaves the test in
+#                             its directory
 #   runs WHAT COMMAND...      checks that it succeeds
-#   scripts WHAT NAME...      checks that tests/mpi/NAME.sh pass in the build at hand
+#   scripts WHAT              checks that the scripts of tests/mpi that $scripts names pass in the
+#                             build at hand
 #   unit_tests DIRECTORY      names those that handle memory, of the Makefile there
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 [ ! -e "$top_srcdir/config.status" ] || skip "the source directory is configured itself"
 unset MAKEFLAGS MFLAGS MAKELEVEL
 # UCX replaces functions of the C library that the sanitizers replace, too.
@@ -14,11 +15,14 @@ export LD_LIBRARY_PATH ASAN_OPTIONS TSAN_OPTIONS=exitcode=66 UCX_MEM_EVENTS=no
 usual=$top_builddir
 export RUN_EXPENSIVE_TESTS=no
 
-build() { # KIND TARGET...: of --enable-sanitizers; leaves the test in its directory
+build() {
   mkdir "$work/$1"
   cd "$work/$1" || return 1
   top_builddir=$work/$1 LD_LIBRARY_PATH=$work/$1/.libs kind=$1
   shift
+  # shellcheck disable=SC2046 # words
+  set -- base/precompiled.h.gch/library libslimpi.la "$@" \
+    $(sh "$top_srcdir/tests/helper/programs_of.sh" $(paths))
   # Sanitized code brings warnings of its own.
   { "$top_srcdir/configure" --enable-sanitizers="$kind" --without-cuda \
     CXXFLAGS="-O1 -g1 -Wno-error" && make -j2 "$@"; } >build.txt 2>&1 && return 0
@@ -33,7 +37,7 @@ complaints() {
     head -n 60 || :
 }
 
-runs() { # WHAT COMMAND...: it succeeds
+runs() {
   runs=$1 status=0
   shift
   "$@" >"$work/output.txt" 2>&1 || status=$?
@@ -41,12 +45,10 @@ runs() { # WHAT COMMAND...: it succeeds
   expect "$status" 0 "$runs"
 }
 
-scripts() { # WHAT NAME...: tests/mpi/NAME.sh pass in the build at hand
-  scripts=$1
-  shift
-  for name in "$@"; do
-    runs "$scripts: tests/mpi/$name.sh" sh "$top_srcdir/tests/mpi/$name.sh"
-  done
+paths() { for name in $scripts; do echo "tests/mpi/$name.sh"; done; }
+
+scripts() {
+  for path in $(paths); do runs "$1: $path" sh "$top_srcdir/$path"; done
 }
 
 # Tests that handle memory.

@@ -14,12 +14,9 @@
 // others, so one order of them stands for all, except that a rank may read a buffer before its
 // message has arrived. So each message is transferred as late as possible, as early as possible,
 // and in turn with the ranks. Each planted fault must be found in both ways.
-#include <cstdio>
 #include <map>
 #include <memory>
-#include <string>
 #include <unordered_set>
-#include <vector>
 
 // Before CMocka, which has a macro of the name of a function in base/status.h.
 #include "comm/exchange.h"
@@ -27,7 +24,7 @@
 #include "tests/helper/fibers.h"
 #include "tests/inter/run.h"
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 namespace {
 
@@ -255,7 +252,7 @@ std::vector<Row> rows() {
   return rows;
 }
 
-void no_interleaving_fails(void**) {
+UNIT_TEST(no_interleaving_fails) {
   for (const auto& [name, run, full] : rows()) {
     const bool all = full == 1 || (full == 2 && has_time());
     const Explored explored = all ? explore_all(run) : explore_reduced(run);
@@ -265,7 +262,7 @@ void no_interleaving_fails(void**) {
   }
 }
 
-void planted_faults_are_found(void**) {
+UNIT_TEST(planted_faults_are_found) {
   const std::map<Fault, const char*> faults = {
       {Fault::lost_send, "a message is not sent"},
       {Fault::lost_receive, "a receive is not posted"},
@@ -309,13 +306,10 @@ void planted_faults_are_found(void**) {
   assert_int_equal(found, 2 * faults.size());
 }
 
-}  // namespace
-
-int main() {
+int prepare(void**) {
   comm::poll_without_rest();
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(no_interleaving_fails),
-      cmocka_unit_test(planted_faults_are_found),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+  return 0;
 }
+GROUP_FIXTURES(prepare, nullptr);
+
+}  // namespace

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inter/schedule.h"
 
-#include <algorithm>
-#include <string>
-
-#include "tests/helper/cmocka_cxx.h"
+#include "inter/neighbor_exchange.h"
+#include "tests/helper/unit_test.h"
 
 namespace {
 
@@ -24,7 +22,7 @@ std::string chosen(std::uint64_t count, int group_size) {
   return schedule_for({eight_bits(), count, group_size}).name;
 }
 
-void few_nodes_and_large_buffers_go_by_pairwise_exchange(void**) {
+UNIT_TEST(few_nodes_and_large_buffers_go_by_pairwise_exchange) {
   for (const int group_size : {2, 3, 4, 8, 16})
     for (const std::uint64_t count : {0, 1, 16'384, 16 << 20})
       assert_string_equal(chosen(count, group_size).c_str(), "pairwise");
@@ -34,7 +32,7 @@ void few_nodes_and_large_buffers_go_by_pairwise_exchange(void**) {
     assert_string_equal(chosen(16 << 20, group_size).c_str(), "pairwise");
 }
 
-void many_nodes_and_small_buffers_save_messages(void**) {
+UNIT_TEST(many_nodes_and_small_buffers_save_messages) {
   for (const int group_size : {500, 1000, 100'000})
     assert_string_equal(chosen(1024, group_size).c_str(), "bruck");
   for (const std::uint64_t count : {16'384, 65'536})
@@ -42,7 +40,7 @@ void many_nodes_and_small_buffers_save_messages(void**) {
 }
 
 // With a place for every peer, 100,000 nodes would take 600 MB for 64 MiB of floats.
-void memory_counts(void**) {
+UNIT_TEST(memory_counts) {
   const kernels::Format format = eight_bits();
   assert_string_equal(chosen(16 << 20, 100'000).c_str(), "bruck");
   const inter::ExchangeSize many{format, 16 << 20, 100'000};
@@ -61,7 +59,7 @@ inter::ExchangeSize sixteen_ki() {
 }
 
 // Two exchanges of one size use one layout; what differs in anything has one of its own.
-void a_size_is_prepared_once(void**) {
+UNIT_TEST(a_size_is_prepared_once) {
   inter::PreparedExchanges all;
   const inter::ExchangeSize first = sixteen_ki();
   const inter::ExchangeLayout* const layout = all.find(first).layout.get();
@@ -82,7 +80,7 @@ void a_size_is_prepared_once(void**) {
   }
 }
 
-void what_is_kept_is_bounded(void**) {
+UNIT_TEST(what_is_kept_is_bounded) {
   inter::PreparedExchanges all;
   inter::ExchangeSize size = sixteen_ki();
   size.group_size = 1000;
@@ -93,15 +91,14 @@ void what_is_kept_is_bounded(void**) {
   }
 }
 
-}  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(few_nodes_and_large_buffers_go_by_pairwise_exchange),
-      cmocka_unit_test(many_nodes_and_small_buffers_save_messages),
-      cmocka_unit_test(a_size_is_prepared_once),
-      cmocka_unit_test(what_is_kept_is_bounded),
-      cmocka_unit_test(memory_counts),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+// mpi/decentralized has the first rounds.
+UNIT_TEST(peers_of_late_rounds) {
+  for (const int group_size : {7, 8}) {
+    const auto peer = [&](std::uint64_t round) {
+      return inter::mixing(Peers::shift_one, group_size, 3, round).peers.at(0).member;
+    };
+    assert_int_equal(peer(UINT64_MAX / 7 * 7), peer(0));  // both have 7 rounds in a turn
+  }
 }
+
+}  // namespace

@@ -7,15 +7,12 @@
 // seeds, the first fewer. TEST_SEEDS=FIRST:LAST runs other ones.
 
 #include <cinttypes>
-#include <cstdio>
-#include <cstdlib>
-#include <string>
 
 // Before CMocka, which has a macro of the name of a function in base/status.h.
 #include "comm/waiter.h"
 #include "tests/inter/run.h"
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 namespace {
 
@@ -44,39 +41,32 @@ void run_seeds(Case::Kind kind, std::uint64_t first, std::uint64_t last,
   }
 }
 
-void pairwise(void**) {
+UNIT_TEST(pairwise) {
   run_seeds(Case::Kind::pairwise, 1, last_seed());
 }
-void scatter(void**) {
+UNIT_TEST(scatter) {
   run_seeds(Case::Kind::scatter, 1, last_seed());
 }
-void hook(void**) {
+UNIT_TEST(hook) {
   run_seeds(Case::Kind::hook, 1, last_seed());
 }
-void bruck(void**) {
+UNIT_TEST(bruck) {
   run_seeds(Case::Kind::bruck, 1, last_seed());
 }
-void neighbor_exchange(void**) {
+UNIT_TEST(neighbor_exchange) {
   run_seeds(Case::Kind::neighbors, 1, last_seed());
 }
 // Where no buffer may be received into before the kernels that read it are complete.
-void staged_rings(void**) {
+UNIT_TEST(staged_rings) {
   run_seeds(Case::Kind::pairwise, 1, 12, test::draw_staged_ring);
   run_seeds(Case::Kind::scatter, 1, 12, test::draw_staged_ring);
   run_seeds(Case::Kind::neighbors, 1, 12, test::draw_staged_ring);
 }
 
-}  // namespace
-
-int main() {
+int prepare(void**) {
   comm::poll_without_rest();
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(pairwise),
-      cmocka_unit_test(scatter),
-      cmocka_unit_test(hook),
-      cmocka_unit_test(bruck),
-      cmocka_unit_test(neighbor_exchange),
-      cmocka_unit_test(staged_rings),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
+  return 0;
 }
+GROUP_FIXTURES(prepare, nullptr);
+
+}  // namespace

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "inter/segment_length.h"
 
-#include <algorithm>
 #include <initializer_list>
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 namespace {
 
@@ -34,7 +33,7 @@ void for_all_formats(Check check) {
 }
 
 // Ranks whose buffers lie on a GPU and ranks whose do not take part in one exchange.
-void ranks_with_and_without_a_gpu_cut_alike(void**) {
+UNIT_TEST(ranks_with_and_without_a_gpu_cut_alike) {
   for_all_formats([](const kernels::Format& format, std::uint64_t count, int group_size,
                      SegmentClass segment_class) {
     const Segments host = segments_for({format, count, group_size, segment_class, false});
@@ -46,7 +45,7 @@ void ranks_with_and_without_a_gpu_cut_alike(void**) {
   });
 }
 
-void segments_are_whole_buckets_that_fit_their_messages(void**) {
+UNIT_TEST(segments_are_whole_buckets_that_fit_their_messages) {
   for_all_formats([](const kernels::Format& format, std::uint64_t count, int group_size,
                      SegmentClass segment_class) {
     const Segments one = segments_for({format, count, group_size, segment_class, false});
@@ -57,7 +56,7 @@ void segments_are_whole_buckets_that_fit_their_messages(void**) {
 }
 
 // A buffer for every peer of the whole size is what would break first with many nodes.
-void memory_is_bounded(void**) {
+UNIT_TEST(memory_is_bounded) {
   kernels::Format format;
   format.codec = kernels::Codec::quantized;
   format.bits = 8;
@@ -70,7 +69,7 @@ void memory_is_bounded(void**) {
 }
 
 // With many nodes a message costs more than its bytes, so there are no more than memory asks for.
-void few_segments_are_as_long_as_memory_allows(void**) {
+UNIT_TEST(few_segments_are_as_long_as_memory_allows) {
   const kernels::Format format{kernels::Codec::quantized};  // 8 bits: a bucket takes 520 bytes
   const auto segments = [&](int group_size, std::uint64_t buckets) {
     return segments_for({format, 512 * buckets, group_size, SegmentClass::small, true});
@@ -85,7 +84,7 @@ void few_segments_are_as_long_as_memory_allows(void**) {
 }
 
 // A device is asked for few long pieces, but for several, or nothing would overlap.
-void coarse_segments_are_longer_where_several_are_left(void**) {
+UNIT_TEST(coarse_segments_are_longer_where_several_are_left) {
   kernels::Format format;
   format.codec = kernels::Codec::quantized;
   format.bits = 8;
@@ -105,14 +104,3 @@ void coarse_segments_are_longer_where_several_are_left(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(ranks_with_and_without_a_gpu_cut_alike),
-      cmocka_unit_test(segments_are_whole_buckets_that_fit_their_messages),
-      cmocka_unit_test(memory_is_bounded),
-      cmocka_unit_test(few_segments_are_as_long_as_memory_allows),
-      cmocka_unit_test(coarse_segments_are_longer_where_several_are_left),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
-}

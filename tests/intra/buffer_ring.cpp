@@ -3,11 +3,10 @@
 // calls; and a place of a short call is used again late.
 #include "intra/shared_memory.h"
 
-#include <algorithm>
 #include <deque>
 #include <random>
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using slimpi::intra::BufferRing;
 
@@ -21,7 +20,7 @@ struct Written {
 
 // While a rank writes a block, others may still read the two blocks of the call before it; while it
 // writes the first block, the last one of the call before.
-void what_others_may_still_read_is_not_written(void**) {
+UNIT_TEST(what_others_may_still_read_is_not_written) {
   std::mt19937_64 random(20261123);
   for (const std::uint64_t longest : {kLongest, std::uint64_t(8) << 10}) {
     BufferRing ring(longest);
@@ -48,14 +47,14 @@ void what_others_may_still_read_is_not_written(void**) {
 }
 
 // A call that is done elsewhere passes nothing, and the next one begins at the same place.
-void a_call_that_passes_nothing_changes_nothing(void**) {
+UNIT_TEST(a_call_that_passes_nothing_changes_nothing) {
   BufferRing ring(kLongest);
   ring.pass(ring.next(5000), 1);
   const std::uint64_t place = ring.next(kLongest).place(0);
   assert_int_equal(ring.next(kLongest).place(0), place);
 }
 
-void a_short_call_passes_the_whole_ring(void**) {
+UNIT_TEST(a_short_call_passes_the_whole_ring) {
   BufferRing ring(kLongest);
   const std::uint64_t floats = 16 << 10;
   int calls = 0;
@@ -66,7 +65,7 @@ void a_short_call_passes_the_whole_ring(void**) {
   assert_int_equal(calls, int(ring.floats() / floats));
 }
 
-void calls_of_two_blocks_use_the_same_two_buffers(void**) {
+UNIT_TEST(calls_of_two_blocks_use_the_same_two_buffers) {
   BufferRing ring(kLongest);
   for (int call = 0; call < 10; ++call) {
     const BufferRing::Buffers buffers = ring.next(kLongest);
@@ -77,13 +76,3 @@ void calls_of_two_blocks_use_the_same_two_buffers(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(what_others_may_still_read_is_not_written),
-      cmocka_unit_test(a_call_that_passes_nothing_changes_nothing),
-      cmocka_unit_test(a_short_call_passes_the_whole_ring),
-      cmocka_unit_test(calls_of_two_blocks_use_the_same_two_buffers),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

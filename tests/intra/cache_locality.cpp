@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "intra/node_barrier.h"
 
-#include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <set>
-#include <vector>
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using slimpi::intra::CacheLocality;
 
@@ -15,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kNear = 300, kFar = 1000;  // nanoseconds
 
-void one_slow_look_is_an_interruption(void**) {
+UNIT_TEST(one_slow_look_is_an_interruption) {
   CacheLocality distance(2, 0);
   assert_false(distance.cross_cache());
   for (int i = 0; i < 10; ++i) {
@@ -26,7 +23,7 @@ void one_slow_look_is_an_interruption(void**) {
   }
 }
 
-void two_in_a_row_change_it(void**) {
+UNIT_TEST(two_in_a_row_change_it) {
   CacheLocality distance(2, 1);
   distance.record(kFar);
   distance.record(kFar);
@@ -40,7 +37,7 @@ void two_in_a_row_change_it(void**) {
   assert_false(distance.cross_cache());
 }
 
-void one_node_local_rank_that_is_far_is_enough(void**) {
+UNIT_TEST(one_node_local_rank_that_is_far_is_enough) {
   for (int odd = 0; odd < 4; ++odd) {
     CacheLocality distance(5, 2);
     for (int probe = 0; probe < 2 * 4; ++probe) distance.record(probe % 4 == odd ? kFar : kNear);
@@ -50,7 +47,7 @@ void one_node_local_rank_that_is_far_is_enough(void**) {
   }
 }
 
-void everybody_looks_at_another_one(void**) {
+UNIT_TEST(everybody_looks_at_another_one) {
   constexpr int kRanks = 6;
   std::vector<CacheLocality> ranks;
   for (int rank = 0; rank < kRanks; ++rank) ranks.emplace_back(kRanks, rank);
@@ -68,7 +65,7 @@ void everybody_looks_at_another_one(void**) {
   }
 }
 
-void first_often_then_seldom(void**) {
+UNIT_TEST(first_often_then_seldom) {
   CacheLocality distance(4, 0);
   for (int probe = 0; probe < 2 * 3; ++probe) assert_true(distance.due(1));
   int looks = 0;
@@ -77,14 +74,14 @@ void first_often_then_seldom(void**) {
   for (int barrier = 0; barrier < 10; ++barrier) assert_true(distance.due(1 << 20));
 }
 
-void a_rank_alone_looks_at_nobody(void**) {
+UNIT_TEST(a_rank_alone_looks_at_nobody) {
   CacheLocality distance(1, 0);
   for (int barrier = 0; barrier < 1000; ++barrier) assert_false(distance.due(1 << 20));
   assert_false(distance.cross_cache());
 }
 
 // In each look other lines, and none twice.
-void marks_are_a_chain_that_changes(void**) {
+UNIT_TEST(marks_are_a_chain_that_changes) {
   struct alignas(64) Marks {
     std::byte bytes[CacheLocality::kProbeBytes];
   };
@@ -118,16 +115,3 @@ void marks_are_a_chain_that_changes(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(one_slow_look_is_an_interruption),
-      cmocka_unit_test(two_in_a_row_change_it),
-      cmocka_unit_test(one_node_local_rank_that_is_far_is_enough),
-      cmocka_unit_test(everybody_looks_at_another_one),
-      cmocka_unit_test(first_often_then_seldom),
-      cmocka_unit_test(a_rank_alone_looks_at_nobody),
-      cmocka_unit_test(marks_are_a_chain_that_changes),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

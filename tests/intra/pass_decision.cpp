@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using slimpi::intra::decide;
 using slimpi::intra::NcclGroup;
@@ -22,7 +22,7 @@ PassDecision decided(std::initializer_list<std::uint64_t> words) {
   return decide(joined);
 }
 
-void ranks_that_are_alike_use_what_they_have(void**) {
+UNIT_TEST(ranks_that_are_alike_use_what_they_have) {
   const PassDecision linked = decided({NcclGroup::ready, NcclGroup::ready});
   assert_true(linked.nccl);
   assert_false(linked.open || linked.again);
@@ -30,14 +30,14 @@ void ranks_that_are_alike_use_what_they_have(void**) {
   assert_false(host.nccl || host.open || host.again);
 }
 
-void nccl_is_opened_if_all_can(void**) {
+UNIT_TEST(nccl_is_opened_if_all_can) {
   const PassDecision all = decided({NcclGroup::not_open, NcclGroup::not_open});
   assert_true(all.open);
   assert_false(all.nccl || all.again);
   assert_false(decided({NcclGroup::not_open, NcclGroup::unavailable}).open);
 }
 
-void ranks_that_differ_use_the_host(void**) {
+UNIT_TEST(ranks_that_differ_use_the_host) {
   for (const std::uint64_t other : {NcclGroup::unavailable, NcclGroup::not_open}) {
     const PassDecision decision = decided({NcclGroup::ready, other});
     assert_true(decision.again);
@@ -46,12 +46,3 @@ void ranks_that_differ_use_the_host(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(ranks_that_are_alike_use_what_they_have),
-      cmocka_unit_test(nccl_is_opened_if_all_can),
-      cmocka_unit_test(ranks_that_differ_use_the_host),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

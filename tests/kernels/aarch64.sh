@@ -31,19 +31,20 @@ cat >"$work/tests/helper/cmocka_cxx.h" <<'H'
 #define assert_memory_equal(a, b, bytes) assert_true(std::memcmp(a, b, bytes) == 0)
 #define print_error std::printf
 #define print_message std::printf
+using CMUnitTestFunction = void (*)(void**);
+using CMFixtureFunction = int (*)(void**);
 struct CMUnitTest {
   const char* name;
-  void (*test)(void**);
+  CMUnitTestFunction test;
+  CMFixtureFunction setup, teardown;
+  void* state;
 };
-#define cmocka_unit_test(test) \
-  CMUnitTest { #test, test }
-inline int run_tests(const CMUnitTest* tests, std::size_t count, int (*setup)(void**)) {
+inline int _cmocka_run_group_tests(const char*, const CMUnitTest* tests, std::size_t count,
+                                   CMFixtureFunction setup, CMFixtureFunction) {
   setup(nullptr);
   for (std::size_t i = 0; i < count; ++i) tests[i].test(nullptr);
   return 0;
 }
-#define cmocka_run_group_tests(tests, setup, teardown) \
-  run_tests(tests, sizeof(tests) / sizeof(tests[0]), setup)
 H
 # The flags of the generic loops, in Makefile.am.
 $compiler -std=c++20 -static -O2 -ftree-vectorize -fno-trapping-math -ffp-contract=off \

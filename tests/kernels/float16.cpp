@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // fp16 and bf16 against their definition, on every path.
-#include <cmath>
 
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 #include "tests/kernels/data.h"
 
 using namespace slimpi;
@@ -61,7 +60,7 @@ void encode(const Kernels& path, Codec codec, std::size_t count) {
   path.encode({codec}, RandomStream{}, g_in, nullptr, count, (std::byte*)g_codes, nullptr);
 }
 
-void every_code_decodes_to_its_value(void**) {
+UNIT_TEST(every_code_decodes_to_its_value) {
   for (const CpuPath which : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512}) {
     if (!usable(which)) continue;
     const Kernels& path = *cpu_kernels(which);
@@ -81,7 +80,7 @@ void every_code_decodes_to_its_value(void**) {
 }
 
 // Floats around every code: the code's value, half-way to the next, and the floats next to both.
-void floats_round_to_nearest_even(void**) {
+UNIT_TEST(floats_round_to_nearest_even) {
   for (const CpuPath which : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512}) {
     if (!usable(which)) continue;
     const Kernels& path = *cpu_kernels(which);
@@ -107,7 +106,7 @@ void floats_round_to_nearest_even(void**) {
   }
 }
 
-void overflow_is_infinity(void**) {
+UNIT_TEST(overflow_is_infinity) {
   g_in[0] = 65519.99f;
   g_in[1] = 65520.0f;
   g_in[2] = -65520.0f;
@@ -121,12 +120,3 @@ void overflow_is_infinity(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(every_code_decodes_to_its_value),
-      cmocka_unit_test(floats_round_to_nearest_even),
-      cmocka_unit_test(overflow_is_infinity),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

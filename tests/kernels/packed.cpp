@@ -4,12 +4,10 @@
 #include "kernels/math/packed.h"
 
 #include <cfloat>
-#include <cmath>
-#include <vector>
 
 #include "algorithm/residual_limit.h"
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 #include "tests/kernels/data.h"
 #include "tests/kernels/memory.h"
 
@@ -62,7 +60,7 @@ void check_tile(const Coded& c, std::size_t first, std::size_t count, const std:
   }
 }
 
-void errors_are_within_the_bound(void**) {
+UNIT_TEST(errors_are_within_the_bound) {
   for (const int half_bits : {2, 3, 5, 8, 16, 25, 32})
     for (const std::uint32_t tile : {64u, 2048u, 65536u})
       for (int kind = 0; kind < kKinds; ++kind)
@@ -80,7 +78,7 @@ void errors_are_within_the_bound(void**) {
 
 // What SLIMPI_VERIFY allows: for inputs of one scale, and for buckets from 0 to 20 octaves below
 // the first; without residuals and with those of another tensor.
-void errors_are_within_what_is_verified(void**) {
+UNIT_TEST(errors_are_within_what_is_verified) {
   double closest = 0;
   for (const int half_bits : {2, 3, 4, 5, 8, 11, 16, 25, 32})
     for (const std::size_t count : {64, 65, 128, 192, 640, 5003})
@@ -118,7 +116,7 @@ void errors_are_within_what_is_verified(void**) {
 
 // The bits that were asked for, what describes them included, and no more than a bucket's worth of
 // them left over.
-void messages_are_full(void**) {
+UNIT_TEST(messages_are_full) {
   for (int half_bits = 2; half_bits <= 2 * kMostBits; ++half_bits) {
     const Format format = packed(half_bits, 4096);
     assert_int_equal(encoded_bytes(format, 8192), 8192 * half_bits / 16);
@@ -135,7 +133,7 @@ void messages_are_full(void**) {
 }
 
 // The layout of math/packed.h, byte by byte: a tile of one bucket, with levels of 7 bits.
-void a_bucket_has_its_bits_where_they_belong(void**) {
+UNIT_TEST(a_bucket_has_its_bits_where_they_belong) {
   const Format format = packed(14, 64);
   const Coded c =
       coded(format, 64, [](std::size_t i) { return (float)((int)i - 31) * 2.0f; });  // -62 to 64
@@ -158,7 +156,7 @@ void a_bucket_has_its_bits_where_they_belong(void**) {
 // Infinities and NaNs are single values, however dense they are, and the others keep their bound:
 // from 3 bits on; of one kind from 2 bits on; with fewer where whole buckets have one. Elsewhere
 // their buckets are NaN. A sum of a tile and its opposite has NaNs in the same places.
-void what_is_not_finite_stays_single(void**) {
+UNIT_TEST(what_is_not_finite_stays_single) {
   const float kinds[] = {INFINITY, -INFINITY, from_bits(0x7f800001u)};
   for (const int half_bits : {2, 4, 5, 6, 9, 16, 32})
     for (const std::size_t count : {1, 63, 200, 4000, 70000})
@@ -194,7 +192,7 @@ void what_is_not_finite_stays_single(void**) {
 }
 
 // Error feedback leaves the residuals of a bucket with an infinity as they are.
-void a_bucket_with_marks_keeps_its_residuals(void**) {
+UNIT_TEST(a_bucket_with_marks_keeps_its_residuals) {
   std::vector<float> in(200), residual(200), out(200);
   for (std::size_t i = 0; i < 200; ++i)
     in[i] = i == 70 ? -INFINITY : bell(3, i), residual[i] = .01f;
@@ -213,7 +211,7 @@ void a_bucket_with_marks_keeps_its_residuals(void**) {
 
 // 16 octaves below the greatest value of a tile all is zero: one of 1e30 spoils its tile, and no
 // other.
-void an_outlier_spoils_its_tile(void**) {
+UNIT_TEST(an_outlier_spoils_its_tile) {
   const Coded c = coded(packed(16, 2048), 6000,
                         [](std::size_t i) { return i == 3000 ? 1e30f : 1e-3f * bell(5, i); });
   for (std::size_t i = 0; i < 6000; ++i) {
@@ -228,7 +226,7 @@ void an_outlier_spoils_its_tile(void**) {
 
 // Below 2^-110 all is zero; the greatest float, constants and values far from zero keep what the
 // bound says, and stay finite.
-void extremes(void**) {
+UNIT_TEST(extremes) {
   for (const int half_bits : {2, 5, 16, 32}) {
     const Format format = packed(half_bits, 65536);
     for (const float x :
@@ -245,7 +243,7 @@ void extremes(void**) {
 }
 
 // Rounding makes no infinity of a finite sum.
-void sums_near_the_greatest_float_saturate(void**) {
+UNIT_TEST(sums_near_the_greatest_float_saturate) {
   const Format format = packed(4, 1024);
   const Coded c =
       coded(format, 1024, [](std::size_t i) { return i % 2 == 0 ? 1.7e38f : -1.7e38f; });
@@ -260,7 +258,7 @@ void sums_near_the_greatest_float_saturate(void**) {
 // The fuzzer: every byte that describes a tile may be anything. What is read stays within the tile,
 // which lies at the end of memory; all paths make the same of it, and what no encoder writes is
 // NaN.
-void the_decoder_trusts_nothing(void**) {
+UNIT_TEST(the_decoder_trusts_nothing) {
   static Arena memory, floats;
   const std::size_t counts[] = {1, 64, 200, 1000, 4096};
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
@@ -298,7 +296,7 @@ void the_decoder_trusts_nothing(void**) {
 }
 
 // A header that asks for more than the tile has, and others that no encoder writes.
-void damaged_tiles_are_nan(void**) {
+UNIT_TEST(damaged_tiles_are_nan) {
   const Format format = packed(8, 1024);
   const Coded c = coded(format, 1000, [](std::size_t i) { return bell(8, i); });
   const PackedHeader headers[] = {{0, 0, 0, 0},
@@ -319,20 +317,3 @@ void damaged_tiles_are_nan(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(errors_are_within_the_bound),
-      cmocka_unit_test(errors_are_within_what_is_verified),
-      cmocka_unit_test(messages_are_full),
-      cmocka_unit_test(a_bucket_has_its_bits_where_they_belong),
-      cmocka_unit_test(what_is_not_finite_stays_single),
-      cmocka_unit_test(a_bucket_with_marks_keeps_its_residuals),
-      cmocka_unit_test(an_outlier_spoils_its_tile),
-      cmocka_unit_test(extremes),
-      cmocka_unit_test(sums_near_the_greatest_float_saturate),
-      cmocka_unit_test(the_decoder_trusts_nothing),
-      cmocka_unit_test(damaged_tiles_are_nan),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
-}

@@ -2,10 +2,9 @@
 // Every code path that this machine can run gives the same bytes, whatever the program has done to
 // its floating-point environment, and the bytes that checksums.h remembers.
 #include <cfenv>
-#include <vector>
 
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 #include "tests/kernels/checksums.h"
 #include "tests/kernels/data.h"
 #include "tests/kernels/memory.h"
@@ -105,7 +104,15 @@ std::uint64_t everything(const Kernels& path, const Format& format, int kind, st
   return value;
 }
 
-void all_paths_give_the_same_bytes(void**) {
+UNIT_TEST(the_best_path_comes_first) {
+  assert_true(usable(CpuPath::generic) && usable(CpuPath::automatic));
+  assert_ptr_equal(cpu_kernels(CpuPath::automatic), g_paths.back());
+  assert_string_equal(cpu_kernels(CpuPath::generic)->name, "generic");
+  if (usable(CpuPath::avx2)) assert_string_equal(cpu_kernels(CpuPath::avx2)->name, "avx2");
+  if (usable(CpuPath::avx512)) assert_string_equal(cpu_kernels(CpuPath::avx512)->name, "avx512");
+}
+
+UNIT_TEST(all_paths_give_the_same_bytes) {
   const std::size_t lengths[] = {0, 1, 7, 9, 63, 65, 100, 1023, 2049, 5003};
   std::uint64_t all = 0;
   for (const Format& format : formats())
@@ -127,7 +134,7 @@ void all_paths_give_the_same_bytes(void**) {
 }
 
 // Floats aligned to 4 bytes only, at every offset within a vector.
-void alignment_does_not_matter(void**) {
+UNIT_TEST(alignment_does_not_matter) {
   alignas(64) static float in[1100], out[1100], expected[1100];
   static std::byte coded[8000], first[8000];
   for (const Kernels* path : g_paths)
@@ -148,7 +155,7 @@ void alignment_does_not_matter(void**) {
 #if defined(__SSE__)
 // A program may flush subnormal numbers, round upwards, or trap; none of it may change a byte, and
 // what it has set must be as it was.
-void the_program_s_floating_point_environment_does_not_matter(void**) {
+UNIT_TEST(the_program_s_floating_point_environment_does_not_matter) {
   const unsigned saved = __builtin_ia32_stmxcsr();
   constexpr unsigned kFlushToZero = 0x8000, kSubnormalsAreZero = 0x40, kUpwards = 0x4000;
   for (const Kernels* path : g_paths)
@@ -175,7 +182,7 @@ void the_program_s_floating_point_environment_does_not_matter(void**) {
 #endif
 
 // The bytes themselves may not drift from one version to the next, nor between CPU and GPU.
-void bytes_are_those_of_the_shared_list(void**) {
+UNIT_TEST(bytes_are_those_of_the_shared_list) {
   static float in[kChecksumCount], out[kChecksumCount];
   static std::byte coded[4 * kChecksumCount + 4096];
   for (std::size_t i = 0; i < kChecksumCount; ++i) in[i] = checksum_input(i);
@@ -196,25 +203,6 @@ void bytes_are_those_of_the_shared_list(void**) {
   assert_int_equal(wrong, 0);
 }
 
-void the_best_path_comes_first(void**) {
-  assert_true(usable(CpuPath::generic) && usable(CpuPath::automatic));
-  assert_ptr_equal(cpu_kernels(CpuPath::automatic), g_paths.back());
-  assert_string_equal(cpu_kernels(CpuPath::generic)->name, "generic");
-  if (usable(CpuPath::avx2)) assert_string_equal(cpu_kernels(CpuPath::avx2)->name, "avx2");
-  if (usable(CpuPath::avx512)) assert_string_equal(cpu_kernels(CpuPath::avx512)->name, "avx512");
-}
+GROUP_FIXTURES(find_paths, nullptr);
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-    cmocka_unit_test(the_best_path_comes_first),
-    cmocka_unit_test(all_paths_give_the_same_bytes),
-    cmocka_unit_test(alignment_does_not_matter),
-#if defined(__SSE__)
-    cmocka_unit_test(the_program_s_floating_point_environment_does_not_matter),
-#endif
-    cmocka_unit_test(bytes_are_those_of_the_shared_list),
-  };
-  return cmocka_run_group_tests(tests, find_paths, nullptr) != 0;
-}

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 #include "tests/kernels/data.h"
 #include "tests/kernels/memory.h"
 #include "tests/kernels/oracle.h"
@@ -126,11 +126,11 @@ void check_widths(const Maker& make) {
       check(quantized(bits, 0, stochastic), 257, true, make);
 }
 
-void ordinary_values_keep_the_bound(void**) {
+UNIT_TEST(ordinary_values_keep_the_bound) {
   check_all([](std::size_t i) { return bell(1, i); });
 }
 
-void zeros_stay_zeros(void**) {
+UNIT_TEST(zeros_stay_zeros) {
   check_all([](std::size_t i) {
     return i % 3 == 0 ? bell(2, i) : i % 3 == 1 ? 0.0f : from_bits(0x80000000);
   });
@@ -140,12 +140,12 @@ void zeros_stay_zeros(void**) {
   check_widths([](std::size_t i) { return i % 3 == 0 ? 0.0f : i % 3 == 1 ? -FLT_MAX : FLT_MAX; });
 }
 
-void one_sign_keeps_the_bound(void**) {
+UNIT_TEST(one_sign_keeps_the_bound) {
   check_widths([](std::size_t i) { return 3.0f + bell(3, i); });
   check_widths([](std::size_t i) { return -3.0f + bell(3, i); });
 }
 
-void constants_are_exact(void**) {
+UNIT_TEST(constants_are_exact) {
   for (const float value : {0.0f, 1.0f, -1.0f, 0.1f, 1e30f, FLT_MAX, -FLT_MAX, FLT_MIN, 1e-40f,
                             -1e-40f, from_bits(1), from_bits(0x80000001)})
     check_widths([=](std::size_t) { return value; });
@@ -157,7 +157,7 @@ void constants_are_exact(void**) {
     }
 }
 
-void tiny_ranges_keep_the_bound(void**) {
+UNIT_TEST(tiny_ranges_keep_the_bound) {
   for (const std::uint32_t step : {1u, 2u, 3u, 100u, 1000u, 0x7fffu, 0x7fffffu})
     check_widths([=](std::size_t i) { return from_bits((std::uint32_t)(mixed(i) % (step + 1))); });
   for (const float scale :
@@ -167,7 +167,7 @@ void tiny_ranges_keep_the_bound(void**) {
   check_widths([](std::size_t i) { return from_bits(0x4b000000 + (std::uint32_t)(i % 5)); });
 }
 
-void huge_ranges_keep_the_bound(void**) {
+UNIT_TEST(huge_ranges_keep_the_bound) {
   for (const float scale : {0x1p98f, 0x1p99f, 0x1p100f, 0x1p101f, 0x1p120f, 0x1p126f})
     check_widths([=](std::size_t i) { return scale * bell(5, i); });
   check_widths([](std::size_t i) { return i % 2 == 0 ? FLT_MAX : -FLT_MAX; });
@@ -178,7 +178,7 @@ void huge_ranges_keep_the_bound(void**) {
   check_widths([](std::size_t i) { return i == 0 ? FLT_MAX : i == 1 ? -FLT_MAX : bell(6, i); });
 }
 
-void far_offsets_keep_the_bound(void**) {
+UNIT_TEST(far_offsets_keep_the_bound) {
   // 66000 is where levels counted from zero no longer fit: the greatest would wrap to the least.
   for (const float offset : {100.0f, 66000.0f, 1e6f, 1e7f, 1e30f, -66000.0f, -1e6f})
     for (const float range : {1.0f, 1e-3f})
@@ -186,14 +186,14 @@ void far_offsets_keep_the_bound(void**) {
 }
 
 // Where floats are spaced wider than the levels, nothing is lost at all.
-void levels_finer_than_floats_are_exact(void**) {
+UNIT_TEST(levels_finer_than_floats_are_exact) {
   const float* out =
       check(quantized(8, 0), 257, true, [](std::size_t i) { return 1e6f + (float)(i % 17) / 16; });
   for (std::size_t i = 0; i < 257; ++i) assert_true(out[i] == 1e6f + (float)(i % 17) / 16);
 }
 
 // Values half-way between levels and just beside it, and next to the ends: the clamp on both sides.
-void ties_and_ends_keep_the_bound(void**) {
+UNIT_TEST(ties_and_ends_keep_the_bound) {
   for (int bits = 1; bits <= kMostBits; ++bits) {
     const int top = (1 << bits) - 1, tested = top < 255 ? top : 1020;
     for (const float low : {-0.5f, -1.0f, 0.0f, 0.3f, -0.7f, 5.0f, -9.0f})
@@ -212,7 +212,7 @@ void ties_and_ends_keep_the_bound(void**) {
 }
 
 // Sums that overflow, in every way: one or both signs, beside all kinds of values, and all of them.
-void infinities_stay_single(void**) {
+UNIT_TEST(infinities_stay_single) {
   for (int kind = 0; kind < 12; ++kind)
     check_all([=](std::size_t i) {
       const float infinity = kind % 3 == 2 && i % 2 == 0 ? -INFINITY : INFINITY;
@@ -224,7 +224,7 @@ void infinities_stay_single(void**) {
     });
 }
 
-void a_nonfinite_element_marks_only_its_own_bucket(void**) {
+UNIT_TEST(a_nonfinite_element_marks_only_its_own_bucket) {
   for (const std::uint32_t bad : {0x7f800000u, 0xff800000u, 0x7fc00000u, 0xffc00000u, 0x7f800001u,
                                   0xff812345u, 0x7fffffffu, 0xffffffffu})
     for (int bits = 1; bits <= kMostBits; ++bits)
@@ -247,7 +247,7 @@ void a_nonfinite_element_marks_only_its_own_bucket(void**) {
 }
 
 // A header that no encoder writes must do no harm: it reads as marked.
-void foreign_headers_read_as_marked(void**) {
+UNIT_TEST(foreign_headers_read_as_marked) {
   const float pairs[][2] = {{INFINITY, INFINITY},  {0, INFINITY}, {NAN, 0}, {0, NAN},
                             {-INFINITY, INFINITY}, {0, -INFINITY}};
   for (const auto& pair : pairs)
@@ -264,7 +264,7 @@ void foreign_headers_read_as_marked(void**) {
 }
 
 // The layout in numbers that anyone can follow.
-void the_layout_is_as_documented(void**) {
+UNIT_TEST(the_layout_is_as_documented) {
   const float in[9] = {0, 1, 2, 3, 4, 5, 6, 7, 7};
   const unsigned char expected[] = {0, 0, 0, 0, 0, 0, 0xe0, 0x40, 0x88, 0xc6, 0xfa, 7};
   std::byte coded[sizeof expected];
@@ -274,22 +274,3 @@ void the_layout_is_as_documented(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(ordinary_values_keep_the_bound),
-      cmocka_unit_test(zeros_stay_zeros),
-      cmocka_unit_test(one_sign_keeps_the_bound),
-      cmocka_unit_test(constants_are_exact),
-      cmocka_unit_test(tiny_ranges_keep_the_bound),
-      cmocka_unit_test(huge_ranges_keep_the_bound),
-      cmocka_unit_test(far_offsets_keep_the_bound),
-      cmocka_unit_test(levels_finer_than_floats_are_exact),
-      cmocka_unit_test(ties_and_ends_keep_the_bound),
-      cmocka_unit_test(infinities_stay_single),
-      cmocka_unit_test(a_nonfinite_element_marks_only_its_own_bucket),
-      cmocka_unit_test(foreign_headers_read_as_marked),
-      cmocka_unit_test(the_layout_is_as_documented),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The random streams, and stochastic rounding's guarantees: no bias, the same draws however a
 // buffer is cut, other draws for other ranks, calls and seeds.
-#include <cmath>
-#include <vector>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/math/philox.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 #include "tests/kernels/data.h"
 
 using namespace slimpi;
@@ -16,7 +14,7 @@ using namespace slimpi::test;
 namespace {
 
 // The known answers that the generator's authors publish.
-void philox_gives_the_published_numbers(void**) {
+UNIT_TEST(philox_gives_the_published_numbers) {
   struct Row {
     std::uint32_t counter[4], key[2], expected[4];
   };
@@ -36,7 +34,7 @@ void philox_gives_the_published_numbers(void**) {
   }
 }
 
-void uniform_numbers_are_below_one(void**) {
+UNIT_TEST(uniform_numbers_are_below_one) {
   assert_true(uniform(0) == 0.0f);
   assert_true(uniform(0xffffffff) == 1.0f - 0x1p-24f);
   assert_true(uniform(0x80000000) == 0.5f);
@@ -44,7 +42,7 @@ void uniform_numbers_are_below_one(void**) {
 
 // A bucket with minimum 0 and unit 1 whose elements are fractions shows the draws: an element is
 // rounded up exactly where its number is less than the fraction.
-void draws_are_those_of_the_stream(void**) {
+UNIT_TEST(draws_are_those_of_the_stream) {
   constexpr std::size_t kCount = 1000;
   const Format format = quantized(8, 0, true);
   for (const CpuPath which : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512}) {
@@ -69,7 +67,7 @@ void draws_are_those_of_the_stream(void**) {
 }
 
 // The mean of many calls is the input itself, at the ends of the range too.
-void rounding_has_no_bias(void**) {
+UNIT_TEST(rounding_has_no_bias) {
   constexpr int kCalls = 4000;
   constexpr std::size_t kCount = 100;
   const Kernels& path = *cpu_kernels(CpuPath::automatic);
@@ -105,7 +103,7 @@ void rounding_has_no_bias(void**) {
 }
 
 // Cutting a buffer into other pieces changes neither draws nor bytes, if the buckets stay the same.
-void pieces_draw_what_the_whole_draws(void**) {
+UNIT_TEST(pieces_draw_what_the_whole_draws) {
   constexpr std::size_t kCount = 640;
   static float in[kCount];
   static std::byte whole[4 * kCount], pieces[4 * kCount];
@@ -125,7 +123,7 @@ void pieces_draw_what_the_whole_draws(void**) {
   }
 }
 
-void ranks_calls_and_seeds_draw_differently(void**) {
+UNIT_TEST(ranks_calls_and_seeds_draw_differently) {
   constexpr std::size_t kCount = 4096;
   static float in[kCount];
   static std::byte first[2 * kCount], second[2 * kCount];
@@ -150,15 +148,3 @@ void ranks_calls_and_seeds_draw_differently(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(philox_gives_the_published_numbers),
-      cmocka_unit_test(uniform_numbers_are_below_one),
-      cmocka_unit_test(draws_are_those_of_the_stream),
-      cmocka_unit_test(rounding_has_no_bias),
-      cmocka_unit_test(pieces_draw_what_the_whole_draws),
-      cmocka_unit_test(ranks_calls_and_seeds_draw_differently),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

@@ -2,16 +2,12 @@
 // Sums, residuals and the small kernels, against plain loops over decoded values.
 #include <pthread.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/math/feedback.h"
 #include "kernels/math/packed.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 #include "tests/kernels/data.h"
 #include "tests/kernels/memory.h"
 
@@ -63,7 +59,7 @@ void make(const Format& format, bool special) {
 }
 
 // decode_add is decode and an addition.
-void decode_add_adds_what_decode_gives(void**) {
+UNIT_TEST(decode_add_adds_what_decode_gives) {
   for (const Format& format : kFormats) {
     make(format, true);
     memcpy(g_result, g_carry, sizeof g_result);
@@ -75,7 +71,7 @@ void decode_add_adds_what_decode_gives(void**) {
 
 // sum_encode is the sum in order, then encode, then decode; for every number of addends, encoded
 // and exact ones mixed, the result in the place of an exact one.
-void sum_encode_is_sum_encode_decode(void**) {
+UNIT_TEST(sum_encode_is_sum_encode_decode) {
   for (const Format& format : kFormats)
     for (int addends = 1; addends <= kAddends; addends += addends < 5 ? 1 : 11)
       for (int variant = 0; variant < 12; ++variant) {
@@ -143,7 +139,7 @@ float limit_at(const Format& format, std::size_t i) {
 
 // What is sent and what is kept back make up what was to be sent, whatever the residual was before:
 // a step of the values at most is added of it.
-void residual_and_output_make_the_input(void**) {
+UNIT_TEST(residual_and_output_make_the_input) {
   for (const Format& format : kFormats)
     for (const float foreign : {1.0f, 1e-3f, 1e6f, 1e38f}) {
       make(format, false);
@@ -165,7 +161,7 @@ void residual_and_output_make_the_input(void**) {
 }
 
 // A bucket that is marked loses nothing: its residual stays. So does that of a half that overflows.
-void a_residual_outlives_a_nonfinite_element(void**) {
+UNIT_TEST(a_residual_outlives_a_nonfinite_element) {
   for (const Format& format : kFormats) {
     make(format, false);
     g_carry[2100] = NAN;
@@ -187,7 +183,7 @@ void a_residual_outlives_a_nonfinite_element(void**) {
   assert_int_equal(to_bits(g_residual[7]), to_bits(g_old_residual[7]));
 }
 
-void sum_adds_in_order_into_any_of_its_inputs(void**) {
+UNIT_TEST(sum_adds_in_order_into_any_of_its_inputs) {
   for (int inputs = 1; inputs <= kAddends; ++inputs)
     for (int target = -1; target < inputs; ++target) {
       make({Codec::float32}, true);
@@ -204,7 +200,7 @@ void sum_adds_in_order_into_any_of_its_inputs(void**) {
     }
 }
 
-void combine_rounds_each_product(void**) {
+UNIT_TEST(combine_rounds_each_product) {
   for (int target = 0; target < 3; ++target) {
     make({Codec::float32}, true);
     float* out = target == 0 ? g_result : g_exact[target];
@@ -218,7 +214,7 @@ void combine_rounds_each_product(void**) {
 }
 
 // A factor of 0: y is not read, so 0 times an infinity is no part of the result.
-void combine_with_one_input(void**) {
+UNIT_TEST(combine_with_one_input) {
   const float values[] = {1.5f, -0.0f, 0.0f, -2.25f, INFINITY, -INFINITY, NAN, 1e-45f};
   for (std::size_t i = 0; i < kCount; ++i) g_carry[i] = values[i % 8];
   for (float* const out : {g_result, g_carry}) {
@@ -229,7 +225,7 @@ void combine_with_one_input(void**) {
   }
 }
 
-void find_beyond_finds_any(void**) {
+UNIT_TEST(find_beyond_finds_any) {
   int found = 7;
   for (std::size_t i = 0; i < kCount; ++i) g_carry[i] = i % 2 == 0 ? 3.4028235e38f : -1e-45f;
   path().find_beyond(g_carry, kMaxFloat, kCount, &found, nullptr);
@@ -257,7 +253,7 @@ void find_beyond_finds_any(void**) {
     }
 }
 
-void compare_gives_squares_of_error_and_norm(void**) {
+UNIT_TEST(compare_gives_squares_of_error_and_norm) {
   make({Codec::float32}, false);
   double result[2], error = 0, norm = 0;
   for (std::size_t i = 0; i < kCount; ++i) {
@@ -272,7 +268,7 @@ void compare_gives_squares_of_error_and_norm(void**) {
   assert_true(result[0] == 0 && result[1] == 0);
 }
 
-void fill_fills(void**) {
+UNIT_TEST(fill_fills) {
   for (const std::size_t n : {std::size_t(0), std::size_t(1), std::size_t(17), kCount - 1}) {
     for (float& element : g_result) element = 5;
     path().fill(g_result, -0.25f, n, nullptr);
@@ -281,7 +277,7 @@ void fill_fills(void**) {
 }
 
 // A thread of the program may have little stack: of 1 MiB at most 8 KiB are used.
-void kernels_need_little_stack(void**) {
+UNIT_TEST(kernels_need_little_stack) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   skip();
 #endif
@@ -323,20 +319,3 @@ void kernels_need_little_stack(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(decode_add_adds_what_decode_gives),
-      cmocka_unit_test(sum_encode_is_sum_encode_decode),
-      cmocka_unit_test(residual_and_output_make_the_input),
-      cmocka_unit_test(kernels_need_little_stack),
-      cmocka_unit_test(a_residual_outlives_a_nonfinite_element),
-      cmocka_unit_test(sum_adds_in_order_into_any_of_its_inputs),
-      cmocka_unit_test(combine_rounds_each_product),
-      cmocka_unit_test(combine_with_one_input),
-      cmocka_unit_test(find_beyond_finds_any),
-      cmocka_unit_test(compare_gives_squares_of_error_and_norm),
-      cmocka_unit_test(fill_fills),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

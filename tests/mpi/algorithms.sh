@@ -17,4 +17,3 @@ deeper every_algorithm '
 3       1        sharded   small  Reduce_scatter_block
 3       1        sharded   large
 '
-verdict

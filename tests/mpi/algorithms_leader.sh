@@ -16,4 +16,3 @@ sums_table '
 bytegrad   8    2048   nearest    4     2        sharded   small
 bytegrad   4    512    nearest    5     3        leader    small
 '
-verdict

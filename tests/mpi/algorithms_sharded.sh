@@ -8,4 +8,3 @@ every_algorithm '
 4       2        sharded   small
 5       3        sharded   small
 '
-verdict

@@ -7,22 +7,19 @@
  *   delete   delete callbacks that make a float sum during MPI_Comm_free and MPI_Comm_disconnect:
  *            the communicator was summed on before or after the keyval was made, or never
  *   last     a delete callback of MPI_COMM_WORLD, in MPI_Finalize */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 #define COUNT 20000
-static int rank, size, copies, deletes, wrong;
+static int copies, deletes, wrong;
 static int sum_in_copy, sum_in_delete, fail_on = -1;
 
 static void sum(MPI_Comm comm) {
   float* x = malloc(COUNT * sizeof *x);
-  for (int i = 0; i < COUNT; ++i) x[i] = (float)(i % 50 + rank);
+  for (int i = 0; i < COUNT; ++i) x[i] = (float)(i % 50 + g_rank);
   if (MPI_Allreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, comm) != MPI_SUCCESS) ++wrong;
   for (int i = 0; i < COUNT; ++i) {
-    const double exact = size * (i % 50) + size * (size - 1) / 2;
-    if (x[i] < exact - 0.5 * size || x[i] > exact + 0.5 * size) ++wrong;
+    const double exact = g_size * (i % 50) + g_size * (g_size - 1) / 2;
+    if (x[i] < exact - 0.5 * g_size || x[i] > exact + 0.5 * g_size) ++wrong;
   }
   free(x);
 }
@@ -30,7 +27,7 @@ static void sum(MPI_Comm comm) {
 static int copy(MPI_Comm comm, int keyval, void* extra, void* in, void* out, int* flag) {
   (void)keyval, (void)extra;
   ++copies;
-  if (rank == fail_on) return MPI_ERR_OTHER;
+  if (g_rank == fail_on) return MPI_ERR_OTHER;
   if (sum_in_copy) sum(comm);
   *(void**)out = in;
   *flag = 1;
@@ -47,7 +44,7 @@ static int forget(MPI_Comm comm, int keyval, void* value, void* extra) {
 static void report(const char* step) {
   int seen[3] = {copies, deletes, wrong}, total[3];
   PMPI_Reduce(seen, total, 3, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0)
+  if (g_rank == 0)
     printf("%s: %d copies, %d deletes, %d wrong\n", step, total[0], total[1], total[2]);
   fflush(stdout);
 }
@@ -102,9 +99,7 @@ static void delete_callbacks(void) {
 
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  begin_mpi();
   if (!strcmp(what, "nested")) sum_in_copy = 1;
   if (!strcmp(what, "failing")) fail_on = 1;
   if (!strcmp(what, "delete")) {
@@ -119,6 +114,6 @@ int main(int argc, char** argv) {
     copy_callbacks();
   }
   MPI_Finalize();
-  if (rank == 0) printf("%d deletes at the end, %d wrong\n", deletes, wrong);
+  if (g_rank == 0) printf("%d deletes at the end, %d wrong\n", deletes, wrong);
   return wrong != 0;
 }

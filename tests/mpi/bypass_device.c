@@ -7,11 +7,7 @@
  * environment it makes no call with MPI_DATATYPE_NULL, with BELOW=self those of a type that begins
  * below its address on MPI_COMM_SELF only. The arguments `no_type` and `below` make such calls, in
  * host memory, and no others. */
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 #include "tests/helper/mpi4.h"
 #include "tests/mpi/numbers.h"
@@ -47,7 +43,7 @@ static int gpu_open(void) {
 
 enum place { HOST, DEVICE };
 
-static int g_rank, g_size, g_failures, g_staged;
+static int g_staged;
 static int g_kind; /* which ranks and buffers use the device; see places() */
 static char *g_values, *g_expected, *g_got, *g_host[2], *g_device[2];
 
@@ -72,7 +68,7 @@ static void get(char* to, enum place place, int which) {
     memcpy(to, g_host[which], BYTES);
 }
 
-static void check(const char* what, int code, int wanted_code, const char* input_after) {
+static void check_as_pmpi(const char* what, int code, int wanted_code, const char* input_after) {
   int class = 0, wanted = 0;
   MPI_Error_class(code, &class);
   MPI_Error_class(wanted_code, &wanted);
@@ -122,7 +118,7 @@ static void one(const char* what, enum how how, int count, MPI_Datatype type, MP
   get(g_got, out_place, 1);
   static char after[BYTES];
   get(after, in_place, 0);
-  check(what, code, wanted, after);
+  check_as_pmpi(what, code, wanted, after);
   if (stages && count > 0) g_staged += out_place == DEVICE || (!single && in_place == DEVICE);
 }
 
@@ -260,9 +256,7 @@ static void errors(void) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi();
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
   char** const buffers[] = {&g_values, &g_expected, &g_got, &g_host[0], &g_host[1]};
@@ -299,9 +293,6 @@ int main(int argc, char** argv) {
     printf("rank %d: memory was allocated for sizes that had been there before\n", g_rank);
     ++g_failures;
   }
-  int worst = 0;
-  PMPI_Allreduce(&g_failures, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   if (g_rank == 0) printf("staged %d\n", g_staged);
-  MPI_Finalize();
-  return worst != 0;
+  return end_mpi();
 }

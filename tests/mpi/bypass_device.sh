@@ -3,7 +3,6 @@
 # What the library leaves to MPI may lie in memory that MPI cannot touch: the program lives, and
 # gets MPI's own bytes.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error
 program=$top_builddir/tests/mpi/bypass_device
 
@@ -41,4 +40,3 @@ for other in nonblocking persistent; do
   run 2 SLIMPI_ALGORITHM=off
   run 1 SLIMPI_LOG=warn
 done
-verdict

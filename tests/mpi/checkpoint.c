@@ -11,14 +11,7 @@
  *   dropped    the same as load, and drops the states before the first sum
  *   refused    states that no rank may load: of another rank, cut short, made longer, none
  * Each rank prints its rank and a digest of the sums of the last six steps. */
-#include <dlfcn.h>
-#include <inttypes.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "slimpi.h"
+#include "tests/helper/program.h"
 
 enum { STEPS = 12, SAVED_AT = 6, TENSORS = 2, MOST = 70000 };
 
@@ -31,24 +24,17 @@ static const struct {
 static int (*describe)(const slimpi_tensor_t*);
 static int (*get_state)(const void*, const char*, void*, uint64_t*);
 static int (*set_state)(const void*, const char*, const void*, uint64_t);
-static int rank, ranks;
 static MPI_Comm comm;
-
-static void check(int good, const char* what) {
-  if (good) return;
-  fprintf(stderr, "rank %d: %s\n", rank, what);
-  MPI_Abort(MPI_COMM_WORLD, 1);
-}
 
 static void* find(const char* name) {
   void* const found = dlsym(RTLD_DEFAULT, name);
-  check(found != NULL, name);
+  must(found != NULL, name);
   return found;
 }
 
 static float input(int step, int tensor, int i) {
   const uint32_t mixed =
-      (uint32_t)(i + 1) * 2654435761u ^ (uint32_t)(step * 31 + tensor * 7 + rank) * 2246822519u;
+      (uint32_t)(i + 1) * 2654435761u ^ (uint32_t)(step * 31 + tensor * 7 + g_rank) * 2246822519u;
   return (float)(mixed >> 8) / 16777216.0f - 0.4f;
 }
 
@@ -61,28 +47,28 @@ static void save(const char* directory) {
   char name[4096];
   for (int t = 0; t < TENSORS; ++t) {
     uint64_t size = 0;
-    check(get_state(&comm, tensors[t].name, NULL, &size) == 0 && size > 0, "the size of a state");
+    must(get_state(&comm, tensors[t].name, NULL, &size) == 0 && size > 0, "the size of a state");
     char* const state = malloc(size);
     uint64_t small = size - 1;
-    check(state != NULL && get_state(&comm, tensors[t].name, state, &small) == 1, "too small");
-    check(get_state(&comm, tensors[t].name, state, &size) == 0, "a state");
-    FILE* const file = fopen(path(name, sizeof name, directory, rank, t), "wb");
-    check(file != NULL && fwrite(state, 1, size, file) == size && fclose(file) == 0, "write");
+    must(state != NULL && get_state(&comm, tensors[t].name, state, &small) == 1, "too small");
+    must(get_state(&comm, tensors[t].name, state, &size) == 0, "a state");
+    FILE* const file = fopen(path(name, sizeof name, directory, g_rank, t), "wb");
+    must(file != NULL && fwrite(state, 1, size, file) == size && fclose(file) == 0, "write");
     free(state);
   }
   uint64_t size = 0;
-  check(get_state(&comm, "third", NULL, &size) == 1, "a state of no tensor");
+  must(get_state(&comm, "third", NULL, &size) == 1, "a state of no tensor");
 }
 
 /* With room for eight bytes more. */
 static char* load(const char* directory, int of_rank, int tensor, uint64_t* size) {
   char name[4096];
   FILE* const file = fopen(path(name, sizeof name, directory, of_rank, tensor), "rb");
-  check(file != NULL && fseek(file, 0, SEEK_END) == 0, "a file");
+  must(file != NULL && fseek(file, 0, SEEK_END) == 0, "a file");
   *size = (uint64_t)ftell(file);
   rewind(file);
   char* const state = calloc(1, *size + 8);
-  check(state != NULL && fread(state, 1, *size, file) == *size, "read");
+  must(state != NULL && fread(state, 1, *size, file) == *size, "read");
   fclose(file);
   return state;
 }
@@ -90,39 +76,37 @@ static char* load(const char* directory, int of_rank, int tensor, uint64_t* size
 static void restore(const char* what, const char* directory) {
   for (int t = 0; t < TENSORS; ++t) {
     uint64_t size, other_size, again = 0;
-    char* const state = load(directory, rank, t, &size);
+    char* const state = load(directory, g_rank, t, &size);
     const char* const name = tensors[t].name;
     if (strcmp(what, "refused") == 0) {
-      char* const other = load(directory, (rank + 1) % ranks, t, &other_size);
-      check(set_state(&comm, name, other, other_size) == 1, "the state of another rank");
-      check(set_state(&comm, name, state, size - 4) == 1, "a state cut short");
-      check(set_state(&comm, name, state, 16) == 1, "the front of a state");
-      check(set_state(&comm, name, state, size + 4) == 1, "a state with more behind it");
-      check(set_state(&comm, name, NULL, size) == 1, "no state");
-      check(set_state(&comm, name, NULL, 0) == 0, "the state is dropped");
-      check(set_state(&comm, "", state, size) == 1, "no name");
+      char* const other = load(directory, (g_rank + 1) % g_size, t, &other_size);
+      must(set_state(&comm, name, other, other_size) == 1, "the state of another rank");
+      must(set_state(&comm, name, state, size - 4) == 1, "a state cut short");
+      must(set_state(&comm, name, state, 16) == 1, "the front of a state");
+      must(set_state(&comm, name, state, size + 4) == 1, "a state with more behind it");
+      must(set_state(&comm, name, NULL, size) == 1, "no state");
+      must(set_state(&comm, name, NULL, 0) == 0, "the state is dropped");
+      must(set_state(&comm, "", state, size) == 1, "no name");
       free(other);
     } else {
-      if (strcmp(what, "changed") == 0 && rank == 1) state[size - 2] ^= 1;
-      check(set_state(&comm, name, state, size) == 0, "a state of this rank");
+      if (strcmp(what, "changed") == 0 && g_rank == 1) state[size - 2] ^= 1;
+      must(set_state(&comm, name, state, size) == 0, "a state of this rank");
       char* const same = malloc(size);
-      check(get_state(&comm, name, NULL, &again) == 0 && again == size &&
-                get_state(&comm, name, same, &again) == 0 && memcmp(same, state, size) == 0,
-            "what was set is got");
+      must(get_state(&comm, name, NULL, &again) == 0 && again == size &&
+               get_state(&comm, name, same, &again) == 0 && memcmp(same, state, size) == 0,
+           "what was set is got");
       free(same);
       if (strcmp(what, "dropped") == 0)
-        check(set_state(&comm, name, NULL, 0) == 0 && get_state(&comm, name, NULL, &again) == 1,
-              "a state that no sum has used is dropped");
+        must(set_state(&comm, name, NULL, 0) == 0 && get_state(&comm, name, NULL, &again) == 1,
+             "a state that no sum has used is dropped");
     }
     free(state);
   }
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  check(argc == 3, "usage: checkpoint WHAT DIRECTORY");
+  begin_mpi();
+  must(argc == 3, "usage: checkpoint WHAT DIRECTORY");
   const char* const what = argv[1];
   void* found = find("slimpi_describe_next");
   memcpy(&describe, &found, sizeof found);
@@ -140,17 +124,17 @@ int main(int argc, char** argv) {
   MPI_Comm_set_info(comm, info);
   MPI_Info_free(&info);
   const int saves = strcmp(what, "save") == 0;
-  if (!saves && strcmp(what, "without") != 0 && !(strcmp(what, "one") == 0 && rank == 1))
+  if (!saves && strcmp(what, "without") != 0 && !(strcmp(what, "one") == 0 && g_rank == 1))
     restore(what, argv[2]);
 
   static float buffer[MOST];
-  uint64_t digest = 14695981039346656037u;
+  uint64_t digest = kDigest;
   for (int step = saves ? 0 : SAVED_AT; step < STEPS; ++step) {
     if (step == SAVED_AT && saves) save(argv[2]);
     for (int t = 0; t < TENSORS; ++t) {
       const slimpi_tensor_t tensor = {sizeof tensor, tensors[t].name, &tensors[t].matrix, 1};
       for (int i = 0; i < tensors[t].count; ++i) buffer[i] = input(step, t, i);
-      check(describe(&tensor) == 0, "a description");
+      must(describe(&tensor) == 0, "a description");
       if (strcmp(what, "function") == 0) {
         int counts[64] = {0};
         counts[0] = tensors[t].count;
@@ -160,11 +144,10 @@ int main(int argc, char** argv) {
         MPI_Allreduce(MPI_IN_PLACE, buffer, tensors[t].count, MPI_FLOAT, MPI_SUM, comm);
       }
       if (step < SAVED_AT) continue;
-      for (size_t i = 0; i < (size_t)tensors[t].count * sizeof(float); ++i)
-        digest = (digest ^ ((const unsigned char*)buffer)[i]) * 1099511628211u;
+      digest = digest_of(buffer, (size_t)tensors[t].count * sizeof(float), digest);
     }
   }
-  printf("%d %016" PRIx64 "\n", rank, digest);
+  printf("%d %016" PRIx64 "\n", g_rank, digest);
   fflush(stdout);
   MPI_Comm_free(&comm);
   MPI_Finalize();

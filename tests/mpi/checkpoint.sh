@@ -3,7 +3,6 @@
 # State in a checkpoint: a run that goes on from it gives the bits of one that was not interrupted.
 # Where the ranks do not all load it, all drop it.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1
 mkdir state
 
@@ -45,4 +44,3 @@ done
 check "powersgd" SLIMPI_ALGORITHM=powersgd SLIMPI_RANKS_PER_NODE=1
 go changed
 alike changed
-verdict

@@ -3,7 +3,6 @@
 # Coarray Fortran: a program of ours whose co_sum is taken over, and Debian's prebuilt programs of
 # OpenCoarrays, which end and print under the library as they do without it.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export UCX_LOG_LEVEL=error # UCX warns on stdout, as timing has it
 programs=$top_srcdir/tests/programs
 prebuilt=$(echo /usr/lib/*/open-coarrays/mpich/bin/OpenCoarrays-*-tests)
@@ -31,4 +30,3 @@ for program in co_sum_test co_reduce_test co_reduce_res_im co_reduce-factorial c
   sort under.txt >under.sorted
   same plain.sorted under.sorted "$program prints alike"
 done
-verdict

@@ -4,7 +4,6 @@
 # MPI it came from. For MPICH 5 from PyPI, which tools/check installs, and for the MPICH of the
 # build where it survives that itself.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
 ran=0
 
@@ -56,4 +55,3 @@ for directory in "$top_builddir/mpich" ${SLIMPI_TEST_MPICH:-}; do
   break
 done
 [ "$ran" != 0 ] || skip "no MPICH that begins and ends several times (tools/check installs one)"
-verdict

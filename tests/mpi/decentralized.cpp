@@ -7,17 +7,11 @@
 //   long      1,000 calls on one buffer
 //   overflow  a sum that is not finite does not stay in the replicas
 //   drift     60 rounds of a drifting model: how far from the mean the ranks end
-#include <dlfcn.h>
-#include <mpi.h>
+#include "tests/helper/program.h"
 
-#include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <list>
-#include <string>
 
 #include "options/config.h"
-#include "slimpi.h"
 #include "tests/mpi/gossip.h"
 #include "tests/mpi/inputs.h"
 
@@ -25,26 +19,11 @@ namespace {
 
 using Vector = std::vector<float>;
 
-int g_rank, g_size, g_failures;
 std::uint64_t g_number;  // compressed calls so far
 slimpi::Config g_config;
 
 bool low_precision() {
   return g_config.algorithm == "low_precision_decentralized";
-}
-
-std::uint64_t compressed_calls() {
-  using Get = int(slimpi_statistics_t*);
-  const auto get = reinterpret_cast<Get*>(dlsym(RTLD_DEFAULT, "slimpi_get_statistics"));
-  slimpi_statistics_t statistics{};
-  statistics.size = sizeof statistics;
-  return get != nullptr && get(&statistics) == 0 ? statistics.compressed : 0;
-}
-
-bool any_failed() {
-  int failed = 0;
-  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  return failed != 0;
 }
 
 // What is not finite stays so; whether as an infinity or as a NaN is nobody's guarantee.
@@ -149,7 +128,7 @@ int long_run() {
   const Case test = {Family::normal, 3001, 5, true, false, false, g_size};
   Vector buffer(test.count);
   Run run(test, buffer.data());
-  for (int call = 0; call < 1000 && (call % 50 != 0 || !any_failed()); ++call)
+  for (int call = 0; call < 1000 && (call % 50 != 0 || all_failures() == 0); ++call)
     run.call(call, call == 500);
   return 1;
 }
@@ -222,9 +201,7 @@ int overflow() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi();
   g_config = slimpi::load_config(slimpi::slimpi_environment()).config;
   const std::string mode = argc > 1 ? argv[1] : "";
   int done = 0;
@@ -233,7 +210,7 @@ int main(int argc, char** argv) {
   if (mode == "drift") done = hold_together();
   if (mode == "overflow") done = overflow();
   if (compressed_calls() == 0) ++g_failures;
-  const bool bad = any_failed() || done == 0;
+  const bool bad = all_failures() != 0 || done == 0;
   if (g_rank == 0)
     std::printf("%s %s %s: %d cases on %d ranks\n", bad ? "FAILED" : "ok",
                 g_config.algorithm.c_str(), mode.c_str(), done, g_size);

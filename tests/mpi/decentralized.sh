@@ -4,7 +4,6 @@
 # model that it has to hold together.
 . "$top_srcdir/tests/helper/mpi.sh"
 . "$top_srcdir/tests/helper/decentralized.sh"
-need_library
 full=decentralized
 
 deeper row cases $full 2 1 sharded ring
@@ -21,4 +20,3 @@ for ranks in 2 3 4; do
   row drift $full $ranks 1 sharded shift_one
 done
 deeper row drift $full 4 2 sharded ring
-verdict

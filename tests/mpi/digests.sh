@@ -4,7 +4,6 @@
 # algorithm and width, on up to four nodes, in the second tier on up to eight and in other ways to
 # begin a sum.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 need sha256sum
 page=$top_srcdir/docs/DIGESTS.md
 digests() { # RANKS ROWS WHAT
@@ -27,4 +26,3 @@ fi
 status=0
 plain 1 "$top_builddir/tools/slimpi-bench" --digests >got.txt 2>err.txt || status=$?
 expect "$status $(grep -c 'libslimpi.so is not preloaded' err.txt)" "2 1" "without slimpi: one line"
-verdict

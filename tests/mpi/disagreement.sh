@@ -3,7 +3,6 @@
 # Options that cannot be used, or that ranks have differently: one clear line and a failing job
 # within seconds, never a hang. Options from the environment, a file and info keys, and which wins.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
 steps=$top_builddir/tests/mpi/steps
@@ -189,4 +188,3 @@ SLIMPI_BITS=4 under 2 "$steps" init sum:100000 info:slimpi_bits=6 sum:100000 fin
   fail "change"
 expect "$(awk '$1 == 0 { n = $4 } END { print n }' out.txt)" "$(digest 6.txt)" "changed in between"
 holds "bits matter" test "$(digest 4.txt)" != "$(digest 6.txt)"
-verdict

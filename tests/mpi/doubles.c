@@ -3,16 +3,11 @@
  * bytes; all others have the bytes of MPI's own sum, and the input is as it was. Rank 0 prints how
  * many of each kind there were, and a digest of the results.
  *   doubles [double_precision|real8|nonblocking] */
-#include <math.h>
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 #define COUNT 10241 /* 20 blocks of 512, and one value */
-static int rank, size, failures, held, left, nonblocking;
-static uint64_t digest = 14695981039346656037u;
+static int held, left, nonblocking;
+static uint64_t digest = kDigest;
 static double in[COUNT], kept[COUNT], got[COUNT], exact[COUNT];
 static MPI_Datatype type = MPI_DOUBLE;
 
@@ -44,41 +39,32 @@ static void sum(const char* name, double bound, int in_place) {
     if (!(fabs(got[i] - exact[i]) <= bound)) bad = 3;
   /* What was compressed is not MPI's own sum. */
   if (bound > 0 && memcmp(got, exact, sizeof got) == 0) bad = 4;
-  memcpy(kept, got, sizeof got);
-  PMPI_Bcast(kept, COUNT, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-  if (memcmp(kept, got, sizeof got) != 0) bad = 5;
-  for (int i = 0; i < COUNT; ++i) {
-    uint64_t bits;
-    memcpy(&bits, got + i, sizeof bits);
-    digest = (digest ^ bits) * 1099511628211u;
-  }
+  if (!has_rank_0_s(got, sizeof got)) bad = 5;
+  digest = digest_of(got, sizeof got, digest);
   PMPI_Allreduce(&bad, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  if (worst != 0 && rank == 0) printf("%s: wrong (%d)\n", name, worst);
-  failures += worst != 0;
+  if (worst != 0 && g_rank == 0) printf("%s: wrong (%d)\n", name, worst);
+  g_failures += worst != 0;
   ++*(bound < 0 ? &left : &held);
 }
 
 static void fill(double offset, double width) {
-  for (int i = 0; i < COUNT; ++i) in[i] = offset + width * noise(i, rank);
+  for (int i = 0; i < COUNT; ++i) in[i] = offset + width * noise(i, g_rank);
 }
 
 /* A value that only the last rank has. */
 static void one(const char* name, double value) {
   fill(0, 1);
-  if (rank == size - 1) in[5000] = value;
+  if (g_rank == g_size - 1) in[5000] = value;
   sum(name, -1, 0);
 }
 
 int main(int argc, char** argv) {
-  int level;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  begin_mpi_with(MPI_THREAD_MULTIPLE);
   nonblocking = argc > 1 && strcmp(argv[1], "nonblocking") == 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (argc > 1 && strcmp(argv[1], "double_precision") == 0) type = MPI_DOUBLE_PRECISION;
   if (argc > 1 && strcmp(argv[1], "real8") == 0) type = MPI_REAL8;
   /* Half a step of each input and half a step of the sum, at 8 bits; and a little. */
-  const double step = size * 2.0 / 255 * 1.01;
+  const double step = g_size * 2.0 / 255 * 1.01;
   for (int in_place = 0; in_place < 2; ++in_place) {
     fill(0, 1);
     sum("noise", step, in_place);
@@ -103,17 +89,16 @@ int main(int argc, char** argv) {
   }
   /* On one rank only: its blocks of 512 among others. */
   fill(0, 1);
-  for (int i = 2048; rank == 1 && i < 4096; ++i) in[i] = 1e9 + 1e-3 * noise(i, rank);
+  for (int i = 2048; g_rank == 1 && i < 4096; ++i) in[i] = 1e9 + 1e-3 * noise(i, g_rank);
   sum("one block of one rank", -1, 0);
   fill(0, 1);
-  if (rank == 0) in[7] = 1e-300, in[8] = 5e-324, in[9] = -0.0;
+  if (g_rank == 0) in[7] = 1e-300, in[8] = 5e-324, in[9] = -0.0;
   sum("some tiny", step, 0);
   one("1e300", 1e300);
   one("infinity", INFINITY);
   one("NaN", NAN);
   fill(0, 1);
   sum("noise again", step, 0);
-  if (rank == 0) printf("%d held, %d left, %016llx\n", held, left, (unsigned long long)digest);
-  MPI_Finalize();
-  return failures != 0;
+  if (g_rank == 0) printf("%d held, %d left, %016llx\n", held, left, (unsigned long long)digest);
+  return end_mpi();
 }

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # SLIMPI_TYPES=float,double: which sums of doubles are taken, and that the others are MPI's own.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error SLIMPI_MIN_SIZE=0 SLIMPI_BITS=8
 program=$top_builddir/tests/mpi/doubles
 
@@ -40,4 +39,3 @@ unset SLIMPI_REPORT
 SLIMPI_ESTIMATE=stdout under 4 "$program" >out.txt || :
 holds "an estimate names the option" \
   grep -Eq ' double +sum +26 .*MPI: datatype; --types float,double takes it$' out.txt
-verdict

@@ -3,7 +3,6 @@
 # What a program may ask of slimpi.h before MPI is loaded, before MPI_Init and after MPI_Finalize;
 # and MPI functions at such times, which MPI refuses in its own words.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 : "${CC:=cc}"
 [ -n "${MPICC:-}" ] || skip "configure found no mpicc"
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
@@ -44,4 +43,3 @@ for when in before after; do
     same plain.words under.words "$call $when: MPI's own words"
   done
 done
-verdict

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The same bytes on every rank and run, whatever one rank does to its floating-point environment.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
 steps=$top_builddir/tests/mpi/steps
 
@@ -28,4 +27,3 @@ for options in "SLIMPI_BITS=8" "SLIMPI_BITS=6 SLIMPI_ROUNDING=stochastic" "SLIMP
   alike_bytes "$options, environments" "$steps" init 0?ftz 1?up 2?down sum:100003 sum:20001 finalize
   unset SLIMPI_BITS SLIMPI_ROUNDING SLIMPI_BUCKET SLIMPI_ALGORITHM
 done
-verdict

@@ -4,21 +4,15 @@
  * by MPI_Reduce_scatter_block; v, by MPI_Reduce_scatter; i, by the nonblocking function; p, by the
  * persistent one.
  * Errors of that call are printed and end the rank. */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 #include "tests/helper/mpi4.h"
 
 int main(int argc, char** argv) {
-  int rank, size;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc != size + 1 && argc != size + 2) MPI_Abort(MPI_COMM_WORLD, 2);
-  const int calls = argc == size + 2 ? atoi(argv[1]) : 1;
-  const char* const mine = argv[argc - size + rank];
+  begin_mpi();
+  if (argc != g_size + 1 && argc != g_size + 2) MPI_Abort(MPI_COMM_WORLD, 2);
+  const int calls = argc == g_size + 2 ? atoi(argv[1]) : 1;
+  const char* const mine = argv[argc - g_size + g_rank];
   const int count = atoi(mine), first = 65536;
   const int doubles = strchr(mine, 'd') != NULL;
   const size_t bytes = sizeof(double) * (size_t)(count > first ? count : first);
@@ -29,9 +23,9 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   for (int i = 0; i < calls; ++i) MPI_Allreduce(in, out, first, MPI_FLOAT, MPI_SUM, comm);
   const MPI_Datatype type = doubles ? MPI_DOUBLE : MPI_FLOAT;
-  const int later = strchr(mine, 'i') != NULL, each = count / size;
+  const int later = strchr(mine, 'i') != NULL, each = count / g_size;
   int counts[16];
-  for (int i = 0; i < size; ++i) counts[i] = each;
+  for (int i = 0; i < g_size; ++i) counts[i] = each;
   MPI_Request request = MPI_REQUEST_NULL;
   int code = MPI_SUCCESS;
   if (strchr(mine, 's') != NULL)
@@ -51,7 +45,7 @@ int main(int argc, char** argv) {
   char text[MPI_MAX_ERROR_STRING + 1] = "no error";
   int length;
   if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
-  printf("rank %d: %s\n", rank, text);
+  printf("rank %d: %s\n", g_rank, text);
   fflush(stdout);
   MPI_Comm_free(&comm);
   free(in);

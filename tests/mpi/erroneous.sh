@@ -5,7 +5,6 @@
 # function. Calls that some rank leaves to MPI, and ranks without slimpi: the others report whom
 # they wait for.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 program=$top_builddir/tests/mpi/erroneous
 export UCX_LOG_LEVEL=error
 seconds=60
@@ -83,4 +82,3 @@ SLIMPI_MIN_SIZE=0 reports "no floats on one rank" 1 2 "$program" 20000 0
 reports "another type" 1 3 "$program" 100000 50000d 100000
 reports "no preload on a rank" 1 2 "$top_srcdir/tests/helper/on_rank.sh" 1 LD_PRELOAD= \
   "$program" 100000 100000
-verdict

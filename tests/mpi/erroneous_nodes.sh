@@ -4,7 +4,6 @@
 # has, every rank gets an error in seconds that names a rank, the communicator, the call and both
 # counts. Few floats go in one message, and a message may be longer than another rank expects.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 : "${MPICC:=mpicc}"
 program=$top_builddir/tests/mpi/erroneous
 export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
@@ -57,4 +56,3 @@ if expensive && command -v "$MPICC" >/dev/null 2>&1; then
   call='call 2' number='communicator [0-9]*, '
   SLIMPI_ALGORITHM=hook:$work/topk.so differs "a hook" 2 20000 30000
 fi
-verdict

@@ -5,28 +5,19 @@
  * Prints a line for each N, and the last N that is reached at all. With TEST_WARM=COUNTS in the
  * environment, a comma between them, sums of these counts come first, with all memory. With
  * TEST_NONBLOCKING all are nonblocking.
- * Usage: exceptions RANK MORE COUNT N...: so many allocations after that fail, too; sums of COUNT.
- *        exceptions RANK MORE COUNT later N...: the first MORE allocations fail after N sums with
- *        all memory, while a call of another thread holds the scratch memory that these made */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <math.h>
-#include <mpi.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+ * Usage: exceptions RANK MORE COUNT N...: so many allocations after that fail, too; sums of COUNT
+ */
+#include "tests/helper/program.h"
 
 #include "tests/helper/allocations.h"
 
-static int rank, size, n, warm[8], warm_counts;
+static int n, warm[8], warm_counts;
 static float *in, *out;
 static unsigned long (*count_allocations)(void);
 static void (*fail_allocations)(unsigned long, unsigned long);
 
 /* 0: the right sum; 1: an error; 2: something else. */
-static int sum_into(float* out, MPI_Comm comm, int n) {
+static int sum(MPI_Comm comm, int n) {
   double worst = 0;
   MPI_Request request;
   int code;
@@ -44,14 +35,10 @@ static int sum_into(float* out, MPI_Comm comm, int n) {
   if (code != MPI_SUCCESS) return 1;
   for (int i = 0; i < n; ++i) {
     double exact = 0;
-    for (int r = 0; r < size; ++r) exact += (i * 7 + r * 13) % 101;
+    for (int r = 0; r < g_size; ++r) exact += (i * 7 + r * 13) % 101;
     worst = fmax(worst, fabs(out[i] - exact)); /* of a NaN: nothing */
   }
-  return worst < 2 * size || getenv("TEST_ANY_SUM") != NULL ? 0 : 2;
-}
-
-static int sum(MPI_Comm comm, int n) {
-  return sum_into(out, comm, n);
+  return worst < 2 * g_size ? 0 : 2;
 }
 
 /* An error in the first call is known to all at the second one, at the latest. */
@@ -60,7 +47,7 @@ static int judge(unsigned long number, const int results[2]) {
   PMPI_Allreduce(results, all, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   PMPI_Allreduce(results, least, 2, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   const int bad = all[0] == 2 || all[1] == 2 || (all[0] == 1 && least[1] != 1);
-  if (rank == 0)
+  if (g_rank == 0)
     printf("%lu: first %s, second %s%s\n", number, all[0] == 0 ? "right" : "error",
            all[1] == 0 ? "right" : "error", bad ? " WRONG" : "");
   return bad;
@@ -75,78 +62,22 @@ static int attempt(unsigned long number, int poor, unsigned long more) {
     if (sum(comm, warm[i]) != 0) bad = 1;
   if (bad) printf("WRONG while there is memory\n");
   const unsigned long before = count_allocations();
-  if (poor < 0 || poor == rank) fail_allocations(number, more);
+  if (poor < 0 || poor == g_rank) fail_allocations(number, more);
   results[0] = sum(comm, n);
   results[1] = sum(comm, n);
   fail_allocations(0, 0);
   const unsigned long made = count_allocations() - before;
   bad |= judge(number, results);
-  if (rank == (poor < 0 ? 0 : poor) && made < number) printf("%lu: not reached\n", number);
+  if (g_rank == (poor < 0 ? 0 : poor) && made < number) printf("%lu: not reached\n", number);
   fflush(stdout);
   PMPI_Comm_free(&comm);
-  return bad;
-}
-
-static MPI_Comm held;
-
-static void* sum_held(void* bad) {
-  float* const result = malloc((size_t)n * sizeof *result);
-  *(int*)bad |= sum_into(result, held, n) != 0;
-  free(result);
-  return NULL;
-}
-
-/* The other ranks come to the sum on `held` late. Until then it holds the scratch memory of rank
- * `poor`, so the sum on `comm` needs new memory there. */
-static int attempt_later(unsigned long sums, int poor, unsigned long more) {
-  MPI_Comm comm;
-  pthread_t thread;
-  int results[2], bad = 0, bad_held = 0;
-  PMPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  bad |= sum(held, n) != 0;
-  for (unsigned long i = 0; i < sums; ++i) bad |= sum(comm, n) != 0;
-  if (rank == poor) {
-    pthread_create(&thread, NULL, sum_held, &bad_held);
-    usleep(200000);
-  }
-  PMPI_Barrier(MPI_COMM_WORLD);
-  if (rank == poor) fail_allocations(1, more);
-  results[0] = sum(comm, n);
-  results[1] = sum(comm, n);
-  fail_allocations(0, 0);
-  bad |= judge(sums, results);
-  if (rank == poor)
-    pthread_join(thread, NULL);
-  else
-    sum_held(&bad_held);
-  bad |= bad_held;
-  if (bad) printf("WRONG on rank %d\n", rank);
-  fflush(stdout);
-  PMPI_Comm_free(&comm);
-  return bad;
-}
-
-static int attempt_all_later(int argc, char** argv) {
-  MPI_Info info;
-  int bad = 0;
-  MPI_Info_create(&info);
-  MPI_Info_set(info, "slimpi_intra", "shm");
-  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &held);
-  MPI_Info_free(&info);
-  for (int i = 5; i < argc; ++i)
-    bad |= attempt_later(strtoul(argv[i], NULL, 10), atoi(argv[1]), strtoul(argv[2], NULL, 10));
-  MPI_Comm_free(&held);
   return bad;
 }
 
 int main(int argc, char** argv) {
-  int bad = 0, provided;
   if (argc < 5) return 2;
-  const int later = strcmp(argv[4], "later") == 0;
-  const int threads = later || getenv("TEST_NONBLOCKING") != NULL;
-  MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int threads = getenv("TEST_NONBLOCKING") != NULL;
+  begin_mpi_with(threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   count_allocations = (unsigned long (*)(void))dlsym(RTLD_DEFAULT, "test_allocations");
   fail_allocations =
@@ -160,13 +91,12 @@ int main(int argc, char** argv) {
   }
   in = malloc((size_t)most * sizeof *in);
   out = malloc((size_t)most * sizeof *out);
-  for (int i = 0; i < most; ++i) in[i] = (float)((i * 7 + rank * 13) % 101);
+  for (int i = 0; i < most; ++i) in[i] = (float)((i * 7 + g_rank * 13) % 101);
   /* The very first call of a process starts slimpi; "start" makes it fail there. */
-  if (strcmp(argv[4], "start") == 0 && rank == atoi(argv[1])) fail_allocations(1, 1000000);
-  bad = sum(MPI_COMM_WORLD, n) != 0;
-  if (rank == 0 && bad) printf("WRONG before any allocation fails\n");
-  if (later) bad |= attempt_all_later(argc, argv);
-  for (int i = 4; i < argc && !later && strcmp(argv[4], "start") != 0; ++i)
+  if (strcmp(argv[4], "start") == 0 && g_rank == atoi(argv[1])) fail_allocations(1, 1000000);
+  int bad = sum(MPI_COMM_WORLD, n) != 0;
+  if (g_rank == 0 && bad) printf("WRONG before any allocation fails\n");
+  for (int i = 4; i < argc && strcmp(argv[4], "start") != 0; ++i)
     bad |= attempt(strtoul(argv[i], NULL, 10), atoi(argv[1]), strtoul(argv[2], NULL, 10));
   free(in);
   free(out);

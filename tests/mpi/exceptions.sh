@@ -4,7 +4,6 @@
 # the job with one line, so that no other rank waits. One of slimpi's allocations fails, from the
 # first one on a new communicator on.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 : "${CXX:=g++}"
 need "${CXX%% *}"
@@ -143,4 +142,3 @@ expect "$status" 0 "a hook that throws: the program goes on"
 expect "$(sed -n 2p out.txt)" "call 2: 3 of 3 ranks: slimpi: hook:$work/throws.so: encode failed \
 with -1 in call 2: it threw an exception: the hook's own (rank 1)" "all ranks say so"
 expect "$(grep -c ' 0 of 3 ranks' out.txt)" 4 "the other calls are right"
-verdict

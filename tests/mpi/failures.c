@@ -4,14 +4,9 @@
  *   RANK CALL error TEXT             for one that failed
  * Usage: failures return|fatal. TEST_NO_MEMORY=RANK:BYTES: on that rank no aligned memory of BYTES
  * or more can be had. */
-#include <errno.h>
-#include <math.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
-static int rank = -1, size;
+#include <errno.h>
 
 /* Stands in for the C library's, which the linker exports to preloaded libraries. */
 void* aligned_alloc(size_t alignment, size_t bytes) {
@@ -20,7 +15,7 @@ void* aligned_alloc(size_t alignment, size_t bytes) {
   size_t most = 0;
   void* memory = NULL;
   if (alignment < sizeof memory) alignment = sizeof memory; /* posix_memalign takes no less */
-  if (limit != NULL && sscanf(limit, "%d:%zu", &poor, &most) == 2 && rank == poor &&
+  if (limit != NULL && sscanf(limit, "%d:%zu", &poor, &most) == 2 && g_rank == poor &&
       bytes >= most) {
     errno = ENOMEM;
     return NULL;
@@ -31,7 +26,7 @@ void* aligned_alloc(size_t alignment, size_t bytes) {
 static void sum(const char* name, int n, MPI_Comm comm) {
   float* x = malloc((size_t)n * sizeof *x);
   double worst = 0;
-  for (int i = 0; i < n; ++i) x[i] = (float)((i * 7 + rank * 13) % 101);
+  for (int i = 0; i < n; ++i) x[i] = (float)((i * 7 + g_rank * 13) % 101);
   const int code = MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm);
   if (code != MPI_SUCCESS) {
     char text[MPI_MAX_ERROR_STRING + 1] = "";
@@ -39,14 +34,17 @@ static void sum(const char* name, int n, MPI_Comm comm) {
     MPI_Error_string(code, text, &length);
     for (char* c = text; *c != '\0'; ++c)
       if (*c == '\n') *c = ' ';
-    printf("%d %s error %.60s\n", rank, name, text); /* mpiexec may cut longer lines in two */
+    printf("%d %s error %.60s\n", g_rank, name, text); /* mpiexec may cut longer lines in two */
   } else {
     for (int i = 0; i < n; ++i) {
       double exact = 0;
-      for (int r = 0; r < size; ++r) exact += (i * 7 + r * 13) % 101;
+      for (int r = 0; r < g_size; ++r) exact += (i * 7 + r * 13) % 101;
       worst = fmax(worst, fabs(x[i] - exact));
     }
-    printf("%d %s %s\n", rank, name, worst == 0 ? "exact" : worst < 2 * size ? "near" : "wrong");
+    printf("%d %s %s\n", g_rank, name,
+           worst == 0           ? "exact"
+           : worst < 2 * g_size ? "near"
+                                : "wrong");
   }
   fflush(stdout);
   free(x);
@@ -54,9 +52,7 @@ static void sum(const char* name, int n, MPI_Comm comm) {
 
 int main(int argc, char** argv) {
   MPI_Comm again;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  begin_mpi();
   if (argc > 1 && strcmp(argv[1], "return") == 0)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   sum("first", 300000, MPI_COMM_WORLD);

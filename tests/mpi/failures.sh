@@ -3,7 +3,6 @@
 # Failures on the way: no memory on one rank sends all of them to MPI; a call that breaks half way
 # is an MPI error on every rank of the communicator, with a text, and never a hang.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 seconds=60
 program=$top_builddir/tests/mpi/failures
 faults=$top_builddir/tests/mpi/.libs/libfaults.so
@@ -76,4 +75,3 @@ for poor in 0 2; do
   expect "$(report report.json calls passed failure)" 3 "no memory on rank $poor: counted"
   expect "$(report report.json calls compressed)" 1 "no memory on rank $poor: smaller calls"
 done
-verdict

@@ -6,16 +6,12 @@
  *   spawn     this program as a child, which sums with its parents
  *   abort     MPI_Abort with the status 7 while the others are in a sum
  *   LEVEL     single, funneled, serialized or multiple for MPI_Init_thread */
-#include <mpi.h>
-#include <pthread.h>
+#include "tests/helper/program.h"
+
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { kCount = 1 << 18 };
-static int g_rank, g_size, g_handled, g_world_deleted;
+static int g_handled, g_world_deleted;
 
 static void say(const char* format, ...) {
   va_list rest;
@@ -249,13 +245,11 @@ int main(int argc, char** argv) {
                 {"serialized", MPI_THREAD_SERIALIZED},
                 {"multiple", MPI_THREAD_MULTIPLE},
                 {"threads", MPI_THREAD_MULTIPLE}};
-  int level = MPI_THREAD_SINGLE, provided, got, is_main, named = 0;
+  int level = MPI_THREAD_SINGLE, got, is_main, named = 0;
   MPI_Comm parents;
   for (int i = 0; i < 5; ++i)
     if (!strcmp(what, levels[i].name)) level = levels[i].level, named = i < 4;
-  MPI_Init_thread(&argc, &argv, level, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  const int provided = begin_mpi_with(level);
   MPI_Comm_get_parent(&parents);
   if (parents == MPI_COMM_NULL) {
     MPI_Query_thread(&got);

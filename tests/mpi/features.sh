@@ -3,7 +3,6 @@
 # A program that uses MPI in many ways besides sums: it prints the same and has the same exit status
 # with and without the library, and its float sums are compressed.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 program=$top_builddir/tests/mpi/features
 export UCX_LOG_LEVEL=error
 
@@ -32,4 +31,3 @@ try 4 "" abort
 for level in single funneled serialized multiple; do
   ! expensive || try 2 1 $level
 done
-verdict

@@ -13,16 +13,9 @@
 //        feedback identity  without it, on the library's own parts, so that the residuals can be
 //                           looked at: outputs + residuals = inputs; a NaN leaves the residuals of
 //                           its bucket as they were; memory is one float an element
-#include <mpi.h>
+#include "tests/helper/program.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <limits>
 #include <memory>
-#include <string>
 
 #include "algorithm/algorithm.h"
 #include "algorithm/policy.h"
@@ -34,12 +27,6 @@
 using namespace slimpi;
 
 namespace {
-
-int g_rank, g_size, g_failures;
-
-void check(bool good, const char* what) {
-  if (!good && ++g_failures <= 5) std::fprintf(stderr, "rank %d: %s\n", g_rank, what);
-}
 
 Case input_of(std::size_t count, std::uint64_t seed) {
   return {Family::normal, count, seed, false, false, false, g_size};
@@ -340,9 +327,7 @@ void identity() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi();
   const std::string mode = argc > 1 ? argv[1] : "";
   check(mode == "mean" || mode == "falls" || mode == "tiny" || mode == "draws" || mode == "steps" ||
             mode == "large" || mode == "identity",
@@ -354,8 +339,5 @@ int main(int argc, char** argv) {
   if (mode == "steps") steps();
   if (mode == "large") large();
   if (mode == "identity") identity();
-  int failed = 0;
-  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failed == 0 ? 0 : 1;
+  return end_mpi();
 }

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Error feedback: what one call loses the next ones give back; stochastic rounding needs none.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_MIN_SIZE=0
 
 mean() { # RANKS PER-NODE ALGORITHM BITS FEEDBACK
@@ -58,4 +57,3 @@ holds "identity, 2 bits" identity 3 1 sharded bytegrad 2
 holds "identity, 12 bits" identity 3 1 sharded bytegrad 12
 holds "identity, two ranks a node, sharded" identity 4 2 sharded bytegrad 4
 holds "identity, two ranks a node, leader" identity 5 2 leader bytegrad 4
-verdict

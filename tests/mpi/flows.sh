@@ -3,7 +3,6 @@
 # The arrows of a trace: one for every message between ranks, in every schedule and on communicators
 # that work at the same time; and what slices say about their call, peer, step and bits.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_TRACE=$work/t.json
 steps=$top_builddir/tests/mpi/steps
 # Two words on purpose, or one.
@@ -29,4 +28,3 @@ SLIMPI_ALGORITHM=decentralized under 3 "$steps" init sum:100000 finalize >out.tx
 flows "neighbor exchange" 32
 SLIMPI_RANKS_PER_NODE=2 under 4 "$steps" init sum:100000 finalize >out.txt || fail "two nodes"
 flows "two ranks a node" 8
-verdict

@@ -3,15 +3,10 @@
  * rank, the only one that has loaded that GPU's library. Usage: foreign LIBRARY [late|idle].
  *   late   the library is loaded after the first sum: that is an MPI error
  *   idle   the program never initializes the library, so all memory is the host's */
-#include <dlfcn.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 enum { COUNT = 30000 };
 
-static int g_rank, g_size;
 static void* g_library;
 
 static void load(const char* name, int initialize) {
@@ -32,9 +27,7 @@ static int sum(const float* in, float* out) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi();
   const char* const how = argc > 2 ? argv[2] : "";
   const int late = strcmp(how, "late") == 0, here = g_rank == 1;
   float *const in = malloc(COUNT * sizeof(float)), *const out = malloc(COUNT * sizeof(float));

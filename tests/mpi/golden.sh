@@ -5,7 +5,6 @@
 # needs a reason in the changelog. `golden.sh --print` writes the table anew.
 # Left out: auto, whose choice depends on time.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_MIN_SIZE=0
 
 row() { # RANKS_PER_NODE "NAME [COUNT KIND [COLLECTIVE]]" [VARIABLE=VALUE...]
@@ -65,4 +64,3 @@ fi
 run
 cat errors.txt
 same "$top_srcdir/tests/mpi/golden.txt" got.txt "the results of all algorithms are as remembered"
-verdict

@@ -3,7 +3,6 @@
 # Buffers in the memory of a GPU give the bytes of host buffers. Skips where there is no GPU;
 # tests/mpi/fake_driver.sh runs it there, on a fake driver for CUDA's driver.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 [ -e "$top_builddir/.libs/slimpi-cuda.so" ] || skip "the part for GPU memory is not built"
 export SLIMPI_MIN_SIZE=0
 
@@ -94,4 +93,3 @@ if [ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ]; then
   cp -L "$top_builddir/tests/fake_driver/libcuda.so.1" driver_only/
   LD_LIBRARY_PATH=$work/driver_only lowrank "powersgd without cuBLAS" powersgd 4000=80x50 50 4000
 fi
-verdict

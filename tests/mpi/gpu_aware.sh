@@ -4,7 +4,6 @@
 # what is left to MPI goes there as it is; the bytes are those of host memory, whichever ranks have
 # a GPU-aware MPI.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_MIN_SIZE=0 SLIMPI_LOG=info SLIMPI_RANKS_PER_NODE=1
 export SLIMPI_BUCKET=2048 # kernels write messages of shorter buckets where MPI takes them
 said='MPI takes device memory'
@@ -63,4 +62,3 @@ if [ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ]; then
   run 3 bytegrad AWARE_RANK=2
   expect "$(grep -c "$said" err.txt)" 1 "one of three MPIs takes a GPU's memory"
 fi
-verdict

@@ -4,7 +4,6 @@
 # The limits are what was counted and a little more: a stream that was seen idle waits anew for the
 # program's own work, and how often it is seen so is chance. Lower them when the code needs fewer.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 [ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ] || skip "the fake driver is not built"
 export LD_LIBRARY_PATH="$top_builddir/tests/fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1
@@ -20,4 +19,3 @@ if expensive; then budget 4 64 760 0; fi
 # Kernels use the messages in pinned memory.
 budget 2 1 65 0
 budget 4 1 110 0
-verdict

@@ -3,7 +3,6 @@
 # What programs do with a GPU beside the sums, and drivers that are not as one would like, on the
 # fake driver. tests/gpu/sums has memory pools, managed memory and two GPUs in one process.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 fake_driver=$top_builddir/tests/fake_driver
 [ -e "$fake_driver/libcuda.so.1" ] || skip "the fake driver is not built"
 export LD_LIBRARY_PATH="$fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -48,4 +47,3 @@ old cuMemsetD32Async 4 'is left to MPI: the CUDA driver is too old, it has no cu
 said 4 'memory of an NVIDIA GPU go to MPI on all ranks' "and what becomes of the sums"
 SLIMPI_BUFFERS=host run "CUDA that is not wanted" plain
 said 4 'memory of an NVIDIA GPU go to MPI on all ranks' "the driver's memory is foreign then"
-verdict

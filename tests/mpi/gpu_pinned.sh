@@ -3,7 +3,6 @@
 # Copies between a GPU and host memory are of pinned memory, inside a node and between nodes, on the
 # fake driver, which counts the others.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 [ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ] || skip "the fake driver is not built"
 export LD_LIBRARY_PATH="$top_builddir/tests/fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export SLIMPI_MIN_SIZE=0 SLIMPI_LOG=info SLIMPI_ALGORITHM=allreduce
@@ -43,4 +42,3 @@ for algorithm in $(sed -n 's/^SLIMPI_ALGORITHM(\([a-z0-9_]*\),.*/\1/p' \
   SLIMPI_ALGORITHM=$algorithm run 4 0 "$algorithm" lossy
 done
 SLIMPI_ALGORITHM=bytegrad SLIMPI_MAX_ERROR=0.01 run 4 0 "a bound of the error" lossy
-verdict

@@ -3,11 +3,7 @@
  * upper half of each register is rubbish. Then frees a communicator whose options came by info,
  * with an attribute on it. Prints `close` where the sums are as close as 8 bits are, and `options`
  * where the communicator of the info keys was left to MPI. */
-#include <math.h>
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/helper/program.h"
 
 enum { N = 50000 };
 
@@ -25,14 +21,12 @@ static int on_free(MPI_Comm comm, int key, void* value, void* extra) {
   return MPI_SUCCESS;
 }
 
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank, size, key;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+int main(void) {
+  int key;
+  begin_mpi();
   float* const in = malloc(N * sizeof *in);
   float* const out = malloc(N * sizeof *out);
-  for (int i = 0; i < N; ++i) in[i] = (float)(i % 1000) + (float)rank;
+  for (int i = 0; i < N; ++i) in[i] = (float)(i % 1000) + (float)g_rank;
   MPI_Comm world = MPI_COMM_WORLD;
   MPI_Datatype type = MPI_FLOAT;
   MPI_Op op = MPI_SUM;
@@ -41,8 +35,9 @@ int main(int argc, char** argv) {
   int bad = sum(in, out, N, word(&type, sizeof type), word(&op, sizeof op),
                 word(&world, sizeof world)) != MPI_SUCCESS;
   for (int i = 0; i < N; ++i)
-    bad |= fabsf(out[i] - (float)size * (float)(i % 1000) - (float)(size * (size - 1)) / 2) > 40;
-  if (rank == 0) puts(bad ? "wrong" : "close");
+    bad |=
+        fabsf(out[i] - (float)g_size * (float)(i % 1000) - (float)(g_size * (g_size - 1)) / 2) > 40;
+  if (g_rank == 0) puts(bad ? "wrong" : "close");
 
   MPI_Info info;
   MPI_Info_create(&info);
@@ -55,10 +50,10 @@ int main(int argc, char** argv) {
   MPI_Allreduce(in, out, N, MPI_FLOAT, MPI_SUM, own);
   int inexact = 0;
   for (int i = 0; i < N; ++i)
-    inexact |= out[i] != (float)size * (float)(i % 1000) + (float)(size * (size - 1)) / 2;
+    inexact |= out[i] != (float)g_size * (float)(i % 1000) + (float)(g_size * (g_size - 1)) / 2;
   MPI_Comm_free(&own);
   MPI_Comm_free_keyval(&key);
-  if (rank == 0) puts(!inexact && freed == 1 ? "options" : "no options");
+  if (g_rank == 0) puts(!inexact && freed == 1 ? "options" : "no options");
   MPI_Finalize();
   return bad | inexact;
 }

@@ -14,26 +14,13 @@
 //        hooks errors COUNT    five calls; prints which ones MPI called an error, on every rank,
 //                              and how their text begins
 // All ranks must get the same bytes.
-#include <mpi.h>
-
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
+#include "tests/helper/program.h"
 
 #include "tests/mpi/inputs.h"
 
 namespace {
 
 using Floats = std::vector<float>;
-
-int g_rank, g_size, g_failures;
-
-void expect(bool good, const char* what) {
-  if (!good && ++g_failures <= 5) std::fprintf(stderr, "rank %d: FAIL %s\n", g_rank, what);
-}
 
 Floats input(Family family, std::size_t count, int rank) {
   return make_input({family, count, 5, false, false, false, g_size}, rank);
@@ -53,12 +40,9 @@ Floats reduce(const Floats& in, bool in_place) {
   const Floats before = in;
   const int code = MPI_Allreduce(in_place ? MPI_IN_PLACE : in.data(), out.data(), int(in.size()),
                                  MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  expect(code == MPI_SUCCESS, "the call succeeds");
-  expect(in == before, "the input is not written");
-  Floats first = out;
-  PMPI_Bcast(first.data(), int(first.size()), MPI_FLOAT, 0, MPI_COMM_WORLD);
-  expect(std::memcmp(first.data(), out.data(), out.size() * sizeof(float)) == 0,
-         "all ranks get the same bytes");
+  check(code == MPI_SUCCESS, "the call succeeds");
+  check(in == before, "the input is not written");
+  check(has_rank_0_s(out.data(), out.size() * sizeof(float)), "all ranks get the same bytes");
   return out;
 }
 
@@ -74,17 +58,17 @@ double distance(const Floats& a, const Floats& b) {
 void check_exact(std::size_t count) {
   const Floats want = exact_sum(Family::sparse, count);
   for (const bool in_place : {false, true})
-    expect(reduce(input(Family::sparse, count, g_rank), in_place) == want, "the sum is exact");
+    check(reduce(input(Family::sparse, count, g_rank), in_place) == want, "the sum is exact");
 }
 
 void check_nodes(std::size_t count) {
   const Floats got = reduce(input(Family::sparse, count, g_rank), false);
-  expect(distance(got, exact_sum(Family::sparse, count)) < 1e-6, "nothing but rounding is lost");
+  check(distance(got, exact_sum(Family::sparse, count)) < 1e-6, "nothing but rounding is lost");
 }
 
 void check_near(std::size_t count) {
   const Floats got = reduce(input(Family::normal, count, g_rank), false);
-  expect(distance(got, exact_sum(Family::normal, count)) < 0.02, "near the sum");
+  check(distance(got, exact_sum(Family::normal, count)) < 0.02, "near the sum");
 }
 
 void check_sparse(std::size_t count) {
@@ -92,8 +76,8 @@ void check_sparse(std::size_t count) {
   const Floats got = reduce(input(Family::normal, count, g_rank), false);
   std::size_t kept = 0;
   for (const float x : got) kept += x != 0;
-  expect(kept > count / 16 && kept <= count / 8 + 8 * std::size_t(g_size), "an eighth is kept");
-  expect(distance(got, sum) < 0.9, "the largest values are kept");
+  check(kept > count / 16 && kept <= count / 8 + 8 * std::size_t(g_size), "an eighth is kept");
+  check(distance(got, sum) < 0.9, "the largest values are kept");
 }
 
 void check_feedback(std::size_t count) {
@@ -107,7 +91,7 @@ void check_feedback(std::size_t count) {
     if (call == 0) once = distance(buffer, sum);
     for (std::size_t i = 0; i < count; ++i) mean[i] += buffer[i] / float(kCalls);
   }
-  expect(distance(mean, sum) < once / 4, "feedback brings the mean near the sum");
+  check(distance(mean, sum) < once / 4, "feedback brings the mean near the sum");
 }
 
 // Of 16 values one is an infinity or a NaN of one rank, or too great a sum; the rest are equal.
@@ -133,12 +117,9 @@ void check_ugly(std::size_t count, bool nans) {
     Floats in(count);
     bool good = true;
     for (std::size_t i = 0; i < count; ++i) in[i] = ugly(i, g_rank, rest, nans);
-    Floats got(count), first;
+    Floats got(count);
     MPI_Allreduce(in.data(), got.data(), int(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    first = got;
-    PMPI_Bcast(first.data(), int(count), MPI_FLOAT, 0, MPI_COMM_WORLD);
-    expect(std::memcmp(first.data(), got.data(), count * sizeof(float)) == 0,
-           "all ranks get the same bytes");
+    check(has_rank_0_s(got.data(), count * sizeof(float)), "all ranks get the same bytes");
     for (std::size_t i = 0; i < count; ++i) {
       float sum = ugly(i, 0, rest, nans);
       for (int rank = 1; rank < g_size; ++rank) sum += ugly(i, rank, rest, nans);
@@ -146,7 +127,7 @@ void check_ugly(std::size_t count, bool nans) {
                       : std::isinf(sum) ? got[i] == sum
                                         : std::fabs(got[i] - sum) <= 0.02f * 3.4e38f);
     }
-    expect(good, "what is not finite stays so, and nothing else becomes so");
+    check(good, "what is not finite stays so, and nothing else becomes so");
   }
 }
 
@@ -169,7 +150,7 @@ void check_sign(std::size_t count) {
       const double want = votes[i] == 0 ? 0 : votes[i] > 0 ? means : -means;
       good = good && std::fabs(double(got[i]) - want) <= 1e-5 * means;
     }
-    expect(good, "the majority's sign and the sum of the means");
+    check(good, "the majority's sign and the sum of the means");
   }
 }
 
@@ -184,12 +165,9 @@ void show_errors(std::size_t count) {
     int length = 0, failed = code != MPI_SUCCESS ? 1 : 0, ranks = 0;
     if (failed != 0) MPI_Error_string(code, text, &length);
     PMPI_Allreduce(&failed, &ranks, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    expect(failed != 0 || out == want || std::getenv("HOOK_ANY_SUM") != nullptr,
-           "a call without an error gives the sum");
-    char first[sizeof text];
-    std::memcpy(first, text, sizeof text);
-    PMPI_Bcast(first, int(sizeof first), MPI_CHAR, 0, MPI_COMM_WORLD);
-    expect(std::strcmp(first, text) == 0, "every rank gets the same text");
+    check(failed != 0 || out == want || std::getenv("HOOK_ANY_SUM") != nullptr,
+          "a call without an error gives the sum");
+    check(has_rank_0_s(text, sizeof text), "every rank gets the same text");
     if (g_rank == 0) std::printf("call %d: %d of %d ranks: %s\n", call, ranks, g_size, text);
   }
 }
@@ -197,9 +175,7 @@ void show_errors(std::size_t count) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi();
   const std::string mode = argc == 3 ? argv[1] : "";
   const auto count = std::size_t(argc == 3 ? std::atoll(argv[2]) : 0);
   if (mode == "exact")
@@ -223,9 +199,6 @@ int main(int argc, char** argv) {
   else if (mode == "errors")
     show_errors(count);
   else
-    expect(false, "usage: see the top of hooks.cpp");
-  int failed = 0;
-  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failed == 0 ? 0 : 1;
+    check(false, "usage: see the top of hooks.cpp");
+  return end_mpi();
 }

@@ -3,12 +3,7 @@
  * meant for counts that no 32-bit integer holds. Every element is checked against its bound, and
  * both ranks' bytes against each other.
  * Usage: huge COUNT BITS. A rank holds 4 * COUNT bytes, and slimpi's messages beside them. */
-#include <inttypes.h>
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 /* Ramps whose period is neither a power of two nor a divisor of one, so that a wrong offset shows;
  * in a bucket of 2048 a rank's values span one of its slopes. */
@@ -26,27 +21,25 @@ static uint64_t next_place(uint64_t at) {
 }
 
 int main(int argc, char** argv) {
-  int rank, size, failed = 0, worst = 0;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  if (argc < 3 || size != 2) MPI_Abort(MPI_COMM_WORLD, 2);
+  begin_mpi();
+  if (argc < 3 || g_size != 2) MPI_Abort(MPI_COMM_WORLD, 2);
   const uint64_t count = strtoull(argv[1], NULL, 10);
   const double steps = (1 << atoi(argv[2])) - 1;
   float* x = malloc(count * sizeof *x);
   int64_t room = x != NULL, all_have_room = 0;
   PMPI_Allreduce(&room, &all_have_room, 1, MPI_INT64_T, MPI_MIN, MPI_COMM_WORLD);
   if (!all_have_room) {
-    if (rank == 0) printf("no memory for %" PRIu64 " floats\n", count);
+    if (g_rank == 0) printf("no memory for %" PRIu64 " floats\n", count);
     MPI_Finalize();
     return 77;
   }
-  for (uint64_t i = 0, at = 0; i < count; ++i, at = next_place(at)) x[i] = (float)value(at, rank);
+  for (uint64_t i = 0, at = 0; i < count; ++i, at = next_place(at)) x[i] = (float)value(at, g_rank);
   const double start = MPI_Wtime();
   const int code =
       MPI_Allreduce_c(MPI_IN_PLACE, x, (MPI_Count)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   const double seconds = MPI_Wtime() - start;
-  if (code != MPI_SUCCESS) failed = 1, printf("rank %d: MPI_Allreduce_c returned %d\n", rank, code);
+  if (code != MPI_SUCCESS)
+    g_failures = 1, printf("rank %d: MPI_Allreduce_c returned %d\n", g_rank, code);
 
   /* Half a step of each rank's bucket, half a step of the sum's, whose range the first rounding
    * widens by as much, and floats' own rounding. Around a ramp's end a bucket spans all of it. */
@@ -62,21 +55,21 @@ int main(int argc, char** argv) {
     const double error = x[i] - (value(at, 0) + value(at, 1));
     const double size_of_error = error < 0 ? -error : error;
     if (size_of_error > most) most = size_of_error;
-    if (!(size_of_error <= bound) && ++failed < 10)
-      printf("rank %d: element %" PRIu64 " is %g, off by %g of %g\n", rank, i, x[i], error, bound);
+    if (!(size_of_error <= bound) && ++g_failures < 10)
+      printf("rank %d: element %" PRIu64 " is %g, off by %g of %g\n", g_rank, i, x[i], error,
+             bound);
     ++checked;
     last = i;
   }
   uint64_t least = 0, greatest = 0;
   PMPI_Allreduce(&digest, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
   PMPI_Allreduce(&digest, &greatest, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
-  if (least != greatest) failed = 1, printf("rank %d: bytes differ between the ranks\n", rank);
-  PMPI_Allreduce(&failed, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  if (rank == 0)
+  if (least != greatest)
+    g_failures = 1, printf("rank %d: bytes differ between the ranks\n", g_rank);
+  if (g_rank == 0)
     printf("%" PRIu64 " floats in %.1f s: %" PRIu64 " checked up to number %" PRIu64
            ", off by at most %.3f of %.3f; bytes %016" PRIx64 " on both ranks\n",
            count, seconds, checked, last, most, bound, digest);
   free(x);
-  MPI_Finalize();
-  return worst != 0;
+  return end_mpi();
 }

@@ -5,7 +5,6 @@
 #   make check TESTS=tests/mpi/huge.sh
 # TEST_HUGE_COUNT sets another count.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 count=${TEST_HUGE_COUNT:-2147484648} # 2^31 + 1000
 wanted=$((count * 4 / 1000 * 2 * 12 / 10)) # kB: both ranks' buffers and a fifth for messages
 have=$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo)
@@ -20,4 +19,3 @@ under 2 "$top_builddir/tests/mpi/huge" "$count" "$SLIMPI_BITS" || status=$?
 expect "$status" 0 "$count floats"
 expect "$(report report.json calls compressed)" 1 "they were compressed"
 expect "$(report report.json bytes in)" $((2 * count * 4)) "bytes in, of both ranks"
-verdict

@@ -5,22 +5,14 @@
 // runs twice: with arrays that are kept, one for each place of a sum, and with arrays that are made
 // and freed around each sum, which malloc gives the same address. The exact sums are in double.
 // Usage: identities HOOK   the shared object of a codec that keeps some values and drops the others
-#include <mpi.h>
+#include "tests/helper/program.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <map>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "tests/mpi/inputs.h"
 
 namespace {
-
-int g_rank, g_size, g_failures;
 
 // What bounds the error: steps of buckets, those that packed has at most, distances of 16-bit
 // floats, norms of the ranks' values (of a low-rank sum, of a hook that does the same with
@@ -222,9 +214,7 @@ void varying_length(Program& program) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi();
   g_hook = std::string("hook:") + (argc > 1 ? argv[1] : "");
   for (int rank = 0; rank < g_size; ++rank) {
     std::vector<double>& draws = g_draws.emplace_back(kDraws);
@@ -244,8 +234,5 @@ int main(int argc, char** argv) {
         Program program(row, fresh, programs[i].name);
         programs[i].run(program);
       }
-  int failed = 0;
-  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failed == 0 ? 0 : 1;
+  return end_mpi();
 }

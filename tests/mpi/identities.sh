@@ -3,7 +3,6 @@
 # State of the wrong tensor: error feedback makes no sum worse than its bound says, SLIMPI_VERIFY
 # agrees, and state without a bound is not used.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 : "${MPICC:=mpicc}"
 need "$MPICC"
 export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_START=2
@@ -36,4 +35,3 @@ done <<END
 4 2 leader 2
 3 1 flat 12
 END
-verdict

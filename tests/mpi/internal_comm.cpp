@@ -3,11 +3,8 @@
 // record their arguments, and the words of other ranks that this test makes.
 #include "mpi/internal_comm.h"
 
-#include <cstring>
-#include <vector>
-
 #include "base/status.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 
@@ -91,7 +88,7 @@ Status make(int refusal, int* number) {
 }
 
 // MPI may need memory for a message to itself. Without it a rank would wait for itself.
-void nothing_goes_to_itself(void**) {
+UNIT_TEST(nothing_goes_to_itself) {
   int number = 0;
   assert_true(make(0, &number) == Status::ok);
   assert_int_equal(number, 90);
@@ -101,7 +98,7 @@ void nothing_goes_to_itself(void**) {
   }
 }
 
-void one_refusal_counts_for_all(void**) {
+UNIT_TEST(one_refusal_counts_for_all) {
   int number = 0;
   assert_true(make(2, &number) == Status::unsupported);
   assert_false(g_made);
@@ -119,11 +116,3 @@ void one_refusal_counts_for_all(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(nothing_goes_to_itself),
-      cmocka_unit_test(one_refusal_counts_for_all),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

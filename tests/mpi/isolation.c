@@ -2,25 +2,12 @@
 /* The program's own traffic beside sums that are taken over. Usage: isolation wildcards, live,
  * many [COMMUNICATORS], threads [ROUNDS [THREADS]] or lookup CALLS. Exits with 1 when a check
  * fails, after saying which. */
-#define _GNU_SOURCE
+#include "tests/helper/program.h"
+
 #include <dirent.h>
-#include <mpi.h>
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define COUNT 30000
-static int rank, size, failures;
-
-static void check(int holds, const char* what) {
-  if (holds) return;
-  ++failures;
-  printf("rank %d: %s\n", rank, what);
-  fflush(stdout);
-}
 
 /* The sum of `count` floats on comm, of values that depend on the seed; near what it must be. */
 static int sum(MPI_Comm comm, int count, int seed) {
@@ -58,8 +45,8 @@ static void wildcards(void) {
     check(!flag, "a wildcard probe saw something");
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  MPI_Send(&letter, 1, MPI_CHAR, (rank + 1) % size, 5, MPI_COMM_WORLD);
-  MPI_Send(&letter, 1, MPI_CHAR, (rank + 1) % size, 6, dup);
+  MPI_Send(&letter, 1, MPI_CHAR, (g_rank + 1) % g_size, 5, MPI_COMM_WORLD);
+  MPI_Send(&letter, 1, MPI_CHAR, (g_rank + 1) % g_size, 6, dup);
   MPI_Wait(&pending[0], &status);
   check(received[0] == 'x' && status.MPI_TAG == 5, "the receive got another message");
   MPI_Wait(&pending[1], &status);
@@ -93,13 +80,13 @@ static void many(int number) {
     MPI_Comm made;
     if (i == number / 5) before = resident_kb(), files = open_files();
     if (i % 2)
-      MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &made);
+      MPI_Comm_split(MPI_COMM_WORLD, 0, g_size - g_rank, &made);
     else
       MPI_Comm_dup(MPI_COMM_WORLD, &made);
     if (i % 4 == 0) check(sum(made, 5, i), "a small sum is wrong");
     if (i % 20 == 1) check(sum(made, COUNT, i), "a sum is wrong");
     MPI_Comm_free(&made);
-    if (failures > 3) return;
+    if (g_failures > 3) return;
   }
   check(resident_kb() - before < 4096, "the process grew by more than 4 MB");
   check(open_files() == files, "files stay open");
@@ -113,7 +100,7 @@ static void live(void) {
   for (int i = 0; i < kMany; ++i) {
     MPI_Comm_dup(MPI_COMM_WORLD, &made[i]);
     check(sum(made[i], 17000, i), "a sum on one of many communicators is wrong");
-    if (failures > 3) return;
+    if (g_failures > 3) return;
   }
   check(sum(made[kMany - 1], 17000, 1), "another sum is wrong");
   for (int i = 0; i < kMany; ++i) MPI_Comm_free(&made[i]);
@@ -130,7 +117,7 @@ static void* work(void* argument) {
   pthread_barrier_wait(&start);
   for (int round = 0; round < rounds; ++round) {
     /* Threads take turns otherwise on every rank. */
-    usleep((useconds_t)((me * 7 + rank * 5 + round * 3) % 11 * 100));
+    usleep((useconds_t)((me * 7 + g_rank * 5 + round * 3) % 11 * 100));
     check(sum(own[me], COUNT + 1000 * me, me + round), "a thread's sum is wrong");
     check(sum(own[me], 10, me), "a thread's small sum is wrong");
     MPI_Comm made;
@@ -182,12 +169,9 @@ static void lookup(void) {
 }
 
 int main(int argc, char** argv) {
-  int provided, worst = 0;
   const char* what = argc > 1 ? argv[1] : "";
   const int threaded = !strcmp(what, "threads") || !strcmp(what, "lookup");
-  MPI_Init_thread(NULL, NULL, threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int provided = begin_mpi_with(threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   if (!strcmp(what, "wildcards")) wildcards();
   if (!strcmp(what, "many")) many(argc > 2 ? atoi(argv[2]) : 10000);
   if (!strcmp(what, "live")) live();
@@ -198,7 +182,5 @@ int main(int argc, char** argv) {
     if (!strcmp(what, "threads")) threads();
     if (!strcmp(what, "lookup")) lookup();
   }
-  PMPI_Allreduce(&failures, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return worst != 0;
+  return end_mpi();
 }

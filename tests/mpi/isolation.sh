@@ -3,7 +3,6 @@
 # The program's communicators stay its own: wildcards see nothing, thousands of communicators come
 # and go without growth, more of them live than slimpi can follow, and threads work side by side.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
 program=$top_builddir/tests/mpi/isolation
 
@@ -43,4 +42,3 @@ SLIMPI_RANKS_PER_NODE=2 deeper \
 holds "1,700 at once" under 2 "$program" live
 expect "$(report report.json calls compressed)" 33 "1,700 at once: 32, and one when they are gone"
 expect "$(report report.json calls passed failure)" 1669 "1,700 at once: the rest go to MPI"
-verdict

@@ -3,7 +3,6 @@
 # How programs begin and end: reports in every kind of job, MPI_Pcontrol, sessions, processes that
 # never finalize, communicators freed in any order.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
 steps=$top_builddir/tests/mpi/steps
 
@@ -111,4 +110,3 @@ holds "unwritable report: says so at once" \
   grep -q "warning: SLIMPI_REPORT=$work/none/report.json cannot be written yet: No such" err.txt
 holds "unwritable report: says so at the end" \
   grep -q "error: SLIMPI_REPORT=$work/none/report.json cannot be written: No such" err.txt
-verdict

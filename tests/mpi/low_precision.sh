@@ -4,7 +4,6 @@
 # and for 1,000 calls, and the drifting model that it has to hold together.
 . "$top_srcdir/tests/helper/mpi.sh"
 . "$top_srcdir/tests/helper/decentralized.sh"
-need_library
 low=low_precision_decentralized
 
 row cases $low 2 1 sharded ring
@@ -37,4 +36,3 @@ expect "$(grep -c 'SLIMPI_PEERS=shift_one .*accepted: ring, all' refused.txt)" 1
 # What is kept is (1 + peers) floats an element of a rank's slice.
 row drift $low 4 1 sharded ring SLIMPI_REPORT="$work/report.json"
 expect "$(report report.json memory state)" $((3 * 20000 * 4)) "state of rank 0: three replicas"
-verdict

@@ -3,7 +3,6 @@
 # So many nodes that messages go by the Bruck schedule, and few that go by pairwise exchange, in
 # whole jobs.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 row() { # NODES WAY
   status=0
   SLIMPI_RANKS_PER_NODE=1 SLIMPI_MIN_SIZE=0 SLIMPI_BUCKET=64 SLIMPI_LOG=debug \
@@ -15,4 +14,3 @@ row() { # NODES WAY
 }
 row 5 pairwise
 row 64 bruck
-verdict

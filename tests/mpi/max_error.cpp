@@ -7,21 +7,11 @@
 //        error
 // Fails where an error is above the budget and the result is not an exact float sum either, or
 // where ranks do not get the same bytes. Prints a line per kind.
-#include <mpi.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
+#include "tests/helper/program.h"
 
 #include "tests/mpi/inputs.h"
 
 namespace {
-
-int g_rank, g_size, g_failures;
 
 struct Kind {
   const char* name;
@@ -116,9 +106,7 @@ void run(const Kind& kind, double budget, std::size_t count) {
   const double relative = error == 0 ? 0 : std::sqrt(error / total);
   // What floats cannot say is no fault of a codec.
   const bool good = code == MPI_SUCCESS && (relative <= budget || error <= rounding);
-  std::vector<float> first = out;
-  PMPI_Bcast(first.data(), int(count), MPI_FLOAT, 0, MPI_COMM_WORLD);
-  const bool same = std::memcmp(first.data(), out.data(), count * sizeof(float)) == 0;
+  const bool same = has_rank_0_s(out.data(), count * sizeof(float));
   if (!same) std::fprintf(stderr, "rank %d: %s: other bytes than rank 0\n", g_rank, kind.name);
   if (g_rank == 0)
     std::printf("%s %-18s budget %g, %zu values on %d ranks: %.3g\n", good ? "ok    " : "FAILED",
@@ -214,9 +202,7 @@ void run_adversarial(double budget, std::size_t count, int calls, float factor) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi();
   if (argc < 3) MPI_Abort(MPI_COMM_WORLD, 2);
   if (argc == 4 && std::strcmp(argv[3], "nonfinite") == 0) run_nonfinite(1000);
   if (argc >= 5 && std::strcmp(argv[3], "adversarial") == 0)
@@ -226,8 +212,5 @@ int main(int argc, char** argv) {
     for (const Kind& kind : kKinds)
       if (argc < 4 || std::strcmp(argv[3], kind.name) == 0)
         run(kind, std::atof(argv[1]), std::size_t(std::atoll(argv[2])));
-  int failed = 0;
-  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failed == 0 ? 0 : 1;
+  return end_mpi();
 }

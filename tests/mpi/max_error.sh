@@ -3,7 +3,6 @@
 # SLIMPI_MAX_ERROR: whatever the input, the measured error is under the bound, and the codec is not
 # finer than it has to be.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 program=$top_builddir/tests/mpi/max_error
 export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BUCKET=512 SLIMPI_REPORT=$work/report.json
 
@@ -111,4 +110,3 @@ refused() {
 SLIMPI_ALGORITHM=fp16 refused \
   "SLIMPI_MAX_ERROR cannot be combined with fp16; accepted: bytegrad, qsgd"
 SLIMPI_ERROR_FEEDBACK=1 refused "SLIMPI_ERROR_FEEDBACK=1 cannot be combined with SLIMPI_MAX_ERROR"
-verdict

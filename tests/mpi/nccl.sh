@@ -3,7 +3,6 @@
 # Inside a node whose ranks have a GPU each, NCCL carries what they sum: on a fake NCCL and the fake
 # driver. The bytes are those of host buffers. Where NCCL cannot be used the ranks go another way.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 fake_driver=$top_builddir/tests/fake_driver
 [ -e "$fake_driver/libnccl.so.2" ] || skip "the fake driver is not built"
 grep -q 'define WITH_NCCL 1' "$top_builddir/config.h" || skip "built without NCCL"
@@ -117,4 +116,3 @@ for fault in send later; do
     run "NCCL fails between nodes: $fault" 4 2 leader $fault 20003
   fi
 done
-verdict

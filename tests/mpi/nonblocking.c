@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 static int g_left;  // whether MPI makes all sums
 
@@ -18,7 +17,7 @@ static void complete(MPI_Comm comm) {
 
   begin_all(comm, r);
   for (int i = 0; i < kMany; ++i) MPI_Wait(&r[i], i % 2 ? MPI_STATUS_IGNORE : &s[i]);
-  for (int i = 0; i < kMany; ++i) check(r[i] == MPI_REQUEST_NULL, "Wait leaves a null request");
+  for (int i = 0; i < kMany; ++i) must(r[i] == MPI_REQUEST_NULL, "Wait leaves a null request");
   same("Wait");
 
   begin_all(comm, r);
@@ -30,23 +29,23 @@ static void complete(MPI_Comm comm) {
   for (int i = 0; i < kMany; ++i) {
     int cancelled = 1;
     MPI_Test_cancelled(&s[i], &cancelled);
-    check(!cancelled, "not cancelled");
+    must(!cancelled, "not cancelled");
   }
   same("Waitall");
 
   begin_all(comm, r);
   for (left = kMany; left > 0; --left) {
     MPI_Waitany(kMany, r, &index, MPI_STATUS_IGNORE);
-    check(index >= 0 && index < kMany && r[index] == MPI_REQUEST_NULL, "Waitany");
+    must(index >= 0 && index < kMany && r[index] == MPI_REQUEST_NULL, "Waitany");
   }
   MPI_Waitany(kMany, r, &index, MPI_STATUS_IGNORE);
-  check(index == MPI_UNDEFINED, "Waitany of null requests");
+  must(index == MPI_UNDEFINED, "Waitany of null requests");
   same("Waitany");
 
   begin_all(comm, r);
   for (left = kMany; left > 0; left -= found) {
     MPI_Waitsome(kMany, r, &found, indices, s);
-    check(found > 0, "Waitsome");
+    must(found > 0, "Waitsome");
   }
   same("Waitsome");
 
@@ -70,7 +69,7 @@ static void complete(MPI_Comm comm) {
   begin_all(comm, r);
   for (int i = 0; i < kMany; ++i) {
     for (flag = 0; !flag;) MPI_Request_get_status(r[i], &flag, &s[i]);
-    check(r[i] != MPI_REQUEST_NULL, "Request_get_status leaves the request");
+    must(r[i] != MPI_REQUEST_NULL, "Request_get_status leaves the request");
     MPI_Wait(&r[i], MPI_STATUS_IGNORE);
   }
   same("Request_get_status");
@@ -87,7 +86,7 @@ static void mixed(MPI_Comm comm) {
   MPI_Iallreduce(ones, twos, 2, MPI_INT, MPI_SUM, comm, &r[kMany + 2]);
   r[kMany + 3] = MPI_REQUEST_NULL;
   MPI_Waitall(kMany + 4, r, MPI_STATUSES_IGNORE);
-  check(got == before && twos[1] == g_size, "requests of other calls");
+  must(got == before && twos[1] == g_size, "requests of other calls");
   same("Waitall with others");
 
   begin(comm, 0, &r[0]);
@@ -147,13 +146,13 @@ static void one_blocks(MPI_Comm comm) {
   if (g_rank == 1) MPI_Send(&g_rank, 1, MPI_INT, 0, 4, comm);
   // In a file that only rank 1 writes to.
   const char* const fifo = "nonblocking.fifo";
-  if (g_rank == 0) check(mkfifo(fifo, 0600) == 0, "mkfifo");
+  if (g_rank == 0) must(mkfifo(fifo, 0600) == 0, "mkfifo");
   MPI_Barrier(comm);
   begin(comm, 2, &r);
   if (g_rank == 1) MPI_Wait(&r, MPI_STATUS_IGNORE);
   if (g_rank < 2) {
     const int file = open(fifo, g_rank == 0 ? O_RDONLY : O_WRONLY);
-    check((g_rank == 0 ? read(file, &got, 1) : write(file, &got, 1)) == 1, "a byte of the file");
+    must((g_rank == 0 ? read(file, &got, 1) : write(file, &got, 1)) == 1, "a byte of the file");
     close(file);
   }
   if (g_rank != 1) MPI_Wait(&r, MPI_STATUS_IGNORE);
@@ -193,7 +192,7 @@ static void first_sums(void) {
   MPI_Barrier(comms[1]);
   MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
   MPI_Wait(&small, MPI_STATUS_IGNORE);
-  check(sum[0] == (float)g_size, "a small sum while the ranks meet");
+  must(sum[0] == (float)g_size, "a small sum while the ranks meet");
   same("first sums that are nonblocking");
   begin(freed, 0, &last);
   MPI_Comm_free(&freed);
@@ -222,7 +221,7 @@ static void doubles_meanwhile(void) {
       MPI_Iallreduce(ones, sums, kCount, MPI_DOUBLE, MPI_SUM, comm, &of_doubles);
       MPI_Wait(&of_doubles, MPI_STATUS_IGNORE);
     }
-    check(sums[kCount - 1] == (double)g_size, "doubles");
+    must(sums[kCount - 1] == (double)g_size, "doubles");
     MPI_Wait(&first, MPI_STATUS_IGNORE);
     MPI_Comm_free(&comm);
   }
@@ -241,11 +240,11 @@ static void persistent(MPI_Comm comm) {
   for (int step = 0; step < (g_left ? 1 : 3); ++step) {
     for (int i = 0; i < kMany; ++i) clear(i);
     MPI_Test(&r[0], &flag, MPI_STATUS_IGNORE);
-    check(flag || g_left, "an inactive request");
+    must(flag || g_left, "an inactive request");
     for (int i = 0; i < kMany; ++i) MPI_Start(&r[g_rank % 2 ? kMany - 1 - i : i]);
     MPI_Iallreduce(g_in[0], between, kCount, MPI_FLOAT, MPI_SUM, comm, &once);
     MPI_Wait(&once, MPI_STATUS_IGNORE);
-    check(memcmp(between, g_blocking[0], sizeof between) == 0, "a sum among persistent ones");
+    must(memcmp(between, g_blocking[0], sizeof between) == 0, "a sum among persistent ones");
     if (step == 0) MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
     if (step == 1)
       for (int left = kMany; left > 0; --left) MPI_Waitany(kMany, r, &index, MPI_STATUS_IGNORE);
@@ -257,9 +256,9 @@ static void persistent(MPI_Comm comm) {
   MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
   same("Startall");
   for (int i = 0; i < kMany; ++i) {
-    check(r[i] != MPI_REQUEST_NULL, "a persistent request stays");
+    must(r[i] != MPI_REQUEST_NULL, "a persistent request stays");
     MPI_Request_free(&r[i]);
-    check(r[i] == MPI_REQUEST_NULL, "Request_free");
+    must(r[i] == MPI_REQUEST_NULL, "Request_free");
   }
 }
 
@@ -282,7 +281,7 @@ static void many_persistent(MPI_Comm comm) {
 
 // What the sums of three steps give, blocking or not: for algorithms that keep state.
 static void digest(int nonblocking) {
-  unsigned long long hash = 14695981039346656037ull;
+  uint64_t hash = kDigest;
   MPI_Request r[kMany];
   for (int step = 0; step < 4; ++step) {
     if (nonblocking) begin_all(MPI_COMM_WORLD, r);
@@ -291,11 +290,10 @@ static void digest(int nonblocking) {
     if (nonblocking) MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
     for (int i = 0; i < kMany; ++i) {
       read_from(g_values, g_out[i], sizeof g_values);
-      for (size_t at = 0; at < sizeof g_values; ++at)
-        hash = (hash ^ ((unsigned char*)g_values)[at]) * 1099511628211ull;
+      hash = digest_of(g_values, sizeof g_values, hash);
     }
   }
-  if (g_rank == 0) printf("%016llx\n", hash);
+  if (g_rank == 0) printf("%016" PRIx64 "\n", hash);
 }
 
 // A communicator that MPI frees as late as in MPI_Finalize, because a message on it is pending.
@@ -318,10 +316,7 @@ static void freed_late(void) {
 
 int main(int argc, char** argv) {
   MPI_Request request;
-  int provided;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi_with(MPI_THREAD_MULTIPLE);
   fill();
   if (argc > 1 && strcmp(argv[1], "digest") == 0) {
     digest(argc > 2);

@@ -3,10 +3,7 @@
 // how nonblocking ones begin and are compared with them. With SLIMPI_TEST_PROTECTED the buffers of
 // the nonblocking ones are the protected device's.
 #pragma once
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 #include "tests/helper/mpi4.h"
 #ifdef SLIMPI_TEST_PROTECTED
@@ -22,16 +19,8 @@
 
 enum { kCount = 40000, kMany = 6 };
 
-static int g_rank, g_size;
 static float *g_in[kMany], *g_blocking[kMany], *g_out[kMany];
 static float g_values[kCount];  // of one buffer
-
-static void check(int good, const char* what) {
-  if (good) return;
-  printf("FAIL rank %d: %s\n", g_rank, what);
-  fflush(stdout);
-  MPI_Abort(MPI_COMM_WORLD, 1);
-}
 
 static void fill(void) {
   for (int i = 0; i < kMany; ++i) {
@@ -66,7 +55,7 @@ static inline void begin_all(MPI_Comm comm, MPI_Request* requests) {
 
 static inline void same_of(int i, const char* what) {
   read_from(g_values, g_out[i], sizeof g_values);
-  check(memcmp(g_values, g_blocking[i], sizeof g_values) == 0, what);
+  must(memcmp(g_values, g_blocking[i], sizeof g_values) == 0, what);
 }
 
 static inline void same(const char* what) {

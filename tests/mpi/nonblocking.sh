@@ -3,7 +3,6 @@
 # Nonblocking float sums are taken like blocking ones, and every way to complete them gives the
 # bytes of the blocking call.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 program=$top_builddir/tests/mpi/nonblocking
 threads=$top_builddir/tests/mpi/nonblocking_threads
 errors=$top_builddir/tests/mpi/nonblocking_errors
@@ -76,4 +75,3 @@ rows = json.load(open("report.json"))["auto"]
 assert len(rows) == 1 and len(rows[0]["candidates"]) > 1, rows
 assert all(each["calls"] >= 4 for each in rows[0]["candidates"].values()), rows'
 done
-verdict

@@ -28,13 +28,13 @@ static void fail_by(int way, MPI_Request* r, MPI_Status* s) {
     if (one != MPI_SUCCESS) code = one;
   }
   if (way >= kFirstWithStatuses) {
-    check(code == MPI_ERR_IN_STATUS, ways[way]);
+    must(code == MPI_ERR_IN_STATUS, ways[way]);
     code = s[1].MPI_ERROR;
   }
   int class = MPI_SUCCESS;
-  check(code != MPI_SUCCESS && code != -1, ways[way]);
+  must(code != MPI_SUCCESS && code != -1, ways[way]);
   MPI_Error_class(code, &class);
-  check(class != MPI_SUCCESS, "the class of the error");
+  must(class != MPI_SUCCESS, "the class of the error");
 }
 
 // Sums of a communicator whose ranks have other options fail. The error comes from the function
@@ -54,14 +54,14 @@ static void errors(void) {
   for (int way = 0; way < kWays; ++way) {
     r[0] = MPI_REQUEST_NULL;
     if (way >= kFirstWithStatuses) begin(MPI_COMM_WORLD, 0, &r[0]);
-    check(MPI_Iallreduce(g_in[1], g_out[1], kCount, MPI_FLOAT, MPI_SUM, comm, &r[1]) == 0,
-          "the start of a sum that will fail");
+    must(MPI_Iallreduce(g_in[1], g_out[1], kCount, MPI_FLOAT, MPI_SUM, comm, &r[1]) == 0,
+         "the start of a sum that will fail");
     fail_by(way, r, s);
-    check(r[1] == MPI_REQUEST_NULL, "a request that failed is complete");
+    must(r[1] == MPI_REQUEST_NULL, "a request that failed is complete");
     if (way >= kFirstWithStatuses) {
-      check(s[0].MPI_ERROR == MPI_SUCCESS, "the status of the sum that succeeds");
-      check(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0,
-            "a sum beside one that fails");
+      must(s[0].MPI_ERROR == MPI_SUCCESS, "the status of the sum that succeeds");
+      must(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0,
+           "a sum beside one that fails");
     }
   }
   // Nobody learns of these.
@@ -87,11 +87,11 @@ static void failing(void) {
       MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     }
     for (int start = 1; start <= 3; ++start) {
-      check(MPI_Start(&r[1]) == MPI_SUCCESS, "the start of a persistent sum that may fail");
+      must(MPI_Start(&r[1]) == MPI_SUCCESS, "the start of a persistent sum that may fail");
       if (start == 2)
         fail_by(way % kWays, r, s);
       else
-        check(MPI_Wait(&r[1], MPI_STATUS_IGNORE) == MPI_SUCCESS, "a start that succeeds");
+        must(MPI_Wait(&r[1], MPI_STATUS_IGNORE) == MPI_SUCCESS, "a start that succeeds");
     }
     MPI_Request_free(&r[1]);
     if (way < kWays) MPI_Comm_free(&comm);
@@ -106,17 +106,17 @@ static void wrong_arguments(void) {
   MPI_Status s[2];
   int flag = 1, index = 0, found = 1, indices[2];
   begin(MPI_COMM_WORLD, 0, &r);
-  check(MPI_Waitall(-1, &r, s) != MPI_SUCCESS, "Waitall of -1");
-  check(MPI_Testall(-1, &r, &flag, s) != MPI_SUCCESS, "Testall of -1");
-  check(MPI_Waitany(-1, &r, &index, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Waitany of -1");
-  check(MPI_Testsome(-1, &r, &found, indices, s) != MPI_SUCCESS, "Testsome of -1");
-  check(MPI_Waitall(2, NULL, s) != MPI_SUCCESS, "Waitall without requests");
-  check(MPI_Wait(NULL, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Wait without a request");
-  check(MPI_Test(&r, NULL, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Test without a flag");
-  check(MPI_Request_free(NULL) != MPI_SUCCESS, "Request_free without a request");
-  check(MPI_Start(NULL) != MPI_SUCCESS, "Start without a request");
-  check(MPI_Wait(&r, MPI_STATUS_IGNORE) == MPI_SUCCESS, "Wait after wrong arguments");
-  check(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0, "after wrong arguments");
+  must(MPI_Waitall(-1, &r, s) != MPI_SUCCESS, "Waitall of -1");
+  must(MPI_Testall(-1, &r, &flag, s) != MPI_SUCCESS, "Testall of -1");
+  must(MPI_Waitany(-1, &r, &index, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Waitany of -1");
+  must(MPI_Testsome(-1, &r, &found, indices, s) != MPI_SUCCESS, "Testsome of -1");
+  must(MPI_Waitall(2, NULL, s) != MPI_SUCCESS, "Waitall without requests");
+  must(MPI_Wait(NULL, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Wait without a request");
+  must(MPI_Test(&r, NULL, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Test without a flag");
+  must(MPI_Request_free(NULL) != MPI_SUCCESS, "Request_free without a request");
+  must(MPI_Start(NULL) != MPI_SUCCESS, "Start without a request");
+  must(MPI_Wait(&r, MPI_STATUS_IGNORE) == MPI_SUCCESS, "Wait after wrong arguments");
+  must(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0, "after wrong arguments");
 }
 
 // The standard forbids both of sums in flight. They go on, and nothing breaks.
@@ -130,14 +130,14 @@ static void cancel_and_free(void) {
   for (int i = 0; i < kMany; ++i) {
     begin(MPI_COMM_WORLD, i, &r);
     (void)MPI_Cancel(&r);
-    check(MPI_Wait(&r, &status) == MPI_SUCCESS, "Wait after Cancel");
+    must(MPI_Wait(&r, &status) == MPI_SUCCESS, "Wait after Cancel");
     MPI_Test_cancelled(&status, &cancelled);
-    check(!cancelled, "a sum is not cancelled");
+    must(!cancelled, "a sum is not cancelled");
   }
   same("Cancel");
   begin(MPI_COMM_WORLD, 0, &r);
   MPI_Request_free(&r);
-  check(r == MPI_REQUEST_NULL, "Request_free of a sum in flight");
+  must(r == MPI_REQUEST_NULL, "Request_free of a sum in flight");
   MPI_Allreduce(g_in[1], g_out[1], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   same("a sum that was freed in flight ends before the next one");
 #if HAS_PERSISTENT_SUMS
@@ -146,15 +146,15 @@ static void cancel_and_free(void) {
     MPI_Allreduce_init(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
                        &r);
     MPI_Start(&r);
-    check(MPI_Cancel(&r) != MPI_SUCCESS, "Cancel of a persistent sum");
-    check(MPI_Wait(&r, &status) == MPI_SUCCESS, "Wait after Cancel of a persistent sum");
+    must(MPI_Cancel(&r) != MPI_SUCCESS, "Cancel of a persistent sum");
+    must(MPI_Wait(&r, &status) == MPI_SUCCESS, "Wait after Cancel of a persistent sum");
     MPI_Test_cancelled(&status, &cancelled);
-    check(!cancelled, "a persistent sum is not cancelled");
-    check(memcmp(g_out[i], g_blocking[i], kCount * sizeof(float)) == 0, "persistent, cancelled");
+    must(!cancelled, "a persistent sum is not cancelled");
+    must(memcmp(g_out[i], g_blocking[i], kCount * sizeof(float)) == 0, "persistent, cancelled");
     clear(i);
     MPI_Start(&r);
     MPI_Request_free(&r);
-    check(r == MPI_REQUEST_NULL, "Request_free of a persistent sum in flight");
+    must(r == MPI_REQUEST_NULL, "Request_free of a persistent sum in flight");
   }
   same("persistent sums that were freed in flight");
 #endif
@@ -163,10 +163,7 @@ static void cancel_and_free(void) {
 }
 
 int main(int argc, char** argv) {
-  int provided;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi_with(MPI_THREAD_MULTIPLE);
   fill();
   if (argc > 1 && strcmp(argv[1], "failing") == 0) {
     failing();

@@ -3,8 +3,6 @@
 // communicator of its own, with blocking sums and calls that are left to MPI between them; the next
 // thread completes them. Compares each result, byte by byte, with that of the blocking call. Run by
 // nonblocking.sh, and by sanitize.sh under ThreadSanitizer.
-#include <pthread.h>
-
 #include "tests/mpi/nonblocking.h"
 
 enum { kThreads = 3, kSteps = 8, kInFlight = 4 };
@@ -58,8 +56,8 @@ static void complete(struct Batch* batch, int way) {
       break;
   }
   for (int i = 0; i < kInFlight; ++i)
-    check(memcmp(batch->out[i], g_blocking[i], kCount * sizeof(float)) == 0,
-          "a sum that another thread completes");
+    must(memcmp(batch->out[i], g_blocking[i], kCount * sizeof(float)) == 0,
+         "a sum that another thread completes");
 }
 
 static void* run(void* argument) {
@@ -84,20 +82,20 @@ static void* run(void* argument) {
       if (i == 1) MPI_Allreduce(&ones, &sum, 1, MPI_DOUBLE, MPI_SUM, self->comm);
     }
     set_full(to, 1);
-    check(sum == g_size, "a sum that is left to MPI");
+    must(sum == g_size, "a sum that is left to MPI");
     MPI_Sendrecv(&g_rank, 1, MPI_INT, next, 6, &got, 1, MPI_INT, before, 6, self->comm,
                  MPI_STATUS_IGNORE);
-    check(got == before, "a message");
+    must(got == before, "a message");
     if (persistent != MPI_REQUEST_NULL) {
       MPI_Start(&persistent);
       MPI_Wait(&persistent, MPI_STATUS_IGNORE);
-      check(memcmp(between, g_blocking[4], kCount * sizeof(float)) == 0, "a persistent sum");
+      must(memcmp(between, g_blocking[4], kCount * sizeof(float)) == 0, "a persistent sum");
     }
     wait_for(&self->batch, 1);
     complete(&self->batch, step + self->number);
     set_full(&self->batch, 0);
     MPI_Allreduce(g_in[5], between, kCount, MPI_FLOAT, MPI_SUM, self->comm);
-    check(memcmp(between, g_blocking[5], kCount * sizeof(float)) == 0, "a blocking sum between");
+    must(memcmp(between, g_blocking[5], kCount * sizeof(float)) == 0, "a blocking sum between");
   }
   if (persistent != MPI_REQUEST_NULL) MPI_Request_free(&persistent);
   free(between);
@@ -131,17 +129,14 @@ static void make_and_free(void) {
   }
   MPI_Start(&requests[0][0]);
   MPI_Wait(&requests[0][0], MPI_STATUS_IGNORE);
-  check(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0, "a sum after frees");
+  must(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0, "a sum after frees");
   free_all(requests[0]);
 #endif
 }
 
-int main(int argc, char** argv) {
-  int provided;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
-  check(provided == MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE");
+int main(void) {
+  const int provided = begin_mpi_with(MPI_THREAD_MULTIPLE);
+  must(provided == MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE");
   fill();
   blocking(MPI_COMM_WORLD);
   for (int i = 0; i < kThreads; ++i) {

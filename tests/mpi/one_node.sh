@@ -3,7 +3,6 @@
 # Ranks on one node: MPI makes every sum of host buffers, by the function that the program called,
 # so the bytes are those of the program without slimpi.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 golden=$top_builddir/tests/mpi/golden
 export SLIMPI_RANKS_PER_NODE=8 SLIMPI_REPORT=$work/report.json
 
@@ -28,4 +27,3 @@ for option in SLIMPI_INTRA=shm SLIMPI_ALGORITHM=auto SLIMPI_ERROR_FEEDBACK=1; do
   expect "$(report report.json calls passed single_node)" 3 "$option: left to MPI"
   unset "${option%%=*}"
 done
-verdict

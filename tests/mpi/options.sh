@@ -4,7 +4,6 @@
 # option, the value and what is accepted; values that must agree and do not end it with one line
 # that names the option and both values. An option that is added without a row here fails the test.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 export UCX_LOG_LEVEL=error
 steps=$top_builddir/tests/mpi/steps
@@ -173,4 +172,3 @@ under 2 "$on_rank" 1 SLIMPI_REPORT=stderr "$steps" init sum:100000 sum:100000 fi
   >out.txt 2>err.txt || fail "a report on rank 1: exit status $?"
 expect "$(grep -ac 'slimpi\[0\] warning: SLIMPI_REPORT is set on another rank' err.txt)" 1 \
   "a report on another rank than 0 is a warning"
-verdict

@@ -2,34 +2,28 @@
 /* A plain MPI program for tests/mpi/overflow.sh: sums floats of which some, or whose sums, are more
  * than a half can hold. Every value that should be infinite is, all others are not.
  * Usage: overflow LIMIT CALLS, LIMIT being the greatest half */
-#include <math.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "tests/helper/program.h"
 
 #define COUNT 30011
 
 static float limit;
-static int rank, ranks;
 
 /* One in 70 is too large on one rank, one in 110 in sum, one in 130 is an infinity that goes in. */
 static float value(int i, int r) {
-  if (i % 70 == 0) return r == i / 70 % ranks ? 1.003f * limit : 1;
-  if (i % 110 == 0) return r == 0 || r == ranks - 1 ? -0.6f * limit : 0;
-  if (i % 130 == 0) return r == ranks - 1 ? INFINITY : 2;
+  if (i % 70 == 0) return r == i / 70 % g_size ? 1.003f * limit : 1;
+  if (i % 110 == 0) return r == 0 || r == g_size - 1 ? -0.6f * limit : 0;
+  if (i % 130 == 0) return r == g_size - 1 ? INFINITY : 2;
   return (float)((i * 7 + r * 13) % 101);
 }
 
 int main(int argc, char** argv) {
   static float in[COUNT], out[COUNT];
   int bad = 0, overflows = 0;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  begin_mpi();
   limit = argc > 1 ? (float)atof(argv[1]) : 65504;
   for (int call = 0; call < (argc > 2 ? atoi(argv[2]) : 1); ++call) {
     const int in_place = call % 2 == 0;
-    for (int i = 0; i < COUNT; ++i) (in_place ? out : in)[i] = value(i, rank);
+    for (int i = 0; i < COUNT; ++i) (in_place ? out : in)[i] = value(i, g_rank);
     MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     for (int i = 0; i < COUNT; ++i) {
       const int wanted = i % 70 == 0 || i % 110 == 0 || i % 130 == 0;
@@ -38,8 +32,8 @@ int main(int argc, char** argv) {
     }
   }
   MPI_Allreduce(MPI_IN_PLACE, &bad, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  if (rank == 0) printf("%d\n", overflows);
-  if (rank == 0 && bad != 0) fprintf(stderr, "%d values are wrong\n", bad);
+  if (g_rank == 0) printf("%d\n", overflows);
+  if (g_rank == 0 && bad != 0) fprintf(stderr, "%d values are wrong\n", bad);
   MPI_Finalize();
   return bad == 0 ? 0 : 1;
 }

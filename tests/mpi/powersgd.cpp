@@ -13,36 +13,16 @@
 //        powersgd disorder ROWS COLUMNS RANK   rank 0 takes two buffers in another order
 //        powersgd boundary COUNT:exact|low...   whether these counts go exact
 //        powersgd hint COUNT ROWS COLUMNS exact|low   the same after slimpi_describe_next
-#include <dlfcn.h>
-#include <mpi.h>
+#include "tests/helper/program.h"
 
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include "slimpi.h"
 #include "tests/mpi/inputs.h"
 
 namespace {
 
 using Floats = std::vector<float>;
 
-int g_rank, g_size, g_failures;
-
 void expect(bool good, const char* what, double got = 0) {
   if (!good && ++g_failures <= 5) std::fprintf(stderr, "rank %d: %s (%g)\n", g_rank, what, got);
-}
-
-std::uint64_t compressed_calls() {
-  using Get = int(slimpi_statistics_t*);
-  const auto get = reinterpret_cast<Get*>(dlsym(RTLD_DEFAULT, "slimpi_get_statistics"));
-  slimpi_statistics_t statistics{};
-  statistics.size = sizeof statistics;
-  return get != nullptr && get(&statistics) == 0 ? statistics.compressed : 0;
 }
 
 double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
@@ -85,10 +65,8 @@ Floats all_reduce(const Floats& input, Floats& buffer) {
     expect(std::memcmp(in.data(), input.data(), in.size() * sizeof(float)) == 0,
            "the input was changed");
   }
-  Floats first = buffer;
-  PMPI_Bcast(first.data(), int(first.size()), MPI_FLOAT, 0, MPI_COMM_WORLD);
-  expect(std::memcmp(first.data(), buffer.data(), first.size() * sizeof(float)) == 0,
-         "the bytes differ from rank 0's");
+  check(has_rank_0_s(buffer.data(), buffer.size() * sizeof(float)),
+        "the bytes differ from rank 0's");
   return buffer;
 }
 
@@ -268,9 +246,7 @@ void hint(std::size_t count, std::size_t rows, std::size_t columns, bool exact) 
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi();
   const std::vector<std::string> words(argv + 1, argv + argc);
   const auto number = [&](std::size_t i) { return std::size_t(std::stoull(words.at(i))); };
   const std::string what = words.empty() ? "" : words[0];
@@ -294,8 +270,5 @@ int main(int argc, char** argv) {
     hint(number(1), number(2), number(3), words.at(4) == "exact");
   else
     expect(false, "usage: see the top of powersgd.cpp");
-  int failed = 0;
-  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failed == 0 ? 0 : 1;
+  return end_mpi();
 }

@@ -4,7 +4,6 @@
 # feedback; steps that cannot be compressed pass and leave no trace; every rank holds the same
 # bytes whatever its CPU; what is sent and kept is what the shapes say.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 program=$top_builddir/tests/mpi/powersgd
 export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=powersgd
 export SLIMPI_START=0 SLIMPI_POWERSGD_RANK=4 SLIMPI_POWERSGD_SHAPES=4000=80x50,60000=300x200
@@ -75,4 +74,3 @@ SLIMPI_POWERSGD_RANK=64 run "a rank beyond the matrix" 2 boundary 400:exact
 export SLIMPI_ALGORITHM=powersgd
 run "a hint wins over the option" 2 hint 20 2 10 exact
 run "a hint makes it pay" 2 hint 100 10 10 low
-verdict

@@ -2,13 +2,10 @@
 /* A program that changes its process between MPI_Init and its first float sum: the directory
  * (chdir DIRECTORY), how long a file may be (fsize BYTES), or its standard streams, which it closes
  * (streams closed). Prints "right" where the sums are, and where closed streams stay closed. */
+#include "tests/helper/program.h"
+
 #include <fcntl.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 enum { COUNT = 20000 };
 static float in[COUNT], out[COUNT];
@@ -35,20 +32,18 @@ static int change(const char* what, const char* value) {
 }
 
 int main(int argc, char** argv) {
-  int rank, size, bad = 0;
+  int bad = 0;
   if (argc != 3) return 2;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  begin_mpi();
   if (change(argv[1], argv[2]) != 0) MPI_Abort(MPI_COMM_WORLD, 2);
   for (int call = 0; call < 5; ++call) {
     for (int i = 0; i < COUNT; ++i) in[i] = (float)call;
     memset(out, 0xff, sizeof out);
     MPI_Allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    for (int i = 0; i < COUNT; ++i) bad |= out[i] != (float)(call * size);
+    for (int i = 0; i < COUNT; ++i) bad |= out[i] != (float)(call * g_size);
   }
   if (answers != STDOUT_FILENO) bad |= open_streams() != 0;
   MPI_Finalize();
-  if (rank == 0) dprintf(answers, bad ? "wrong\n" : "right\n");
+  if (g_rank == 0) dprintf(answers, bad ? "wrong\n" : "right\n");
   return bad;
 }

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Programs that change their directory, or the size that a file may have, before their first sum.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 export UCX_LOG_LEVEL=error SLIMPI_MIN_SIZE=0
 program=$top_builddir/tests/mpi/process_state
@@ -41,4 +40,3 @@ holds "report and trace lie in the first one" \
   test -s report.json -a -s trace.json.0 -a -s trace.json.1
 holds "and nothing in the other" test -z "$(ls ../elsewhere)"
 expect "$(report report.json algorithms qsgd calls)" 5 "the configuration and the rules were read"
-verdict

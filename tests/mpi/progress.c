@@ -8,23 +8,13 @@
 //   computes  the sums have to be complete before the program calls MPI again
 //   waits     it waits for them at once
 #include <dirent.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
+
 #include <time.h>
 
 enum { kCount = 40000, kMany = 6 };
 
-static int g_rank;
 static float g_in[kMany][kCount], g_blocking[kMany][kCount], g_out[kMany][kCount];
-
-static void check(int good, const char* what) {
-  if (good) return;
-  printf("FAIL rank %d: %s\n", g_rank, what);
-  fflush(stdout);
-  MPI_Abort(MPI_COMM_WORLD, 1);
-}
 
 // While the sum is being made. ThreadSanitizer would see that in memcmp.
 static int is_done(int i) {
@@ -36,7 +26,7 @@ static int is_done(int i) {
 static void compute(void) {
   const time_t end = time(NULL) + 30;
   for (int i = 0; i < kMany; ++i)
-    while (!is_done(i)) check(time(NULL) < end, "a sum in flight while the program computes");
+    while (!is_done(i)) must(time(NULL) < end, "a sum in flight while the program computes");
 }
 
 static int has_thread(void) {
@@ -68,7 +58,7 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
   else
     PMPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  find_ranks();
   for (int i = 0; i < kMany; ++i) {
     for (int j = 0; j < kCount; ++j)
       g_in[i][j] = (float)((j * (7 + i) + g_rank * 31) % 1000) / 250 - 2;
@@ -78,13 +68,13 @@ int main(int argc, char** argv) {
   for (int i = 0; i < kMany; ++i)
     MPI_Iallreduce(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
   if (computes) {
-    check(provided == MPI_THREAD_MULTIPLE, "the level that the program is told");
+    must(provided == MPI_THREAD_MULTIPLE, "the level that the program is told");
     compute();
-    check(has_thread() == 1, "a thread while sums are in flight");
+    must(has_thread() == 1, "a thread while sums are in flight");
   }
   MPI_Waitall(kMany + 1, requests, MPI_STATUSES_IGNORE);
   for (int i = 0; i < kMany; ++i)
-    check(memcmp(g_out[i], g_blocking[i], sizeof g_out[i]) == 0, "the bytes of the blocking call");
+    must(memcmp(g_out[i], g_blocking[i], sizeof g_out[i]) == 0, "the bytes of the blocking call");
   MPI_Finalize();
   if (has_thread() != 0) {
     printf("FAIL rank %d: the thread outlives MPI_Finalize\n", g_rank);

@@ -3,7 +3,6 @@
 # Nonblocking sums get on while the program computes. SLIMPI_PROGRESS=thread asks for
 # MPI_THREAD_MULTIPLE where the program does not; an MPI that gives less makes the sums itself.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT="$work/report.json" UCX_LOG_LEVEL=error
 program=$top_builddir/tests/mpi/progress
 on_rank=$top_srcdir/tests/helper/on_rank.sh
@@ -40,4 +39,3 @@ expect "$(grep -c "$line" out.txt)" 1 "an MPI without threads: one line"
 try "one rank alone has threads" 6 2 env SLIMPI_PROGRESS=calls \
   "$on_rank" 1 SLIMPI_PROGRESS=thread "$program" none waits
 try "MPI_Init asks for threads" 0 2 "$program" none waits
-verdict

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A device that fails on one rank: an MPI error on every rank, or all of them do without; no hang.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_MIN_SIZE=0 UCX_LOG_LEVEL=error
 seconds=60
 program=$top_builddir/tests/mpi/protected_failing
@@ -39,4 +38,3 @@ with_fault memory 2 0 bytegrad
 SLIMPI_RANKS_PER_NODE=1 under 2 "$program" lost >out.txt 2>err.txt || fail "exit status $?"
 holds "the rank with the device says it" \
   grep -q 'slimpi\[1\] error: the protected device is lost' err.txt
-verdict

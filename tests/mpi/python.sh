@@ -1,17 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi4py, which loads MPI with RTLD_LOCAL: sums as they must be, with and without the library; and
-# arrays that NumPy makes anew for every sum, with error feedback.
+# mpi4py, which loads MPI with RTLD_LOCAL: sums as they must be, with and without the library.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 . "$top_srcdir/tests/helper/mpi4py.sh"
 alike "mpi4py" 5 4 "$python" "$top_srcdir/tests/programs/sums.py"
-for ranks in 2 3; do
-  SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 holds "NumPy, arrays that are made anew, $ranks ranks" \
-    under $ranks "$python" "$top_srcdir/tests/programs/identities.py"
-done
 SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/nonblocking.json \
   holds "nonblocking and persistent sums" under 3 "$python" \
   "$top_srcdir/tests/programs/nonblocking.py"
 expect "$(report nonblocking.json calls compressed)" 11 "nonblocking and persistent: taken over"
-verdict

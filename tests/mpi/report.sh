@@ -3,7 +3,6 @@
 # The report: every class of calls with its time, all sums in the bytes, what really ran, the
 # job that it comes from, and where it goes.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
 steps=$top_builddir/tests/mpi/steps
 
@@ -225,4 +224,3 @@ for target in run.txt run.log; do
   SLIMPI_REPORT=$work/$target under 2 "$steps" init sum:100000 finalize >out.txt
   holds "$target: text" grep -q "1 allreduce: 1 compressed" $target
 done
-verdict

@@ -6,22 +6,12 @@
  *   threads  the same in a program with threads
  *   handler  a thread watches the communicators' error handlers while others sum
  *   freed    sums on a communicator that was freed: the error handler runs once */
-#include <mpi.h>
-#include <pthread.h>
+#include "tests/helper/program.h"
+
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define COUNT 20000
-static int rank, size, failures, handled;
-
-static void check(int holds, const char* what) {
-  if (holds) return;
-  ++failures;
-  printf("rank %d: %s\n", rank, what);
-  fflush(stdout);
-}
+static int handled;
 
 static void count_errors(MPI_Comm* comm, int* code, ...) {
   (void)comm, (void)code;
@@ -31,11 +21,11 @@ static void count_errors(MPI_Comm* comm, int* code, ...) {
 static int sum(MPI_Comm comm) {
   float* x = malloc(COUNT * sizeof *x);
   int good;
-  for (int i = 0; i < COUNT; ++i) x[i] = (float)(i % 50 + rank);
+  for (int i = 0; i < COUNT; ++i) x[i] = (float)(i % 50 + g_rank);
   good = MPI_Allreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, comm) == MPI_SUCCESS;
   for (int i = 0; i < COUNT; ++i) {
-    const double exact = size * (i % 50) + size * (size - 1) / 2;
-    good &= x[i] > exact - 0.5 * size && x[i] < exact + 0.5 * size;
+    const double exact = g_size * (i % 50) + g_size * (g_size - 1) / 2;
+    good &= x[i] > exact - 0.5 * g_size && x[i] < exact + 0.5 * g_size;
   }
   free(x);
   return good;
@@ -62,7 +52,7 @@ static void empty(int count) {
 static void all(void) {
   const int count = fill(0, 300);
   for (int i = count - 5; i < count; ++i) check(sum(made[i]), "a late sum is wrong");
-  if (rank == 0) printf("%d communicators\n", count);
+  if (g_rank == 0) printf("%d communicators\n", count);
   empty(count);
   check(sum(MPI_COMM_WORLD), "the last sum is wrong");
 }
@@ -92,7 +82,7 @@ static void* watch(void* handler) {
       MPI_Comm_get_errhandler(made[i], &now);
       check(now == *(MPI_Errhandler*)handler, "the error handler changed");
       MPI_Errhandler_free(&now);
-      if (failures > 3) return NULL;
+      if (g_failures > 3) return NULL;
     }
   return NULL;
 }
@@ -136,17 +126,12 @@ static void freed(void) {
 }
 
 int main(int argc, char** argv) {
-  int provided, worst = 0;
   const char* what = argc > 1 ? argv[1] : "";
   const int threaded = !strcmp(what, "threads") || !strcmp(what, "handler");
-  MPI_Init_thread(NULL, NULL, threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  begin_mpi_with(threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   if (!strcmp(what, "all")) all();
   if (!strcmp(what, "full") || !strcmp(what, "threads")) full();
   if (!strcmp(what, "handler")) handler();
   if (!strcmp(what, "freed")) freed();
-  PMPI_Allreduce(&failures, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return worst != 0;
+  return end_mpi();
 }

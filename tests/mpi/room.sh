@@ -3,7 +3,6 @@
 # What the library needs of MPI for itself does not show: the program finds room for as many
 # communicators, but for a handful, and its error handlers run as often as without the library.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
 program=$top_builddir/tests/mpi/room
 
@@ -39,4 +38,3 @@ wanted=2
 expect "$(report report.json calls compressed)" $wanted "full: compressed when there is room"
 holds "handler" under 2 "$program" handler
 expect "$(report report.json calls compressed)" 20 "handler: compressed"
-verdict

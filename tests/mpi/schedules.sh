@@ -3,7 +3,6 @@
 # The schedules of the exchange between nodes give each other's bytes; inter/schedules has the same
 # in one process. More ranks than a kernel adds at a time are among them.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 
 row() { # RANKS ALGORITHM [OPTION=VALUE...]
   what="$*"
@@ -19,4 +18,3 @@ deeper row 5 qsgd SLIMPI_BITS=3 SLIMPI_BUCKET=100
 deeper row 6 allreduce
 deeper row 7 fp16
 deeper row 9 bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_BITS=2 SLIMPI_BUCKET=64
-verdict

@@ -3,7 +3,6 @@
 # SLIMPI_SELFTEST: an MPI that changes a bit of a message is found before the first sum, on all
 # ranks, which name the element and the ranks; without one nothing is said and no result differs.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 seconds=60
 program=$top_builddir/tests/mpi/steps
 without_faults=${preload:-}
@@ -61,4 +60,3 @@ said 4 "$element 0, .* wrong on rank 0 1 2 3; rank 1 adds it" "two ranks a node"
 SLIMPI_SELFTEST=2 SLIMPI_ALGORITHM=fp16 run 2 flipped:0:7 sum:4000 sum:4000 sum:4000
 expect "$(grep -c ' sum:4000 near\| sum:4000 exact' out.txt)" 4 "every second sum: two are right"
 said 2 "$element" "every second sum: the third tests again"
-verdict

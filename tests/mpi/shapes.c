@@ -8,27 +8,16 @@
  *   shapes refused   what slimpi_describe_next does not take, and a matrix that is larger than
  *                    the buffer
  *   shapes threads   threads with communicators of their own name shapes and sum */
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <math.h>
-#include <mpi.h>
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "slimpi.h"
+#include "tests/helper/program.h"
 
 enum { kRows = 64, kColumns = 96, kThreads = 4, kSums = 60 };
-static int rank, failures;
 static int (*describe_next)(const slimpi_tensor_t*);
 
 /* Of the next sum. */
 static void set_shape(uint64_t rows, uint64_t columns) {
   const slimpi_matrix_t matrix = {rows, columns};
   const slimpi_tensor_t tensor = {sizeof tensor, NULL, &matrix, 1};
-  failures += describe_next(&tensor) != 0;
+  g_failures += describe_next(&tensor) != 0;
 }
 
 /* A matrix of rank one, the same on all ranks up to a factor: powersgd sums it well. */
@@ -42,14 +31,14 @@ static int sum(MPI_Comm comm, int rows, int columns, float* x) {
   return code;
 }
 
-static void check(int code) {
+static void check_code(int code) {
   char text[MPI_MAX_ERROR_STRING + 1] = "";
   int length;
   if (code == MPI_SUCCESS) return;
   MPI_Error_string(code, text, &length);
-  printf("%d error %s\n", rank, text);
+  printf("%d error %s\n", g_rank, text);
   fflush(stdout);
-  ++failures;
+  ++g_failures;
 }
 
 /* Of two ranks: what is not of rank one cancels where both ranks multiply by the same factor. */
@@ -58,9 +47,9 @@ static void sum_cancelling(float* x, int wrong) {
   int code;
   for (int i = 0; i < kRows * kColumns; ++i)
     x[i] = (float)((i / kColumns % 7 + 1) * (i % kColumns % 5 + 1)) +
-           (float)(1 - 2 * rank) * (float)(i * 7919 % 1009);
+           (float)(1 - 2 * g_rank) * (float)(i * 7919 % 1009);
   code = MPI_Allreduce(MPI_IN_PLACE, x, kRows * kColumns, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  if ((code != MPI_SUCCESS) != wrong) ++failures;
+  if ((code != MPI_SUCCESS) != wrong) ++g_failures;
   if (code != MPI_SUCCESS) return;
   for (int i = 0; i < kRows * kColumns; ++i) {
     const double exact = 2 * (i / kColumns % 7 + 1) * (i % kColumns % 5 + 1);
@@ -68,13 +57,13 @@ static void sum_cancelling(float* x, int wrong) {
     norm += exact * exact;
   }
   if (error < 1e-6 * norm) return;
-  printf("%d relative error %g\n", rank, sqrt(error / norm));
-  ++failures;
+  printf("%d relative error %g\n", g_rank, sqrt(error / norm));
+  ++g_failures;
 }
 
 static void correct(float* x) {
   for (int i = 0; i < 10; ++i) {
-    const int wrong = rank == 1 && i == 5;
+    const int wrong = g_rank == 1 && i == 5;
     set_shape(wrong ? kColumns : kRows, wrong ? kRows : kColumns);
     sum_cancelling(x, i == 5);
   }
@@ -90,9 +79,9 @@ static void refuse(float* x) {
                                      {sizeof refused[0], "x", &huge, 1}};
   const slimpi_tensor_t larger = {sizeof larger, "x", &more, 1};
   for (size_t i = 0; i < sizeof refused / sizeof refused[0]; ++i)
-    failures += describe_next(&refused[i]) == 0;
+    g_failures += describe_next(&refused[i]) == 0;
   for (int i = 0; i < 3; ++i) {
-    failures += describe_next(&larger) != 0;
+    g_failures += describe_next(&larger) != 0;
     sum_cancelling(x, 0);
   }
 }
@@ -101,7 +90,7 @@ static void* work(void* comm) {
   float* x = malloc(sizeof(float) * kRows * kColumns);
   for (int i = 0; i < kSums; ++i) {
     set_shape(kRows, kColumns);
-    check(sum(*(MPI_Comm*)comm, kRows, kColumns, x));
+    check_code(sum(*(MPI_Comm*)comm, kRows, kColumns, x));
   }
   free(x);
   return NULL;
@@ -118,10 +107,7 @@ static void threads(void) {
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   float* x = malloc(sizeof(float) * kRows * kColumns);
-  int provided;
-  MPI_Init_thread(NULL, NULL, strcmp(what, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE,
-                  &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  begin_mpi_with(strcmp(what, "threads") ? MPI_THREAD_SINGLE : MPI_THREAD_MULTIPLE);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   *(void**)&describe_next = dlsym(RTLD_DEFAULT, "slimpi_describe_next");
   if (describe_next == NULL) return 2;
@@ -130,15 +116,15 @@ int main(int argc, char** argv) {
   if (strcmp(what, "refused") == 0) refuse(x);
   for (int i = 0; i < 20 && strcmp(what, "every") == 0; ++i) {
     set_shape(kRows, kColumns);
-    check(sum(MPI_COMM_WORLD, kRows, kColumns, x));
+    check_code(sum(MPI_COMM_WORLD, kRows, kColumns, x));
   }
   for (int i = 0; i < 10 && (!strcmp(what, "change") || !strcmp(what, "alone")); ++i) {
-    const int other = i >= 5 && (rank == 1 || what[0] == 'c');
+    const int other = i >= 5 && (g_rank == 1 || what[0] == 'c');
     set_shape(other ? kColumns : kRows, other ? kRows : kColumns);
-    check(sum(MPI_COMM_WORLD, kRows, kColumns, x));
+    check_code(sum(MPI_COMM_WORLD, kRows, kColumns, x));
   }
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();
   free(x);
-  return failures != 0;
+  return g_failures != 0;
 }

@@ -3,7 +3,6 @@
 # slimpi_describe_next with a matrix: again and again, from threads, late, and on one rank alone.
 # What it refuses.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
 export SLIMPI_ALGORITHM=powersgd SLIMPI_MIN_SIZE=0
 shapes=$top_builddir/tests/mpi/shapes
@@ -38,4 +37,3 @@ holds "a shape on one rank alone: an error, no hang" test "$status" -ne 0 -a "$s
 text="the shape of buffers of 6144 floats differs between the ranks.*: 64x96 on rank 0, 96x64 on"
 expect "$(grep -c "error slimpi: $text rank 1" out.txt)" 15 "every rank gets it at every sum"
 expect "$(grep -c "error: $text" err.txt)" 5 "and one rank says it"
-verdict

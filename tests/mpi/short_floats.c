@@ -8,20 +8,16 @@
  *     BOUND  quantization steps of 8 bits of each rank's values; `mpi`: the bytes are MPI's own;
  *            `any`: the ranks need not have the same bytes, and there is no bound
  *     FIRST  a type of the first sum, which is not checked */
-#include <math.h>
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
+
 #if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
 #endif
 
 #define COUNT 10241 /* 20 buckets of 512, and one value */
 #define BEHIND 64
-static int rank, size, failures, sums;
-static uint64_t digest = 14695981039346656037u;
+static int sums;
+static uint64_t digest = kDigest;
 static uint16_t in[COUNT], got[COUNT + BEHIND], exact[COUNT];
 static float wide[COUNT], wanted[COUNT];
 static MPI_Datatype type;
@@ -86,7 +82,7 @@ static int allreduce(const void* from) {
  * value that is not finite in the wanted sum is not finite, and none outside its bucket is so. */
 static void sum(const char* name, double width, int in_place) {
   int bad = 0, worst = 0;
-  const double step = atof(bound) * width * size / 255 * 1.01;
+  const double step = atof(bound) * width * g_size / 255 * 1.01;
   const uint16_t nothing = 0xdead;
   for (int i = 0; i < COUNT + BEHIND; ++i) got[i] = in_place && i < COUNT ? in[i] : nothing;
   for (int i = 0; i < COUNT; ++i) wide[i] = (float)value_of(in[i]);
@@ -114,18 +110,16 @@ static void sum(const char* name, double width, int in_place) {
       else if (near && !(fabs(value - sum) <= step + ldexp(fabs(sum) + step, -fraction - 1)))
         bad = 7;
     }
-    memcpy(exact, got, sizeof exact);
-    PMPI_Bcast(exact, (int)sizeof exact, MPI_BYTE, 0, MPI_COMM_WORLD);
-    if (memcmp(got, exact, sizeof exact) != 0) bad = 8;
+    if (!has_rank_0_s(got, sizeof exact)) bad = 8;
   }
-  for (int i = 0; i < COUNT; ++i) digest = (digest ^ got[i]) * 1099511628211u;
+  digest = digest_of(got, sizeof exact, digest);
   PMPI_Allreduce(&bad, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  if (worst != 0 && rank == 0) printf("%s: wrong (%d)\n", name, worst);
-  failures += worst != 0;
+  if (worst != 0 && g_rank == 0) printf("%s: wrong (%d)\n", name, worst);
+  g_failures += worst != 0;
 }
 
 static void fill(double offset, double width) {
-  for (int i = 0; i < COUNT; ++i) in[i] = code_of(offset + width * noise(i, rank));
+  for (int i = 0; i < COUNT; ++i) in[i] = code_of(offset + width * noise(i, g_rank));
 }
 
 static int find_type(const char* name) {
@@ -144,10 +138,7 @@ static int find_type(const char* name) {
 }
 
 int main(int argc, char** argv) {
-  int level;
-  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  begin_mpi_with(MPI_THREAD_MULTIPLE);
   type = MPI_DATATYPE_NULL;
   if (argc < 2 || !find_type(argv[1])) {
     MPI_Finalize();
@@ -167,22 +158,22 @@ int main(int argc, char** argv) {
     fill(100, 1); /* 2 at most, and a place of the type at either end */
     sum("far from zero", 2 + ldexp(128, -fraction), in_place);
     /* Where every addition rounds, the sum is not that of float32, rounded once. */
-    for (int i = 0; i < COUNT; ++i) in[i] = code_of(rank == 0 ? ldexp(2, fraction) : 1);
+    for (int i = 0; i < COUNT; ++i) in[i] = code_of(g_rank == 0 ? ldexp(2, fraction) : 1);
     sum("constant", 0, in_place);
     for (int i = 0; i < COUNT; ++i) in[i] = 1;
     sum("the least subnormal number", 0, in_place);
     for (int i = 0; i < COUNT; ++i) in[i] = 0;
     sum("zero", 0, in_place);
-    for (int i = 0; i < COUNT; ++i) in[i] = code_of(rank == 0 ? 0 : -greatest * 0.75);
-    sum(size > 2 ? "overflow" : "large", 0, in_place);
+    for (int i = 0; i < COUNT; ++i) in[i] = code_of(g_rank == 0 ? 0 : -greatest * 0.75);
+    sum(g_size > 2 ? "overflow" : "large", 0, in_place);
   }
   fill(0, 1);
-  if (rank == size - 1) in[5000] = code_of(INFINITY), in[5001] = code_of(-INFINITY);
-  if (rank == 0) in[10240] = (uint16_t)(code_of(INFINITY) | 5); /* a NaN, in a bucket of its own */
+  if (g_rank == g_size - 1) in[5000] = code_of(INFINITY), in[5001] = code_of(-INFINITY);
+  if (g_rank == 0)
+    in[10240] = (uint16_t)(code_of(INFINITY) | 5); /* a NaN, in a bucket of its own */
   sum("not finite", 2, 0);
   fill(0, 1);
   sum("noise again", 2, 0);
-  if (rank == 0) printf("%d sums, %016llx\n", sums, (unsigned long long)digest);
-  MPI_Finalize();
-  return failures != 0;
+  if (g_rank == 0) printf("%d sums, %016llx\n", sums, (unsigned long long)digest);
+  return end_mpi();
 }

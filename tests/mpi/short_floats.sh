@@ -3,7 +3,6 @@
 # 16-bit floats by SLIMPI_TYPES, under MPICH 5, which has them: every way to make a sum, which sums
 # are left to MPI, and that nothing changes under an MPI without them. Others: every_mpi.sh.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_LOG=info SLIMPI_TYPES=float,float16 UCX_LOG_LEVEL=error SLIMPI_BITS=8
 SLIMPI_RANKS_PER_NODE=1 under 2 "$top_builddir/tests/mpi/steps" init sum:100000 finalize \
   >out.txt 2>err.txt || { fail "a sum of floats" && cat err.txt; }
@@ -15,7 +14,8 @@ unset SLIMPI_LOG
 . "$top_srcdir/tests/mpis/mpich5"
 MPIEXEC=$mpi_launcher
 [ -x "$mpi_launcher" ] || skip "MPICH 5 is not here"
-$mpi_c -O1 -o short_floats "$top_srcdir/tests/mpi/short_floats.c" -lm
+$mpi_c -I"$top_srcdir" -I"$top_srcdir/include" -O1 -o short_floats \
+  "$top_srcdir/tests/mpi/short_floats.c" -lm
 export SLIMPI_REPORT=$work/report.json SLIMPI_TYPES=float,float16,bfloat16 SLIMPI_MIN_SIZE=0
 export SLIMPI_RANKS_PER_NODE=1
 
@@ -114,4 +114,3 @@ if "$mpi_python" -c 'import mpi4py, numpy' 2>build.log; then
     fail "NumPy's float16"
   expect "$(report report.json types float16 calls)" 1 "NumPy's float16 is taken"
 fi
-verdict

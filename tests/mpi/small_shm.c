@@ -5,14 +5,10 @@
  *        small_shm threads CALLS     two threads, each on a communicator of its own, one of them
  *                                    with the ranks in reverse order; odd ranks begin the other way
  * Exits with 1 when a sum is wrong. */
-#include <mpi.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
 
 enum { kCount = 20000 };
-static int rank, size, calls;
+static int calls;
 static MPI_Comm own[2];
 static pthread_barrier_t start;
 
@@ -20,10 +16,10 @@ static pthread_barrier_t start;
 static int sum(MPI_Comm comm, int seed) {
   static _Thread_local float x[kCount];
   int good = 1;
-  for (int i = 0; i < kCount; ++i) x[i] = (float)(rank + (i + seed) % 7);
+  for (int i = 0; i < kCount; ++i) x[i] = (float)(g_rank + (i + seed) % 7);
   if (MPI_Allreduce(MPI_IN_PLACE, x, kCount, MPI_FLOAT, MPI_SUM, comm) != MPI_SUCCESS) return 0;
   for (int i = 0; i < kCount; ++i)
-    good &= x[i] == (float)(size * ((i + seed) % 7) + size * (size - 1) / 2);
+    good &= x[i] == (float)(g_size * ((i + seed) % 7) + g_size * (g_size - 1) / 2);
   return good;
 }
 
@@ -33,7 +29,7 @@ static int sequence(int number) {
   if (made == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
   for (int i = 0; i < number; ++i) {
     if (i % 2)
-      MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &made[i]);
+      MPI_Comm_split(MPI_COMM_WORLD, 0, g_size - g_rank, &made[i]);
     else
       MPI_Comm_dup(MPI_COMM_WORLD, &made[i]);
     for (int call = 0; call < 2; ++call) bad |= !sum(made[i], i + call);
@@ -67,10 +63,10 @@ static void* work(void* argument) {
 
 static int threads(void) {
   pthread_t running[2];
-  int names[2] = {rank % 2, 1 - rank % 2}, bad = 0;
+  int names[2] = {g_rank % 2, 1 - g_rank % 2}, bad = 0;
   pthread_barrier_init(&start, NULL, 2);
   MPI_Comm_dup(MPI_COMM_WORLD, &own[0]);
-  MPI_Comm_split(MPI_COMM_WORLD, 0, size - rank, &own[1]);
+  MPI_Comm_split(MPI_COMM_WORLD, 0, g_size - g_rank, &own[1]);
   bad |= !sum(own[0], 0); /* so that both find the same memory */
   for (int i = 0; i < 2; ++i) pthread_create(&running[i], NULL, work, &names[i]);
   for (int i = 0; i < 2; ++i) {
@@ -85,18 +81,13 @@ static int threads(void) {
 
 int main(int argc, char** argv) {
   const int threaded = argc > 2 && strcmp(argv[1], "threads") == 0;
-  int provided = 0, bad = 0, worst = 0;
-  MPI_Init_thread(&argc, &argv, threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  begin_mpi_with(threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   calls = threaded ? atoi(argv[2]) : 0;
   if (threaded)
-    bad = threads();
+    g_failures = threads();
   else if (argc > 2 && strcmp(argv[1], "loop") == 0)
-    bad = loop(atoi(argv[2]));
+    g_failures = loop(atoi(argv[2]));
   else
-    bad = sequence(argc > 1 ? atoi(argv[1]) : 3);
-  PMPI_Allreduce(&bad, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return worst != 0;
+    g_failures = sequence(argc > 1 ? atoi(argv[1]) : 3);
+  return end_mpi();
 }

@@ -4,7 +4,6 @@
 # and where memfd_create is refused. Two threads may sum on two communicators of the same ranks at
 # the same time.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 # Nodes of two, and sums that are exact whoever adds.
 export SLIMPI_RANKS_PER_NODE=2 SLIMPI_ALGORITHM=allreduce SLIMPI_MIN_SIZE=0
 : "${CC:=cc}"
@@ -70,4 +69,3 @@ if in_small 1m "$MPIEXEC" -n 4 -genv LD_PRELOAD "$ending" "$program" 2 </dev/nul
 else
   echo "MPI itself does not run 4 ranks with 1 MB of /dev/shm"
 fi
-verdict

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The schedules with staged messages, as a GPU's memory needs them, give the bytes of the host's.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 
 row() { # ALGORITHM RANKS PER-NODE [OPTION=VALUE...]
   what="$*"
@@ -18,4 +17,3 @@ row decentralized 4 2 SLIMPI_PEERS=shift_one SLIMPI_INTERVAL=2
 row low_precision_decentralized 3 1
 row low_precision_decentralized 4 2 SLIMPI_PEERS=all SLIMPI_BUCKET=0
 row low_precision_decentralized 4 1 SLIMPI_BUCKET=64 SLIMPI_BITS=3
-verdict

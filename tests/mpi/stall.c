@@ -2,35 +2,30 @@
 /* stall RANK CALL SECONDS [CALLS [NAME]]: sums 64 Ki floats CALLS times (3). In call number CALL,
  * RANK comes SECONDS late. Each rank writes its process id to the file pid.RANK. With a NAME each
  * call is two nonblocking ones, the second one on a communicator of that name. */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include "tests/helper/program.h"
 
 enum { count = 64 << 10 };
 static float in[count], out[count], named_out[count];
 
 int main(int argc, char** argv) {
-  int rank, size, provided, bad = 0;
+  int bad = 0;
   MPI_Comm named;
   MPI_Request requests[2];
-  MPI_Init_thread(&argc, &argv, argc > 5 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  begin_mpi_with(argc > 5 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   if (argc < 4) MPI_Abort(MPI_COMM_WORLD, 2);
   const int calls = argc > 4 ? atoi(argv[4]) : 3;
   char name[32];
-  snprintf(name, sizeof name, "pid.%d", rank);
+  snprintf(name, sizeof name, "pid.%d", g_rank);
   FILE* file = fopen(name, "w");
   if (file == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
   fprintf(file, "%d\n", (int)getpid());
   fclose(file);
-  for (int i = 0; i < count; ++i) in[i] = (float)(rank + 1);
+  for (int i = 0; i < count; ++i) in[i] = (float)(g_rank + 1);
   MPI_Comm_dup(MPI_COMM_WORLD, &named);
   if (argc > 5) MPI_Comm_set_name(named, argv[5]);
   MPI_Barrier(MPI_COMM_WORLD);
   for (int call = 1; call <= calls; ++call) {
-    if (rank == atoi(argv[1]) && call == atoi(argv[2])) sleep((unsigned)atoi(argv[3]));
+    if (g_rank == atoi(argv[1]) && call == atoi(argv[2])) sleep((unsigned)atoi(argv[3]));
     if (argc > 5) {
       MPI_Iallreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &requests[0]);
       MPI_Iallreduce(in, named_out, count, MPI_FLOAT, MPI_SUM, named, &requests[1]);
@@ -39,12 +34,12 @@ int main(int argc, char** argv) {
       MPI_Allreduce(in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     }
     for (int i = 0; i < count; ++i) {
-      bad += out[i] != (float)(size * (size + 1) / 2);
+      bad += out[i] != (float)(g_size * (g_size + 1) / 2);
       bad += argc > 5 && named_out[i] != out[i];
     }
   }
   MPI_Comm_free(&named);
-  if (bad != 0) fprintf(stderr, "rank %d: %d wrong sums\n", rank, bad);
+  if (bad != 0) fprintf(stderr, "rank %d: %d wrong sums\n", g_rank, bad);
   MPI_Finalize();
   return bad != 0;
 }

@@ -5,7 +5,6 @@
 # that never ends is an error: for a rank that has called MPI_Finalize or sums another tensor, and
 # for one that is later than SLIMPI_TIMEOUT.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 program=$top_builddir/tests/mpi/stall
 info=$top_builddir/tools/slimpi-info
@@ -144,4 +143,3 @@ SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init 1?sleep:9000 sum:
   >out.txt 2>err.txt && fail "the first sum: no error"
 holds "the first sum: the error" \
   grep -q "error: waited [0-9]* s in the first call on .*SLIMPI_TIMEOUT" err.txt
-verdict

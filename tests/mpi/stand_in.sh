@@ -3,7 +3,6 @@
 # slimpi-run --stand-in: programs that look MPI's functions up by the handle of the library, which a
 # preload does not reach.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 run=$top_builddir/tools/slimpi-run
 export TMPDIR="$work" SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 SLIMPI_REPORT="$work/report.json"
 ran=0
@@ -50,4 +49,3 @@ ln -s "$work/other" "$directory"
 "$run" --stand-in true 2>err.txt && status=0 || status=$?
 expect "$status $(grep -c 'set TMPDIR to a directory that you can write' err.txt)" "2 1" \
   "a link in its place is refused"
-verdict

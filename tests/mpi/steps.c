@@ -21,27 +21,20 @@
  *   tensor:NAME                  slimpi_describe_next, where there is one
  *   R?STEP                       STEP on rank R of the world only
  * Each sum prints a line: RANK STEP exact|near|wrong DIGEST, or RANK STEP error TEXT. */
-#define _GNU_SOURCE
-#include <dlfcn.h>
+#include "tests/helper/program.h"
+
 #include <fenv.h>
-#include <math.h>
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
 
-#include "slimpi.h"
 #include "tests/helper/mpi4.h"
 
 #define MOST 64
 static MPI_Comm comms[MOST];
-static int depth, world_rank;
+static int depth;
 #if HAS_SESSIONS
 static MPI_Session session = MPI_SESSION_NULL;
 #endif
@@ -70,7 +63,7 @@ static void report(const char* step, int code, const float* x, int first, int n)
     MPI_Error_string(code, text, &length);
     for (char* c = text; *c != '\0'; ++c)
       if (*c == '\n') *c = ' ';
-    printf("%d %s error %s\n", world_rank, step, text);
+    printf("%d %s error %s\n", g_rank, step, text);
     fflush(stdout);
     return;
   }
@@ -84,7 +77,7 @@ static void report(const char* step, int code, const float* x, int first, int n)
     memcpy(&bits, x + i, sizeof bits);
     digest = (digest ^ bits) * 16777619u;
   }
-  printf("%d %s %s %08x\n", world_rank, step,
+  printf("%d %s %s %08x\n", g_rank, step,
          worst == 0         ? "exact"
          : worst < 4 * size ? "near"
                             : "wrong",
@@ -158,7 +151,7 @@ static void sum_ints(const char* step, int n) {
   for (int i = 0; i < n; ++i) x[i] = i;
   MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_INT, MPI_SUM, comm());
   for (int i = 0; i < n; ++i) bad |= x[i] != i * size;
-  printf("%d %s %s\n", world_rank, step, bad ? "wrong" : "exact");
+  printf("%d %s %s\n", g_rank, step, bad ? "wrong" : "exact");
   fflush(stdout);
   free(x);
 }
@@ -191,7 +184,6 @@ static void set_info(const char* pairs, int dup) {
 }
 
 static void begin(const char* step) {
-  int provided;
 #if HAS_SESSIONS
   if (strcmp(step, "session") == 0) {
     MPI_Group group;
@@ -199,16 +191,13 @@ static void begin(const char* step) {
     MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
     MPI_Comm_create_from_group(group, "steps", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &comms[0]);
     MPI_Group_free(&group);
-    MPI_Comm_rank(comms[0], &world_rank);
+    MPI_Comm_rank(comms[0], &g_rank);
     return;
   }
 #endif
-  MPI_Init_thread(NULL, NULL,
-                  strcmp(step, "multiple") == 0 || getenv("MULTIPLE") != NULL ? MPI_THREAD_MULTIPLE
-                                                                              : MPI_THREAD_SINGLE,
-                  &provided);
+  const int threads = strcmp(step, "multiple") == 0 || getenv("MULTIPLE") != NULL;
+  begin_mpi_with(threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
   comms[0] = MPI_COMM_WORLD;
-  MPI_Comm_rank(comms[0], &world_rank);
 }
 
 static void end(void) {
@@ -254,7 +243,7 @@ static void run(const char* step) {
   const char* rest;
   MPI_Comm made = MPI_COMM_NULL;
   if (step[0] >= '0' && step[0] <= '9' && step[1] == '?') {
-    if (step[0] - '0' == world_rank) run(step + 2);
+    if (step[0] - '0' == g_rank) run(step + 2);
   } else if (!strcmp(step, "init") || !strcmp(step, "multiple") || !strcmp(step, "session")) {
     begin(step);
   } else if (!strcmp(step, "finalize")) {
@@ -281,7 +270,7 @@ static void run(const char* step) {
     MPI_Comm_dup(comm(), &made);
     push(made);
   } else if ((rest = argument(step, "split:"))) {
-    MPI_Comm_split(comm(), world_rank % atoi(rest), world_rank, &made);
+    MPI_Comm_split(comm(), g_rank % atoi(rest), g_rank, &made);
     push(made);
   } else if (!strcmp(step, "free")) {
     MPI_Comm_free(&comms[depth--]);

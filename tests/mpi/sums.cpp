@@ -8,26 +8,14 @@
 // Usage: sums ALGORITHM BITS BUCKET ROUNDING(nearest|stochastic) RANKS_PER_NODE FLAT(0|1)
 //             INTER_NODE_GROUPS(0 = one a rank of the smallest node, 1 = leader) SIZES(small|large)
 //             [COLLECTIVE, as in tests/helper/collectives.h; Allreduce]
-#include <dlfcn.h>
-#include <mpi.h>
+#include "tests/helper/program.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <limits>
-#include <string>
-#include <vector>
-
-#include "slimpi.h"
 #include "tests/helper/collectives.h"
 #include "tests/mpi/inputs.h"
 #include "tests/mpi/oracle.h"
 
 namespace {
 
-int g_rank, g_size, g_failures;
 const char* g_collective = "Allreduce";
 
 void complain(const char* what, const Case& test, std::size_t element, double got, double want,
@@ -36,14 +24,6 @@ void complain(const char* what, const Case& test, std::size_t element, double go
     std::fprintf(stderr,
                  "rank %d: %s: input %s, n = %zu, element %zu: got %.9g, exact %.9g, bound %.9g\n",
                  g_rank, what, family_name(test.family), test.count, element, got, want, bound);
-}
-
-std::uint64_t compressed_calls() {
-  using Get = int(slimpi_statistics_t*);
-  const auto get = reinterpret_cast<Get*>(dlsym(RTLD_DEFAULT, "slimpi_get_statistics"));
-  slimpi_statistics_t statistics{};
-  statistics.size = sizeof statistics;
-  return get != nullptr && get(&statistics) == 0 ? statistics.compressed : 0;
 }
 
 // All ranks' bytes against rank 0's.
@@ -124,9 +104,7 @@ void run(Case test, const Oracle& oracle) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi();
   if (argc < 9) {
     if (g_rank == 0) std::fprintf(stderr, "usage: see the top of sums.cpp\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
@@ -145,12 +123,9 @@ int main(int argc, char** argv) {
   for (const Case& test : make_cases(std::strcmp(argv[8], "large") == 0, std::size_t(g_size))) {
     run(test, oracle);
     ++cases;
-    int failed = 0;
-    PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    if (failed > 20) break;
+    if (all_failures() > 20) break;
   }
-  int failed = 0;
-  PMPI_Allreduce(&g_failures, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  const int failed = all_failures();
   if (g_rank == 0)
     std::printf("%s %s %s bits %d bucket %zu, %d ranks, %d a node: %d cases, %d failures\n",
                 failed == 0 ? "ok" : "FAILED", g_collective, argv[1], scheme.bits, scheme.bucket,

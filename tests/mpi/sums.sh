@@ -4,7 +4,6 @@
 # exact sum and the bound of each element.
 . "$top_srcdir/tests/helper/mpi.sh"
 . "$top_srcdir/tests/helper/sums.sh"
-need_library
 
 # algorithm  bits bucket rounding   ranks per-node hierarchy sizes [collective]
 sums_table '
@@ -43,4 +42,3 @@ bytegrad   9    0      nearest    4     2        sharded   small
 bytegrad   15   2048   stochastic 3     1        sharded   large
 bytegrad   10   64     nearest    2     1        sharded   small
 '
-verdict

@@ -19,19 +19,11 @@
 //               input
 //   blocks_nonblocking, empty_nonblocking  the same by MPI_Ireduce_scatter
 //   freed       a communicator of its own, freed at the end
-#include <dlfcn.h>
-#include <mpi.h>
+#include "tests/helper/program.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "slimpi.h"
 #include "tests/mpi/inputs.h"
 
 namespace {
@@ -39,7 +31,6 @@ namespace {
 constexpr int kSteps = 60;
 constexpr std::size_t kCount = 5000;
 
-int g_rank, g_size;
 MPI_Comm g_comm;
 bool g_nonblocking;  // the reduce-scatters
 
@@ -120,9 +111,7 @@ struct Tensor {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+  begin_mpi();
   const std::string mode = argc > 1 ? argv[1] : "";
   std::string expected = argc > 2 ? argv[2] : "";
   if (void* const found = dlsym(RTLD_DEFAULT, "slimpi_describe_next"); found != nullptr)
@@ -182,8 +171,6 @@ int main(int argc, char** argv) {
   const double least = std::fmin(a.times_closer(), b.times_closer());
   const bool good = expected == "kept" ? least > 10 : expected == "lost" && least < 5;
   if (g_rank == 0) std::printf("  %s: %.1f times closer\n", mode.c_str(), least);
-  int failed = good ? 0 : 1;
-  PMPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failed == 0 ? 0 : 1;
+  g_failures = good ? 0 : 1;
+  return end_mpi();
 }

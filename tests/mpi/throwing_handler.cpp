@@ -2,23 +2,13 @@
 // A program whose error handler and operation throw. Their exceptions pass through slimpi, whether
 // MPI or slimpi called them; afterwards slimpi's own exceptions are MPI errors, as before.
 // Usage: throwing_handler
-#include <mpi.h>
+#include "tests/helper/program.h"
 
-#include <cstdio>
 #include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace {
 
 constexpr int kCount = 20000, kMost = kCount + 8;
-int g_rank = 0, g_failures = 0;
-
-void check(bool good, const std::string& what) {
-  if (good) return;
-  ++g_failures;
-  std::printf("rank %d: WRONG: %s\n", g_rank, what.c_str());
-}
 
 void handler(MPI_Comm*, int*, ...) {
   throw std::runtime_error("the handler's own");
@@ -62,15 +52,14 @@ void run_with_other_counts(MPI_Errhandler errors, const std::string& failed,
                            const std::string& when) {
   MPI_Comm comm = duplicate(errors);
   const std::string result = sum(comm, kCount + g_rank);
-  check(result == failed, "other counts, " + when + ": " + result);
+  check(result == failed, ("other counts, " + when + ": " + result).c_str());
   PMPI_Comm_free(&comm);
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+int main() {
+  begin_mpi();
   MPI_Errhandler throws = MPI_ERRHANDLER_NULL;
   MPI_Comm_create_errhandler(handler, &throws);
   MPI_Op op = MPI_OP_NULL;
@@ -89,6 +78,5 @@ int main(int argc, char** argv) {
   MPI_Errhandler_free(&throws);
   MPI_Op_free(&op);
   if (g_failures == 0 && g_rank == 0) std::puts("right");
-  MPI_Finalize();
-  return g_failures != 0;
+  return end_mpi();
 }

@@ -4,7 +4,6 @@
 # of their own, beside the stages that they overlap. And how often the ranks agree on the length of
 # messages, which is 3 words.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_RANKS_PER_NODE=1 SLIMPI_TRACE=$work/trace-%r.json
 helper=$top_srcdir/tests/helper
 export SLIMPI_BUCKET=2048 # kernels write messages of shorter buckets where MPI takes them
@@ -42,4 +41,3 @@ avoid_deadly_calls "$top_builddir/tests/mpi/bypass_device"
 holds "calls that are left to MPI" under 2 "$top_builddir/tests/mpi/bypass_device" once
 holds "show their copies" "$PYTHON" "$helper/stages.py" passed trace-1.json
 holds "and nest" "$PYTHON" "$helper/nests.py" trace-0.json trace-1.json
-verdict

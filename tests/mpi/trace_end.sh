@@ -3,7 +3,6 @@
 # The end of a trace: a file of each rank, on one rank alone, with little memory left; and the
 # report that MPI_Pcontrol(2) writes on one rank alone.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
 steps=$top_builddir/tests/mpi/steps on_rank=$top_srcdir/tests/helper/on_rank.sh
@@ -89,4 +88,3 @@ for rank in 0 1; do
   expect "$(grep -o '[0-9] compressed' err.txt | tail -n 1)" "2 compressed" \
     "MPI_Pcontrol(2) on rank $rank alone: the report at the end"
 done
-verdict

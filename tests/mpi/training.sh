@@ -3,7 +3,6 @@
 # The training program learns as much under the library as without it, every rank ends with the same
 # model, on every run, and only the gradients' sums were taken over.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 train=$top_builddir/tests/programs/train
 [ -x "$train" ] || skip "the training program is not built (Debian: zlib1g-dev)"
 [ -d /usr/share/datasets/fashion-mnist ] || skip "no images (Debian: dataset-fashion-mnist)"
@@ -49,4 +48,3 @@ sys.exit(not 0 < sent <= plain / 3.9)' bytegrad.report
 run layers under --per-layer
 close layers
 expect "$(report layers.report calls compressed)" $((2 * epochs * steps)) "layers: two of three"
-verdict

@@ -5,19 +5,12 @@
  * finite: numbers whose sum is rounded, subnormal ones among them, compressed between nodes;
  * special: small integers with a NaN and an infinity; exact: small integers; invalid: a signaling
  * NaN, which ends the program inside a node as with plain MPI. */
-#define _GNU_SOURCE
+#include "tests/helper/program.h"
+
 #include <fenv.h>
-#include <math.h>
-#include <mpi.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #if defined(__SSE__)
 #include <xmmintrin.h>
 #endif
-
-static int rank, ranks;
 
 static float of_bits(uint32_t bits) {
   float value;
@@ -26,14 +19,14 @@ static float of_bits(uint32_t bits) {
 }
 
 static void fill(float* data, size_t n, const char* kind, int call) {
-  uint32_t state = 12345u + 977u * (uint32_t)rank + 31u * (uint32_t)call;
+  uint32_t state = 12345u + 977u * (uint32_t)g_rank + 31u * (uint32_t)call;
   for (size_t i = 0; i < n; ++i) {
     state = state * 1664525u + 1013904223u;
     data[i] = (float)((int)(state >> 20) - 2048);
     if (!strcmp(kind, "finite"))
       data[i] = of_bits((state & 0x807fffffu) | (i % 7 == 0 ? 0 : 60 + (state >> 8) % 80) << 23);
   }
-  if (!strcmp(kind, "special") && rank == 0) {
+  if (!strcmp(kind, "special") && g_rank == 0) {
     data[n / 3] = of_bits(0x7fc00001u);
     data[n / 2] = INFINITY;
   }
@@ -53,14 +46,14 @@ static struct environment environment(void) {
   return now;
 }
 
-static int check(float* in, float* out, size_t n, const char* kind, int call) {
+static int compare(float* in, float* out, size_t n, const char* kind, int call) {
   fill(in, n, kind, call);
   const struct environment before = environment();
   MPI_Allreduce(in, out, (int)n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   const struct environment after = environment();
   if (memcmp(&before, &after, sizeof before) != 0) {
     fprintf(stderr, "rank %d, %s, call %d: traps %x, flags %x, mxcsr %x; before: %x, %x, %x\n",
-            rank, kind, call, (unsigned)after.traps, (unsigned)after.flags, after.mxcsr,
+            g_rank, kind, call, (unsigned)after.traps, (unsigned)after.flags, after.mxcsr,
             (unsigned)before.traps, (unsigned)before.flags, before.mxcsr);
     return 1;
   }
@@ -69,10 +62,7 @@ static int check(float* in, float* out, size_t n, const char* kind, int call) {
 }
 
 int main(int argc, char** argv) {
-  int failures = 0, all = 0;
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  begin_mpi();
   if (argc < 2) MPI_Abort(MPI_COMM_WORLD, 2);
   const size_t n = argc > 2 ? (size_t)atol(argv[2]) : 20000;
   float* const in = malloc(n * sizeof *in);
@@ -84,12 +74,12 @@ int main(int argc, char** argv) {
     PMPI_Allreduce(in, out, (int)n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   feclearexcept(FE_ALL_EXCEPT);
   feenableexcept(FE_ALL_EXCEPT);
-  for (int call = 0; call < 12; ++call) failures += check(in, out, n, argv[1], call);
+  for (int call = 0; call < 12; ++call) g_failures += compare(in, out, n, argv[1], call);
   fedisableexcept(FE_ALL_EXCEPT);
-  PMPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  const int all = all_failures();
   /* MPI's own end is inexact again, but the library writes its report under these. */
   feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW);
-  if (rank == 0) printf("%s %s, %d ranks\n", all == 0 ? "ok" : "FAILED", argv[1], ranks);
+  if (g_rank == 0) printf("%s %s, %d ranks\n", all == 0 ? "ok" : "FAILED", argv[1], g_size);
   free(in);
   free(out);
   MPI_Finalize();

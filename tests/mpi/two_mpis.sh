@@ -3,7 +3,6 @@
 # Two MPIs in one process: the sums of the one that the caller uses are compressed. Where that
 # cannot be told, slimpi does nothing and names both.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 need mpicc.mpich mpiexec.mpich mpicc.openmpi mpiexec.openmpi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 SLIMPI_REPORT="$work/report.json"
@@ -102,4 +101,3 @@ try mpich "a caller that has no MPI" ./unknown_caller libmpich.so.12 libmpi.so.4
 expect "$(grep -c 'warning: .*MPICH.* and Open MPI.*leaves this process alone' err.txt)" 1 \
   "a caller that has no MPI: one warning names both"
 holds "a caller that has no MPI: not compressed" test ! -e report.json
-verdict

@@ -3,7 +3,6 @@
 # Tests of tests/mpi under Open MPI, with their programs compiled for it. `tools/check --mpi` runs
 # more of them, under each MPI of tests/mpis.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 [ -z "$sanitizer" ] || skip "the library is sanitized"
 need make
 unset MAKEFLAGS MFLAGS MAKELEVEL TESTS # of the make that runs this
@@ -17,4 +16,3 @@ make -s check-TESTS TESTS="$tests" >out.txt 2>&1 && status=0 || status=$?
 [ $status = 0 ] || cat test-suite.log out.txt
 expect "$status $(grep -c '^PASS' out.txt)" "0 2" "Open MPI: $tests"
 expect "$(ldd tests/mpi/overflow | grep -c 'libmpi\.so\.40')" 1 "its own program ran"
-verdict

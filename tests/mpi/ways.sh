@@ -3,7 +3,6 @@
 # What holds for MPI_Allreduce holds for nonblocking and persistent sums: other tests once more,
 # with every MPI_Allreduce of their programs made in another way (tests/helper/another_way.c).
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 all=${RUN_EXPENSIVE_TESTS:-no}
 export RUN_EXPENSIVE_TESTS=no # each of these in the depth of the first tier
 
@@ -36,7 +35,5 @@ mpi/hooks nonblocking
 mpi/bypass nonblocking persistent
 mpi/failures nonblocking persistent
 mpi/doubles nonblocking persistent
-mpi/float_environment nonblocking persistent
 mpi/staged nonblocking persistent
 E2
-verdict

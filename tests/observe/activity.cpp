@@ -8,14 +8,12 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
 #include <memory>
-#include <vector>
 
 // Before CMocka, which has a macro of the name of a function in base/status.h.
 #include "tools/info/attach.h"
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 using Clock = std::chrono::steady_clock;
@@ -38,7 +36,7 @@ std::string own(const char* text) {
   return "process " + std::to_string(getpid()) + ", rank 1 of 4" + text;
 }
 
-void states(void**) {
+UNIT_TEST(states) {
   expect_text(attach_text(getpid()), own(": in the program, or").c_str(), "leaves to MPI\n");
   {
     ActiveCall call(g_subject);
@@ -60,7 +58,7 @@ void states(void**) {
   expect_text(attach_text(getpid()), own(": in the program").c_str(), "leaves to MPI\n");
 }
 
-void json(void**) {
+UNIT_TEST(json) {
   ActiveCall call(g_subject);
   call.waits(WaitStage::all_gather, Clock::now());
   call.reported(std::vector<int>(100, 5));
@@ -78,7 +76,7 @@ void json(void**) {
 
 // Calls of several threads each have a record in the file; where there are more calls, the rest has
 // records that only this process sees, and nothing else changes.
-void many(void**) {
+UNIT_TEST(many) {
   std::vector<std::unique_ptr<ActiveCall>> calls;
   for (std::size_t i = 0; i < ActivityFile::kRecords + 4; ++i)
     calls.push_back(std::make_unique<ActiveCall>(g_subject));
@@ -101,7 +99,7 @@ void many(void**) {
 }
 
 // A long name is cut, and ends.
-void long_name(void**) {
+UNIT_TEST(long_name) {
   const std::string name(200, 'x');
   ActiveCall::Subject subject = g_subject;
   subject.name = name;
@@ -109,7 +107,7 @@ void long_name(void**) {
   assert_int_equal(std::strlen(call.record().name), sizeof call.record().name - 1);
 }
 
-void child(void**) {
+UNIT_TEST(child) {
   const pid_t pid = fork();
   if (pid == 0) {
     pause();
@@ -123,7 +121,7 @@ void child(void**) {
   expect_text(attach_text(pid), "--attach ", ": there is no such process on this machine");
 }
 
-void no_pid(void**) {
+UNIT_TEST(no_pid) {
   for (const char* text : {"", "0", "-3", "abc", "12x", "99999999999999"}) {
     info::Attached attached;
     expect_text(info::attach(text, attached), "--attach ", "a whole number");
@@ -131,7 +129,7 @@ void no_pid(void**) {
 }
 
 // A file of another program that has the same name, or is short.
-void foreign(void**) {
+UNIT_TEST(foreign) {
   const int file = memfd_create("other", MFD_CLOEXEC);
   info::Attached attached;
   assert_false(info::read_activity(file, attached));
@@ -140,14 +138,11 @@ void foreign(void**) {
   close(file);
 }
 
-}  // namespace
-
-int main() {
+int prepare(void**) {
   start_activity();
   set_activity_rank(1, 4);
-  const CMUnitTest tests[] = {cmocka_unit_test(states), cmocka_unit_test(json),
-                              cmocka_unit_test(many),   cmocka_unit_test(long_name),
-                              cmocka_unit_test(child),  cmocka_unit_test(no_pid),
-                              cmocka_unit_test(foreign)};
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
+  return 0;
 }
+GROUP_FIXTURES(prepare, nullptr);
+
+}  // namespace

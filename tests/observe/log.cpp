@@ -7,7 +7,7 @@
 
 #include "base/process.h"
 #include "base/status.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 
@@ -35,7 +35,7 @@ const char* written() {
   return text;
 }
 
-void lines(void**) {
+UNIT_TEST(lines, catch_stderr, restore_stderr) {
   set_log(LogLevel::debug, -1);
   log_error("one");
   assert_string_equal(written(), "slimpi error: one\n");
@@ -48,7 +48,7 @@ void lines(void**) {
   assert_string_equal(written(), "slimpi[3] debug: four\n");
 }
 
-void levels(void**) {
+UNIT_TEST(levels, catch_stderr, restore_stderr) {
   const LogLevel all[] = {LogLevel::error, LogLevel::warn, LogLevel::info, LogLevel::debug};
   for (const LogLevel level : all) {
     set_log(level, 0);
@@ -60,7 +60,7 @@ void levels(void**) {
   }
 }
 
-void once(void**) {
+UNIT_TEST(once, catch_stderr, restore_stderr) {
   set_log(LogLevel::error, 0);
   log_once(LogLevel::warn, "later");  // not said, so not counted as said
   set_log(LogLevel::warn, 0);
@@ -81,13 +81,13 @@ Status call_mpi() {
   return Status::ok;
 }
 
-void failures_carry_their_text(void**) {
+UNIT_TEST(failures_carry_their_text) {
   assert_true(call_mpi() == Status::no_memory);
   assert_string_equal(failure_text().c_str(), "no room for 12 bytes");
   assert_string_equal(to_string(Status::no_memory), "no memory");
 }
 
-void environment_is_read_as_it_is(void**) {
+UNIT_TEST(environment_is_read_as_it_is) {
   setenv("SLIMPI_TEST_A", "x=y", 1);
   setenv("SLIMPI_TEST_B", "", 1);
   setenv("OTHER_TEST", "z", 1);
@@ -100,14 +100,3 @@ void environment_is_read_as_it_is(void**) {
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(lines, catch_stderr, restore_stderr),
-      cmocka_unit_test_setup_teardown(levels, catch_stderr, restore_stderr),
-      cmocka_unit_test_setup_teardown(once, catch_stderr, restore_stderr),
-      cmocka_unit_test(failures_carry_their_text),
-      cmocka_unit_test(environment_is_read_as_it_is),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

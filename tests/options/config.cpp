@@ -5,11 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <fstream>
 #include <set>
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 
@@ -43,7 +42,7 @@ std::string in_file(int line) {
   return std::string(g_path) + ":" + std::to_string(line) + ": ";
 }
 
-void defaults(void**) {
+UNIT_TEST(defaults) {
   const Loaded loaded = load_config({});
   expect_error(loaded, "");
   assert_int_equal(loaded.warnings.size(), 0);
@@ -63,7 +62,7 @@ void defaults(void**) {
 }
 
 // The default of each row is a value that its own parser takes, and what Config() starts with.
-void table_is_sound(void**) {
+UNIT_TEST(table_is_sound) {
   const Config config;
   std::set<std::string> names;
   assert_int_equal(config.given.size(), option_rows().size());
@@ -84,7 +83,7 @@ void table_is_sound(void**) {
 }
 
 // One value that each option refuses: the line names option, value and what is accepted.
-void every_option_refuses_in_one_line(void**) {
+UNIT_TEST(every_option_refuses_in_one_line) {
   for (const OptionRow& row : option_rows()) {
     const bool text = strstr(row.accepted.c_str(), "a file") != nullptr;
     if (text) continue;  // any text may be a file's name
@@ -103,13 +102,13 @@ void every_option_refuses_in_one_line(void**) {
                "bfloat16, such as float,double");
 }
 
-void long_values_are_cut(void**) {
+UNIT_TEST(long_values_are_cut) {
   const Loaded loaded = load_config({{"SLIMPI_BITS", std::string(100000, '7')}});
   assert_true(loaded.error.size() < 300);
   assert_non_null(strstr(loaded.error.c_str(), "777... cannot be used; accepted: 1 to 16, packed"));
 }
 
-void empty_value_unsets(void**) {
+UNIT_TEST(empty_value_unsets) {
   const Loaded loaded = load("max_error = 1e-3\nreport = stderr\nbits = 4\n",
                              {{"SLIMPI_MAX_ERROR", ""}, {"SLIMPI_REPORT", " "}});
   expect_error(loaded, "");
@@ -124,7 +123,7 @@ void empty_value_unsets(void**) {
   expect_error(load("start =\nrounding = # unset\n"), "");
 }
 
-void same_value_same_text(void**) {
+UNIT_TEST(same_value_same_text) {
   const auto text = [](const char* name, const char* value) {
     Config config;
     assert_string_equal(config.set(name, value, Source::info).c_str(), "");
@@ -152,7 +151,7 @@ void same_value_same_text(void**) {
   assert_string_not_equal(text("max_error", "1e-3").c_str(), text("max_error", "1.1e-3").c_str());
 }
 
-void unknown_names(void**) {
+UNIT_TEST(unknown_names) {
   const auto warning = [](const char* name) {
     const Loaded loaded = load_config({{name, "4"}});
     assert_string_equal(loaded.error.c_str(), "");
@@ -180,7 +179,7 @@ void unknown_names(void**) {
   assert_int_equal(load_config({{"SLIMPI_BIT", "4"}, {"SLIMPI_SED", "1"}}).warnings.size(), 2);
 }
 
-void unknown_names_in_a_file(void**) {
+UNIT_TEST(unknown_names_in_a_file) {
   const Loaded loaded = load("bit = 4\nslimpi_seed = 5\n");
   expect_error(loaded, "");
   assert_int_equal(loaded.warnings.size(), 2);
@@ -189,7 +188,7 @@ void unknown_names_in_a_file(void**) {
       (in_file(2) + "slimpi_seed is not an option of slimpi; did you mean seed?").c_str());
 }
 
-void file_syntax(void**) {
+UNIT_TEST(file_syntax) {
   const Loaded loaded = load(
       "# a comment\n"
       "\n"
@@ -215,7 +214,7 @@ void file_syntax(void**) {
   expect_error(load(""), "");
 }
 
-void file_errors(void**) {
+UNIT_TEST(file_errors) {
   assert_int_equal(load("\xef\xbb\xbf"
                         "bits = 5\n")
                        .config.bits,
@@ -248,7 +247,7 @@ void file_errors(void**) {
                    ": the file cannot be read: it is longer than 1 MiB");
 }
 
-void precedence(void**) {
+UNIT_TEST(precedence) {
   Loaded loaded = load("bits = 2\nseed = 3\n", {{"SLIMPI_BITS", "4"}});
   Config& config = loaded.config;
   assert_int_equal(config.bits, 4);
@@ -267,34 +266,17 @@ void precedence(void**) {
 }
 
 // A value that loses against a stronger source is still a mistake worth knowing.
-void overridden_values_are_checked(void**) {
+UNIT_TEST(overridden_values_are_checked) {
   expect_error(load("bits = 99\n", {{"SLIMPI_BITS", "4"}}), in_file(1) + "bits=99" + kBits);
 }
 
-void info_keys(void**) {
+UNIT_TEST(info_keys) {
   assert_string_equal(info_key_option("slimpi_bits").c_str(), "bits");
   assert_string_equal(info_key_option("bits").c_str(), "");
   assert_string_equal(info_key_option("SLIMPI_BITS").c_str(), "");
   assert_string_equal(info_key_option("slimpi_").c_str(), "");
 }
 
-}  // namespace
+GROUP_FIXTURES(make_file, remove_file);
 
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(defaults),
-      cmocka_unit_test(table_is_sound),
-      cmocka_unit_test(every_option_refuses_in_one_line),
-      cmocka_unit_test(long_values_are_cut),
-      cmocka_unit_test(empty_value_unsets),
-      cmocka_unit_test(same_value_same_text),
-      cmocka_unit_test(unknown_names),
-      cmocka_unit_test(unknown_names_in_a_file),
-      cmocka_unit_test(file_syntax),
-      cmocka_unit_test(file_errors),
-      cmocka_unit_test(precedence),
-      cmocka_unit_test(overridden_values_are_checked),
-      cmocka_unit_test(info_keys),
-  };
-  return cmocka_run_group_tests(tests, make_file, remove_file) != 0;
-}
+}  // namespace

@@ -3,13 +3,11 @@
 // endless lines. Each is read, or refused in one printable line that names the file and the line.
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <random>
 
 #include "options/config.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 
@@ -142,7 +140,7 @@ void assert_valid(const Config& config) {
   }
 }
 
-void random_files(void**) {
+UNIT_TEST(random_files) {
   int read = 0;
   for (int number = 0; number < kFiles; ++number) {
     g_random.seed(unsigned(number));
@@ -166,9 +164,6 @@ void random_files(void**) {
                   kFiles * 9 / 10);  // the files are neither all good nor all bad
 }
 
-}  // namespace
+GROUP_FIXTURES(make_file, remove_file);
 
-int main() {
-  const CMUnitTest tests[] = {cmocka_unit_test(random_files)};
-  return cmocka_run_group_tests(tests, make_file, remove_file) != 0;
-}
+}  // namespace

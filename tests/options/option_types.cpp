@@ -2,9 +2,7 @@
 // Every kind of option value: what it takes, what it refuses, and that a refusal changes nothing.
 #include "options/option_types.h"
 
-#include <cstring>
-
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 
@@ -28,7 +26,7 @@ void refuses(const Parser& parser, const char* text, T untouched) {
   if (!(value == untouched)) fail_msg("'%s' was refused but changed the value", text);
 }
 
-void integers(void**) {
+UNIT_TEST(integers) {
   const Integer bits{1, 8};
   takes(bits, "1", 1);
   takes(bits, "8", 8);
@@ -50,7 +48,7 @@ void integers(void**) {
   assert_string_equal(seed.accepted().c_str(), "0 or more, below 2^63");
 }
 
-void sizes(void**) {
+UNIT_TEST(sizes) {
   const Size any{0, UINT64_MAX};
   takes(any, "0", 0);
   takes(any, "65536", 65536);
@@ -78,7 +76,7 @@ void sizes(void**) {
   assert_string_equal(bucket.accepted().c_str(), "0, or 64 to 1M (K, M, G allowed)");
 }
 
-void booleans(void**) {
+UNIT_TEST(booleans) {
   const Boolean parser;
   for (const char* yes : {"1", "y", "yes", "true", "on", "Y", "YES", "True", "ON", " on "}) {
     bool value = false;
@@ -94,7 +92,7 @@ void booleans(void**) {
   }
 }
 
-void fractions(void**) {
+UNIT_TEST(fractions) {
   const Fraction parser;
   for (const auto& [text, expected] :
        {std::pair{"1e-3", 1e-3}, {"0.5", 0.5}, {" .25 ", 0.25}, {"1E-300", 1e-300}}) {
@@ -106,7 +104,7 @@ void fractions(void**) {
     refuses(parser, bad, 0.75);
 }
 
-void bits(void**) {
+UNIT_TEST(bits) {
   const HalfBits parser{1, 16};
   for (const auto& [text, expected] : {std::pair{"1", 1.0},
                                        {"2.5", 2.5},
@@ -124,7 +122,7 @@ void bits(void**) {
     refuses(parser, bad, 7.0);
 }
 
-void algorithms(void**) {
+UNIT_TEST(algorithms) {
   const AlgorithmName parser;
   for (const char* name :
        {"bytegrad", "qsgd", "fp16", "bf16", "powersgd", "batched_powersgd", "decentralized",
@@ -141,7 +139,7 @@ void algorithms(void**) {
   assert_non_null(strstr(parser.accepted().c_str(), "hook:/ABSOLUTE/PATH.so"));
 }
 
-void shapes(void**) {
+UNIT_TEST(shapes) {
   const Shapes parser;
   std::vector<Shape> value;
   assert_true(parser.parse("589824=768x768", value));
@@ -175,7 +173,7 @@ void shapes(void**) {
 
 enum class Fruit { apple, pear };
 
-void choices(void**) {
+UNIT_TEST(choices) {
   const Choice<Fruit> parser{{"apple", "pear"}};
   Fruit value = Fruit::apple;
   assert_true(parser.parse(" Pear", value));
@@ -184,7 +182,7 @@ void choices(void**) {
   assert_string_equal(parser.accepted().c_str(), "apple, pear");
 }
 
-void text(void**) {
+UNIT_TEST(text) {
   const Text parser{"a file"};
   std::string value;
   assert_true(parser.parse("  /a path/with spaces #and more ", value));
@@ -193,7 +191,7 @@ void text(void**) {
   refuses(parser, " \t", std::string("before"));
 }
 
-void maybe(void**) {
+UNIT_TEST(maybe) {
   const Maybe<Integer> parser{{1, 8}};
   std::optional<std::int64_t> value;
   assert_true(parser.parse("5", value));
@@ -207,7 +205,7 @@ void maybe(void**) {
   }
 }
 
-void types(void**) {
+UNIT_TEST(types) {
   const TypeNames parser{};
   ElementTypes value;
   for (const char* list :
@@ -225,22 +223,10 @@ void types(void**) {
 }
 
 // A program may set any locale; names must not depend on it.
-void lower_case_is_ascii(void**) {
+UNIT_TEST(lower_case_is_ascii) {
   assert_string_equal(lower_case(" MiXed_I\r\n").c_str(), "mixed_i");
   assert_string_equal(lower_case("\xc4\xd6").c_str(), "\xc4\xd6");
   assert_string_equal(lower_case("").c_str(), "");
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(integers), cmocka_unit_test(sizes),
-      cmocka_unit_test(booleans), cmocka_unit_test(fractions),
-      cmocka_unit_test(shapes),   cmocka_unit_test(choices),
-      cmocka_unit_test(bits),     cmocka_unit_test(algorithms),
-      cmocka_unit_test(text),     cmocka_unit_test(maybe),
-      cmocka_unit_test(types),    cmocka_unit_test(lower_case_is_ascii),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}

@@ -2,7 +2,7 @@
 // The reason that the advice of an estimate is about.
 #include "observe/estimate.h"
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 
@@ -16,7 +16,7 @@ CountedCalls row(std::uint64_t calls, std::uint64_t bytes, std::optional<BypassR
   return made;
 }
 
-void by_bytes_not_by_calls(void**) {
+UNIT_TEST(by_bytes_not_by_calls) {
   Estimate estimate;
   assert_false(dominant_reason(estimate).has_value());
   estimate.counted = {row(1, 1000, std::nullopt), row(90, 100, BypassReason::small)};
@@ -29,18 +29,10 @@ void by_bytes_not_by_calls(void**) {
   assert_true(dominant_reason(estimate) == BypassReason::nonblocking);
 }
 
-void of_empty_calls_by_calls(void**) {
+UNIT_TEST(of_empty_calls_by_calls) {
   Estimate estimate;
   estimate.counted = {row(3, 0, BypassReason::op), row(2, 0, BypassReason::datatype)};
   assert_true(dominant_reason(estimate) == BypassReason::op);
 }
 
 }  // namespace
-
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test(by_bytes_not_by_calls),
-      cmocka_unit_test(of_empty_calls_by_calls),
-  };
-  return cmocka_run_group_tests(tests, nullptr, nullptr);
-}

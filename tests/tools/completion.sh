@@ -13,6 +13,7 @@ function=$(complete -p "$1" | sed 's/.*-F \([^ ]*\) .*/\1/')
 cd "$(dirname "$0")/place" && "$function" "$1" 2>/dev/null
 printf '%s\n' "${COMPREPLY[@]}" | LC_ALL=C sort -u | xargs
 E
+PATH=$top_builddir/tools:$PATH
 mkdir place && touch place/rules.txt
 offered() { COMPLETION=$file bash "$work/offer.sh" "$@"; }
 expect "$(offered slimpi-run --mi)" "--min-size" "an option"
@@ -42,8 +43,6 @@ expect "$(offered slimpi-lab --mpi '')" "mpich openmpi" "lab: kinds of MPI"
 expect "$(offered slimpi-lab --set-rate a)" "all=100mbit" "lab: a link"
 expect "$(offered slimpi-lab --rate 1)" "100mbit 10gbit 1gbit" "lab: rates"
 expect "$(offered slimpi-lab --hosts 2 -- rul)" "rules.txt" "lab: a program"
-PATH=$top_builddir/tools:$PATH
 expect "$(offered slimpi-info --to)" "--topology" "an option of slimpi-info"
 expect "$(offered slimpi-info --)" "--attach --config --full --help --json --mdoc \
 --options --reasons --svg --topology --trace --version" "all options of slimpi-info"
-verdict

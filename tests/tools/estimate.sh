@@ -3,7 +3,6 @@
 # slimpi-run --estimate: all calls go to MPI, and the table at the end is right: calls, bytes now
 # and at fewer bits, reasons; values that cannot be used are refused.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
 steps=$top_builddir/tests/mpi/steps
 golden=$top_builddir/tests/mpi/golden
@@ -138,4 +137,3 @@ holds "ranks that differ" grep -q "SLIMPI_ESTIMATE differs between the ranks" er
 SLIMPI_ESTIMATE=stderr under 2 "$steps" init info:slimpi_estimate=stdout sum:100000 finalize \
   >out.txt 2>err.txt && fail "an info key is accepted"
 holds "not an info key" grep -q "slimpi_estimate is an option of the process" err.txt
-verdict

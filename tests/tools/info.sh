@@ -83,14 +83,32 @@ expect "$(SLIMPI_BITZ=4 "$info" -v 2>&1 >/dev/null)" \
   "slimpi-info: warning: SLIMPI_BITZ is not an option of slimpi; did you mean SLIMPI_BITS?" \
   "-v warns too"
 holds "-v: auto and off" sh -c '"$0" -v | grep -q "auto, off$"' "$info"
-if [ -w /dev/full ]; then
-  for arguments in --help -v -c --options --mdoc; do
-    "$info" "$arguments" 2>err >/dev/full && status=0 || status=$?
-    expect "$status: $(cat err)" \
-      "1: slimpi-info: standard output cannot be written: No space left on device" \
-      "$arguments: a full standard output"
-  done
-fi
+# Every tool says that its output could not be written.
+[ ! -w /dev/full ] || while read -r tool arguments; do
+  # shellcheck disable=SC2086 # words
+  timeout 60 "$top_builddir/tools/slimpi-$tool" $arguments </dev/null 2>err >/dev/full &&
+    status=0 || status=$?
+  expect "$status: $(tail -n 1 err)" \
+    "1: slimpi-$tool: standard output cannot be written: No space left on device" \
+    "$tool $arguments: a full standard output"
+done <<'E1'
+info --help
+info -v
+info -c
+info --options
+info --mdoc
+run --help
+run --version
+run --dry-run true
+lab --help
+lab --version
+trace --help
+trace --version
+bench --help
+bench --version
+bench --predict
+bench --size 4K --iterations 1
+E1
 holds "a warning is no failure" env SLIMPI_BIT=4 "$info" -c >/dev/null 2>&1
 
 # The command line.
@@ -188,4 +206,3 @@ if grep -q 'define WITH_CUDA 1' "$top_builddir/config.h"; then
   holds "and so does slimpi-info" \
     sh -c "tr -s '\n ' ' ' <version.txt | grep -q 'has run on single GPUs only'"
 fi
-verdict

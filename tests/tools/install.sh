@@ -109,4 +109,3 @@ if (cd "$top_srcdir" && git ls-files) >tracked.txt 2>/dev/null; then
   done >missing.txt
   expect "$(cat missing.txt)" "" "files that a release lacks"
 fi
-verdict

@@ -258,14 +258,6 @@ refuse 2 MPICH --mpiexec /bin/true -- true
 refuse 127 'not found' -- "$work/absent"
 refuse 1 'no lab runs' --set-rate 0=1gbit
 
-if [ -w /dev/full ]; then
-  for arguments in --help --version; do
-    said=$("$lab" $arguments 2>&1 >/dev/full)
-    check "$arguments: a full standard output" same "$? $(echo "$said" |
-      grep -c '^slimpi-lab: standard output cannot be written: No space')" "1 1"
-  done
-fi
-
 # Where the kernel says no: one line and 77.
 forbid='echo 0 >/proc/sys/user/max_net_namespaces && exec "$0" -- true'
 said=$(unshare --user --map-root-user sh -c "$forbid" "$lab" 2>&1)

@@ -6,4 +6,3 @@ need "$PYTHON"
 PYTHONPATH=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
 export PYTHONPATH PYTHONDONTWRITEBYTECODE=1
 timeout -k 5 "$seconds" "$PYTHON" "$top_srcdir/tests/tools/pmi.py" || fail "pmi.py"
-verdict

@@ -69,7 +69,6 @@ expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\)[[ ].*/\1/p' |
   LC_ALL=C sort)" \
   "$("$top_builddir/tools/slimpi-info" --options | cut -f1 | LC_ALL=C sort)" \
   "--help lists the table"
-expect "$("$run" --help | grep -c '^Other:')" 0 "--help: every option is in a group"
 holds "--help: values have names" sh -c '"$0" --help | grep -q "^  --rules FILE  "' "$run"
 expect "$("$run" --help | awk 'length > 100')" "" "--help: at most 100 columns"
 
@@ -89,16 +88,6 @@ refused 2 "SLIMPI_RULES: algorithm hook:/no/hook.so cannot be used: No such file
 expect "$(SLIMPI_BITZ=4 "$run" --dry-run true 2>&1 >/dev/null)" \
   "slimpi-run: warning: SLIMPI_BITZ is not an option of slimpi; did you mean SLIMPI_BITS?" \
   "--dry-run warns of unknown names"
-if [ -w /dev/full ]; then
-  for arguments in --help --version "--dry-run true"; do
-    # Several words on purpose.
-    # shellcheck disable=SC2086
-    "$run" $arguments 2>err >/dev/full && status=0 || status=$?
-    expect "$status: $(cat err)" \
-      "1: slimpi-run: standard output cannot be written: No space left on device" \
-      "$arguments: a full standard output"
-  done
-fi
 refused 2 "--bit is not an option of slimpi; did you mean --bits?" --bit 4 true
 refused 2 "--minsize is not an option of slimpi; did you mean --min-size?" --minsize=4 true
 refused 2 "--fubar is not an option of slimpi (slimpi-run --help lists them)" --fubar true
@@ -227,4 +216,3 @@ told 1 "its children say nothing" --report stderr bash -c "$work_done; uname; /b
 told 0 "its child did the work" --report stderr bash -c "bash -c '$work_done'; true"
 expect "$(PMI_RANK=1 "$run" --report stderr bash -c "$work_done" 2>&1)" "" \
   "no MPI: rank 1 is silent"
-verdict

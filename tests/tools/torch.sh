@@ -3,7 +3,6 @@
 # slimpi-run --torch and slimpi.torch: DistributedDataParallel programs that know nothing of slimpi.
 # Without compression, two ranks have the bits of gloo's own sums, whatever DDP does.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 need pgrep
 . "$top_srcdir/tests/helper/torch.sh"
 python=
@@ -315,4 +314,3 @@ torch 2 "$python" "$top_srcdir/tests/programs/resume.py" load state "$lowrank"
 package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
 holds "gradients on a GPU" env PYTHONPATH="$package" "$python" \
   "$top_srcdir/tests/tools/torch_gpu.py"
-verdict

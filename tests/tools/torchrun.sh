@@ -3,7 +3,6 @@
 # torchrun starts the ranks, and no launcher of MPI: unchanged programs, programs that call slimpi,
 # jobs side by side and on two hosts, ranks that fail, restarts. Nothing is left of any.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 [ -z "$sanitizer" ] || skip "a sanitized library wants to be the first in a process"
 . "$top_srcdir/tests/helper/torch.sh"
 python=
@@ -203,4 +202,3 @@ PROGRAM
       "Open MPI: one line names MPICH"
   fi
 fi
-verdict

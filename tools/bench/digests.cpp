@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/bench/digests.h"
-
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -13,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/bench/candidate.h"
+#include "tools/bench/report.h"
 #include "tools/common/output.h"
 
 namespace slimpi::bench {
@@ -28,11 +26,10 @@ struct Layout {
 constexpr Layout kLayouts[] = {{1, 1},  {2, 1},  {3, 1},  {4, 1}, {5, 1}, {8, 1},
                                {16, 1}, {32, 1}, {64, 1}, {4, 2}, {8, 4}};
 
-using Options = std::vector<std::pair<std::string, std::string>>;
 struct Sum {
   std::string algorithm;
   std::string bits;  // "" where the algorithm has none
-  Options options;
+  SetOptions options;
   Collective collective = Collective::allreduce;
 };
 
@@ -145,21 +142,14 @@ std::string sha256(const std::vector<float>& values) {
 }
 
 MPI_Comm communicator(MPI_Comm ranks, const Layout& layout, const Sum& sum) {
-  MPI_Info info;
-  PMPI_Info_create(&info);
-  Options all{{"algorithm", sum.algorithm},
-              {"min_size", "0"},
-              {"bucket", "512"},
-              {"seed", "0"},
-              {"ranks_per_node", std::to_string(layout.per_node)}};
+  SetOptions all{{"algorithm", sum.algorithm},
+                 {"min_size", "0"},
+                 {"bucket", "512"},
+                 {"seed", "0"},
+                 {"ranks_per_node", std::to_string(layout.per_node)}};
   if (!sum.bits.empty()) all.emplace_back("bits", sum.bits);
   all.insert(all.end(), sum.options.begin(), sum.options.end());
-  for (const auto& [name, value] : all)
-    PMPI_Info_set(info, ("slimpi_" + name).c_str(), value.c_str());
-  MPI_Comm comm;
-  MPI_Comm_dup_with_info(ranks, info, &comm);  // slimpi's, which reads the keys
-  PMPI_Info_free(&info);
-  return comm;
+  return with_options(ranks, all);
 }
 
 // The results of all ranks, in rank order, at rank 0: of each call those of all.
@@ -211,13 +201,6 @@ std::string row(const Layout& layout, const Sum& sum, const std::string& digest)
   return fmt::format("| {} x {} | {} | {} | {} | {} | {} |\n", layout.ranks / layout.per_node,
                      layout.per_node, row_of(sum.collective).name, sum.algorithm, sum.bits, options,
                      digest);
-}
-
-// Waits for all ranks of the job, without a core.
-void wait_for_all() {
-  MPI_Request request;
-  PMPI_Ibarrier(MPI_COMM_WORLD, &request);
-  for (int done = 0; done == 0; usleep(2000)) PMPI_Test(&request, &done, MPI_STATUS_IGNORE);
 }
 
 }  // namespace

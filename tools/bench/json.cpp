@@ -6,7 +6,6 @@
 
 #include <fstream>
 
-#include "tools/bench/constants.h"
 #include "tools/bench/predict.h"
 #include "tools/bench/report.h"
 
@@ -15,20 +14,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// The numbers of the constants by their names, but those that there are for each number of bits.
+constexpr std::pair<const char*, double Constants::*> kNumbers[] = {
+    {"latency", &Constants::latency},
+    {"overhead", &Constants::overhead},
+    {"link", &Constants::link},
+    {"exchange", &Constants::exchange},
+    {"copy", &Constants::copy},
+    {"add", &Constants::add},
+    {"node_copy", &Constants::node_copy},
+    {"peer_memory", &Constants::peer_memory},
+    {"peer_setup", &Constants::peer_setup}};
+
 Json json_of(const Constants& c) {
-  return {{"latency", c.latency},
-          {"overhead", c.overhead},
-          {"link", c.link},
-          {"exchange", c.exchange},
-          {"copy", c.copy},
-          {"add", c.add},
-          {"encode", c.encode},
-          {"decode", c.decode},
-          {"node_copy", c.node_copy},
-          {"peer_memory", c.peer_memory},
-          {"peer_setup", c.peer_setup},
-          {"cores", c.cores},
-          {"measured_link", c.measured_link}};
+  Json json;
+  for (const auto& [name, number] : kNumbers) json[name] = c.*number;
+  json["encode"] = c.encode;
+  json["decode"] = c.decode;
+  json["cores"] = c.cores;
+  json["measured_link"] = c.measured_link;
+  return json;
 }
 
 std::string text_of(const Json& json) {
@@ -50,16 +55,7 @@ std::string read_json(const std::string& path, Constants& c) {
   try {
     std::ifstream file(path);
     const Json json = Json::parse(file);
-    for (auto& [name, field] : {std::pair{"latency", &c.latency},
-                                {"overhead", &c.overhead},
-                                {"link", &c.link},
-                                {"exchange", &c.exchange},
-                                {"copy", &c.copy},
-                                {"add", &c.add},
-                                {"node_copy", &c.node_copy},
-                                {"peer_memory", &c.peer_memory},
-                                {"peer_setup", &c.peer_setup}})
-      json.at(name).get_to(*field);
+    for (const auto& [name, number] : kNumbers) json.at(name).get_to(c.*number);
     json.at("encode").get_to(c.encode);
     json.at("decode").get_to(c.decode);
     json.at("cores").get_to(c.cores);

@@ -47,12 +47,8 @@ std::uint64_t fingerprint(const float* values, std::uint64_t count) {
 }
 
 double median(std::vector<double> values) {
-  const std::size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + std::ptrdiff_t(middle), values.end());
-  if (values.size() % 2 == 1) return values[middle];
-  return (values[middle] +
-          *std::max_element(values.begin(), values.begin() + std::ptrdiff_t(middle))) /
-         2;
+  std::sort(values.begin(), values.end());
+  return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ struct Row {
   std::optional<std::uint64_t> sent;     // between nodes, by slimpi's own count
   std::optional<std::uint64_t> on_wire;  // bytes on the nodes' interfaces, headers included
   std::optional<double> predicted;       // by the cost model
-  std::string label() const;
+  std::string label() const;             // "bytegrad 8"
 };
 
 class Bench {

@@ -3,87 +3,97 @@
 
 #include <fmt/core.h>
 
-#include <cstdlib>
+#include <charconv>
+#include <cmath>
 
 #include "base/process.h"
 #include "options/config.h"
 #include "options/option_types.h"
-#include "slimpi.h"
 #include "tools/bench/calibrate.h"
 #include "tools/common/command_line.h"
-#include "tools/common/rate.h"
 
 namespace slimpi::bench {
 namespace {
 
+constexpr const char* kVersion = "slimpi-bench " SLIMPI_PACKAGE_VERSION;
 constexpr Size kBytes{4, std::uint64_t(1) << 40};
 
-// CLI11 takes a check that returns what is wrong, or nothing.
-std::string check_size(const std::string& text) {
-  std::uint64_t value;
-  return kBytes.parse(text, value) ? "" : fmt::format("{} is not a size such as 64K or 1M", text);
+// CLI11 takes a check that returns what is wrong, or nothing. This one has the option read what the
+// size is in bytes, as a multiple of a float.
+const CLI::Validator kSize(
+    [](std::string& text) {
+      std::uint64_t bytes = 0;
+      if (!kBytes.parse(text, bytes))
+        return fmt::format("{} is not a size such as 64K or 1M", text);
+      text = std::to_string(bytes / sizeof(float) * sizeof(float));
+      return std::string();
+    },
+    "");
+
+// The rate of a network as people write it: bits per second with a unit, powers of 1000, such as
+// 1gbit, 500mbit, 2.5G. False for anything else, also for a number without a unit, which could mean
+// anything.
+bool parse_rate(std::string_view text, double& bits_per_second) {
+  const std::string lower = lower_case(text);
+  double parsed = 0;
+  const auto [end, error] = std::from_chars(lower.data(), lower.data() + lower.size(), parsed);
+  std::string_view unit(end, std::size_t(lower.data() + lower.size() - end));
+  if (error != std::errc() || unit.empty() || !(parsed > 0) || !std::isfinite(parsed)) return false;
+  if (unit.ends_with("bit")) unit.remove_suffix(3);
+  constexpr std::string_view kPrefixes = "kmgt";
+  const std::size_t power = unit.empty() ? 0 : kPrefixes.find(unit) + 1;
+  if (unit.size() > 1 || (power == 0 && !unit.empty())) return false;
+  for (std::size_t i = 0; i < power; ++i) parsed *= 1000;
+  bits_per_second = parsed;
+  return true;
 }
+
+// This one has the option read bits per second.
+const CLI::Validator kRate(
+    [](std::string& text) {
+      double rate = 0;
+      if (!parse_rate(text, rate)) return text + " is not a rate such as 1gbit";
+      text = fmt::format("{}", rate);
+      return std::string();
+    },
+    "");
 
 // Returns what is wrong with a value of one of slimpi's own options; "" where nothing is.
 std::string check_option(const std::string& name, const std::string& value) {
   return Config().set(name, value, Source::file);
 }
 
-std::uint64_t bytes(const std::string& text) {
-  std::uint64_t value = 0;
-  (void)kBytes.parse(text, value);
-  return value / sizeof(float) * sizeof(float);
-}
-
-std::string version() {
-  return fmt::format("slimpi-bench {}.{}.{}", SLIMPI_VERSION_MAJOR, SLIMPI_VERSION_MINOR,
-                     SLIMPI_VERSION_PATCH);
-}
-
-// What CLI11 has read as text, before it is made into Options.
 std::vector<std::string> collective_names() {
   std::vector<std::string> names;
   for (const CollectiveRow& row : kCollectiveRows) names.emplace_back(row.name);
   return names;
 }
 
+// What becomes Options once everything is read.
 struct Words {
-  bool no_check = false;
-  std::string least = "4K", most = "64M", wire, latency, collective = "allreduce";
+  std::uint64_t least = 4 << 10, most = 64 << 20;
   double factor = 2;
-  bool standard_sizes = true;
-  std::vector<std::string> sizes, set;
+  std::string collective = "allreduce";
+  std::vector<std::string> set;
 };
 
-void finish(const Words& words, Options& options) {
-  for (const std::string& size : words.sizes) options.sizes.push_back(bytes(size));
-  if (options.sizes.empty() && options.predict && words.standard_sizes)
+void finish(const Words& words, bool standard_sizes, Options& options) {
+  if (options.sizes.empty() && options.predict && standard_sizes)
     options.sizes = {1 << 20, 64 << 20};
-  if (options.sizes.empty()) {
-    const double most = double(bytes(words.most));
-    for (double size = double(bytes(words.least)); size <= most; size *= words.factor)
+  if (options.sizes.empty())
+    for (auto size = double(words.least); size <= double(words.most); size *= words.factor)
       options.sizes.push_back(std::uint64_t(size) / sizeof(float) * sizeof(float));
-  }
   for (const std::string& word : words.set) {
     const std::size_t equals = word.find('=');
     options.set.emplace_back(word.substr(0, equals), word.substr(equals + 1));
   }
-  options.check = !words.no_check;
   const std::vector<std::string> names = collective_names();
   options.collective =
       Collective(std::find(names.begin(), names.end(), words.collective) - names.begin());
-  const std::string lab_rate = environment_variable("SLIMPILAB_RATE");
-  (void)tools::parse_rate(words.wire.empty() ? lab_rate + "bit" : words.wire, options.wire);
+  if (options.wire == 0)
+    (void)parse_rate(environment_variable("SLIMPILAB_RATE") + "bit", options.wire);
   if (options.interface.empty()) options.interface = environment_variable("SLIMPILAB_INTERFACE");
 }
-
-}  // namespace
-
-std::string in_kib(std::uint64_t bytes) {
-  return fmt::format("{:.10g}", double(bytes) / 1024);
-}
-
-namespace {
 
 // A check of a number's range that adds nothing to --help.
 template <typename T>
@@ -92,32 +102,29 @@ CLI::Validator range(T low, T high) {
 }
 
 void add_measurement(CLI::App& app, Words& words, Options& options) {
-  const auto size = [&](const char* name, std::string& word, const char* text) {
-    app.add_option(name, word, text)->check(check_size)->type_name("SIZE")->group("Sizes");
-  };
-  size("--min", words.least, "smallest size; K, M and G are KiB, MiB and GiB (4K)");
-  size("--max", words.most, "largest size (64M)");
+  app.option_defaults()->group("Sizes");
+  app.add_option("--min", words.least, "smallest size; K, M and G are KiB, MiB and GiB (4K)")
+      ->transform(kSize)
+      ->type_name("SIZE");
+  app.add_option("--max", words.most, "largest size (64M)")->transform(kSize)->type_name("SIZE");
   app.add_option("--factor", words.factor, "from one size to the next (2)")
       ->check(range(1.01, 1e6))
-      ->type_name("NUMBER")
-      ->group("Sizes");
-  app.add_option("--size", words.sizes, "these sizes instead")
+      ->type_name("NUMBER");
+  app.add_option("--size", options.sizes, "these sizes instead")
       ->delimiter(',')
-      ->check(check_size)
-      ->type_name("SIZE")
-      ->group("Sizes");
+      ->transform(kSize)
+      ->type_name("SIZE");
+  app.option_defaults()->group("Candidates");
   app.add_option("--algorithm", options.algorithms,
                  "algorithms to compare (the environment's, allreduce, fp16)")
       ->delimiter(',')
       ->check([](const std::string& text) { return check_option("algorithm", text); })
-      ->type_name("NAME")
-      ->group("Candidates");
+      ->type_name("NAME");
   app.add_option("--bits", options.bits,
                  "bits per value of the quantizers, 1 to 16; of packed also 2.5")
       ->delimiter(',')
       ->check([](const std::string& text) { return check_option("bits", text); })
-      ->type_name("N")
-      ->group("Candidates");
+      ->type_name("N");
   app.add_option("--set", words.set, "another option of slimpi, for every algorithm")
       ->check([](const std::string& word) {
         const std::size_t equals = word.find('=');
@@ -125,84 +132,71 @@ void add_measurement(CLI::App& app, Words& words, Options& options) {
           return fmt::format("{} is not NAME=VALUE", word);
         return check_option(lower_case(word.substr(0, equals)), word.substr(equals + 1));
       })
-      ->type_name("NAME=VALUE")
-      ->group("Candidates");
+      ->type_name("NAME=VALUE");
+  app.option_defaults()->group("Calls");
   app.add_option("--iterations", options.iterations, "timed calls (as many as fit into 2 s)")
       ->check(range(1, 1'000'000))
-      ->type_name("N")
-      ->group("Calls");
+      ->type_name("N");
   app.add_option("--warmup", options.warmup, "calls before the timed ones (2)")
       ->check(range(0, 1'000'000))
-      ->type_name("N")
-      ->group("Calls");
+      ->type_name("N");
   app.add_option("--collective", words.collective,
                  "allreduce, or reduce_scatter: MPI_Reduce_scatter_block of vectors of this size "
                  "(allreduce)")
       ->check(CLI::IsMember(collective_names()).description(""))
-      ->type_name("NAME")
-      ->group("Calls");
-  app.add_flag("--in-place", options.in_place, "use MPI_IN_PLACE")->group("Calls");
-  app.add_flag("--no-check", words.no_check, "do not compare with the exact sum")->group("Calls");
+      ->type_name("NAME");
+  app.add_flag("--in-place", options.in_place, "use MPI_IN_PLACE");
+  app.add_flag_callback(
+      "--no-check", [&] { options.check = false; }, "do not compare with the exact sum");
   app.add_flag("--digests", options.digests,
-               "instead of times, print digests of sums, for docs/DIGESTS.md")
-      ->group("Calls");
+               "instead of times, print digests of sums, for docs/DIGESTS.md");
 }
 
-void add_results(CLI::App& app, Words& words, Options& options) {
-  app.add_option("--wire", words.wire, "rate of a node's link, such as 1gbit (the lab's)")
-      ->check(tools::check_rate)
-      ->type_name("RATE")
-      ->group("Results");
+void add_results(CLI::App& app, Options& options) {
+  app.option_defaults()->group("Results");
+  app.add_option("--wire", options.wire, "rate of a node's link, such as 1gbit (the lab's)")
+      ->transform(kRate)
+      ->type_name("RATE");
   app.add_option("--interface", options.interface, "device whose bytes are counted (the lab's)")
-      ->type_name("NAME")
-      ->group("Results");
+      ->type_name("NAME");
   app.add_option("--json", options.json, "write the results; - or nothing is standard output")
       ->expected(0, 1)
       ->default_str("-")
-      ->option_text("[FILE]")
-      ->group("Results");
+      ->option_text("[FILE]");
   app.add_option("--plot", options.plot, "draw a picture: FILE.svg or FILE.png")
       ->check([](const std::string& file) {
         return file.ends_with(".svg") || file.ends_with(".png")
                    ? std::string()
                    : fmt::format("{} does not end in .svg or .png", file);
       })
-      ->type_name("FILE")
-      ->group("Results");
+      ->type_name("FILE");
 }
 
 void add_model(CLI::App& app, Options& options) {
-  const char* const group = "Cost model";
+  app.option_defaults()->group("Cost model");
   app.add_option("--calibrate", options.calibrate, "measure the model's constants into FILE")
       ->check([](const std::string& file) {
         return file.starts_with("--") ? fmt::format("{} is an option; give a file", file)
                                       : std::string();
       })
-      ->type_name("FILE")
-      ->group(group);
+      ->type_name("FILE");
   app.add_option("--constants", options.constants, "that file; adds a predicted column")
       ->check(CLI::Validator(CLI::ExistingFile).description(""))
-      ->type_name("FILE")
-      ->group(group);
-  app.add_flag("--predict", options.predict, "print the model's predictions, without MPI")
-      ->group(group);
+      ->type_name("FILE");
+  app.add_flag("--predict", options.predict, "print the model's predictions, without MPI");
   app.add_option("--nodes", options.nodes, "of --predict (some from 2 to 100000)")
       ->check(range(1, 100'000))
-      ->type_name("N")
-      ->group(group);
+      ->type_name("N");
   app.add_option("--ranks-per-node", options.ranks_per_node, "of --predict (1)")
       ->check(range(1, 1024))
-      ->type_name("N")
-      ->group(group);
+      ->type_name("N");
   app.add_option("--latency", options.latency,
                  "of --predict: one way, in seconds (of the constants)")
       ->check(range(0.0, 10.0))
-      ->type_name("SECONDS")
-      ->group(group);
+      ->type_name("SECONDS");
   app.add_option("--cores", options.cores, "of --predict: of a node (one a rank)")
       ->check(range(1, 4096))
-      ->type_name("N")
-      ->group(group);
+      ->type_name("N");
 }
 
 // An option that would have no effect, because only --predict reads it; "" where there is none.
@@ -214,6 +208,10 @@ std::string without_predict(const CLI::App& app) {
 
 }  // namespace
 
+std::string in_kib(std::uint64_t bytes) {
+  return fmt::format("{:.10g}", double(bytes) / 1024);
+}
+
 Parsed parse(int argc, char** argv) {
   Parsed parsed;
   Options& options = parsed.options;
@@ -221,9 +219,9 @@ Parsed parse(int argc, char** argv) {
   CLI::App app("Time of sums of floats in MPI, size by size, through slimpi and through plain MPI.",
                "slimpi-bench");
   app.set_help_flag("-h,--help", "print this and exit");
-  app.set_version_flag("--version", version(), "print the version and exit");
+  app.set_version_flag("--version", kVersion, "print the version and exit");
   add_measurement(app, words, options);
-  add_results(app, words, options);
+  add_results(app, options);
   add_model(app, options);
   const auto refused = [&](const std::string& text) {
     return Parsed{options, 2,
@@ -231,18 +229,18 @@ Parsed parse(int argc, char** argv) {
   };
   try {
     app.parse(argc, argv);
-    words.standard_sizes = app.count("--min") + app.count("--max") + app.count("--factor") == 0;
-    finish(words, options);
+    finish(words, app.count("--min") + app.count("--max") + app.count("--factor") == 0, options);
     if (const std::string name = without_predict(app); !name.empty())
       parsed = refused(fmt::format("{} is an option of --predict; add that", name));
     else if (options.collective != Collective::allreduce && !options.constants.empty())
       parsed = refused("--constants predicts allreduces only; leave out --collective");
     else if (options.sizes.empty())
-      parsed = refused(fmt::format("--min {} is above --max {}", words.least, words.most));
+      parsed = refused(fmt::format("--min {} KiB is above --max {} KiB", in_kib(words.least),
+                                   in_kib(words.most)));
   } catch (const CLI::CallForHelp&) {
     parsed = {options, 0, tools::help(app)};
   } catch (const CLI::CallForVersion&) {
-    parsed = {options, 0, version() + "\n"};
+    parsed = {options, 0, std::string(kVersion) + "\n"};
   } catch (const CLI::ParseError& error) {
     const std::string unknown = tools::unknown_option(app, argc, argv);
     const bool no_file = argc > 1 && std::string_view(argv[argc - 1]) == "--calibrate";

@@ -10,12 +10,14 @@
 
 namespace slimpi::bench {
 
+using SetOptions = std::vector<std::pair<std::string, std::string>>;  // names and values
+
 struct Options {
   std::vector<std::uint64_t> sizes;  // bytes, each a multiple of a float
   std::vector<std::string> algorithms;
   std::vector<double> bits;
-  std::vector<std::pair<std::string, std::string>> set;  // more options, for every algorithm
-  int iterations = 0;                                    // 0: as many as fit into two seconds
+  SetOptions set;      // more options, for every algorithm
+  int iterations = 0;  // 0: as many as fit into two seconds
   int warmup = 2;
   bool in_place = false;
   Collective collective = Collective::allreduce;

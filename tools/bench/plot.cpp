@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/bench/plot.h"
-
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -17,11 +15,11 @@ constexpr const char* kColours[] = {"#444444", "#0b6fb8", "#d1495b", "#3a9a5c",
 constexpr int kMarkers[] = {7, 5, 9, 11, 13, 6, 4, 8};
 static_assert(std::size(kMarkers) <= std::size(kColours));
 
-// Labels in the order of their first row.
+// The candidates; each size has the same ones.
 std::vector<std::string> labels_of(const std::vector<Row>& rows) {
   std::vector<std::string> labels;
   for (const Row& row : rows) {
-    if (!labels.empty() && row.label() == labels.front() && row.bytes != rows.front().bytes) break;
+    if (row.bytes != rows.front().bytes) break;
     labels.push_back(row.label());
   }
   return labels;
@@ -66,8 +64,7 @@ std::string tics(const std::vector<std::uint64_t>& sizes) {
   return text;
 }
 
-}  // namespace
-
+// The gnuplot script, data included, that draws the picture into options.plot.
 std::string plot_script(const Options& options, const World& world, const std::vector<Row>& rows) {
   const bool svg = options.plot.ends_with(".svg");
   const std::vector<std::string> labels = labels_of(rows);
@@ -96,6 +93,8 @@ std::string plot_script(const Options& options, const World& world, const std::v
   text += panel(rows, labels, "bus bandwidth (GB/s, logarithmic)", 3);
   return text + "unset multiplot\n";
 }
+
+}  // namespace
 
 bool plot(const Options& options, const World& world, const std::vector<Row>& rows) {
   const std::string script = plot_script(options, world, rows);

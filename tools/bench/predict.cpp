@@ -3,8 +3,8 @@
 
 #include <fmt/core.h>
 
+#include "base/process.h"
 #include "tools/bench/calibrate.h"
-#include "tools/bench/constants.h"
 #include "tools/bench/report.h"
 
 namespace slimpi::bench {
@@ -34,6 +34,19 @@ std::string rounded(double value) {
 }
 
 }  // namespace
+
+std::string read_constants(const Options& options, Constants& c) {
+  if (!options.constants.empty())
+    if (std::string wrong = read_json(options.constants, c); !wrong.empty()) return wrong;
+  c.measured_link = c.link;
+  if (options.latency > 0) c.latency = options.latency;
+  if (options.wire > 0) {
+    const double slower = c.exchange / c.link;  // what MPI loses beside the link itself
+    c.link = 8 / (options.wire * cost::kPayload);
+    c.exchange = c.link * slower;
+  }
+  return "";
+}
 
 std::vector<Forecast> forecasts(const Options& options, const Constants& c) {
   std::vector<double> nodes{2, 4, 8, 16, 64, 256, 1000, 4000, 10'000, 100'000};
@@ -97,8 +110,10 @@ std::string table(const Options& options, const Constants& c, const std::vector<
   return text;
 }
 
-void add_predictions(const Layout& layout, const Constants& c, std::vector<Row>& rows) {
-  if (layout.nodes < 2) return;
+void add_predictions(const World& world, const Constants& c, std::vector<Row>& rows) {
+  if (world.nodes < 2) return;
+  const bool lab = !environment_variable("SLIMPILAB").empty();  // one machine under all nodes
+  const Layout layout{double(world.nodes), double(world.ranks) / world.nodes, double(c.cores), lab};
   for (Row& row : rows) {
     const bool plain = row.name == "plain" || row.compressed == false;
     if (!plain && row.bits == 0) continue;  // the model knows quantizers

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tables of what the cost model predicts.
+// The constants of the cost model, and tables of what it predicts.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,6 +10,15 @@
 namespace slimpi::bench {
 
 using namespace cost;
+
+std::string to_json(const Constants& constants);
+// Reads the file of this path. Returns "" or what is wrong with it.
+std::string read_json(const std::string& path, Constants& constants);
+
+// The constants of options.constants, or the ones built in if it is empty; then another link or
+// latency where the options name one. measured_link stays that of the constants. Returns "" or
+// what is wrong with the file.
+std::string read_constants(const Options& options, Constants& constants);
 
 // One predicted call: the best plain schedule, or one of slimpi's.
 struct Forecast {
@@ -30,7 +39,7 @@ std::string table(const Options& options, const Constants& constants,
                   const std::vector<Forecast>& all);
 std::string to_json(const Constants& constants, const std::vector<Forecast>& all);
 
-// Puts the prediction beside what was measured.
-void add_predictions(const Layout& layout, const Constants& constants, std::vector<Row>& rows);
+// Puts the prediction beside what was measured in this job.
+void add_predictions(const World& world, const Constants& constants, std::vector<Row>& rows);
 
 }  // namespace slimpi::bench

@@ -8,49 +8,55 @@
 
 #include "observe/report.h"
 #include "options/option_types.h"
-#include "slimpi.h"
 #include "tools/bench/candidate.h"
 #include "tools/common/output.h"
 
 namespace slimpi::bench {
 namespace {
 
-std::string version() {
-  return fmt::format("{}.{}.{}", SLIMPI_VERSION_MAJOR, SLIMPI_VERSION_MINOR, SLIMPI_VERSION_PATCH);
+std::string fixed(double value, int decimals) {
+  return fmt::format("{:.{}f}", value, decimals);
 }
 
 std::string microseconds(double seconds) {
-  return fmt::format("{:.1f}", seconds * 1e6);
-}
-
-std::string gigabytes(double rate) {
-  return fmt::format("{:.3f}", rate / 1e9);
-}
-
-std::string kibibytes(std::uint64_t bytes) {
-  return fmt::format("{:.1f}", double(bytes) / 1024);
+  return fixed(seconds * 1e6, 1);
 }
 
 // A share from 0 to 1.
 std::string percent(const std::optional<double>& share) {
-  return share ? fmt::format("{:.2f}", 100 * *share) : "-";
+  return share ? fixed(100 * *share, 2) : "-";
 }
 
-// Of the column of labels: the longest that the options can give.
-std::size_t label_width(const Options& options) {
-  std::size_t width = 12;
+std::string scientific(const std::optional<double>& value) {
+  return value ? fmt::format("{:.2e}", *value) : "-";
+}
+
+std::string yes_or(const char* no, const std::optional<bool>& value) {
+  return value ? (*value ? "yes" : no) : "-";
+}
+
+// A line of the table. The second cell is the label and stands at the left of its column, which has
+// room for the longest label that the options can give.
+std::string line(const Options& options, const std::vector<std::string>& cells) {
+  static constexpr std::size_t kWidths[] = {10, 12, 5, 11, 11, 8,  8, 8, 12,
+                                            9,  9,  6, 6,  4,  12, 7, 11};
+  std::size_t label = kWidths[1];
   if (options.algorithms.empty())
     for (const AlgorithmWord& row : kAlgorithmWords)
-      width = std::max(width, std::string_view(row.name).size() + 2);
-  for (const std::string& name : options.algorithms) width = std::max(width, name.size() + 2);
-  return width;
+      label = std::max(label, std::string_view(row.name).size() + 2);
+  for (const std::string& name : options.algorithms) label = std::max(label, name.size() + 2);
+  // The last column, of predictions, is there with constants only.
+  const std::size_t columns = std::size(kWidths) - (options.constants.empty() ? 1 : 0);
+  std::string text = fmt::format("{:>{}} {:{}}", cells[0], kWidths[0], cells[1], label);
+  for (std::size_t i = 2; i < columns; ++i) text += fmt::format(" {:>{}}", cells[i], kWidths[i]);
+  return text + "\n";
 }
 
 }  // namespace
 
 std::string table_head(const Options& options, const World& world) {
   std::string text = fmt::format(
-      "# slimpi-bench {}: {} of floats, {} rank{} on {} node{}, {}\n", version(),
+      "# slimpi-bench {}: {} of floats, {} rank{} on {} node{}, {}\n", SLIMPI_PACKAGE_VERSION,
       options.collective == Collective::allreduce ? "MPI_Allreduce" : "MPI_Reduce_scatter_block",
       world.ranks, world.ranks == 1 ? "" : "s", world.nodes, world.nodes == 1 ? "" : "s",
       world.mpi);
@@ -72,40 +78,26 @@ std::string table_head(const Options& options, const World& world) {
         "# that are not 0 and became 0, or changed sign; same: all ranks have the same bytes\n";
   if (!options.interface.empty())
     text += "# ratio: compression ratio, the bytes of plain MPI on the links divided by these\n";
-  const std::size_t width = label_width(options);
-  const bool predicts = !options.constants.empty();
-  text += fmt::format(
-      "#\n#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>12} {:>9} {:>9} {:>6} {:>6} {:>4} "
-      "{:>12} {:>7}{}\n",
-      "size", "algorithm", width, "taken", "median", "min", "algbw", "busbw", "speed-up",
-      "time / limit", "error", "vNMSE", "zeros", "signs", "same", "sent", "ratio",
-      predicts ? fmt::format(" {:>11}", "predicted") : "");
-  text +=
-      fmt::format("#{:>9} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>73}{}\n", "KiB", "", width, "",
-                  "us", "us", "GB/s", "GB/s", "KiB", predicts ? fmt::format(" {:>19}", "us") : "");
-  return text;
+  std::string names = line(options, {"size", "algorithm", "taken", "median", "min", "algbw",
+                                     "busbw", "speed-up", "time / limit", "error", "vNMSE", "zeros",
+                                     "signs", "same", "sent", "ratio", "predicted"});
+  std::string units = line(options, {"KiB", "", "", "us", "us", "GB/s", "GB/s", "", "", "", "", "",
+                                     "", "", "KiB", "", "us"});
+  names[0] = units[0] = '#';
+  return text + "#\n" + names + units;
 }
 
 std::string table_line(const Options& options, const Row& row, const Row& plain) {
   const auto sent = row.on_wire ? row.on_wire : row.sent;
-  std::string text = fmt::format(
-      "{:>10} {:{}} {:>5} {:>11} {:>11} {:>8} {:>8} {:>8} {:>12} {:>9} {:>9} {:>6} {:>6} {:>4} "
-      "{:>12} {:>7}",
-      in_kib(row.bytes), row.label(), label_width(options),
-      row.compressed ? (*row.compressed ? "yes" : "no") : "-", microseconds(row.median),
-      microseconds(row.least), gigabytes(row.algbw), gigabytes(row.busbw),
-      fmt::format("{:.2f}", row.speedup),
-      row.limit ? fmt::format("{:.2f}", row.median / *row.limit) : "-",
-      row.error ? fmt::format("{:.2e}", *row.error) : "-",
-      row.vnmse ? fmt::format("{:.2e}", *row.vnmse) : "-", percent(row.zeros),
-      percent(row.wrong_signs), row.same ? (*row.same ? "yes" : "NO") : "-",
-      sent ? kibibytes(*sent) : "-",
-      row.on_wire && plain.on_wire && *row.on_wire > 0
-          ? fmt::format("{:.2f}", double(*plain.on_wire) / double(*row.on_wire))
-          : "-");
-  if (!options.constants.empty())
-    text += fmt::format(" {:>11}", row.predicted ? microseconds(*row.predicted) : "-");
-  return text + "\n";
+  const bool counted = row.on_wire && plain.on_wire && *row.on_wire > 0;
+  return line(options, {in_kib(row.bytes), row.label(), yes_or("no", row.compressed),
+                        microseconds(row.median), microseconds(row.least),
+                        fixed(row.algbw / 1e9, 3), fixed(row.busbw / 1e9, 3), fixed(row.speedup, 2),
+                        row.limit ? fixed(row.median / *row.limit, 2) : "-", scientific(row.error),
+                        scientific(row.vnmse), percent(row.zeros), percent(row.wrong_signs),
+                        yes_or("NO", row.same), sent ? fixed(double(*sent) / 1024, 1) : "-",
+                        counted ? fixed(double(*plain.on_wire) / double(*row.on_wire), 2) : "-",
+                        row.predicted ? microseconds(*row.predicted) : "-"});
 }
 
 std::string unwritable(const Options& options) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What slimpi-bench says: a table while it measures, JSON when it is done.
+// What slimpi-bench says: a table while it measures, JSON and a picture when it is done.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,6 +14,16 @@ std::string table_head(const Options& options, const World& world);
 std::string table_line(const Options& options, const Row& row, const Row& plain);
 
 std::string to_json(const Options& options, const World& world, const std::vector<Row>& rows);
+
+// Has gnuplot draw a picture into options.plot: time and bus bandwidth over size, with the limits
+// that a node's link sets. False, and one line on standard error, when that fails; without gnuplot
+// the script is kept beside where the picture would be.
+bool plot(const Options& options, const World& world, const std::vector<Row>& rows);
+
+// Prints digests of sums that are the same on every machine, docs/DIGESTS.md: a row for each sum
+// that the ranks of the job can make. Collective over MPI_COMM_WORLD. Returns the exit status: 0,
+// or 1 where ranks that must have the same bytes have not, or where there is no sha256sum.
+int print_digests(const World& world);
 
 // Why a file that the options name could not be written now; "" if all could.
 std::string unwritable(const Options& options);

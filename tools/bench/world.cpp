@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -57,6 +58,23 @@ World enter() {
 
 void leave(World& world) {
   PMPI_Comm_free(&world.node);
+}
+
+void wait_for_all() {
+  MPI_Request request;
+  PMPI_Ibarrier(MPI_COMM_WORLD, &request);
+  for (int done = 0; PMPI_Test(&request, &done, MPI_STATUS_IGNORE), !done;) usleep(500);
+}
+
+MPI_Comm with_options(MPI_Comm comm, const SetOptions& options) {
+  MPI_Info info;
+  PMPI_Info_create(&info);
+  for (const auto& [name, value] : options)
+    PMPI_Info_set(info, ("slimpi_" + name).c_str(), value.c_str());
+  MPI_Comm copy;
+  MPI_Comm_dup_with_info(comm, info, &copy);  // slimpi's, which reads the keys
+  PMPI_Info_free(&info);
+  return copy;
 }
 
 double largest(double value) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "slimpi.h"
+#include "tools/bench/options.h"
 
 namespace slimpi::bench {
 
@@ -28,6 +29,13 @@ World enter();
 // MPICH's ABI from the wheel's environment or from where the loader looks. "" or why there is none.
 std::string load_mpi();
 void leave(World& world);
+
+// Waits for all ranks of the job. Ranks that only wait must not take processors from those that are
+// measured, so they sleep.
+void wait_for_all();
+
+// A copy of a communicator with these options of slimpi.
+MPI_Comm with_options(MPI_Comm comm, const SetOptions& options);
 
 // Over all ranks.
 double largest(double value);

@@ -106,12 +106,12 @@ bool read_activity(int file, Attached& attached) {
   return true;
 }
 
-std::string attach(const std::string& pid, Attached& attached, const std::string& root) {
+std::string attach(const std::string& pid, Attached& attached) {
   std::uint64_t number = 0;
   if (!parse_integer(pid, number) || number == 0 || number > INT32_MAX)
     return fmt::format("--attach {} cannot be used; give the process id of a rank, a whole number",
                        pid);
-  const std::string process = fmt::format("{}/{}", root, number);
+  const std::string process = fmt::format("/proc/{}", number);
   if (access(process.c_str(), F_OK) != 0)
     return fmt::format("--attach {}: there is no such process on this machine", number);
   const std::unique_ptr<DIR, int (*)(DIR*)> files(opendir((process + "/fd").c_str()), &closedir);

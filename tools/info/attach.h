@@ -16,8 +16,8 @@ struct Attached {
   std::vector<Activity> calls;
 };
 
-// Returns "", or one line that says why the process cannot be read. `root`: in place of /proc.
-std::string attach(const std::string& pid, Attached& attached, const std::string& root = "/proc");
+// Returns "", or one line that says why the process cannot be read.
+std::string attach(const std::string& pid, Attached& attached);
 
 // The ranks that a call waits for and knows, and a time in seconds.
 std::span<const int> absent(const Activity& call);

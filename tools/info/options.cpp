@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <fmt/core.h>
 
+#include <regex>
+#include <sstream>
+
 #include "observe/statistics.h"
 #include "tools/common/text.h"
 #include "tools/info/info.h"
@@ -85,37 +88,18 @@ namespace {
 
 // Plain text as mdoc: one sentence a line, `quoted` words in their own macro, at most 100 columns,
 // and nothing that mandoc would take for markup.
-std::string mdoc(std::string_view text) {
-  std::string lines, line;
-  const auto flush = [&] {
-    if (!line.empty()) lines += line + "\n";
-    line.clear();
-  };
-  for (std::size_t at = 0; at < text.size();) {
-    if (text[at] == '`') {
-      const std::size_t end = text.find('`', at + 1);
-      std::size_t behind = end + 1;
-      while (behind < text.size() && std::string_view(".,;").find(text[behind]) != text.npos)
-        ++behind;
-      flush();
-      lines += fmt::format(".Ql {}", text.substr(at + 1, end - at - 1));
-      for (std::size_t i = end + 1; i < behind; ++i) lines += fmt::format(" {}", text[i]);
-      lines += "\n";
-      at = std::min(text.find_first_not_of(' ', behind), text.size());
-      continue;
-    }
-    const std::size_t blank = std::min(text.find(' ', at), text.size());
-    std::string word(text.substr(at, blank - at));
-    const bool tick = word.find('`') != word.npos;
-    if (tick) word.resize(word.find('`'));
-    at = tick ? at + word.size() : std::min(blank + 1, text.size());
-    if (line.size() + word.size() > 98) flush();
-    if (line.empty() && (word[0] == '.' || word[0] == '\'')) line = "\\&";
-    line += (line.empty() || line == "\\&" ? "" : " ") + word;
-    if (word.back() == '.') flush();
+std::string mdoc(std::string text) {
+  static const std::regex quoted(" ?`([^`]*)`([.,;]?) ?"), end("\\. "), markup("(^|\n)(?=[.'])");
+  text = std::regex_replace(text, quoted, "\n.Ql $1 $2\n");
+  std::istringstream lines(std::regex_replace(text, end, ".\n"));
+  std::string result;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(".Ql "))
+      result += wrapped("", line);
+    else if (!line.empty())
+      result += std::regex_replace(wrapped("", line), markup, "$1\\&");
   }
-  flush();
-  return lines;
+  return result;
 }
 
 }  // namespace

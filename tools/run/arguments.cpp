@@ -41,6 +41,11 @@ std::string value_missing(const OptionRow& row, const std::string& value) {
 
 const std::string kTorchSums = "gradients, all";
 
+constexpr std::pair<std::string_view, bool Arguments::*> kSwitches[] = {
+    {"help", &Arguments::help},         {"version", &Arguments::version},
+    {"dry_run", &Arguments::dry_run},   {"compare", &Arguments::compare},
+    {"stand_in", &Arguments::stand_in}, {"torch", &Arguments::torch}};
+
 }  // namespace
 
 std::string dashed(const std::string& name) {
@@ -60,16 +65,14 @@ Arguments parse_arguments(int argc, const char* const* argv) {
     if (word.size() < 2 || word[0] != '-') break;
     const std::size_t equals = word.find('=');
     const std::string given(word.substr(0, equals));
-    const std::string name = given.starts_with("--") ? with('_', '-', given.substr(2)) : "";
-    if (given == "-h" || name == "help" || name == "version" || name == "dry_run" ||
-        name == "compare" || name == "stand_in" || name == "torch") {
+    const std::string name = given == "-h"             ? "help"
+                             : given.starts_with("--") ? with('_', '-', given.substr(2))
+                                                       : "";
+    const auto* const found = std::find_if(std::begin(kSwitches), std::end(kSwitches),
+                                           [&](const auto& one) { return one.first == name; });
+    if (found != std::end(kSwitches)) {
       if (equals != word.npos) return result.error = given + " takes no value", result;
-      result.help |= given == "-h" || name == "help";
-      result.version |= name == "version";
-      result.dry_run |= name == "dry_run";
-      result.compare |= name == "compare";
-      result.stand_in |= name == "stand_in";
-      result.torch |= name == "torch";
+      result.*found->second = true;
       continue;
     }
     const bool of_torch = name == "torch_sums";

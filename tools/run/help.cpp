@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What slimpi-run --help prints: the options in groups, each with a name for its value.
-#include <algorithm>
-#include <array>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 #include "options/config.h"
 #include "tools/common/text.h"
@@ -13,25 +11,16 @@ namespace slimpi::tools {
 
 namespace {
 
-struct Group {
-  const char* title;
-  std::vector<std::string_view> names;
+// The heading before an option, which is the first of its group in the table.
+constexpr std::pair<std::string_view, const char*> kHeadings[] = {
+    {"algorithm", "Compression"},
+    {"min_size", "Which calls"},
+    {"hierarchy", "Nodes and peers"},
+    {"powersgd_rank", "Low rank, and state of buffers"},
+    {"rules", "Rules, progress and transport"},
+    {"log", "Output"},
+    {"config", "Option sources"},
 };
-
-// An option that no row names stands under "Other".
-std::vector<Group> groups() {
-  return {
-      {"Compression",
-       {"algorithm", "bits", "bucket", "rounding", "seed", "error_feedback", "max_error"}},
-      {"Which calls", {"calls", "min_size", "types", "rules", "buffers", "start"}},
-      {"Nodes and peers",
-       {"hierarchy", "ranks_per_node", "intra", "peers", "interval", "progress"}},
-      {"State of buffers", {"calls_per_step"}},
-      {"Low rank", {"powersgd_rank", "powersgd_shapes"}},
-      {"Output", {"log", "report", "trace", "verify", "selftest", "stall", "timeout", "estimate"}},
-      {"Option sources", {"config"}},
-  };
-}
 
 // "N", "FILE", "on|off": made from what the option accepts.
 std::string value_name(const std::string& accepted) {
@@ -86,19 +75,10 @@ std::string help_text() {
       "  -h, --help                  print this and exit\n\n"
       "Each option below sets the environment variable of its name, such as SLIMPI_BITS for "
       "--bits.\nSee slimpi(7) and slimpi-options(7).\n";
-  std::vector<Group> all = groups();
-  Group other{"Other", {}};
-  for (const OptionRow& row : option_rows())
-    if (std::none_of(all.begin(), all.end(), [&](const Group& group) {
-          return std::find(group.names.begin(), group.names.end(), row.name) != group.names.end();
-        }))
-      other.names.emplace_back(row.name);
-  if (!other.names.empty()) all.push_back(other);
-  for (const Group& group : all) {
-    text += std::string("\n") + group.title + ":\n";
-    for (const std::string_view name : group.names)
-      for (const OptionRow& row : option_rows())
-        if (row.name == name) text += described(row);
+  for (const OptionRow& row : option_rows()) {
+    for (const auto& [first, heading] : kHeadings)
+      if (row.name == first) text += std::string("\n") + heading + ":\n";
+    text += described(row);
   }
   return text;
 }

@@ -15,7 +15,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _end_with(function, *arguments):
-    """Ends a forked process with what `function` returns: never goes on in its parent's code."""
+    """Ends a forked process with the status that `function` returns, so that it never goes on in
+    its parent's code."""
     status = 1
     try:
         status = function(*arguments)
@@ -31,7 +32,7 @@ def _end_with(function, *arguments):
 
 
 def _guard(options, alive):
-    """Enters the lab's namespaces and waits for its process 1."""
+    """Makes the lab's namespaces, starts its process 1 there, and returns that process's status."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     flags = NEWNS | NEWNET | NEWUTS | NEWIPC | NEWPID
@@ -42,7 +43,7 @@ def _guard(options, alive):
             unshare(flags)
             entered = True
         except LabError:
-            pass  # root of a container that may not: go on as any user would
+            pass  # root of a container may not do that; go on as other users do
     if not entered:
         try:
             unshare(flags | NEWUSER)
@@ -60,7 +61,7 @@ def _guard(options, alive):
 
 
 def home():
-    """The directory where each running lab of this user has one of its own."""
+    """Returns the directory in which each running lab of this user has a directory of its own."""
     path = os.path.join(tempfile.gettempdir(), f"slimpi-lab-{os.getuid()}")
     os.makedirs(path, mode=0o700, exist_ok=True)
     if os.stat(path).st_uid != os.getuid():
@@ -90,7 +91,8 @@ def run_lab(options):
 
 
 def _request(directory, request):
-    """The reply of the lab in `directory`; None when no lab lives there."""
+    """Sends a request to the lab in `directory` and returns its reply; None if no lab answers
+    there."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(10)
         try:
@@ -106,13 +108,13 @@ def _directories():
 
 
 def running():
-    """The directories of this user's labs that answer."""
+    """Returns the directories of this user's labs that answer."""
     return [path for path in _directories() if _request(path, {"set": []}) is not None]
 
 
 def ask(directory, links):
-    """Sets links of a running lab and returns its counters. Without a directory: the lab that we
-    are called inside of, else the only one that runs."""
+    """Sets links of a running lab and returns its counters. Without a directory it is the lab that
+    this process runs in, else the only lab that runs."""
     directory = directory or os.environ.get("SLIMPILAB")
     if not directory:
         labs = running()
@@ -137,7 +139,7 @@ def _has_front(directory):
 
 
 def clean():
-    """Removes the directories of labs whose front was killed; returns how many."""
+    """Removes the directories of labs whose front was killed, and returns their number."""
     dead = [path for path in set(_directories()) - set(running()) if not _has_front(path)]
     for path in dead:
         shutil.rmtree(path, ignore_errors=True)

@@ -8,15 +8,17 @@ import socket
 from .links import DEVICE
 from .system import MS_BIND, NEWIPC, NEWNET, NEWNS, NEWUTS, LabError, mount, run, unshare
 
-NO_IPV6 = "/proc/sys/net/ipv6/conf/all/disable_ipv6"  # keeps neighbor discovery uncounted
+# A 1 in this file keeps the bytes of neighbor discovery out of the counters.
+NO_IPV6 = "/proc/sys/net/ipv6/conf/all/disable_ipv6"
 
 
 def _hold(host, names, ready):
-    """The process that a host's namespaces belong to; it ends with the lab."""
+    """Runs the process that a host's namespaces belong to. It writes a line to `ready`, empty or an
+    error, and ends with the lab."""
     try:
         unshare(NEWNET | NEWUTS | NEWIPC | NEWNS)
         socket.sethostname(host.name)
-        mount("sysfs", "/sys", "sysfs")  # where UCX looks for network devices
+        mount("sysfs", "/sys", "sysfs")  # UCX looks for network devices there
         mount("tmpfs", "/dev/shm", "tmpfs")
         mount(names, "/etc/hosts", None, MS_BIND)
         os.write(ready, b"\n")
@@ -28,7 +30,7 @@ def _hold(host, names, ready):
 
 
 def start(hosts, private):
-    """Makes the hosts, not yet connected. `private` is a directory of the lab alone."""
+    """Makes the hosts, not yet connected. private: a directory that belongs to the lab."""
     names = f"{private}/hosts"
     with open(names, "w") as file:
         file.write("127.0.0.1 localhost\n" + "".join(f"{h.address} {h.name}\n" for h in hosts))
@@ -48,7 +50,7 @@ def start(hosts, private):
 
 
 def connect(hosts):
-    """Runs a veth link from each host's eth0 to a switch, which lies in the lab's own namespace."""
+    """Joins each host's eth0 by a veth link to a switch, which is in the lab's own namespace."""
     lines = ["link add switch0 type bridge", "link set switch0 up"]
     for host in hosts:
         port = f"port{host.index}"
@@ -59,13 +61,12 @@ def connect(hosts):
     for host in hosts:
         lines = ["link set lo up", f"address add {host.address}/24 dev {DEVICE}",
                  f"link set {DEVICE} up"]
-        run("nsenter", f"--target={host.process}", "--net", "--", "sh", "-c", silence,
-            script="\n".join(lines) + "\n")
+        run(*host.enter("sh", "-c", silence, spaces=["net"]), script="\n".join(lines) + "\n")
         host.shape()
 
 
 def counters(hosts):
-    """The bytes that crossed each link so far, as the switch counts them."""
+    """Returns the bytes that have crossed each link so far, as the switch counts them."""
     links = json.loads(run("ip", "-json", "-stats", "link", "show"))
     ports = {link["ifname"]: link["stats64"] for link in links}
     rows = []
@@ -77,7 +78,7 @@ def counters(hosts):
 
 
 def difference(before, after):
-    """The bytes that crossed between two calls of counters()."""
+    """Returns the bytes that crossed each link between two calls of counters()."""
     rows = []
     for old, new in zip(before["hosts"], after["hosts"]):
         rows.append({**new, **{key: new[key] - old[key] for key in ("sent", "received")}})

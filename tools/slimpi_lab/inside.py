@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Process 1 of a lab. When it ends, the kernel ends every process of the lab, and the networks go
-with them; it ends when the front does, because it reads from a pipe that only the front holds."""
+"""Process 1 of a lab. When it ends, the kernel ends every process of the lab, and the networks go,
+too. It ends when the front does, because it reads from a pipe that only the front can write to."""
 import json
 import os
 import select
@@ -15,11 +15,11 @@ from .hosts import connect, counters, difference, start
 from .links import Host, parse_link
 from .system import MS_PRIVATE, MS_REC, LabError, mount, say
 
-STOP_SECONDS = 1  # time for mpiexec to end its ranks when the lab must go
+STOP_SECONDS = 1  # for mpiexec to end its ranks when the lab must end
 
 
 def _answer(connection, hosts):
-    """One request of --set-rate or --status: a line of JSON each way."""
+    """Answers one request of --set-rate or --status: a line of JSON in each direction."""
     try:
         connection.settimeout(2)
         request = json.loads(connection.makefile().readline())
@@ -36,19 +36,20 @@ def _answer(connection, hosts):
     try:
         connection.sendall(json.dumps(reply).encode() + b"\n")
     except OSError:
-        pass  # who asked has gone
+        pass  # the process that asked has gone
     connection.close()
 
 
 def _wait(program, hosts, control, alive):
-    """Serves requests until the program ends; its wait status, or None when the lab must end."""
+    """Serves requests until the program ends, and returns its wait status; None if the lab must
+    end."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     while True:
         process = 1
-        while process != 0:  # process 1 also buries what the ranks leave behind
+        while process != 0:  # process 1 must also reap orphans of the ranks
             process, status = os.waitpid(-1, os.WNOHANG)
             if process == program:
                 return status
@@ -69,7 +70,7 @@ def _stop(program):
 
 
 def _write(path, report):
-    """Whether that succeeded."""
+    """Writes the counters, and returns whether that succeeded."""
     text = json.dumps(report, indent=1) + "\n"
     if path == "-":
         sys.stdout.write(text)
@@ -84,10 +85,10 @@ def _write(path, report):
 
 
 def supervise(options, alive):
-    """Builds the lab, runs the program, and returns the exit status of mpiexec. `alive` is the pipe
-    that becomes readable when the lab must end."""
+    """Builds the lab, runs the program, and returns the exit status of mpiexec. alive: a pipe that
+    becomes readable when the lab must end."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)  # the front says when to end
+        signal.signal(number, lambda *_: None)  # the front ends the lab
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     private = f"{options.directory}/private"
     os.mkdir(private)
@@ -95,7 +96,7 @@ def supervise(options, alive):
     try:
         mount("proc", "/proc", "proc")
     except LabError:
-        pass  # some containers forbid it; ps then shows the processes outside as well
+        pass  # some containers forbid it; then ps shows the processes outside, too
     hosts = [Host(index, up, down) for index, (up, down) in enumerate(options.links)]
     start(hosts, private)
     connect(hosts)
@@ -116,7 +117,7 @@ def supervise(options, alive):
     if options.counters:
         seconds = round(time.monotonic() - begin, 6)
         report = {"seconds": seconds, **difference(before, counters(hosts))}
-        # The program's exit status is worth more than the counters.
+        # A failure of the program is reported rather than one of the counters.
         if not _write(options.counters, report):
             return status or 1
     return status

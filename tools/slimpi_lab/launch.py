@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which MPI, and the command that starts a program over the hosts."""
+"""Finds the MPI of a program, and makes the command that starts it on the hosts."""
 import os
 import re
 import shutil
@@ -10,8 +10,8 @@ from .system import LabError, say
 
 
 def _mpi_of(mpiexec):
-    """Which MPI a launcher belongs to; None when it is neither or can't be run. prterun has no MPI
-    in its version; where it lacks its texts, it has its own name in what it says."""
+    """Returns which MPI a launcher belongs to; None if it is of neither or cannot be run. prterun's
+    version names no MPI; without its files of texts, prterun prints an error that has its name."""
     try:
         said = subprocess.run([*mpiexec, "--version"], capture_output=True, text=True)
     except OSError:
@@ -22,12 +22,13 @@ def _mpi_of(mpiexec):
     return "openmpi" if openmpi else None
 
 
-# The library of an MPI as ldd shows it.
+# By MPI: how ldd shows its library.
 LIBRARIES = {"openmpi": r"libmpi\.so\.[24]0 => (\S+)", "mpich": r"libmpi(?:ch)?\.so\.12 => (\S+)"}
 
 
 def _linked(program):
-    """(mpi, the mpiexec beside its library) of a program; (None, None) where it has none."""
+    """Returns (MPI, the mpiexec beside its library) of a program that is linked to an MPI, else
+    (None, None)."""
     said = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
     for mpi, library in LIBRARIES.items():
         if found := re.search(library, said):
@@ -37,8 +38,8 @@ def _linked(program):
 
 
 def find_mpi(program, mpi, mpiexec, standard):
-    """(mpi, words of mpiexec) for the program: as asked for, else the MPI that it is linked to,
-    else the standard mpiexec's."""
+    """Returns (MPI, words of mpiexec) for the program: the MPI that was asked for, else the one
+    that the program is linked to, else the standard mpiexec's."""
     path = shutil.which(program)
     if not path:
         raise LabError(f"{program}: not found, or not executable", 127)
@@ -67,7 +68,8 @@ def _exit_preload(directories):
 
 
 def _remote_shell(hosts, private):
-    """A script that stands in for ssh: drops its options and runs the command inside the host."""
+    """Writes a script that mpiexec calls as ssh, and returns its path. The script drops ssh's
+    options and runs the command inside the host."""
     cases = "\n".join(f"  {host.name}) process={host.process} ;;" for host in hosts)
     path = f"{private}/remote-shell"
     with open(path, "w") as file:
@@ -109,7 +111,7 @@ def _openmpi(options, hosts, environment, remote_shell, private):
 
 
 def command(options, hosts, private):
-    """The words that start the program; to be run inside the first host."""
+    """Returns the words that start the program, to be run inside the first host."""
     ranks = len(hosts) * options.ranks_per_host
     environment = {
         "UCX_TLS": "tcp,self",  # UCX sees through the namespaces and would use shared memory

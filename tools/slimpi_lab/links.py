@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rates, and the shaping of a host's link."""
+"""Parses rates, and shapes the links of hosts."""
 import re
 
 from .system import LabError, run
 
-DEVICE = "eth0"  # a host's end of its link
+DEVICE = "eth0"  # the name of a host's end of its link
 
 
 def parse_rate(text, option="--rate"):
-    """Bits per second, or None for a link that is not shaped. Units are those of tc(8)."""
+    """Returns bits per second; None for a link that is not shaped. Units are those of tc(8)."""
     if text == "none":
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(k|m|g|t|)(i?)(bit|bps|)", text.lower())
@@ -24,7 +24,7 @@ def parse_rate(text, option="--rate"):
 
 
 def parse_link(text, count, option="--link"):
-    """HOST=RATE or HOST=UP/DOWN as (hosts, up, down); HOST is a number or `all`."""
+    """Returns (hosts, up, down) of HOST=RATE or HOST=UP/DOWN. HOST is a number or `all`."""
     host, equals, rates = text.partition("=")
     if not equals or not (host == "all" or host.isdecimal()):
         raise LabError(f"{option}: {text!r} is not HOST=RATE or HOST=UP/DOWN, such as 2=100mbit", 2)
@@ -36,15 +36,16 @@ def parse_link(text, count, option="--link"):
 
 
 def shaper(rate):
-    """Words for tc. A bucket of 2 ms lets a link reach its rate; a queue of 50 ms holds what a
-    window of TCP sends at once."""
+    """Returns words for tc. A bucket of 2 ms lets a link reach its rate. A queue of 50 ms holds the
+    bytes that a window of TCP sends at once."""
     burst = min(max(rate // 8 // 500, 32 << 10), 256 << 10)
     return ["tbf", "rate", f"{rate}bit", "burst", str(burst), "latency", "50ms"]
 
 
 class Host:
     """A host: its name, its address, the process that its namespaces belong to, and the rates of
-    its link. Up is what the host sends, down what it receives; None is not shaped."""
+    its link. up: the direction in which the host sends; down: in which it receives. None: not
+    shaped."""
 
     def __init__(self, index, up, down):
         self.index, self.name, self.address = index, f"node{index}", f"10.77.0.{index + 1}"
@@ -52,20 +53,19 @@ class Host:
         self.rate = {"up": None, "down": None}
         self.process = None
 
-    def enter(self, *command):
-        """The words that run `command` inside the host."""
-        spaces = ["--net", "--uts", "--ipc", "--mount"]
-        return ["nsenter", f"--target={self.process}", *spaces, "--", *command]
+    def enter(self, *command, spaces=("net", "uts", "ipc", "mount")):
+        """Returns the words that run `command` inside the host."""
+        return ["nsenter", f"--target={self.process}", *(f"--{s}" for s in spaces), "--", *command]
 
     def shape(self):
-        """Makes the link as wanted. Each end shapes what it sends, so the switch shapes down."""
+        """Gives the link its wanted rates. Each end shapes the bytes that it sends, so the switch
+        shapes `down`."""
         for direction, rate in self.wanted.items():
             if rate == self.rate[direction]:
                 continue
             up = direction == "up"
-            device = DEVICE if up else f"port{self.index}"
-            where = ["dev", device, "root"]
+            where = ["dev", DEVICE if up else f"port{self.index}", "root"]
             verb = ["replace", *where, *shaper(rate)] if rate else ["del", *where]
-            enter = ["nsenter", f"--target={self.process}", "--net", "--"] if up else []
-            run(*enter, "tc", "qdisc", *verb)
+            words = ["tc", "qdisc", *verb]
+            run(*(self.enter(*words, spaces=["net"]) if up else words))
             self.rate[direction] = rate

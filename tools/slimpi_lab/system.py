@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The questions of a lab to the kernel and its tools."""
+"""Calls of the kernel and its tools."""
 import ctypes
 import os
 import subprocess
 import sys
 
-NOT_HERE = 77  # exit status: this machine does not let us make hosts; a test takes it for a skip
+NOT_HERE = 77  # exit status: this machine allows no hosts; a test counts it as skipped
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
     0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
@@ -16,7 +16,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class LabError(Exception):
-    """One line for the user, and the exit status that goes with it."""
+    """An error with one line for the user, and the exit status of the program."""
 
     def __init__(self, text, status=NOT_HERE):
         super().__init__(text)
@@ -43,7 +43,8 @@ def say(*words):
 
 
 def run(*command, script=None):
-    """Runs a tool of the system and returns its output; its first line of complaint is ours."""
+    """Runs a tool of the system and returns its output. If it fails, its first line of error output
+    is the text of the LabError."""
     if verbose:
         say(*command)
     try:

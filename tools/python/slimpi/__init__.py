@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""slimpi for Python programs: sums of float arrays over the ranks of an MPI job, compressed between
-nodes. slimpi.torch sums the gradients of DistributedDataParallel models; torch.distributed has a
-backend "slimpi" once this package is imported. See slimpi-torch(7).
-"""
+"""slimpi for Python programs sums float arrays over the ranks of an MPI job, compressed between
+nodes. slimpi.torch sums the gradients of DistributedDataParallel models. Importing this package
+gives torch.distributed the backend "slimpi". See slimpi-torch(7)."""
 from . import _register  # noqa: F401
 from ._mpi import Error
 from ._world import world as _world
@@ -11,17 +10,18 @@ __all__ = ["Error", "allreduce", "get_state", "rank", "set_state", "size"]
 
 
 def rank():
-    """This process's rank in MPI_COMM_WORLD. MPI is initialized if it was not."""
+    """Returns this process's rank in MPI_COMM_WORLD. Initializes MPI if nobody has."""
     return _world().rank
 
 
 def size():
-    """The number of ranks."""
+    """Returns the number of ranks in MPI_COMM_WORLD."""
     return _world().size
 
 
 def _float_buffer(array):
-    """Address, number of elements, and whether they are doubles, of a NumPy array or a tensor."""
+    """Returns (address, number of elements, whether they are doubles) of a NumPy array or a
+    tensor."""
     if not hasattr(array, "dtype"):
         raise TypeError("slimpi.allreduce sums a NumPy array or a PyTorch tensor in place, not a "
                         f"{type(array).__name__}: pass numpy.array(values, numpy.float32)")
@@ -57,15 +57,15 @@ def _default():
 
 
 def get_state(name):
-    """For a checkpoint: what error feedback or PowerSGD keeps on this rank for the array that
-    allreduce() sums under this name, as bytes; None where there is nothing."""
+    """Returns, for a checkpoint, the bytes that error feedback or PowerSGD keeps on this rank for
+    the array that allreduce() sums under this name; None if it keeps nothing."""
     world, comm = _default()
     return world.worker.do(world.mpi.get_state, comm, name)
 
 
 def set_state(name, state):
-    """The next allreduce() of this name goes on from what get_state() gave the same rank of a job
-    of the same size. Call it on all ranks."""
+    """Makes the next allreduce() of this name go on from a state that get_state() returned on the
+    same rank of a job of the same size. Call it on all ranks."""
     world, comm = _default()
     if not world.worker.do(world.mpi.set_state, comm, name, state):
         raise Error(f"the state of {name} is not of rank {world.rank} of {world.size}: each rank "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An address of rank 0 that every rank can reach, found by trying."""
+"""Finds, by trying, an address of rank 0 that every rank can reach."""
 import ctypes
 import fcntl
 import json
@@ -10,13 +10,13 @@ import struct
 from . import _launcher
 from ._mpi import Error
 
-_BYTES = 4096  # of what rank 0 tells the others
-_SECONDS = 5   # for one connection
+_BYTES = 4096  # of the text that rank 0 sends to the others
+_SECONDS = 5   # for one attempt to connect
 _SIOCGIFADDR = 0x8915
 
 
 def _own_addresses():
-    """The IPv4 addresses of this host's interfaces, the loopback's last."""
+    """Returns the IPv4 addresses of this host's interfaces, the loopback's last."""
     addresses = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for _, name in socket.if_nameindex():
@@ -39,8 +39,8 @@ def _broadcast(world, value):
 
 
 def _smallest(world, numbers):
-    """The element-wise minimum over the ranks. MPI's own function: the report counts the program's
-    sums only."""
+    """Returns the element-wise minimum over the ranks. It calls PMPI_Allreduce, so that the report
+    does not count the call as one of the program's."""
     values, mpi = (ctypes.c_int * len(numbers))(*numbers), world.mpi
     mpi.call("PMPI_Allreduce", mpi.constant("MPI_IN_PLACE"), ctypes.addressof(values), len(numbers),
              mpi.constant("MPI_INT"), mpi.constant("MPI_MIN"), world.comm)
@@ -48,7 +48,8 @@ def _smallest(world, numbers):
 
 
 def _reached(host, address, port):
-    """Whether rank 0 answers there. A loopback address is good on rank 0's own host alone."""
+    """Returns whether rank 0 answers at an address. A loopback address is good only on rank 0's
+    host."""
     if address.startswith("127.") and socket.gethostname() != host:
         return False
     try:
@@ -59,6 +60,7 @@ def _reached(host, address, port):
 
 
 def _agree(world):
+    """Returns (address, free port) of rank 0. Collective over all ranks."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.bind(("", 0))
         listener.listen(max(world.size * 4, 16))
@@ -73,17 +75,13 @@ def _agree(world):
                 "MASTER_ADDR and MASTER_PORT")
 
 
-def agree(world):
-    """(address, free port) of rank 0; collective."""
-    return world.worker.do(_agree, world)
-
-
 def set_master():
-    """Sets MASTER_ADDR and MASTER_PORT to where rank 0 can be reached by all ranks of MPI."""
+    """Sets MASTER_ADDR and MASTER_PORT, under a launcher of MPI, to an address and port of rank 0
+    that all ranks can reach. Variables that are set stay."""
     if ("MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ or
             not (_launcher.is_of_mpi() or "SLURM_PROCID" in os.environ)):
         return
     from ._world import world
-    address, port = agree(world())
+    address, port = world().worker.do(_agree, world())
     os.environ.setdefault("MASTER_ADDR", address)
     os.environ.setdefault("MASTER_PORT", str(port))

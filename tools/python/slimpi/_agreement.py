@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The words that the ranks of a process group tell each other before slimpi sums for it."""
+"""The data that the ranks of a process group exchange before slimpi makes its sums."""
 import json
 
 import torch
@@ -8,18 +8,19 @@ from ._mpi import Error
 
 
 def gather(store, rank, size, mine):
-    """Returns what all ranks of a new process group gave this function, by rank. A store may have
-    served an earlier group of the same name, all of whose ranks have come here before."""
+    """Returns the `mine` of all ranks of a new process group, by rank. The store may have served an
+    earlier group of the same name; then all ranks of that group have called this before."""
     name = f"slimpi {(store.add('slimpi', 1) - 1) // size}"
     store.set(f"{name} {rank}", json.dumps(mine))
-    if rank == 0:  # so that a store has few calls for each rank
+    if rank == 0:  # rank 0 collects the answers, so that the others ask the store once
         answers = [json.loads(store.get(f"{name} {other}")) for other in range(size)]
         store.set(name, json.dumps(answers))
     return json.loads(store.get(name))
 
 
 def check_answers(answers, mine):
-    """The ranks in MPI's world, by rank of the group, where all ranks of it can be summed over."""
+    """Returns the ranks in MPI's world, by rank of the group, and the longest timeout. Raises an
+    Error if the answers say that MPI cannot sum over the group."""
     errors = [answer["error"] for answer in answers]
     for rank, error in enumerate(errors):
         if error:
@@ -37,13 +38,13 @@ def check_answers(answers, mine):
 
 
 def name_of(group):
-    """The name of the communicator of a process group, by which SLIMPI_RULES knows it."""
-    name = getattr(group, "group_desc", "undefined")  # PyTorch 1.13 has none
+    """Returns the name for a process group's communicator, which SLIMPI_RULES compares."""
+    name = getattr(group, "group_desc", "undefined")  # PyTorch 1.13 has no group_desc
     return "slimpi (Python)" if name in ("", "undefined") else name
 
 
 def describe(mpi, option):
-    """By what sums are made, where option() has the values of options."""
+    """Returns a text that says how sums are made. option: returns the value of an option."""
     algorithm = option("algorithm")
     bits = f", {option('bits')} bits" if algorithm in ("bytegrad", "qsgd", "packed") else ""
     interface = f", {mpi.interface}" if mpi.interface else ""
@@ -51,7 +52,7 @@ def describe(mpi, option):
 
 
 def timeout_of(group):
-    """The seconds that a process group waits for its ranks; gloo's default where it is silent."""
+    """Returns the timeout of a process group in seconds; gloo's default if the group has none."""
     for device in (None,) if hasattr(group, "options") else ("cuda", "cpu"):
         try:
             backend = group._get_backend(torch.device(device)) if device else group

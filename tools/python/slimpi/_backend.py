@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The backend "slimpi" of torch.distributed: float sums of SLIMPI_MIN_SIZE and more go to MPI,
-where slimpi compresses them. All else is gloo's."""
+"""The backend "slimpi" of torch.distributed. Float sums of SLIMPI_MIN_SIZE and more go to MPI,
+where slimpi compresses them. gloo does everything else."""
 import re
 import sys
 import weakref
@@ -27,15 +27,16 @@ def _register(group, gloo):
 
 
 def _is_by_hand():
-    """Whether a function of torch.distributed called the method that asks. Others are called by
-    C++: for DTensor and for functional collectives."""
-    caller = sys._getframe(2).f_back  # None: a thread of C++
+    """Returns whether a Python function of torch.distributed called the Group's method that asks
+    this. Otherwise C++ code did, for DTensor or for functional collectives."""
+    caller = sys._getframe(2).f_back  # None in a thread of C++
     return caller is not None and (
         caller.f_globals.get("__name__") == "torch.distributed.distributed_c10d")
 
 
 class Group(ProcessGroup):
-    """A process group with gloo, some of whose sums go to MPI. Collective over its ranks."""
+    """A process group with gloo, some of whose sums go to MPI. Making one is collective over its
+    ranks."""
 
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
@@ -54,18 +55,18 @@ class Group(ProcessGroup):
         return "slimpi"
 
     def shutdown(self):
-        """By destroy_process_group, after all sums."""
+        """Ends the group. destroy_process_group calls it, after all sums."""
         self.collectives.free()
         if hasattr(ProcessGroup, "shutdown"):
             self._gloo.shutdown()
 
     def _by_gloo(self, results, opts, function):
-        """A sum that MPI does not make. The function calls gloo's with options."""
+        """Makes a sum by gloo. function: calls gloo with its options."""
         if not getattr(opts, "reduceOp", opts) == ReduceOp.AVG:
             return function(opts)
         if opts == ReduceOp.AVG:
             opts = dist.AllreduceOptions()
-        opts.reduceOp = ReduceOp.SUM  # gloo has no AVG
+        opts.reduceOp = ReduceOp.SUM  # gloo has no AVG, so the sum is divided here
         work = function(opts)
         opts.reduceOp = ReduceOp.AVG
 
@@ -112,45 +113,40 @@ class Group(ProcessGroup):
             lambda opts: self._gloo.reduce_scatter(outputs, inputs, opts, *rest, **keywords))
 
 
-def _of_one(name):
-    """reduce_scatter of one tensor, by one of its names in PyTorch's versions."""
+def _of_tensors(name):
+    """Returns the method for reduce_scatter of one tensor, or of several, with one of the names
+    that PyTorch's versions have for it."""
+    coalesced = "_coalesced" if name.endswith("_coalesced") else ""
 
-    def function(self, output, tensor, opts=None):
-        opts = opts or dist.ReduceScatterOptions()
-        return self._reduce_scatter("reduce_scatter_tensor", [tensor], [output], opts,
-                                    lambda opts: getattr(self._gloo, name)(output, tensor, opts))
-
-    return function
-
-
-def _of_several(name):
-    def function(self, outputs, tensors, opts=None):
-        opts = opts or dist.ReduceScatterOptions()
-        return self._reduce_scatter("reduce_scatter_tensor_coalesced", tensors, outputs, opts,
-                                    lambda opts: getattr(self._gloo, name)(outputs, tensors, opts))
+    def function(self, outputs, inputs, opts=None):
+        results, tensors = (outputs, inputs) if coalesced else ([outputs], [inputs])
+        return self._reduce_scatter(
+            f"reduce_scatter_tensor{coalesced}", tensors, results,
+            opts or dist.ReduceScatterOptions(),
+            lambda opts: getattr(self._gloo, name)(outputs, inputs, opts))
 
     return function
 
 
 def _of_gloo(name):
-    """Not the inherited function: that looks for Python's with the lock of the interpreter, and
-    keeps it while it waits for gloo's, whose threads take them the other way round."""
+    """Returns a method that calls gloo's. The inherited method would deadlock: it takes the
+    interpreter's lock to look for a Python method, and keeps it while it waits for gloo's lock, and
+    gloo's threads take the two in the other order."""
     def function(self, *arguments, **keywords):
         return getattr(self._gloo, name)(*arguments, **keywords)
 
     return function
 
 
-_OWN = {"_reduce_scatter_base": _of_one, "reduce_scatter_single": _of_one,
-        "reduce_scatter_tensor_coalesced": _of_several,
-        "reduce_scatter_single_coalesced": _of_several}
-for _name in dir(ProcessGroup):  # versions of PyTorch have other names
+_OF_TENSORS = ("_reduce_scatter_base", "reduce_scatter_single", "reduce_scatter_tensor_coalesced",
+               "reduce_scatter_single_coalesced")
+for _name in dir(ProcessGroup):  # the names differ between versions of PyTorch
     if _name not in vars(Group) and re.match(_COLLECTIVE, _name):
-        setattr(Group, _name, _OWN.get(_name, _of_gloo)(_name))
+        setattr(Group, _name, (_of_tensors if _name in _OF_TENSORS else _of_gloo)(_name))
 
 
 class _OfGradients(Group):
-    """The same group as DistributedDataParallel's C++ has it: the floats that it sums are
+    """A Group's twin for the C++ code of DistributedDataParallel: the floats that it sums are
     gradients."""
 
     def __init__(self, rank, size):

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sums that MPI makes for a process group, whatever its backend: those of floats from
-SLIMPI_MIN_SIZE on that are of gradients, or that were asked for.
+"""Sums that MPI makes for a process group of any backend: sums of floats, of SLIMPI_MIN_SIZE and
+more, that are of gradients or that slimpi.torch.compress() asked for.
 
-Whether MPI sums a tensor depends on what the ranks of a group have alike: its type, its length, its
-device, the operation, and who asks for the sum. Of the sums that the program makes itself MPI gets
-all, because ranks may differ in whether the tensor is a gradient: they tell each other, and the sum
-is compressed if it is one on all ranks. Each group has communicators and a thread of its own, so
-its sums keep their order, and no group waits for another.
+Whether MPI sums a tensor depends on properties that are the same on all ranks of a group: its type,
+its length, its device, the operation, and the code that asks for the sum. MPI gets all sums that
+the program makes itself, because ranks may differ in whether the tensor is a gradient. The ranks
+tell each other, and the sum is compressed if the tensor is a gradient on all of them. Each group
+has communicators and a thread of its own, so its sums keep their order, and no group waits for
+another.
 """
 import fnmatch
 import functools
@@ -30,18 +31,18 @@ from .torch import EXACT, OF_MODELS
 _FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
 _TYPES = torch.float32, torch.float16, torch.bfloat16
 _MOST = 2**31 - 1  # the count of MPI_Reduce_scatter_block is an int
-# A reason of calls that are errors for most backends: each has its own text.
+# The reason of calls that are errors in most backends, which have their own texts for them.
 _UNLIKE = "of tensors of unlike types or lengths"
-# Before 2.7, PyTorch's C++ does not keep the Python object of the Work that it holds, and
-# DistributedDataParallel asks the Work for its future as soon as it has it.
+# Whether PyTorch's C++ keeps the Python object of the Work that it holds. Before 2.7 it does not,
+# and DistributedDataParallel asks the Work for its future as soon as it has the Work.
 _KEEPS_WORK = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
 
-lenient = False  # whether a group that cannot use MPI leaves its sums to its backend; else an error
+lenient = False  # if a group cannot use MPI: true: its backend makes its sums; false: an error
 tell = lambda collectives: None  # called before each sum that MPI gets
 
 
 def _options_of(world):
-    """The options that decide which sums are taken; the same on all ranks."""
+    """Returns the options that decide which sums are taken; the ranks compare them."""
     algorithm = world.mpi.option("algorithm")
     if algorithm in OF_MODELS:
         raise Error(f"{algorithm} averages models, and torch.distributed sums gradients: choose "
@@ -52,24 +53,26 @@ def _options_of(world):
 
 
 def _rules_of(path):
-    """(least and most bytes, pattern of a name, algorithm) of each row of SLIMPI_RULES."""
+    """Returns [least bytes, most bytes, pattern of a name, algorithm] of each row of
+    SLIMPI_RULES."""
     rows = []
     if path:
         try:
             with open(path) as file:
                 rows = [line.partition("#")[0].split() for line in file]
-        except OSError as error:  # the program has another directory now
+        except OSError as error:  # the program may have changed its directory
             raise Error(f"SLIMPI_RULES: {error}: give its absolute path") from error
     return [[0 if row[0] == "*" else bytes_of(row[0]),
              None if row[1] == "*" else bytes_of(row[1]), *row[2:4]] for row in rows if row]
 
 
 class Collectives:
-    """Collective over the ranks of the group."""
+    """The sums of one process group. Making one is collective over the ranks of the group."""
 
     def __init__(self, rank, size, seconds, backend, store, name):
-        """seconds: the timeout of a sum. backend: what makes the other sums. store: the group's.
-        name: returns that of its communicators."""
+        """seconds: the timeout of a sum. backend: the name of the backend that makes the other
+        sums. store: the group's store. name: a function that returns the name of its
+        communicators."""
         self._name, self._all, self._exact_comm = name, False, None
         self.rank, self.size, self.backend, self._seconds = rank, size, backend, seconds
         self._comm, self._worker, self._streams = None, None, {}
@@ -80,11 +83,11 @@ class Collectives:
             self._join(store)
 
     def _join(self, store):
-        """Finds the group's ranks in MPI's world."""
+        """Finds the group's ranks in MPI's world and compares options."""
         mine = {"error": "", "options": {}, "rank": -1, "size": 0, "number": 0,
                 "timeout": max(1, int(self._seconds)), "host": os.uname().nodename,
                 "place": _threads.place()}
-        if not dist.is_initialized():  # the group is the default one, of all ranks
+        if not dist.is_initialized():  # a new default group, which has all ranks
             _join.offered = store, self.rank, self.size
         try:
             world = _world()
@@ -104,7 +107,7 @@ class Collectives:
                 raise
             self._left, self.refusal = "of a refused group", str(error)
             return
-        # No member has used the number before, so groups of the same ranks have other tags.
+        # A number that no member has used, so two groups of the same ranks have different tags.
         self._number = max(answer["number"] for answer in answers)
         world.numbers = self._number + 1
         self._waits = {} if world.mpi.option("timeout") else {"timeout": str(timeout)}
@@ -121,7 +124,7 @@ class Collectives:
         return _threads.is_one_node(self.nodes)
 
     def free(self):
-        """After all sums."""
+        """Frees the communicators and ends the thread, after all sums."""
         if self._worker is not None:
             self.submit("MPI_Comm_free", [], self._free)
             self._worker.end()
@@ -133,11 +136,11 @@ class Collectives:
         self._comm = self._exact_comm = None
 
     def leave(self, reason):
-        """Leaves all sums from now on to the backend. On all ranks."""
+        """Leaves all sums from now on to the backend. Call it on all ranks."""
         self._left = self._left or reason
 
     def _reason(self, tensors, results, op):
-        """Why the backend sums these; None where MPI does."""
+        """Returns why the backend sums these tensors; None where MPI does."""
         if self._left:
             return self._left
         places = {tensor.device for tensor in (*tensors, *results)}
@@ -157,8 +160,8 @@ class Collectives:
         return None
 
     def _rule(self, count):
-        """The algorithm of the row of SLIMPI_RULES that decides a sum of so many floats, where the
-        row is for groups of some names."""
+        """Returns the algorithm of the row of SLIMPI_RULES that decides a sum of `count` floats;
+        None if the row is for all names or there is no row."""
         length = count * _FLOAT_BYTES
         for least, most, pattern, algorithm in self._rules:
             if least <= length and (most is None or length <= most) and fnmatch.fnmatchcase(
@@ -167,8 +170,8 @@ class Collectives:
         return None
 
     def _take(self, name, function, tensors, results, op, by_hand, reason=None):
-        """Has the thread call the function, and returns the Work; None where the backend sums these
-        tensors."""
+        """Submits the sum to the thread, which calls the function, and returns its Work; returns
+        None if the backend sums these tensors."""
         reason = reason or self._reason(tensors, results, op)
         rule = None if reason else self._rule(_floats(tensors))
         if rule == "off":
@@ -198,7 +201,7 @@ class Collectives:
                            Spread(pieces or (row,), self._align or 1))
 
     def _count(self, name, length, mixed):
-        """A compressed sum. mixed: values of several parameters share scales or bits."""
+        """Counts a compressed sum. mixed: values of several parameters share scales or bits."""
         _seen.count(name, length)
         if mixed:
             _world().count(self, self._algorithm)
@@ -206,18 +209,19 @@ class Collectives:
             self.summed += 1
 
     def all_reduce(self, name, tensors, op, by_hand):
-        """by_hand: whether a function of torch.distributed asks, which any part of the program may
-        have called."""
+        """Returns the Work of a sum in place; None: the backend must make it. by_hand: a function
+        of torch.distributed asks for it, which any part of the program may have called."""
         reason = None
         if len({tensor.dtype for tensor in tensors}) > 1:
             reason = _UNLIKE
         if name == "all_reduce" and len(tensors) > 1:
-            reason = "of several tensors"  # each becomes the sum of all
+            reason = "of several tensors"  # each tensor becomes the sum of all
         return self._take(name, self._sum, tensors, tensors, op, by_hand, reason)
 
     def reduce_scatter(self, name, inputs, outputs, op, by_hand):
-        """The inputs of "reduce_scatter", which has one output, are the blocks of all ranks. Those
-        of other names are a tensor with all blocks for each output."""
+        """Returns the Work of a reduce-scatter; None: the backend must make it. With the name
+        "reduce_scatter" there is one output, and the inputs are the blocks of all ranks. With other
+        names each output has one input, a tensor with all blocks."""
         reason = None
         if sum(tensor.numel() for tensor in outputs) > _MOST:
             reason = "too long"
@@ -231,7 +235,7 @@ class Collectives:
         return self._take(name, self._sum_blocks, inputs, outputs, op, by_hand, reason)
 
     def compress(self):
-        """Has all sums from now on compressed. Collective over the group."""
+        """Makes all sums from now on compressed. Collective over the group."""
         if not self._left:
             self.submit("slimpi.torch.compress(group)", [], self._votes, 2).wait()
             self._all = True
@@ -241,7 +245,7 @@ class Collectives:
         if not _KEEPS_WORK:
             self._last = one
         with self._lock:
-            if self._worker is None:  # of a group of one rank, too: gloo's means
+            if self._worker is None:  # a group of one rank has one, too, for gloo's means
                 self._worker = Worker() if self._left else _world().new_worker()
         self._worker.submit(lambda: one.run(function, *arguments))
         return one
@@ -254,20 +258,21 @@ class Collectives:
                                          1 + self._number % 32766)
 
     def _communicator(self):
-        """In the thread: made at the first sum."""
+        """Returns the communicator of compressed sums, made at the first. Called in the thread."""
         if self._comm is None:
             self._comm = self._new_communicator({})
         return self._comm
 
     def _exact_communicator(self):
-        """The same for sums without compression."""
+        """Returns the communicator of sums without compression. Called in the thread."""
         if self._exact_comm is None:
             self._exact_comm = (self._communicator() if _world().mpi.option("algorithm") == "off"
                                 else self._new_communicator(EXACT))
         return self._exact_comm
 
     def _votes(self, mine):
-        """In the thread: how many ranks of the group said 0: not a gradient, 1: a gradient."""
+        """Sums the votes of the ranks: 0: not a gradient, 1: a gradient, 2: compress(). Returns the
+        number of ranks that voted 0 and that voted 1. Called in the thread."""
         votes = torch.zeros(3)
         votes[mine] = 1
         _world().sum(self._exact_communicator(), votes.data_ptr(), 3)
@@ -278,7 +283,8 @@ class Collectives:
         return others, gradients
 
     def _choose(self, name, length, mixed, is_gradient, place):
-        """In the thread: the communicator of a sum that may be of gradients."""
+        """Returns the communicator for a sum that may be of gradients, after a vote. Called in the
+        thread."""
         others, gradients = self._votes(int(is_gradient))
         if not others:
             self._count(name, length, mixed)
@@ -287,7 +293,7 @@ class Collectives:
         return self._exact_communicator()
 
     def _sum(self, choose, tensors, results, op, spread):
-        """In the thread: sums tensors as one buffer, in place."""
+        """Sums the tensors as one buffer, in place. Called in the thread."""
         whole = spread.spread(_one_buffer(tensors), 1, self._memory)
         end_streams(whole)
         _world().sum(choose(), whole.data_ptr(), whole.numel())
@@ -296,7 +302,7 @@ class Collectives:
         _copy(spread.gather(whole), results)
 
     def _sum_blocks(self, choose, tensors, results, op, spread):
-        """In the thread: each rank gets its block of the sum."""
+        """Gives each rank its block of the sum. Called in the thread."""
         if len(results) == 1:
             whole = _one_buffer(tensors)
         else:
@@ -315,7 +321,8 @@ def _floats(tensors):
 
 
 def _one_buffer(tensors):
-    """Contiguous floats: the tensor itself where it is that."""
+    """Returns the tensors as one tensor of contiguous floats, which may share a single tensor's
+    memory."""
     flat = [tensor.detach().reshape(-1).float().contiguous() for tensor in tensors]
     return flat[0] if len(flat) == 1 else torch.cat(flat)
 

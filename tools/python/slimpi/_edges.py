@@ -1,27 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums of a DDP bucket in which a parameter loses nothing to another of larger scale: small
-parameters go uncompressed, and each of the others begins a quantization bucket. With packed, whose
-buckets compete for bits, each is also multiplied by a power of two before the sum and divided by it
-after it, so that the norms per value of all would have been between 1/2 and 1 in the iteration
-before."""
+"""Sums of a DDP bucket in which no parameter loses accuracy to a parameter of larger scale.
+
+Small parameters are summed uncompressed. Each other parameter begins a quantization bucket. With
+packed, whose buckets compete for bits, each parameter is also multiplied by a power of two before
+the sum and divided by it after the sum. These powers would have given all parameters of the
+iteration before a norm per value between 1/2 and 1."""
+import collections
 import math
 
 import torch
 
-SMALL = 1024  # floats: a shorter parameter goes uncompressed
+SMALL = 1024  # floats; a parameter with fewer is small
 _PACKED_BUCKET = 64
-_MOST_ZEROS = 16  # at most this part of a coded sum are zeros in the places of small parameters
-_MOST_EXPONENT = 100  # of a factor; finite values stay finite
+_MOST_ZEROS = 16  # at most 1/16 of a coded sum may be zeros in place of small parameters
+_MOST_EXPONENT = 100  # of a factor, so that finite values stay finite
 
 
 class _Layout:
-    """Where parameters of these sizes, one after the other, lie in the two sums of their bucket.
+    """The places of parameters of these sizes, which follow one another in a DDP bucket, in the
+    coded (compressed) and the exact sum of the bucket.
 
-    coded: rows (first float in the DDP bucket, count, first float in the sum)
-    coded_length: floats of that sum; those between rows are zeros
-    base: where it begins in the DDP bucket; None: it needs memory of its own
+    coded: rows (first float in the DDP bucket, count, first float in the coded sum), one for each
+        parameter that is not small
+    coded_length: floats of the coded sum; floats between rows are zeros
+    base: where the coded sum begins in the DDP bucket; None: it needs memory of its own
     scales: whether each row has a factor
-    exact: the places of the other floats in the DDP bucket"""
+    exact: the places of the floats of small parameters in the DDP bucket"""
 
     def __init__(self, sizes, align, scales):
         self.coded, small = [], []
@@ -53,15 +57,15 @@ class _Layout:
         return base
 
     def exact_on(self, device):
-        self.exact = self.exact.to(device)  # a model's buckets of these sizes are on one device
+        self.exact = self.exact.to(device)  # kept: buckets of these sizes are on one device
         return self.exact
 
 
 class Memory:
-    """For sums under way, as much as the longest ones need. Threads may share it."""
+    """Tensors for sums on their way, which later sums use again. Threads may share it."""
 
     def __init__(self):
-        self._free = {}  # by device
+        self._free = {}  # by device: tensors that no sum uses
 
     def take(self, floats, length):
         free = self._free.setdefault(floats.device, [])
@@ -75,8 +79,9 @@ class Memory:
 
 
 class Spread:
-    """Where pieces of parameters, one after the other in each row of a sum, lie in the sum that is
-    made: each begins a quantization bucket, so that what becomes of it depends on itself alone."""
+    """The places of pieces of parameters in a sum that has room between them, so that each piece
+    begins a quantization bucket and its result depends on itself alone. In the program's tensor the
+    pieces follow one another, in each row of it."""
 
     def __init__(self, pieces, align):
         self._rows, first, self._length = [], 0, 0
@@ -85,11 +90,12 @@ class Spread:
             first += count
             self._length += -(-count // align) * align
         if len(self._rows) == 1:
-            self._length = first  # nothing comes behind it
+            self._length = first  # no piece comes behind it
         self._count = first
 
     def spread(self, floats, rows, memory):
-        """The floats of so many rows with zeros behind the pieces, for one sum after the other."""
+        """Returns the floats of `rows` rows with zeros behind the pieces. The memory is used again
+        by the next call."""
         if self._length == self._count:
             return floats
         floats, end = floats.view(rows, self._count), 0
@@ -104,14 +110,15 @@ class Spread:
         return spread.view(-1)
 
     def gather(self, spread):
-        """The pieces of one row."""
+        """Returns the pieces of one row, without the zeros."""
         if self._length == self._count:
             return spread
         return torch.cat([spread[place:place + count] for _, count, place in self._rows])
 
 
 class Rest:
-    """The rest of a DDP bucket beside its coded sum: values at places, and norms of the others."""
+    """The exact part of a DDP bucket: values of small parameters, with their places, and the norms
+    of the other parameters."""
 
     def __init__(self, name, places, exact, norms):
         self.name, self.places, self.exact, self.norms = name, places, exact, norms
@@ -120,47 +127,50 @@ class Rest:
         return self.exact, torch.stack(self.norms) if self.norms else self.exact[:0]
 
 
-class Coded:
-    """The coded rows of a DDP bucket on their way, and its rest, or None.
-
-    together: the floats to sum. held: memory that they are in; None: that of the DDP bucket"""
-
-    def __init__(self, layout, floats, together, factors, held, rest):
-        self.layout, self.floats, self.together, self.factors = layout, floats, together, factors
-        self.held, self.rest = held, rest
+# The coded rows of a DDP bucket on their way.
+#
+# floats: the DDP bucket. together: the floats to sum. held: the Memory that `together` is in; None:
+# `together` is a part of the DDP bucket. rest: the bucket's Rest, or None.
+Coded = collections.namedtuple("Coded", "layout floats together factors held rest")
 
 
 def rests_together(rests):
-    """The rests of DDP buckets of one device, for one exact sum."""
+    """Returns the values and norms of several Rests of one device as one tensor, for one exact
+    sum."""
     return torch.cat([part for rest in rests for part in rest.parts()])
 
 
 def alignment(algorithm, bucket):
-    """Floats of a quantization bucket; 0: there are none, or one is a whole chunk."""
+    """Returns the floats of a quantization bucket; 0 where the algorithm has no buckets, or a whole
+    chunk is one."""
     if algorithm == "packed":
         return _PACKED_BUCKET
     return bucket if algorithm in ("bytegrad", "qsgd", "auto") else 0
 
 
 def mixes(algorithm):
-    """Whether a value in a sum depends on values of other parameters, wherever these begin."""
+    """Returns whether a result depends on values of other parameters, wherever parameters begin."""
     return algorithm in ("packed", "auto", "batched_powersgd") or algorithm.startswith("hook:")
 
 
 class Edges:
-    """algorithm, bucket: those options. least: floats of a compressed sum. feedback: whether there
-    is error feedback; its state is in units of the sums, so that they are not multiplied."""
+    """Makes the coded sums of DDP buckets.
+
+    algorithm, bucket: the options. least: the fewest floats of a compressed sum. feedback: whether
+    there is error feedback. Its state has the unit of the sums, so parameters get no factors
+    then."""
 
     def __init__(self, algorithm, bucket, least, feedback):
         self._scales = algorithm == "packed" and not feedback
         self._align = alignment(algorithm, bucket)
         self._least = max(least, 1)
-        self._layouts = {}  # by sizes
-        self.factors = {}  # by the name of a DDP bucket; all ranks have the same
+        self._layouts = {}  # by the sizes of parameters
+        self.factors = {}  # by the name of a DDP bucket; the same on all ranks
         self._memory = Memory()
 
     def layout(self, sizes):
-        """The layout of a DDP bucket of parameters of these sizes; None: it is summed as it is."""
+        """Returns the layout of a DDP bucket of parameters of these sizes; None: it is summed as it
+        is."""
         if not self._align:
             return None
         sizes = tuple(sizes)
@@ -169,12 +179,13 @@ class Edges:
         return None if self._layouts[sizes].whole else self._layouts[sizes]
 
     def is_short(self, layout):
-        """Whether what remains for the coded sum is not worth one."""
+        """Returns whether too few floats are left for a compressed sum."""
         return layout.coded_length < self._least
 
     def begin_coded(self, floats, divisor, layout, name, add_exact):
-        """Puts together the coded rows of a DDP bucket, divided. add_exact sums a tensor in place.
-        All ranks call the same with tensors of the same lengths."""
+        """Divides the floats of a DDP bucket, puts its coded rows together, and returns a Coded.
+        add_exact(tensor) sums a tensor in place over the ranks. All ranks call it with tensors of
+        the same lengths."""
         if layout.base is not None and divisor != 1:
             floats.div_(divisor)
             divisor = 1
@@ -210,8 +221,8 @@ class Edges:
             self._memory.give(coded.held)
 
     def end_exact(self, rests, together):
-        """Writes what rests_together() has put together into each rest.exact, once it is summed.
-        From the norms follow the factors of the next sums."""
+        """Splits the sum of what rests_together() returned: values go to each rest.exact, and norms
+        give the factors of the next sums."""
         summed = iter(together.split([part.numel() for rest in rests for part in rest.parts()]))
         for rest in rests:
             rest.exact, norms = next(summed), next(summed)
@@ -236,7 +247,8 @@ def _scale(together, rows, factors):
 
 
 def _factor(norm, before):
-    """A power of two; 1 where the norm is 0, and the one before where it is not finite."""
+    """Returns a power of two for a summed norm: 1 if the norm is 0, `before` if it is not
+    finite."""
     if not math.isfinite(norm):
         return before
     return math.ldexp(1, max(-_MOST_EXPONENT, min(_MOST_EXPONENT, -math.frexp(norm)[1])))

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of torch.distributed that hand float sums of process groups to MPI, whatever the
-backend, such as nccl: what slimpi-run --torch puts in the place of PyTorch's. All other calls go
-to the backend, and the groups are as the program made them."""
+"""Functions that slimpi-run --torch puts in the place of functions of torch.distributed. They hand
+float sums of process groups with any backend, such as nccl, to MPI. All other calls go to the
+backend, and the groups stay as the program made them."""
 import functools
 import inspect
 
 from . import _launcher
 
-active = False  # whether this process is a rank whose sums may be taken
+active = False  # whether this process is a rank of the job, after init_process_group
 refused = lambda collectives: None  # called where a group cannot use MPI
 _groups = {}    # Collectives by process group
 
 
 def _may_take(tensors, op):
-    """Whether there is something to decide; alike on all ranks."""
+    """Returns whether MPI may take a sum, by what all ranks have the same: types and operation."""
     import torch
     kinds = torch.float32, torch.float16, torch.bfloat16
     operations = torch.distributed.ReduceOp.SUM, torch.distributed.ReduceOp.AVG
@@ -23,14 +23,15 @@ def _may_take(tensors, op):
 
 
 def _join(module, group):
-    """Collective over the ranks of a new group. Groups that have slimpi's backend are left out."""
+    """Makes the Collectives of a new group, unless slimpi's backend has made them. Collective over
+    its ranks."""
     from ._agreement import name_of, timeout_of
     from ._collectives import Collectives
     from ._join import of_attempt
     if not active or module._rank_not_in_group(group) or hasattr(group, "collectives"):
         return
     backend, size = str(module.get_backend(group)), module.get_world_size(group)
-    # MPI's own, and one whose ranks do not exist.
+    # MPI's own backend, and a backend whose ranks do not exist.
     if backend in ("mpi", "fake") or size > (_launcher.size() or size):
         return
     name = name_of(group)
@@ -38,12 +39,12 @@ def _join(module, group):
                                          of_attempt(module._world.pg_map[group][1]), lambda: name)
     if found.refusal:
         refused(found)
-    elif found.is_one_node():  # where MPI would only be slower
+    elif found.is_one_node():  # MPI would only be slower
         found.leave("of one node")
 
 
 def _joined(module, function):
-    """A function that makes a group."""
+    """Returns a function that makes a group as `function` does, and its Collectives."""
 
     @functools.wraps(function)
     def make(*arguments, **keywords):
@@ -56,18 +57,12 @@ def _joined(module, function):
 
 
 def collectives_of(group):
-    """The maker of sums for a process group, of whatever backend; None where slimpi makes none."""
+    """Returns the Collectives of a process group of any backend; None where slimpi makes none of
+    its sums."""
     return getattr(group, "collectives", None) or _groups.get(group)
 
 
-def leave(group, reason):
-    """Has the group's backend make all sums from now on. On all ranks."""
-    if group in _groups:
-        _groups[group].leave(reason)
-
-
-def _changed(module, function, inputs, outputs, method):
-    """inputs, outputs: names of the function's arguments."""
+def _changed(module, function, inputs, outputs, name):
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -76,7 +71,7 @@ def _changed(module, function, inputs, outputs, method):
             return function(*arguments, **keywords)
         try:
             bound = signature.bind(*arguments, **keywords)
-        except TypeError:  # for PyTorch to say
+        except TypeError:  # PyTorch reports it
             return function(*arguments, **keywords)
         bound.apply_defaults()
         names, work = bound.arguments, None
@@ -84,7 +79,9 @@ def _changed(module, function, inputs, outputs, method):
         if _may_take([*tensors, names[outputs]], names["op"]):
             group = names["group"] or module._get_default_group()
             if group in _groups and group not in module._world.pg_coalesce_state:
-                work = method(_groups[group], tensors, [names[outputs]], names["op"])
+                of_group, op = _groups[group], names["op"]
+                work = (of_group.all_reduce(name, tensors, op, True) if name == "all_reduce" else
+                        of_group.reduce_scatter(name, tensors, [names[outputs]], op, True))
         if not work:
             return function(*arguments, **keywords)
         if names["async_op"]:
@@ -94,31 +91,24 @@ def _changed(module, function, inputs, outputs, method):
     return call
 
 
-def _all_reduce(collectives, tensors, _, op):
-    return collectives.all_reduce("all_reduce", tensors, op, True)
-
-
-def _reduce_scatter(name):
-    return lambda collectives, tensors, outputs, op: collectives.reduce_scatter(
-        name, tensors, outputs, op, True)
-
-
-_METHODS = {"all_reduce": ("tensor", "tensor", _all_reduce),
-            "reduce_scatter": ("input_list", "output", _reduce_scatter("reduce_scatter")),
-            "reduce_scatter_tensor": ("input", "output", _reduce_scatter("reduce_scatter_tensor")),
-            "reduce_scatter_single": ("input", "output", _reduce_scatter("reduce_scatter_tensor"))}
+# By function: the argument to sum, the argument for the result, and the name for Collectives.
+_FUNCTIONS = {"all_reduce": ("tensor", "tensor", "all_reduce"),
+              "reduce_scatter": ("input_list", "output", "reduce_scatter"),
+              "reduce_scatter_tensor": ("input", "output", "reduce_scatter_tensor"),
+              "reduce_scatter_single": ("input", "output", "reduce_scatter_tensor")}
 
 
 def begin(module):
-    """After init_process_group, in a process that is a rank of the job."""
+    """Makes the Collectives of the default group. Called after init_process_group, in a process
+    that is a rank of the job."""
     global active
     active = True
     _join(module, module._get_default_group())
 
 
 def change(module):
-    """The module is torch.distributed.distributed_c10d."""
-    for name, names in _METHODS.items():
+    """Replaces the functions in torch.distributed.distributed_c10d."""
+    for name, names in _FUNCTIONS.items():
         if hasattr(module, name):
             setattr(module, name, _changed(module, getattr(module, name), *names))
     for name in ("new_group", "split_group"):

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which sums of torch.distributed are of gradients: those of PyTorch's and DeepSpeed's own
-functions for that, and those of tensors that are gradients."""
+"""Finds out which sums of torch.distributed are of gradients: those that functions of PyTorch and
+DeepSpeed make for that purpose, and sums of tensors that are gradients."""
 import functools
 import threading
 import weakref
 
 from . import _late
 
-# By the module that calls them, so that it does not matter when slimpi is imported.
+# The functions that sum gradients, by the module that calls them, so that it does not matter when
+# slimpi is imported.
 _FUNCTIONS = {
     "torch.distributed.fsdp._runtime_utils": ("_reduce_grad", "_reduce_grad_no_shard"),
     "torch.distributed.fsdp._fully_shard._fsdp_param_group": ("foreach_reduce",),
@@ -25,14 +26,14 @@ _FUNCTIONS = {
     ),
     "deepspeed.runtime.zero.partition_parameters": ("Init._reduce_scatter_gradient",),
 }
-_here = threading.local()  # depth: of such functions in this thread
+_here = threading.local()  # depth: calls of functions in _FUNCTIONS that this thread is in
 _optimizers = weakref.WeakSet()
-_marked = {}     # by id(): weak references to tensors of slimpi.torch.compress
-_by_storage = {}  # by a storage's address: weak references to what has, or has had, gradients there
+_marked = {}     # by id(): weak references to tensors that slimpi.torch.compress() got
+_by_storage = {}  # by a storage's address: weak references to holders of gradients in it
 
 
 def is_reducing():
-    """Whether this thread is in a function that sums gradients."""
+    """Returns whether this thread is in a function that sums gradients."""
     return getattr(_here, "depth", 0) > 0
 
 
@@ -49,26 +50,26 @@ def reducing(function):
 
 
 def mark(tensor):
-    """From now on the tensor counts as a gradient."""
+    """Makes the tensor count as a gradient from now on."""
     key = id(tensor)
     _marked[key] = weakref.ref(tensor, lambda _: _marked.pop(key, None))
 
 
 def _place(tensor):
-    """(address of the storage, first byte, byte behind the last) of a tensor; None where it has no
-    such place."""
-    tensor = getattr(tensor, "_local_tensor", tensor)  # of a DTensor
+    """Returns (address of the storage, first byte, byte behind the last) of a tensor; None for a
+    sparse tensor and for one without memory."""
+    tensor = getattr(tensor, "_local_tensor", tensor)  # the part of a DTensor on this rank
     try:
         extent = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride())) + 1
         first = tensor.data_ptr()
         return (tensor.untyped_storage().data_ptr(), first,
                 first + extent * tensor.element_size() * (tensor.numel() != 0))
-    except (RuntimeError, AttributeError):  # sparse, or without memory
+    except (RuntimeError, AttributeError):  # a sparse tensor, or one without memory
         return None
 
 
 def _gradient(holder):
-    """The gradient of a parameter, or the tensor that was marked."""
+    """Returns the gradient of a parameter, or a marked tensor itself."""
     return holder if id(holder) in _marked else getattr(holder, "grad", None)
 
 
@@ -96,14 +97,14 @@ def _is_covered(place):
 
 
 def are_gradients(tensors):
-    """Whether each of the tensors is the gradient of a parameter of an optimizer, or marked, or
-    consists of parts of such. Ranks may differ in that."""
+    """Returns whether the memory of each tensor belongs to gradients of parameters of optimizers,
+    or to marked tensors. Ranks may get different answers."""
     for tensor in tensors:
         place = _place(tensor)
         if place is None:
             return False
         if not _is_covered(place):
-            _look()  # gradients get other memory in each step
+            _look()  # again: gradients may have other memory in each step
             if not _is_covered(place):
                 return False
     return True
@@ -113,12 +114,12 @@ def _change_functions(names, module):
     for name in names:
         owner, _, function = name.rpartition(".")
         owner = getattr(module, owner, None) if owner else module
-        if hasattr(owner, function):  # versions have others
+        if hasattr(owner, function):  # other versions lack it
             setattr(owner, function, reducing(getattr(owner, function)))
 
 
 def _change_optimizer(module):
-    """Whatever makes an optimizer: a constructor, pickle or copy.deepcopy."""
+    """Makes each optimizer known, also those that pickle or copy.deepcopy makes."""
     def known(function):
         @functools.wraps(function)
         def call(self, *arguments, **keywords):
@@ -132,8 +133,8 @@ def _change_optimizer(module):
 
 
 def _change_reducer(module):
-    """DistributedDataParallel's own sums are made by C++, which gets the group as one of
-    gradients."""
+    """Gives the C++ code that makes DistributedDataParallel's own sums the group `of_gradients` in
+    place of its group."""
     make = module.dist.Reducer
 
     @functools.wraps(make, updated=())

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The network interfaces that the program named for PyTorch, for MPICH.
+"""Makes MPICH use the network interfaces that the user named for PyTorch.
 
-GLOO_SOCKET_IFNAME is a list of names. NCCL_SOCKET_IFNAME is a list of prefixes; "=" before it makes
-them whole names, "^" excludes them. MPICH's UCX reads UCX_NET_DEVICES, its libfabric FI_TCP_IFACE;
-what is set there stays.
-"""
+GLOO_SOCKET_IFNAME is a list of names. NCCL_SOCKET_IFNAME is a list of prefixes; "=" before the list
+makes them whole names, "^" excludes them. MPICH's UCX reads UCX_NET_DEVICES, and its libfabric
+reads FI_TCP_IFACE; if one of these is set, neither is changed."""
 import glob
 import os
 import socket
@@ -15,12 +14,13 @@ _VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 
 def matching(variable, value, names):
-    """Which of these interfaces the value of a variable means, in the order of the value."""
+    """Returns the interfaces among `names` that the value of a variable means, in the value's
+    order."""
     exclude, exact = False, variable == _VARIABLES[0]
     if not exact:
         exclude, value = value.startswith("^"), value.removeprefix("^")
         exact, value = value.startswith("="), value.removeprefix("=")
-    # NCCL lets a port follow the name.
+    # NCCL allows a port behind the name.
     wanted = [word.strip().partition(":")[0] for word in value.split(",") if word.strip()]
     if exclude:
         return [name for name in names if name != "lo" and not any(
@@ -30,7 +30,8 @@ def matching(variable, value, names):
 
 
 def _rdma_ports():
-    """As UCX names them. The variables are about sockets, so these stay."""
+    """Returns the ports of RDMA devices by UCX's names. They stay in use, because the variables are
+    about sockets only."""
     return [f"{path.split('/')[4]}:{path.split('/')[6]}"
             for path in sorted(glob.glob("/sys/class/infiniband/*/ports/*"))]
 
@@ -38,13 +39,13 @@ def _rdma_ports():
 def _is_up(name):
     try:
         with open(f"/sys/class/net/{name}/flags") as flags:
-            return int(flags.read(), 16) & 1  # IFF_UP
+            return int(flags.read(), 16) & 1  # the bit IFF_UP
     except (OSError, ValueError):
         return True
 
 
 def choose():
-    """Sets MPICH's variables before MPI_Init. Returns what was chosen, in words; "" for nothing."""
+    """Sets MPICH's variables, before MPI_Init. Returns a text that says what was chosen, or ""."""
     variable = next((name for name in _VARIABLES if os.environ.get(name)), None)
     if variable is None or "UCX_NET_DEVICES" in os.environ or "FI_TCP_IFACE" in os.environ:
         return ""

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes one MPI job of ranks that no launcher of MPI started: those of torchrun, of another
+"""Makes one MPI job of ranks that no launcher of MPI started: ranks of torchrun, of another
 launcher that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or of a program that starts its
-own.
+own ranks.
 
-Rank 0 starts a server, _pmi, and tells each rank by PyTorch's store where it is, and a token. A
-rank connects, sends the token, waits for the others, and leaves the connection to MPICH, as the
-launchers of MPICH do.
-"""
+Rank 0 starts a server, _pmi, and gives each rank the server's address and a token by PyTorch's
+store. A rank connects, sends the token, waits for the other ranks, and hands the connection to
+MPICH, as the launchers of MPICH do."""
 import datetime
 import json
 import os
@@ -18,18 +17,18 @@ import sys
 from . import _interface, _launcher
 from ._mpi import Error, WrongLauncher, mapped
 
-SECONDS = 1800          # for all ranks to come; gloo's default timeout
+SECONDS = 1800          # for all ranks to connect; gloo has the same default timeout
 _SECONDS_TO_CONNECT = 30
 
-offered = None   # (store, rank, size) of the default group while torch.distributed makes it
-_times = 0       # joins of this process; the same number on all ranks
-_kept = []       # what lives as long as the process: rank 0's store and server
+offered = None   # (store, rank, size) of the default group, while torch.distributed makes it
+_times = 0       # the number of joins of this process; the same on all ranks
+_kept = []       # objects that live as long as the process: rank 0's store and server
 _joined = False
 
 
 def _group():
-    """(store, rank, size) of the ranks that must be joined; None where a launcher of MPI joins
-    them, or there is one."""
+    """Returns (store, rank, size) of the ranks that must be joined; None if a launcher of MPI joins
+    them, or if there is only one rank."""
     if _launcher.is_of_mpi():
         return None
     dist = sys.modules.get("torch.distributed")
@@ -48,7 +47,8 @@ def _group():
 
 
 def _address(store, size):
-    """Where rank 0's server listens, "" for everywhere, and where the others find it."""
+    """Returns the address at which rank 0's server listens, "" for all addresses, and the address
+    at which the other ranks find it."""
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
     master = getattr(store, "host", None) or os.environ.get("MASTER_ADDR") or socket.getfqdn()
@@ -58,20 +58,20 @@ def _address(store, size):
         found = socket.getaddrinfo(master, 0, type=socket.SOCK_STREAM)
     except OSError:
         found = []
-    for family, _, _, _, address in sorted(found):  # IPv4 first
-        # Other hosts may know this name by another address than its loopback's.
+    for family, _, _, _, address in sorted(found):  # sorted, so IPv4 comes first
+        # A loopback address: other hosts may know another address of this name.
         if address[0].startswith("127.") or address[0] == "::1":
             continue
         try:
             socket.create_server((address[0], 0), family=family).close()
             return address[0], address[0]
-        except OSError:  # of what is in front of this host
+        except OSError:  # the address belongs to a machine in front of this host
             continue
     return "", master
 
 
 def _start_server(store, size):
-    """Returns what each rank is told."""
+    """Starts the server on rank 0. Returns, for each rank, the host, port and token for it."""
     address, host = _address(store, size)
     tokens = [secrets.token_hex(16) for _ in range(size)]
     order = {"job": f"slimpi_{os.uname().nodename[:64]}_{os.getpid()}_{secrets.token_hex(8)}",
@@ -93,8 +93,8 @@ def _start_server(store, size):
 
 
 def of_attempt(store):
-    """A part of the store for this start of the ranks: torchrun may keep one store for all
-    restarts, with what ranks that have ended wrote."""
+    """Returns the part of the store for this start of the ranks: torchrun may keep one store for
+    all restarts, with entries of ranks that have ended."""
     from torch.distributed import PrefixStore
     attempt = (os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID",
                                                      "TORCHELASTIC_RESTART_COUNT"))
@@ -102,7 +102,7 @@ def of_attempt(store):
 
 
 def _place(store, rank, size):
-    """The words of rank 0 to this rank."""
+    """Returns the host, port and token that rank 0 has for this rank."""
     global _times
     _times += 1
     store, name = of_attempt(store), f"place {_times}"
@@ -128,7 +128,7 @@ def _connect(host, port):
 
 
 def _meet(place, mpi, error):
-    """The connection to the server, once all ranks are there."""
+    """Returns the connection to the server, when all ranks are there."""
     channel = _connect(place["host"], place["port"])
     channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -136,7 +136,7 @@ def _meet(place, mpi, error):
     channel.sendall(hello.encode())
     channel.settimeout(SECONDS + _SECONDS_TO_CONNECT)
     try:
-        with channel.makefile("rb", buffering=0) as lines:  # what follows the line is MPICH's
+        with channel.makefile("rb", buffering=0) as lines:  # MPICH must read what follows the line
             answer = json.loads(lines.readline())
     except (OSError, ValueError):
         raise Error("rank 0 ended before all ranks were there") from None
@@ -147,7 +147,7 @@ def _meet(place, mpi, error):
 
 
 def _check(mpi, size):
-    """Whether MPI must still be told of the job."""
+    """Returns whether MPI must still be initialized as a rank of the job."""
     if "Open MPI" in mpi.description:
         raise Error(f"{mpi.description} can be started by its own mpiexec only: install MPICH (pip "
                     "install mpich), which torchrun can start, or use mpiexec")
@@ -163,7 +163,8 @@ def _check(mpi, size):
 
 
 def join(make):
-    """make(), which finds the process's MPI, and joins the ranks. All ranks raise what one does."""
+    """Calls make(), which finds the process's MPI, joins the ranks, and returns what make() does.
+    If one rank raises an Error, all ranks raise it."""
     group = _group()
     if group is None:
         return make()
@@ -178,7 +179,7 @@ def join(make):
     channel = _meet(_place(store, rank, size), mpi and mpi.description, error)
     global _joined
     if needed:
-        for name in ("PMI_PORT", "PMI_ID", "PMI_SPAWNED"):  # of a launcher around torchrun
+        for name in ("PMI_PORT", "PMI_ID", "PMI_SPAWNED"):  # a launcher around torchrun set them
             os.environ.pop(name, None)
         os.environ.update(PMI_FD=str(channel.detach()), PMI_RANK=str(rank), PMI_SIZE=str(size))
         _joined = True
@@ -186,14 +187,14 @@ def join(make):
 
 
 def after_init(mpi, comm):
-    """Ends the job that join() made: removes the names of the memory that MPICH 5 shares between
-    ranks of a node, which stay where a rank is killed. No rank opens them after MPI_Init."""
+    """Removes, after join() and MPI_Init, the names of the memory that MPICH 5 shares between ranks
+    of a node. Otherwise they would stay if a rank is killed. No rank opens them after MPI_Init."""
     if not _joined:
         return
-    del os.environ["PMI_FD"]  # children have no such connection
+    del os.environ["PMI_FD"]  # children do not have the connection
     mpi.call("MPI_Barrier", comm)
     for path in mapped(r"^mpich_(shm|vci)_"):
         try:
             os.unlink(path)
-        except OSError:  # another rank was faster
+        except OSError:  # another rank has removed it
             pass

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Objects that a program finds once it asks for them: functions are called with a module when it
-has imported that, and environment variables are set when it reads them."""
+"""Changes that wait for the program: a function is called with a module when the program has
+imported it, and environment variables are set when the program reads them."""
 import importlib.abc
 import importlib.machinery
 import os
@@ -8,11 +8,11 @@ import sys
 
 OLDEST = (2, 4)  # the first PyTorch with the backend; gloo of 2.1 has no reduce-scatter
 
-_functions = {}  # by the module's name, in the order of after()
+_functions = {}  # by the module's name: functions in the order of after()
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Finds modules as Python does, and has the functions called after they have run."""
+    """Finds modules as Python does, and calls the functions of after() when a module has run."""
 
     def find_spec(self, name, path, target=None):
         if name not in _functions:
@@ -31,7 +31,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def after(name, function):
-    """Calls the function now if the module has been imported."""
+    """Calls function(module) after the module is imported; at once if it has been."""
     if name in sys.modules:
         function(sys.modules[name])
         return
@@ -41,8 +41,9 @@ def after(name, function):
 
 
 class _Environment(type(os.environ)):
-    """os.environ, of which os.environ[NAME] of some names may find a value first. `in` and get()
-    do not: programs ask by these whether there is one, some ranks of them alone."""
+    """os.environ, in which os.environ[NAME] of some names calls find(), if the variable is not set.
+    `in` and get() do not: with these a program asks whether there is a value, sometimes on some
+    ranks only, and find() is collective."""
     names, find = (), None
 
     def __getitem__(self, name):
@@ -60,6 +61,7 @@ _MAPPING = type(os.environ).get.__code__.co_filename
 
 
 def variables(names, find):
-    """Has find() set variables that are not set when the program reads one of them."""
+    """Makes find() be called, once, when the program reads one of the variables that is not set.
+    find() sets them."""
     _Environment.names, _Environment.find = names, find
     os.environ.__class__ = _Environment

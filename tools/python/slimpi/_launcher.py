@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The words of the launcher in a process's environment, before MPI is initialized."""
+"""The variables of a launcher in a process's environment, before MPI is initialized."""
 import os
 
-# Variables of Open MPI, of MPICH and its relatives, and of a step of Slurm; of PyTorch.
+# Variables of Open MPI, of MPICH and its relatives, of a step of Slurm, and of PyTorch.
 _RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK")
 _SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE")
 _LOCAL_RANK = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK")
@@ -10,13 +10,14 @@ _LOCAL_SIZE = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZ
 
 
 def is_of_mpi():
-    """Whether a launcher of MPI has started this process, and not torchrun inside of it."""
+    """Returns whether a launcher of MPI has started this process itself, not by torchrun."""
     return "TORCHELASTIC_RUN_ID" not in os.environ and any(
         name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"))
 
 
 def by_torch():
-    """Whether torchrun, or another launcher that sets its variables, has started this process."""
+    """Returns whether torchrun, or another launcher that sets the same variables, has started this
+    process."""
     return not is_of_mpi() and all(
         name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
 
@@ -29,7 +30,7 @@ def _number(names):
 
 
 def size():
-    """How many ranks were started; None without a launcher."""
+    """Returns the number of ranks that the launcher started; None without a launcher."""
     return _number(_SIZE)
 
 
@@ -46,7 +47,7 @@ def local_size():
 
 
 def family():
-    """"mpich" or "openmpi", by the launcher; None where it may be either."""
+    """Returns "mpich" or "openmpi", as the launcher says; None where it may be either."""
     if not is_of_mpi():
         return None
     if "OMPI_COMM_WORLD_SIZE" in os.environ:
@@ -55,7 +56,8 @@ def family():
 
 
 def prefix():
-    """Where the launcher's MPI is installed: its process is among the ancestors of this one."""
+    """Returns the prefix of the launcher's MPI, found by the launcher's process, an ancestor of
+    this process; None where there is none."""
     if by_torch():
         return None
     process = os.getppid()
@@ -73,7 +75,8 @@ def prefix():
 
 
 def set_environment():
-    """Sets the variables of torchrun from those of a launcher of MPI; what is set stays."""
+    """Sets the variables of torchrun from those of a launcher of MPI. Variables that are set
+    stay."""
     if "RANK" in os.environ or size() is None:
         return
     values = {"RANK": rank(), "WORLD_SIZE": size(),

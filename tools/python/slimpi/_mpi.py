@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""libslimpi and the process's MPI, through ctypes.
+"""Calls libslimpi and the process's MPI through ctypes.
 
-Every handle and constant is a word, as slimpi.h's slimpi_get_mpi_constant gives it. The functions
-that libslimpi defines are called there, so that it need not be preloaded; all others are MPI's.
+Every handle and constant is one machine word, as slimpi.h's slimpi_get_mpi_constant returns it.
+Functions that libslimpi defines are called in libslimpi, so that it need not be preloaded; all
+others are called in MPI's library.
 """
 import ctypes
 import glob
@@ -14,7 +15,7 @@ from . import _launcher
 
 _KINDS = {"p": ctypes.c_void_p, "h": ctypes.c_size_t, "i": ctypes.c_int, "s": ctypes.c_char_p}
 
-# p: a pointer, also to what is written; h: a handle; i: an int; s: text.
+# The types of the arguments. p: a pointer, also to a result; h: a handle; i: an int; s: text.
 _SIGNATURES = {
     "MPI_Abort": "hi", "MPI_Allreduce": "ppihhh", "MPI_Barrier": "h", "MPI_Bcast": "pihih",
     "MPI_Comm_create_group": "hhip", "MPI_Comm_free": "p", "MPI_Comm_group": "hp",
@@ -34,29 +35,30 @@ class Error(RuntimeError):
 
 
 class WrongLauncher(Error):
-    """The same on every rank of the job."""
+    """An error that is the same on every rank of the job."""
 
 
 class Matrix(ctypes.Structure):
-    """slimpi_matrix_t"""
+    """slimpi_matrix_t of slimpi.h"""
     _fields_ = [("rows", ctypes.c_uint64), ("columns", ctypes.c_uint64)]
 
 
 class Tensor(ctypes.Structure):
-    """slimpi_tensor_t"""
+    """slimpi_tensor_t of slimpi.h"""
     _fields_ = [("size", ctypes.c_uint64), ("name", ctypes.c_char_p),
                 ("matrices", ctypes.POINTER(Matrix)), ("matrix_count", ctypes.c_uint64)]
 
 
 def mapped(pattern):
-    """The files of this process whose name matches."""
+    """Returns the paths of files mapped by this process whose name, without directory, matches."""
     with open("/proc/self/maps") as maps:
         paths = dict.fromkeys(line.rstrip("\n").split(None, 5)[5] for line in maps if "/" in line)
     return [path for path in paths if re.search(pattern, os.path.basename(path))]
 
 
 def _installed_library():
-    """libslimpi where this package belongs to it: in a prefix, or in the wheel's environment."""
+    """Yields the paths at which the libslimpi that this package was installed with may be: in a
+    prefix, and in the wheel's environment."""
     here = os.path.dirname(os.path.abspath(__file__))
     yield os.path.join(here, "..", "..", "..", "libslimpi.so.0")  # PREFIX/lib/slimpi/python/slimpi
     try:
@@ -69,7 +71,8 @@ def _installed_library():
 
 
 def load_slimpi():
-    """The library that is preloaded, else the one that this package was installed with."""
+    """Returns the libslimpi that is preloaded, else the one that this package was installed
+    with."""
     for path in mapped(r"^libslimpi\.so"):
         return ctypes.CDLL(path)
     for path in _installed_library():
@@ -83,7 +86,8 @@ def load_slimpi():
 
 
 def _candidates():
-    """Files and names of MPI libraries, the launcher's own first. torchrun can start MPICH only."""
+    """Yields files and names of MPI libraries, the launcher's own first. Under torchrun MPICH comes
+    before Open MPI, because torchrun can start MPICH only."""
     names = {"mpich": ["libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.0"],
              "openmpi": ["libmpi.so.40"]}
     family = _launcher.family()
@@ -97,7 +101,7 @@ def _candidates():
 
 
 def load_mpi():
-    """The MPI that the process has loaded, else the launcher's."""
+    """Returns the MPI library that the process has loaded, else loads the launcher's or another."""
     for path in mapped(r"^libmpi(ch|_abi)?\.so"):
         return ctypes.CDLL(path)
     for name in _candidates():
@@ -110,18 +114,18 @@ def load_mpi():
 
 
 class Mpi:
-    """Calls MPI functions by name; an error of theirs is an exception."""
+    """Calls MPI functions by name, and raises an Error if one returns an error."""
 
     def __init__(self):
         self.slimpi = load_slimpi()
         self.library = load_mpi()
         self._functions, self._constants = {}, {}
-        self.interface = ""  # of the network, in words, where slimpi chose it
+        self.interface = ""  # a text that names the network interface, if slimpi chose it
         self.slimpi.slimpi_version.restype = ctypes.c_char_p
         self.version = self.slimpi.slimpi_version().decode()
         text, length = ctypes.create_string_buffer(_TEXT_BYTES), ctypes.c_int()
         self.call("MPI_Get_library_version", text, ctypes.byref(length))
-        # "Open MPI v4.1.4, package: ..." is what follows the comma at length.
+        # Open MPI's text is long: "Open MPI v4.1.4, package: ...". The comma ends what is kept.
         line = text.value.decode(errors="replace").splitlines()[0].partition(",")[0]
         self.description = " ".join(line.split())
 
@@ -157,13 +161,13 @@ class Mpi:
         return text.value.decode(errors="replace")
 
     def integer(self, name, *arguments):
-        """A function whose last argument is an int that it writes."""
+        """Calls a function whose last argument is an int that it writes, and returns that."""
         value = ctypes.c_int()
         self.call(name, *arguments, ctypes.byref(value))
         return value.value
 
     def handle(self, name, *arguments):
-        """A function whose last argument is a handle that it writes."""
+        """Calls a function whose last argument is a handle that it writes, and returns that."""
         value = ctypes.c_uint64(0)
         self.call(name, *arguments, ctypes.byref(value))
         return value.value
@@ -175,7 +179,7 @@ class Mpi:
             raise Error(reason.value.decode(errors="replace"))
 
     def option(self, name):
-        """The process's value of an option, as text."""
+        """Returns the process's value of an option, as text."""
         value = ctypes.create_string_buffer(4096)
         self.slimpi.slimpi_get_option(name.encode(), value, ctypes.c_uint64(len(value)))
         return value.value.decode(errors="replace")
@@ -188,7 +192,7 @@ class Mpi:
                         "one row and one column")
 
     def get_state(self, comm, name):
-        """The state of a named tensor, as bytes; None where there is none."""
+        """Returns the state of a named tensor, as bytes; None if it has no state."""
         comm, size = ctypes.c_uint64(comm), ctypes.c_uint64()
         arguments = ctypes.byref(comm), name.encode()
         if self.slimpi.slimpi_get_state(*arguments, None, ctypes.byref(size)) != 0:
@@ -199,12 +203,8 @@ class Mpi:
         return state.raw
 
     def set_state(self, comm, name, state):
-        """Whether the bytes are the state of a tensor on this rank."""
+        """Sets the state of a named tensor from bytes; None, on all ranks: its next sum begins
+        without state. Returns whether the bytes are a state of this rank."""
         comm = ctypes.c_uint64(comm)
         return self.slimpi.slimpi_set_state(ctypes.byref(comm), name.encode(), state,
-                                            ctypes.c_uint64(len(state))) == 0
-
-    def drop_state(self, comm, name):
-        """The next sum of a named tensor begins without state. To be called on all ranks."""
-        comm = ctypes.c_uint64(comm)
-        self.slimpi.slimpi_set_state(ctypes.byref(comm), name.encode(), None, ctypes.c_uint64(0))
+                                            ctypes.c_uint64(len(state or b""))) == 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parameters of a model: which is which, from one iteration to the next and after a checkpoint, and
-what slimpi can do with them."""
+"""Parameters of a model: their names, which stay the same from one iteration to the next and after
+a checkpoint, and the shapes that slimpi needs of them."""
 import functools
 import hashlib
 import math
@@ -10,22 +10,22 @@ import weakref
 
 from ._mpi import Error
 
-_here = threading.local()  # pieces: of the gradients that fully_shard sums in this thread
+_here = threading.local()  # pieces: lengths of the pieces that fully_shard sums in this thread
 
 
 class Parameters:
-    """Names of parameters. A tensor is known by its identity: programs move its data to other
-    addresses (p.data = ...), and memory of one parameter becomes that of another. Tensors are held
+    """Names of parameters. A tensor is identified by its id(), not its address: programs move its
+    data (p.data = ...), and memory of one parameter becomes memory of another. Tensors are held
     weakly. They cannot be keys of a WeakKeyDictionary, because == compares their elements."""
 
     def __init__(self, model=None):
-        self._names = {}  # by id(): a weak reference and the name
+        self._names = {}  # by id(): (weak reference, name)
         if model is not None:
             for name, parameter in model.module.named_parameters():
                 self.name(parameter, name)
 
     def name(self, parameter, otherwise=None):
-        """The name of a parameter; `otherwise`, from then on, where it has none."""
+        """Returns the name of a parameter. A parameter without a name gets the name `otherwise`."""
         key = id(parameter)
         if key not in self._names:
             self._names[key] = weakref.ref(parameter, lambda _: self._names.pop(key)), otherwise
@@ -33,14 +33,14 @@ class Parameters:
 
 
 def bucket_name(index, layout):
-    """The name of a bucket of parameters with the names `layout`. Buckets of other parameters have
-    other names."""
+    """Returns the name of a bucket of parameters with the names `layout`. Buckets of other
+    parameters have other names."""
     digest = hashlib.sha256(repr(layout).encode()).hexdigest()[:16]
     return f"bucket {index} ({layout[0]} to {layout[-1]}), {digest}"
 
 
 def matrices_of(parameters):
-    """Rows and columns of parameters, in floats, without those that are empty. A vector is one row.
+    """Returns (rows, columns), in floats, of each parameter that is not empty. A vector is one row.
     A complex number is two floats of a row."""
     matrices = []
     for parameter in parameters:
@@ -52,8 +52,8 @@ def matrices_of(parameters):
 
 
 def watch_pieces(module):
-    """Notes what fully_shard sums: a row for each rank, with a piece of each gradient. The module
-    is PyTorch's _fsdp_collectives."""
+    """Changes PyTorch's module _fsdp_collectives so that it notes the lengths of the pieces that
+    fully_shard sums: a row for each rank, with a piece of each gradient."""
     copy = module.foreach_reduce_scatter_copy_in
 
     @functools.wraps(copy)
@@ -66,14 +66,14 @@ def watch_pieces(module):
 
 
 def pieces_of_row(length):
-    """The lengths of the pieces of a row of so many elements that fully_shard sums now in this
-    thread; None where it is another sum. Alike on all ranks."""
+    """Returns the lengths of the pieces of a row of `length` elements, if fully_shard sums such
+    rows in this thread now; None for another sum. All ranks get the same."""
     pieces = getattr(_here, "pieces", ())
     return pieces if pieces and sum(pieces) == length else None
 
 
 def bytes_of(text):
-    """A size as slimpi's options give it, such as 65536, 64K or 64KiB."""
+    """Returns the bytes of a size in the text of slimpi's options, such as 65536, 64K or 64KiB."""
     digits, unit = re.match(r"\s*(\d+)([kmg]?)", text.lower()).groups()
     return int(digits) << 10 * " kmg".index(unit or " ")
 

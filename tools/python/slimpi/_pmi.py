@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A process that serves PMI-1, by which MPICH and its relatives learn of the other ranks, to one
-job. Rank 0 starts it: _join. It is a process of its own because ranks still need it in
-MPI_Finalize, which an exit handler of C calls, when Python's threads have ended.
+"""A server of PMI-1, the protocol by which MPICH and its relatives learn of the other ranks, for
+one job. Rank 0 starts it (_join). It is a process of its own, because ranks still need it in
+MPI_Finalize, which an exit handler of C calls after Python's threads have ended.
 
 Standard input is one line of JSON: `job`, a name that no other job has; `tokens`, one for each
-rank; `address`, where to listen, "" for everywhere; `seconds`, how long to wait for the ranks.
-Standard output is a line with the port.
+rank; `address`, to listen at, "" for all addresses; `seconds`, how long to wait for the ranks.
+Standard output is one line with the port.
 
-A rank sends a line: its token and, in JSON, its `mpi` and its `error`, if it cannot take part.
-When all have done so, each gets a line of JSON, whose `error` says why there is no job. PMI-1
-follows, line by line. The process ends with the job: when every rank has closed its connection, or
+A rank sends a line: its token and, in JSON, its `mpi` and, if it cannot take part, its `error`.
+When all ranks have done so, each gets a line of JSON, whose `error`, if not null, says why there is
+no job. PMI-1 follows, line by line. The server ends when every rank has closed its connection, or
 when the process of rank 0 has ended.
 """
 import json
@@ -20,10 +20,10 @@ import socket
 import sys
 import time
 
-SECONDS_FOR_TOKEN = 10  # from the connection on
-MORE_CONNECTIONS = 64   # than ranks, of those that have not sent a token
-LONGEST = 65536         # bytes of a line; an error may have a long text
-SECONDS_TO_END = 6      # for what started the ranks to end those that wait for one that has gone
+SECONDS_FOR_TOKEN = 10  # from a connection to its token
+MORE_CONNECTIONS = 64   # without a token, beyond the number of ranks
+LONGEST = 65536         # bytes of a line, because an error may have a long text
+SECONDS_TO_END = 6      # for the launcher to end the ranks that wait for a rank that has gone
 
 _ANSWERS = {
     "init": "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0",
@@ -40,7 +40,7 @@ _ANSWERS = {
 
 
 def ranks_text(ranks):
-    """"rank 3", "ranks 1, 2, 3", of many the first ones."""
+    """Returns a text such as "rank 3" or "ranks 1, 2, 3", with the first 8 ranks at most."""
     shown = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
     return f"rank{'s' * (len(ranks) > 1)} {shown}"
 
@@ -51,8 +51,8 @@ class Connection:
         self.received, self.rank = b"", None
 
     def say(self, text):
-        """Whether it could be sent: an answer is short, and a rank reads each before it asks again.
-        """
+        """Sends a line and returns whether that worked. It does not block: lines are short, and a
+        rank reads each before it asks again."""
         try:
             self.channel.sendall(text.encode() + b"\n")
             return True
@@ -67,7 +67,7 @@ class Server:
         self.seconds, self.values, self.waiting = seconds, {}, []
         self.ranks, self.strangers, self.hellos = {}, [], {}
         self.started, self.finalized = False, set()
-        self.lost = None  # when a rank went without MPI_Finalize
+        self.lost = None  # the time when the first rank went without MPI_Finalize
         self.selector = selectors.DefaultSelector()
         self.listener = self._listen(address)
         self.listener.setblocking(False)
@@ -100,7 +100,7 @@ class Server:
             missing = [rank for rank in range(self.size) if rank not in self.ranks]
             self._start(f"{ranks_text(missing)} did not come within {self.seconds} seconds")
         if self.lost is not None and self.waiting and now - self.lost > SECONDS_TO_END:
-            return True  # what they wait for will not come
+            return True  # the ranks in `waiting` wait in vain
         if os.getppid() != self.parent and 0 not in self.finalized:
             return True
         return self.started and not self.ranks
@@ -108,7 +108,7 @@ class Server:
     def _accept(self):
         try:
             channel, _ = self.listener.accept()
-        except OSError:  # who connected has gone, or there are too many files
+        except OSError:  # the peer has gone, or there are too many open files
             if self.strangers:
                 self._close(self.strangers[0])
             return
@@ -118,7 +118,7 @@ class Server:
         self.selector.register(channel, selectors.EVENT_READ, connection)
         self.strangers.append(connection)
         if len(self.strangers) > self.size + MORE_CONNECTIONS:
-            self._close(self.strangers[0])  # a rank sends its token as soon as it is connected
+            self._close(self.strangers[0])  # the oldest; a rank would have sent its token at once
 
     def _close(self, connection):
         self.selector.unregister(connection.channel)
@@ -127,7 +127,7 @@ class Server:
             self.strangers.remove(connection)
             return
         del self.ranks[connection.rank]
-        if self.started and connection.rank not in self.finalized:  # before, it may come again
+        if self.started and connection.rank not in self.finalized:  # else a rank may come again
             self.lost = self.lost or time.monotonic()
 
     def _read(self, connection):
@@ -167,7 +167,7 @@ class Server:
             self._start(self._why_not())
 
     def _why_not(self):
-        """Why the ranks cannot be one job; None where they can."""
+        """Returns why the ranks cannot be one job; None where they can."""
         hellos = [self.hellos[rank] for rank in range(self.size)]
         for rank, hello in enumerate(hellos):
             if hello.get("error"):
@@ -179,7 +179,7 @@ class Server:
         return None
 
     def _start(self, error):
-        """Tells all ranks, and listens no more."""
+        """Tells all ranks that the job starts, or the error, and listens no more."""
         self.started = True
         self.selector.unregister(self.listener)
         self.listener.close()
@@ -212,7 +212,7 @@ class Server:
             self.values[words["key"]] = words.get("value", "")
         elif command == "finalize":
             self.finalized.add(connection.rank)
-        if line == "endcmd":  # MPI_Comm_spawn, of several lines
+        if line == "endcmd":  # the last of several lines of MPI_Comm_spawn
             connection.say("cmd=spawn_result rc=-1 msg=not_supported")
         elif command is not None:
             other = f"cmd={command}_result rc=-1 msg=not_supported"
@@ -228,7 +228,7 @@ def main():
     print(server.port, flush=True)
     os.chdir("/")
     null = os.open(os.devnull, os.O_RDWR)
-    for stream in range(3):  # who reads the job's output waits for all who could write
+    for stream in range(3):  # a reader of the job's output waits until no process can write to it
         os.dup2(null, stream)
     server.run()
 

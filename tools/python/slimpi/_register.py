@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tells torch.distributed of the backend "slimpi", when the program imports it."""
+"""Registers the backend "slimpi" with torch.distributed, when the program imports that."""
 from . import _gradients, _late
 from ._late import OLDEST
 from ._mpi import Error
@@ -12,7 +12,7 @@ def is_old():
 
 
 def missing(module):
-    """Why this PyTorch cannot have the backend; None where it can."""
+    """Returns why this PyTorch cannot have the backend; None where it can."""
     import torch
     if is_old():
         return (f"the backend slimpi needs PyTorch {OLDEST[0]}.{OLDEST[1]} or later, and this is "
@@ -33,18 +33,18 @@ def _register(module):
 
     try:
         module.Backend.register_backend("slimpi", make, devices=["cpu"])
-    except TypeError:  # an old PyTorch
+    except TypeError:  # an old PyTorch, whose function has no `devices`
         module.Backend.register_backend("slimpi", make)
 
 
 def _stay_uncompiled(module):
-    """Has torch.compile leave this package's functions, which PyTorch's C++ calls in the middle of
-    a compiled program, as they are: a process group in Python cannot be traced."""
+    """Keeps torch.compile from tracing this package's functions. PyTorch's C++ calls them in the
+    middle of a compiled program, and a process group in Python cannot be traced."""
     module.add(__package__)
 
 
 _late.after("torch.distributed.distributed_c10d", _register)
 _gradients.watch()
-for _package in ("fsdp._fully_shard", "_composable.fsdp"):  # the second until 2.5
+for _package in ("fsdp._fully_shard", "_composable.fsdp"):  # the second name until PyTorch 2.5
     _late.after(f"torch.distributed.{_package}._fsdp_collectives", watch_pieces)
 _late.after("torch._dynamo.trace_rules", _stay_uncompiled)

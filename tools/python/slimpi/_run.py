@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""slimpi-run --torch: what it changes in a Python program.
+"""The changes that slimpi-run --torch makes in a Python program.
 
  - Under a launcher of MPI, RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are set from its
-   variables, and MASTER_ADDR and MASTER_PORT when init_process_group needs them, or the program
-   reads them; what is set stays.
+   variables. MASTER_ADDR and MASTER_PORT are set when init_process_group needs them or the program
+   reads them. Variables that are set stay.
  - A DistributedDataParallel model gets slimpi's hook when it is made. A hook that the program
    registers later takes its place.
- - On CPUs, where the program asks for gloo or for no backend, it gets slimpi's: _backend.
+ - On CPUs, a program that asks for gloo or for no backend gets slimpi's backend: _backend.
  - Functions of torch.distributed hand sums of groups with another backend to MPI: _functions.
- - Where the model's ranks share processors, each computes with its share of them: _threads.
+ - If the model's ranks share processors, each rank computes with its share of them: _threads.
 
-Modules of PyTorch and DeepSpeed are changed when the program has imported them. A program that ends
-well and has used neither its models nor the package is told so.
+Modules of PyTorch and DeepSpeed are changed when the program has imported them. If a program ends
+well and slimpi had nothing to sum, a line says so.
 """
 import atexit
 import functools
@@ -25,7 +25,7 @@ from ._launcher import set_environment
 from ._mpi import Error, WrongLauncher
 from ._world import watch_end
 
-_MARK = "_SLIMPI_TORCH"  # the process that is a rank of the job; its children are none
+_MARK = "_SLIMPI_TORCH"  # the pid of the rank; processes that it starts are no ranks
 _takes_all = os.environ.get("SLIMPIRUN_TORCH_SUMS") == "all"
 _said = set()
 
@@ -37,15 +37,15 @@ def _say(text):
 
 
 def _is_child():
-    """Whether a process of the program that is a rank of the job has started this one."""
+    """Returns whether a rank of the job has started this process, which is then no rank itself."""
     return os.environ.get(_MARK, str(os.getpid())) != str(os.getpid())
 
 
-_replaced = None  # whether the default group has slimpi's backend in place of gloo and can use it
+_replaced = None  # whether slimpi's backend in gloo's place can use MPI; None: gloo stayed
 
 
 def _asks_for_gloo(asked):
-    """Whether the arguments of init_process_group or new_group are those of a group of CPUs."""
+    """Returns whether the arguments of init_process_group or new_group mean a group of CPUs."""
     import torch
     backend = str(asked.get("backend") or "").lower()
     return asked.get("pg_options") is None and (
@@ -53,7 +53,7 @@ def _asks_for_gloo(asked):
 
 
 def _change_backend(module, init_process_group):
-    """Puts slimpi's backend in the place of gloo. Returns init_process_group with that."""
+    """Puts slimpi's backend in the place of gloo. Returns an init_process_group that does so."""
     new_group, get_backend = module.new_group, module.get_backend
     signature = inspect.signature(init_process_group)
 
@@ -79,7 +79,7 @@ def _change_backend(module, init_process_group):
 
     @functools.wraps(get_backend)
     def name(*arguments, **keywords):
-        """The backend that the program asked for: it may have code for gloo."""
+        """Returns the backend that the program asked for, because it may have code for gloo."""
         found = get_backend(*arguments, **keywords)
         return module.Backend.GLOO if _replaced is not None and found == "slimpi" else found
 
@@ -97,7 +97,7 @@ def _rest(backend):
 
 
 def _begin_sums(collectives):
-    """Before the first sum that MPI gets from this rank."""
+    """Limits the threads and says who makes the sums, before the first sum that MPI gets."""
     import torch
     from . import _collectives
     _collectives.tell = lambda collectives: None
@@ -114,18 +114,18 @@ def _begin_sums(collectives):
 
 
 def _become_rank():
-    """False in a process that is no rank of the job."""
+    """Marks this process as a rank of the job. Returns False in a process that is no rank."""
     if _is_child():
         return False
     os.environ[_MARK] = str(os.getpid())
     if not _launcher.is_of_mpi() and os.environ.get("SLIMPIRUN_PID") != str(os.getpid()):
-        os.environ["SLIMPIRUN_PID"] = str(os.getpid())  # slimpi-run became a launcher
+        os.environ["SLIMPIRUN_PID"] = str(os.getpid())  # not the launcher's
         _watch_end()
     return True
 
 
 def _find_master():
-    """set_master(), whose failure ends the program."""
+    """Calls set_master(); its failure ends the program."""
     try:
         set_master()
     except Error as error:
@@ -135,15 +135,15 @@ def _find_master():
 
 
 def _read_master():
-    """The program reads MASTER_ADDR before init_process_group: on all ranks, because it would fail
-    otherwise."""
+    """Sets MASTER_ADDR and MASTER_PORT when the program reads one of them before
+    init_process_group. All ranks do that, because the program would fail on a rank without them."""
     if _become_rank():
         _find_master()
 
 
 def _change_deepspeed(module):
-    """Where MASTER_ADDR is not set, DeepSpeed asks mpi4py for the ranks, and takes one port for all
-    jobs. It need not: the ranks are in the environment."""
+    """Replaces DeepSpeed's mpi_discovery, which asks mpi4py for the ranks where MASTER_ADDR is not
+    set, and takes one port for all jobs. Here the ranks are in the environment."""
     discover = module.mpi_discovery
 
     @functools.wraps(discover)
@@ -163,10 +163,11 @@ def _change_c10d(module):
     signature = inspect.signature(module.init_process_group)
 
     def is_whole(backend, init_method, arguments, keywords):
-        """Whether the ranks are those that the launcher started: a program may make some itself."""
+        """Returns whether the group has the ranks that the launcher started. A program may also
+        start ranks itself."""
         try:
             names = signature.bind(backend, init_method, *arguments, **keywords).arguments
-        except TypeError:  # for PyTorch to say
+        except TypeError:  # PyTorch reports it
             return _launcher.size() is not None
         size = names.get("world_size", -1)
         size = int(os.environ.get("WORLD_SIZE", -1)) if size in (-1, None) else size
@@ -205,29 +206,24 @@ def _change_c10d(module):
 
 
 class _Holder:
-    """The hook of one model: slimpi's, until the program registers another."""
+    """The hook of one model: slimpi's hook, until the program registers another."""
 
     def __init__(self, state, hook, rank):
         self.state, self.hook, self.rank, self.said = state, hook, rank, False
 
     def __reduce__(self):
-        """A copy of the model, by pickle or copy.deepcopy, has PyTorch's own sums, as a copy of a
-        model with a hook has without slimpi."""
+        """Makes a copy of the model, by pickle or copy.deepcopy, use PyTorch's own sums. Without
+        slimpi a copy of a model with a hook does so, too."""
         return type(None), ()
 
 
-_nodes = 0  # nodes of the ranks of a model; 0 until it is known
+_nodes = 0  # the most nodes that the ranks of a model are on; 0: not known
 
 
 def _is_state(state):
-    """Whether a hook's state is slimpi's. Those of others may have any attributes."""
+    """Returns whether a hook's state is slimpi's. A program's own state may have any attributes."""
     from . import torch as slimpi_torch
     return isinstance(state, slimpi_torch.State)
-
-
-def _feedback(state):
-    on = str(state._option("error_feedback")).lower() in ("1", "y", "yes", "true", "on")
-    return ", with error feedback" if on else ""
 
 
 def _of_one_node(nodes):
@@ -242,20 +238,17 @@ def _held(holder, bucket):
         import torch.distributed as dist
         if _is_state(holder.state) and holder.rank == 0:
             group = holder.state.process_group
+            feedback = ", with error feedback" * holder.state.feedback
             _say(f"gradients of DistributedDataParallel ({dist.get_world_size(group)} ranks) are "
-                 f"summed by {holder.state.describe()}{_feedback(holder.state)}; "
+                 f"summed by {holder.state.describe()}{feedback}; "
                  f"{_rest(dist.get_backend(group))}{_of_one_node(_nodes)}")
     return holder.hook(holder.state, bucket)
 
 
 def _leave_groups(*groups):
-    """The groups of a model with a hook of the program's: its sums are not for slimpi."""
-    reason = "of a group whose model has a hook of the program's"
-    for group in groups:
-        if hasattr(group, "collectives"):
-            group.collectives.leave(reason)
-        elif group is not None:
-            _functions.leave(group, reason)
+    """Leaves all sums of these groups to their backend: their model has a hook of the program's."""
+    for collectives in filter(None, map(_functions.collectives_of, groups)):
+        collectives.leave("of a group whose model has a hook of the program's")
 
 
 def _change_ddp(module):
@@ -276,8 +269,8 @@ def _change_ddp(module):
         group = getattr(self.process_group, "collectives", None)
         try:
             state = slimpi_torch.State(self.process_group, model=self)
-        except Error as error:  # the same on all ranks
-            if rank == 0 and not getattr(group, "refusal", None):  # which was said
+        except Error as error:  # all ranks get the same error
+            if rank == 0 and not getattr(group, "refusal", None):  # the refusal was said already
                 by = ("are sums of torch.distributed" if group
                       else f"stay with {dist.get_backend(self.process_group)}")
                 _say(f"gradients {by}: {error}")
@@ -300,7 +293,8 @@ def _change_ddp(module):
             _say(changed)
 
     def replace(self, state, hook):
-        """False where the model has no hook of slimpi's, so that PyTorch registers this one."""
+        """Puts the program's hook in the place of slimpi's. Returns False if the model has no hook
+        of slimpi's; then PyTorch must register the program's."""
         if not _is_state(state):
             _leave_groups(self.process_group, getattr(state, "process_group", None))
         holder = self.__dict__.get("_slimpi_holder")
@@ -335,19 +329,20 @@ def _change_ddp(module):
 
 
 def _says_if_unused():
-    """Whether this is rank 0: slimpi-run became this process, so the program has not started it."""
+    """Returns whether this is rank 0 and slimpi-run became this process: the program has not
+    started it."""
     return os.environ.get("SLIMPIRUN_PID") == str(os.getpid()) and _launcher.rank() == 0
 
 
 def _say_if_unused():
-    if os.environ["SLIMPIRUN_PID"] != str(os.getpid()):  # a child by fork
+    if os.environ["SLIMPIRUN_PID"] != str(os.getpid()):  # in a child by fork
         return
-    if not _says or "torch.distributed.launcher" in sys.modules:  # torchrun itself
+    if not _says or "torch.distributed.launcher" in sys.modules:  # this process is torchrun
         return
     world = sys.modules.get("slimpi._world")
     used = world is not None and world._world is not None and world._world.communicators
-    # Not after an exception of the program's, an exit status of its own, or where Python found no
-    # program, and not where the program makes its ranks itself.
+    # Says nothing after an exception of the program's or an exit status that is not 0, if Python
+    # found no program, and if the program makes its ranks itself.
     missing = sys.argv[0] not in ("", "-c", "-m") and not os.path.exists(sys.argv[0])
     if hasattr(sys, "last_type") or _status or missing or _makes_ranks:
         return
@@ -360,9 +355,9 @@ def _say_if_unused():
              f"{_seen.advice()} (slimpi-torch(7))")
 
 
-_says = True    # false on ranks other than 0
-_status = None  # not 0: what sys.exit ends the program with
-_makes_ranks = False  # whether it has started processes that may be ranks
+_says = True    # whether this rank may say that slimpi was not used: rank 0
+_status = None  # the status that sys.exit or an exception ends the program with
+_makes_ranks = False  # whether the program has started processes that may be ranks
 
 
 def _watch_end():
@@ -376,7 +371,7 @@ def _watch_processes(module):
     @functools.wraps(begin)
     def start(self):
         global _makes_ranks
-        _makes_ranks |= getattr(self._target, "__name__", "") != "_worker_loop"  # of a DataLoader
+        _makes_ranks |= getattr(self._target, "__name__", "") != "_worker_loop"  # a DataLoader's
         begin(self)
 
     module.BaseProcess.start = start

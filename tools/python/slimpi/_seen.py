@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts the sums of torch.distributed besides DistributedDataParallel: the last line of slimpi-run
---torch names them."""
+"""Counts the sums of torch.distributed, except those of DistributedDataParallel, for the last line
+of slimpi-run --torch."""
 import functools
 import os
 import re
@@ -10,21 +10,21 @@ import types
 
 from ._late import OLDEST
 
-_MOST_PLACES = 3  # of the program's lines that are named
-_SUMS = r"_?(all_)?reduce(_|$)"  # PyTorch has new ones now and then
-_calls = {}  # by function: how many, and their bytes
-_taken = {}  # the same of those that MPI got, compressed
-_exact = {}  # by kind: those that were exact because they are not known to be of gradients
-_places = {}  # lines of the program that made such sums, in order
-_left = {}   # by backend and reason: those that were left to it
-BY_C = "functional sums"  # of DTensor and of functional collectives
+_MOST_PLACES = 3  # lines of the program that a message names at most
+_SUMS = r"_?(all_)?reduce(_|$)"  # a pattern, because PyTorch gets new functions now and then
+_calls = {}  # by function: number of calls, and their bytes
+_taken = {}  # by function: number of compressed sums, and their bytes
+_exact = {}  # by kind, such as BY_C: number of exact sums, and their bytes
+_places = {}  # lines of the program that made sums of _exact, in order
+_left = {}   # by backend and reason: number of sums left to the backend, and their bytes
+BY_C = "functional sums"  # the kind of sums of DTensor and of functional collectives
 _BY_HAND, _MIXED = "sums by hand", "sums by hand of gradients on some ranks only"
 _lock = threading.Lock()
-_counts = True  # false inside of a call: functions of PyTorch call each other
+_counts = True  # false inside a counted call, because functions of PyTorch call each other
 
 
 def bytes_of(value):
-    """The bytes of a tensor, or of a list of tensors or of lists."""
+    """Returns the bytes of a tensor, or of a list of tensors or of lists."""
     if hasattr(value, "element_size"):
         return value.numel() * value.element_size()
     return sum(map(bytes_of, value)) if isinstance(value, (list, tuple)) else 0
@@ -37,8 +37,7 @@ def _add(counts, key, length):
 
 
 def count(name, length, reason=None, backend=None):
-    """A sum of a process group; the reason why its backend makes it, None where it is compressed.
-    """
+    """Counts a sum of a process group. reason: why its backend makes it; None: it is compressed."""
     if reason == BY_C:
         _add(_exact, reason, length)
     elif reason:
@@ -48,14 +47,15 @@ def count(name, length, reason=None, backend=None):
 
 
 def count_exact(length, place, is_mixed):
-    """A sum that MPI made exactly: the program's line, and whether some ranks have gradients."""
+    """Counts a sum that MPI made exactly. place: the program's line. is_mixed: some ranks, not all,
+    have gradients in it."""
     _add(_exact, _MIXED if is_mixed else _BY_HAND, length)
     if place:
         _places[place] = None
 
 
 def place_of_caller():
-    """FILE:LINE of the program that makes a sum."""
+    """Returns FILE:LINE of the program's code that makes a sum, or None."""
     frame = sys._getframe(1)
     while frame is not None and re.match(r"(torch|slimpi|deepspeed|accelerate)\b",
                                          frame.f_globals.get("__name__") or ""):
@@ -73,7 +73,7 @@ def _counted(function):
         global _counts
         if not _counts:
             return function(*arguments, **keywords)
-        # The longest argument is what is summed: reduce_scatter has its part of the sum, too.
+        # The longest argument is what is summed: reduce_scatter also gets a tensor for its result.
         _add(_calls, function.__name__, max(map(bytes_of, (*arguments, *keywords.values())),
                                             default=0))
         _counts = False
@@ -86,7 +86,7 @@ def _counted(function):
 
 
 def watch(module):
-    """Counts the calls of the functions of torch.distributed.distributed_c10d."""
+    """Makes the functions of torch.distributed.distributed_c10d that sum count their calls."""
     for name, function in list(vars(module).items()):
         # isinstance() would ask a deprecated object of PyTorch for its class, and get a warning.
         if type(function) is types.FunctionType and re.match(_SUMS, name):
@@ -109,7 +109,7 @@ def _text(counts):
 
 
 def _exact_text():
-    """The sums that were exact, and what to do where they should not be."""
+    """Yields a text for each kind of exact sums, with advice how to compress them."""
     for kind, (calls, total) in sorted(_exact.items()):
         advice = ""
         if kind == _BY_HAND:
@@ -120,8 +120,8 @@ def _exact_text():
 
 
 def of_groups(hooked):
-    """A sentence of what MPI summed for process groups. `hooked`: whether a model has slimpi's
-    hook. None where that is all there is to say."""
+    """Returns a sentence that says what MPI summed for process groups; None if there is nothing to
+    say. hooked: whether a model has slimpi's hook."""
     rest = [*_exact_text(),
             *(f"left to {name}: {_text(counts)}" for name, counts in _left.items())]
     if _taken:
@@ -133,7 +133,7 @@ def of_groups(hooked):
 
 
 def advice():
-    """A sentence of what was seen without the backend, and what to do."""
+    """Returns a sentence that says which sums were seen without the backend, and what to do."""
     made = _text(_calls)
     if any("scatter" in name for name in _calls):
         return (f"; rank 0 called {made}, as FSDP does, which slimpi takes on CPUs with PyTorch "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sums of DDP buckets on their way: those that slimpi compresses, one for each bucket, and an
-exact one of all small parameters of an iteration."""
+"""Sums of DDP buckets on their way: one compressed sum for each bucket, and one exact sum of all
+small parameters of an iteration."""
 import functools
 import math
 
@@ -9,8 +9,8 @@ import torch
 from ._edges import rests_together
 
 FLOAT_BYTES = 4
-# Types that are divided before they are summed, as PyTorch does. A mean of shorter ones is computed
-# in float32.
+# Types whose values are divided before they are summed, as PyTorch does. The mean of values of
+# shorter types is computed in float32.
 WIDE = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
@@ -22,12 +22,12 @@ def unwrapped(future):
 
 
 class Place:
-    """Where the buffer of a sum is. On a GPU the sum begins after what the caller's stream has
-    queued until now, and slimpi's threads use a stream of their own: MPI knows no streams. It gets
-    the buffer once its values are there, and has written it when the sum is complete."""
+    """The device of a sum's buffer. On a GPU the sum begins after the work that the caller's stream
+    has queued until now, and slimpi's threads use a stream of their own. MPI knows no streams: it
+    gets the buffer when its values are there, and has written it when the sum is complete."""
 
     def __init__(self, device, streams):
-        """streams: the threads' own, by device."""
+        """streams: the threads' own streams, by device; one is made where it is missing."""
         self.devices, self._ready, self._stream = [], None, None
         if device.type == "cuda":
             self.devices = [device]
@@ -54,7 +54,7 @@ class Place:
 
 
 class Pending:
-    """A bucket on its way: its place and its future."""
+    """A bucket on its way: its buffer, its Place and its future."""
 
     def __init__(self, buffer, streams):
         self.buffer, self.place = buffer, Place(buffer.device, streams)
@@ -65,11 +65,11 @@ class Pending:
 
 
 class Sum:
-    """The mean over the ranks of dense tensors, in place. Tensors of wide types are divided before
-    they are summed. What goes into which sum follows from types and sizes, which all ranks have
-    alike. A sum with a `rest` is complete after an exact sum of that, and end().
+    """The mean of dense tensors over the ranks, in place. Tensors of wide types are divided before
+    they are summed. Types and sizes, which are the same on all ranks, decide which values are
+    compressed. A sum with a `rest` is complete after the exact sum of the rest, and end().
 
-    matrices: those of the tensors, one tensor after the other"""
+    parts: the tensors. matrices: their matrices, one tensor after the other."""
 
     def __init__(self, state, comm, parts, name, matrices):
         self._state, self._parts, self.name, self._matrices = state, parts, name, matrices
@@ -82,7 +82,7 @@ class Sum:
                 self._layout, self._coded = None, False
 
     def start(self, begins):
-        """In the worker's thread. begins() is called once `rest` is known."""
+        """Starts the sum, in the worker's thread. Calls begins() as soon as `rest` is known."""
         state = self._state
         self._together = self._parts[0] if len(self._parts) == 1 else torch.cat(self._parts)
         values = self._together
@@ -103,7 +103,7 @@ class Sum:
             self._floats if self._rows is None else self._rows.together, self._matrices)
 
     def finish(self):
-        """In the finisher's thread."""
+        """Waits for the sum and writes its result, in the finisher's thread."""
         self._state._world.finish_sum(self._requests)
         if self._rows is not None:
             self._state._edges.end_coded(self._rows)
@@ -113,7 +113,8 @@ class Sum:
             self.end()
 
     def end(self):
-        """After the exact sum of the rest, if there is one."""
+        """Writes the rest, if there is one, after its exact sum, and notes a result that is not
+        finite."""
         if self.rest is not None:
             exact = self.rest.exact.div_(self._divisor).to(self._values.dtype)
             self._values[self.rest.places] = exact
@@ -126,8 +127,8 @@ class Sum:
 
 
 class ExactSum:
-    """The exact sum of what sums of one device leave for it: so few floats that it takes the time
-    of messages, not of bytes. It begins when it is made, beside the last other sum."""
+    """The exact sum of the rests of all sums on one device. It has so few floats that their number
+    does not matter for its time. The constructor starts it, beside the last other sum."""
 
     def __init__(self, state, sums):
         self._state, self._sums = state, sums
@@ -143,17 +144,18 @@ class ExactSum:
 
 
 class Iteration:
-    """The sums of the buckets of one iteration. The worker's thread begins each as soon as its
-    bucket is there, beside those on their way. The finisher's thread ends them in their order."""
+    """The sums of the buckets of one iteration. The worker's thread begins each sum as soon as its
+    bucket is there, while others are on their way. The finisher's thread ends the sums in their
+    order."""
 
     def __init__(self):
-        self._rests = {}    # by device: a place, and the sums with a rest; the worker's
-        self._exact = []    # exact sums, and the place of each
-        self._waiting = []  # buckets that are complete after the exact sums; the finisher's
+        self._rests = {}    # by device: (Place, sums with a rest), for the worker's thread
+        self._exact = []    # pairs (Place, ExactSum)
+        self._waiting = []  # buckets that the exact sums complete, for the finisher's thread
 
     def submit(self, state, pending, sums, last):
-        """Makes the sums once all of `pending`, a list of buckets, can be read. Ends these then, or
-        after the exact sums. last: whether no others follow."""
+        """Makes the sums when all of `pending`, a list of buckets, can be read. Ends the buckets
+        after these sums, or after the exact sums. last: whether no other sums follow."""
         state._world.worker.submit(
             functools.partial(self._start, state, pending, sums, last))
 
@@ -196,7 +198,7 @@ class Iteration:
         else:
             self._waiting += pending
         if last:
-            # Without an exact sum the buckets that wait for it have failed, too.
+            # If an exact sum was not started, the buckets that wait for it have failed, too.
             failure = failure if len(self._exact) < len(self._rests) else None
             try:
                 for place, exact in self._exact:
@@ -223,12 +225,14 @@ def _start(state, comm, name, values, matrices=()):
 
 
 def end_streams(values):
-    """MPI knows no streams."""
+    """Waits for the work that has been queued on a tensor's stream, because MPI knows no
+    streams."""
     if values.is_cuda:
         torch.cuda.current_stream(values.device).synchronize()
 
 
 def _is_finite(values):
-    """Whether the values have a sum, which takes one pass without memory of its own. Finite values
-    whose sum overflows are so close to the end of their type that they count as not finite."""
+    """Returns whether the sum of the values is finite, which takes one pass and no memory. Finite
+    values whose sum overflows are so close to the end of their type that they count as not
+    finite."""
     return math.isfinite(values.sum(dtype=torch.promote_types(values.dtype, torch.float32)).item())

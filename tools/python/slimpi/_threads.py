@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many threads a rank computes with, where ranks share processors.
+"""The number of threads that a rank computes with, where ranks share processors.
 
 Each rank of PyTorch computes with as many threads as there are processors. Where several ranks run
 on one machine, threads that wait for each other then take the processors from ranks that compute or
@@ -8,16 +8,17 @@ send. torchrun sets OMP_NUM_THREADS=1 for that reason; launchers of MPI set noth
 import ctypes
 import functools
 import os
-import re
 from collections import Counter
 
+from ._mpi import mapped
+
 _VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_free = False  # whether neither the user nor the program chose how many threads compute
-_set_num_threads = None  # PyTorch's own function
+_free = False  # whether neither the user nor the program chose a number of threads
+_set_num_threads = None  # PyTorch's own torch.set_num_threads
 
 
 def watch(torch):
-    """Notes whether the program chooses its threads. Call it when PyTorch is imported."""
+    """Notes whether the program chooses its number of threads. Call it when PyTorch is imported."""
     global _free, _set_num_threads
     _free = not any(name in os.environ for name in _VARIABLES)
     _set_num_threads = torch.set_num_threads
@@ -32,8 +33,8 @@ def watch(torch):
 
 
 def place():
-    """Tells which processors a rank runs on: the kernel that runs, which containers share, and
-    a hexadecimal mask of the processors that this process may use."""
+    """Returns where this process runs: an id of the running kernel, which containers share, and a
+    hexadecimal mask of the processors that the process may use."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             kernel = file.read().strip()
@@ -43,7 +44,7 @@ def place():
 
 
 def is_one_node(nodes):
-    """Whether slimpi takes all ranks for those of one node, and compresses nothing."""
+    """Returns whether slimpi counts all ranks as one node, and so compresses nothing."""
     return nodes == 1 and os.environ.get("SLIMPI_RANKS_PER_NODE", "0") in ("", "0")
 
 
@@ -52,8 +53,8 @@ def _processors(mask):
 
 
 def share(places, rank):
-    """How many processors are left for a rank, at least one, how many ranks use its own, and how
-    many these are."""
+    """Returns, for a rank: its share of its processors (at least 1), the number of ranks that use
+    these processors, and the number of these processors."""
     places = [(kernel, _processors(mask)) for kernel, mask in places]
     kernel, mine = places[rank]
     users = Counter(processor for other, processors in places if other == kernel
@@ -65,8 +66,8 @@ def share(places, rank):
 
 
 def limit(torch, places, rank):
-    """Lowers this rank's threads to its share, unless they were chosen. Returns a sentence if that
-    changed anything. places: those of all ranks."""
+    """Lowers this rank's number of threads to its share of the processors, unless it was chosen.
+    Returns a sentence if that changed anything. places: place() of all ranks."""
     threads, sharing, processors = share(places, rank)
     before = torch.get_num_threads()
     most = max([before] + [blas.openblas_get_num_threads() for blas in _openblas()])
@@ -80,15 +81,13 @@ def limit(torch, places, rank):
 
 
 def _openblas():
-    """The copies of OpenBLAS in this process: Debian's PyTorch computes by one, whose threads
-    PyTorch does not know of."""
-    with open("/proc/self/maps") as maps:
-        paths = set(re.findall(r"\s(/\S*blas\S*\.so\S*)$", maps.read(), re.M))
+    """Returns the copies of OpenBLAS in this process. Debian's PyTorch computes by OpenBLAS and
+    does not know of its threads."""
     found = []
-    for path in sorted(paths):
+    for path in mapped(r"blas.*\.so"):
         try:
             library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-        except OSError:  # a file that was replaced since
+        except OSError:  # the file was replaced after it was mapped
             continue
         if hasattr(library, "openblas_set_num_threads"):
             found.append(library)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums on their way, as torch.distributed's Work, and the time that they may take."""
+"""torch.distributed's Work for sums on their way, and their time limit."""
 import threading
 import time
 from datetime import timedelta
@@ -11,8 +11,8 @@ from ._mpi import Error
 from ._sums import Place, unwrapped
 from ._world import world as _world
 
-_GRACE_SECONDS = 5  # slimpi has the same timeout, and says more
-_POLL_SECONDS = 1   # between two looks for sums that take too long
+_GRACE_SECONDS = 5  # after the timeout; slimpi has the same timeout, and its error says more
+_POLL_SECONDS = 1   # between two searches for sums that take too long
 
 _pending = set()
 _watcher = None
@@ -27,17 +27,18 @@ def _watch():
 
 
 class SumWork(Work):
-    """A sum on its way. An error in the thread is raised by wait() and by the future."""
+    """A sum on its way. wait() and the future raise what its thread raised."""
 
     def __init__(self, name, tensors, seconds, streams):
-        """tensors: the results; all in one place. streams: the thread's, by device."""
+        """tensors: the results, all on one device. seconds: the time limit. streams: the thread's,
+        by device."""
         global _watcher
         super().__init__()
         self.name, self._tensors, self._seconds, self._error = name, tensors, seconds, None
         self._place = Place(tensors[0].device if tensors else torch.device("cpu"), streams)
         self.deadline = time.monotonic() + seconds + _GRACE_SECONDS
         self._ended, self._lock = threading.Event(), threading.Lock()
-        self._asked = False  # for the future
+        self._asked = False  # whether the program asked for the future
         self._outcome = torch.futures.Future(devices=self._place.devices)
         self._future = self._outcome.then(unwrapped)
         _pending.add(self)
@@ -46,13 +47,13 @@ class SumWork(Work):
             _watcher.start()
 
     def run(self, function, *arguments):
-        """In the thread."""
+        """Makes the sum, in the worker's thread."""
         try:
             self._place.wait()
             with torch.inference_mode():
                 self._place.run(function, *arguments)
             self._place.finish()
-        except BaseException as error:  # for wait(), whatever it is
+        except BaseException as error:  # of any kind; wait() raises it
             self._end(error)
         else:
             self._end()
@@ -65,7 +66,7 @@ class SumWork(Work):
             self._ended.set()
             asked = self._asked
         _pending.discard(self)
-        if asked:  # callbacks may wait for other sums of this thread
+        if asked:  # not in this thread: callbacks of the future may wait for its other sums
             threading.Thread(target=self._complete, name="slimpi future").start()
 
     def _complete(self):
@@ -73,7 +74,7 @@ class SumWork(Work):
         self._place.run(self._outcome.set_result, outcome)
 
     def expire(self):
-        """Gives the sum up, which MPI may never end."""
+        """Ends the Work with an error: the sum takes too long, and MPI may never end it."""
         _world().stuck = True
         self._end(self._late(self._seconds, "init_process_group"))
 
@@ -82,8 +83,8 @@ class SumWork(Work):
                      f"has ended ({function}(timeout=...))")
 
     def wait(self, timeout=timedelta(0)):
-        """Returns when the sum is there, also where it is on a GPU: MPI knows no streams. After a
-        timeout of the caller's the sum goes on, as gloo's does."""
+        """Returns when the sum is complete, also on a GPU, because MPI knows no streams. If the
+        caller's timeout ends the wait, the sum goes on, as with gloo."""
         seconds = timeout.total_seconds()
         if not self._ended.wait(seconds if seconds > 0 else None):
             raise self._late(seconds, "wait")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The process's part in the MPI job: threads that make all MPI calls, and how it ends.
+"""The process's part in the MPI job: the threads that make all MPI calls, and the end of the job.
 
-The thread initializes MPI unless the program did, so any thread level serves. At the end of the
-program it finalizes what it initialized. Where an exception ends the program, the job is aborted:
-the other ranks wait for sums that never come.
-"""
+A thread of slimpi initializes MPI, unless the program did, and makes MPI's calls, so any thread
+level that MPI gives serves. At the end of the program it finalizes MPI, if it initialized MPI. If
+an exception ends the program, the job is aborted, because other ranks would wait for sums that
+never come."""
 import atexit
 import ctypes
 import functools
@@ -14,13 +14,14 @@ import sys
 import threading
 import time
 import weakref
+from concurrent.futures import Future
 
 from . import _join, _launcher
 from ._mpi import Error, Mpi, WrongLauncher
 
-_NAME_BYTES = 63  # of a communicator's name: fewer than any MPI's MPI_MAX_OBJECT_NAME
-_STATUS_BYTES = 64  # more than any MPI's MPI_Status has
-_TIME_TO_FORWARD = 0.2  # seconds; launchers drop what ranks have written just before they abort
+_NAME_BYTES = 63  # of a communicator's name; less than any MPI's MPI_MAX_OBJECT_NAME
+_STATUS_BYTES = 64  # more than any MPI's MPI_Status
+_TIME_TO_FORWARD = 0.2  # seconds before an abort; launchers drop output written just before it
 _SUMS_BEFORE_WARNING = 3
 
 _world = None
@@ -28,8 +29,9 @@ _lock = threading.Lock()
 
 
 class _Leaving:
-    """An object that the SystemExit of sys.exit holds and is deleted with: by the interpreter,
-    which ends the program then, or in a function of the program that has caught it."""
+    """An object that is held by the SystemExit of sys.exit and deleted with it. If the interpreter
+    deletes it, the program ends. If it is deleted in a function, the program has caught the
+    SystemExit, and note(0) is called."""
 
     def __init__(self, note):
         self._note = note
@@ -37,19 +39,19 @@ class _Leaving:
     def __del__(self, frame=sys._getframe):
         try:
             frame(1)
-        except ValueError:  # no function of Python's runs any more
+        except ValueError:  # no Python function runs any more
             return
         self._note(0)
 
 
 def watch_end(note):
-    """Has note() called with a status where an exception or sys.exit is to end the program with it,
-    and with 0 where the program has caught that."""
+    """Makes note(status) be called when an exception or sys.exit is about to end the program with
+    that status, and note(0) if the program then catches it."""
     hook, leave, process = sys.excepthook, sys.exit, os.getpid()
 
     def excepthook(kind, error, trace):
         hook(kind, error, trace)
-        # The interpreter sets last_value before it calls this. A program calls it, too.
+        # Programs call this function, too. The interpreter sets last_value before it does.
         if os.getpid() == process and getattr(sys, "last_value", None) is error:
             note(1)
 
@@ -58,7 +60,7 @@ def watch_end(note):
         try:
             leave(status)
         except SystemExit as end:
-            # In another thread it ends that thread.
+            # In another thread sys.exit ends that thread only.
             if os.getpid() == process and threading.current_thread() is threading.main_thread():
                 note(status if isinstance(status, int) else int(status is not None))
                 end._slimpi = _Leaving(note)
@@ -68,10 +70,10 @@ def watch_end(note):
 
 
 class Worker:
-    """Runs jobs in the order in which they were submitted. It keeps no process alive."""
+    """A daemon thread that runs jobs in the order in which they were submitted."""
 
     def __init__(self, ends=True):
-        """ends: whether end() is for it, not for one of several that use it."""
+        """ends: whether end() ends the thread; false: several users share it."""
         self._jobs, self._ends = queue.SimpleQueue(), ends
         self._thread = threading.Thread(target=self._run, name="slimpi", daemon=True)
         self._thread.start()
@@ -86,46 +88,42 @@ class Worker:
         self._jobs.put(job)
 
     def end(self, wait=False):
-        """Ends the thread after its jobs."""
+        """Ends the thread after its jobs, unless users share it. wait: returns when it has
+        ended."""
         if self._ends:
             self._jobs.put(None)
         if wait:
             self._thread.join()
 
     def do(self, function, *arguments):
-        """Runs a function in the thread and returns what it returns or raises."""
-        outcome, done = [], threading.Event()
+        """Runs a function in the thread and returns or raises what the function does."""
+        outcome = Future()
 
         def job():
             try:
-                outcome.append((function(*arguments), None))
-            except BaseException as error:  # for the caller, whatever it is
-                outcome.append((None, error))
-            done.set()
+                outcome.set_result(function(*arguments))
+            except BaseException as error:  # of any kind; the caller gets it
+                outcome.set_exception(error)
 
         self.submit(job)
-        done.wait()
-        value, error = outcome[0]
-        if error is not None:
-            raise error
-        return value
+        return outcome.result()
 
 
 class World:
-    """MPI_COMM_WORLD."""
+    """This process in MPI_COMM_WORLD."""
 
     def __init__(self):
         self.process = os.getpid()
         self.worker = Worker(ends=False)
-        self.communicators = {}  # by ranks and options
-        self._summed = set()     # communicators of start_sum()
-        self.models = {}         # how many models a communicator serves
-        self.numbers = 0         # the last number of a communicator of the backend, on this rank
+        self.communicators = {}  # by (ranks, options, name)
+        self._summed = set()     # communicators that start_sum() has made a sum on
+        self.models = {}         # by communicator: the number of models that use it
+        self.numbers = 0         # the next free number of a group, on this rank: see Collectives
         self.groups = weakref.WeakSet()  # objects with `members` and `summed`: see count()
-        self.warned = False      # of groups that cross
-        self.stuck = False       # whether a sum was given up that MPI has not ended
-        self._workers = weakref.WeakSet()  # all others whose threads run
-        self.status = 0          # not 0: an exception, or sys.exit, ends the program with it
+        self.warned = False      # whether count() has warned of groups that cross
+        self.stuck = False       # whether MPI may still be in a sum that was given up
+        self._workers = weakref.WeakSet()  # all other Workers
+        self.status = 0          # exit status of an exception or sys.exit that ends the program
         self.worker.do(self._begin)
         atexit.register(self._end)
         watch_end(self._note_status)
@@ -155,17 +153,18 @@ class World:
                 "mpiexec of this MPI, or put the other MPI's libmpi.so first in LD_LIBRARY_PATH")
 
     def communicator(self, ranks, options, name):
-        """A communicator of these ranks of the world with these options and this name; collective
-        over them."""
+        """Returns a communicator of these ranks of the world with these options and this name.
+        Collective over these ranks."""
         key = (tuple(ranks), tuple(sorted(options.items())), name)
         if key not in self.communicators:
             self.communicators[key] = self.worker.do(self.new_communicator, ranks, options, name)
         return self.communicators[key]
 
     def count(self, group, algorithm):
-        """A compressed sum of a group, which has `members` and `summed`, in whose sums values of
-        several parameters share scales or bits. Warns once where the group crosses another one that
-        has made no such sums: that of tensor parallelism. A group of HSDP has made some by then."""
+        """Counts a compressed sum of a group in which values of several parameters share scales or
+        bits. group: an object with `members` and `summed`. Warns once if the group crosses a group
+        that has made no such sums: that is tensor parallelism. A group of HSDP has made some by
+        the group's third sum, when this looks."""
         group.summed += 1
         if group.summed != _SUMS_BEFORE_WARNING or self.warned or self.rank != 0:
             return
@@ -182,8 +181,9 @@ class World:
                 return
 
     def new_worker(self):
-        """A thread for the sums of one communicator; the one that there is where MPI cannot be
-        called by several. Then ranks must make the sums of all communicators in one order."""
+        """Returns a Worker for the sums of one communicator. If several threads may not call MPI,
+        it is the one Worker of the process. Then all ranks must make the sums of all communicators
+        in one order."""
         if not self._threads:
             return self.worker
         worker = Worker()
@@ -191,7 +191,8 @@ class World:
         return worker
 
     def new_communicator(self, ranks, options, name, tag=0):
-        """In a worker's thread. Those that other threads make of the same ranks have other tags."""
+        """Makes a communicator, in a worker's thread. If another thread may make one of the same
+        ranks at the same time, the tags must differ."""
         mpi = self.mpi
         world = ctypes.c_uint64(mpi.handle("MPI_Comm_group", self.comm))
         group = ctypes.c_uint64(mpi.handle("MPI_Group_incl", world.value, len(ranks),
@@ -213,14 +214,14 @@ class World:
         self.mpi.call("MPI_Comm_free", ctypes.byref(ctypes.c_uint64(comm)))
 
     def sum(self, *arguments):
-        """Sums a buffer in place, as start_sum(); in a worker's thread."""
+        """Sums a buffer in place, in a worker's thread. The arguments are those of _sums()."""
         for what in self._sums(*arguments):
             self.mpi.call("MPI_Allreduce", *what)
 
     def start_sum(self, comm, *arguments):
-        """The same, nonblocking where slimpi takes that under every MPI: not without
-        MPI_THREAD_MULTIPLE, and not as the first sum of a communicator. Returns requests for
-        finish_sum()."""
+        """Starts a sum as sum() makes it, and returns requests for finish_sum(). The sum is
+        blocking where slimpi could leave a nonblocking one to MPI: without MPI_THREAD_MULTIPLE, and
+        as the first sum of a communicator."""
         if not self._threads or comm not in self._summed:
             self._summed.add(comm)
             self.sum(comm, *arguments)
@@ -241,14 +242,14 @@ class World:
                    mpi.constant(kind), mpi.constant("MPI_SUM"), comm)
 
     def finish_sum(self, requests):
-        """In any worker's thread."""
+        """Waits for the requests of start_sum(), in any worker's thread."""
         for request in requests:
             self.mpi.call("MPI_Wait", ctypes.byref(ctypes.c_uint64(request)),
                           ctypes.create_string_buffer(_STATUS_BYTES))
 
     def sum_blocks(self, comm, address, result, count):
-        """Sums a block of `count` floats for each rank, and writes this rank's; in a worker's
-        thread."""
+        """Sums blocks of `count` floats, one for each rank, and writes the sum of this rank's block
+        to `result`. Called in a worker's thread."""
         mpi = self.mpi
         mpi.call("MPI_Reduce_scatter_block", address, result, count, mpi.constant("MPI_FLOAT"),
                  mpi.constant("MPI_SUM"), comm)
@@ -265,23 +266,24 @@ class World:
         self.status = status
 
     def _end(self):
-        if os.getpid() != self.process:  # a child by fork
+        if os.getpid() != self.process:  # in a child by fork
             return
         if self.mpi.integer("MPI_Finalized"):
             return
         if self.status != 0 or self.stuck:
             self.abort()
-        self.worker.do(lambda: None)  # jobs of this one wait for the others
+        self.worker.do(lambda: None)  # jobs of self.worker may wait for those of the others
         for worker in list(self._workers):
             worker.end(wait=True)
         self.worker.do(lambda: None)  # no sum is in flight any more
-        # Only exit() sees the status of `raise SystemExit(1)`.
+        # exit() makes slimpi end MPI, where possible, because only exit() sees the status of
+        # `raise SystemExit(1)`.
         if self.initialized and self.mpi.slimpi.slimpi_finalize_at_exit() != 0:
             self.worker.do(self.mpi.call, "MPI_Finalize")
 
 
 def world():
-    """The one world, begun at first use; collective over all ranks then."""
+    """Returns the process's World. The first call makes it, and is collective over all ranks."""
     global _world
     with _lock:
         if _world is None:

@@ -9,8 +9,8 @@ or, in the manner of PyTorch's own hooks,
     state = slimpi.torch.State(model.process_group, bits=4, error_feedback=True)
     model.register_comm_hook(state, slimpi.torch.hook)
 
-All else (broadcasts, barriers, the program's own collectives) stays with the process group's
-backend. See slimpi-torch(7).
+All other communication (broadcasts, barriers, the program's own collectives) stays with the process
+group's backend. See slimpi-torch(7).
 """
 import functools
 import io
@@ -32,15 +32,15 @@ __all__ = ["State", "compress", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
 OF_MODELS = ("decentralized", "low_precision_decentralized")
-_ON_THEIR_WAY = 2  # buckets: one fills the gap that the other leaves on the network
-_FIRST_ITERATIONS = 10  # as slimpi's option `start` for powersgd
-# Sums that are not compressed: the first iterations of algorithms with state, short sums, and those
-# that slimpi makes of other values than gradients. MPI does not get these: its ranks wait for each
-# other without a pause, and take the core from ranks that compute.
+_ON_THEIR_WAY = 2  # the most buckets at a time: one uses the network while the other does not
+_FIRST_ITERATIONS = 10  # exact ones, with PowerSGD; slimpi's option `start` has the same default
+# Options of the communicator for sums that are not compressed: those of the first iterations of
+# algorithms with state, short sums, and sums of other values than gradients. slimpi makes these
+# sums itself, because MPI's ranks wait without a pause and take the core from ranks that compute.
 EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
 
 
-# Options that decide the bits of a sum, with those that the State was given.
+# Options that decide the bits of a sum. A checkpoint has these and the options of the State.
 _OF_RESULTS = ("algorithm", "bits", "bucket", "error_feedback", "hierarchy", "max_error",
                "min_size", "powersgd_rank", "rounding", "seed")
 
@@ -50,8 +50,8 @@ def _text(value):
 
 
 def _agree(group, mine):
-    """The ranks of the group in MPI's world, and its longest timeout. The group's own backend
-    carries what every rank says, so that a rank without MPI can say so."""
+    """Returns the ranks of the group in MPI's world, and its longest timeout. The group's own
+    backend carries the answers, so that a rank without MPI can say so."""
     answers = [None] * dist.get_world_size(group)
     dist.all_gather_object(answers, mine, group=group)
     return check_answers(answers, mine)
@@ -60,10 +60,10 @@ def _agree(group, mine):
 class State:
     """The state that the hook of one model keeps. Collective over the process group.
 
-    process_group: that of the model; None: the default group.
-    model: the DistributedDataParallel model. Its parameters are known by their names then, else by
-        their places in the buckets of the first iteration.
-    start_powerSGD_iter: the first iteration that is compressed where the algorithm is powersgd or
+    process_group: the group of the model; None: the default group.
+    model: the DistributedDataParallel model. With it, parameters are identified by their names,
+        without it by their places in the buckets of the first iteration.
+    start_powerSGD_iter: the first iteration that is compressed if the algorithm is powersgd or
         batched_powersgd (default 10; at least 1, because DDP makes its buckets anew in the first).
     All other keywords are slimpi's options by their names, such as bits=4, error_feedback=True,
     algorithm="powersgd", powersgd_rank=2; they win over SLIMPI_NAME.
@@ -96,19 +96,20 @@ class State:
         models = self._world.models
         self._model = models[self._comm] = models.get(self._comm, 0) + 1
         self.iteration = 0
-        self._streams = {}  # by device
+        self._streams = {}  # by device: the stream of slimpi's threads
         self._parameters = Parameters(model)
         self._layouts = {}  # by bucket: the names of its parameters, in their order
-        self._known = {}    # by bucket: its parameters' identities, and what _describe() said
+        self._known = {}    # by bucket: its parameters' identities, its name and its matrices
         self._overflowed = False  # a compressed sum of this iteration was not finite
-        self._loaded = {}   # by bucket: the layout of a checkpoint, until it is met
-        self._held = []     # buckets that wait for the others of an iteration
+        self._loaded = {}   # by bucket: a checkpoint's layout, until DDP's bucket has the same
+        self._held = []     # buckets that wait until all of their iteration are there
         self._sums = Iteration()
         self._finisher = self._world.new_worker()
         self._room = threading.Semaphore(_ON_THEIR_WAY)
 
     def _finish(self, job):
-        """After a job of the worker's, in its thread: in the finisher's, which may be the same."""
+        """Runs a job in the finisher's thread. Called in the worker's thread, which may be the
+        same."""
         if self._finisher is self._world.worker:
             job()
         else:
@@ -124,21 +125,21 @@ class State:
                         "gradients: choose another algorithm")
         self._least = -(-bytes_of(self._option("min_size")) // FLOAT_BYTES)
         low_rank = self.algorithm in _STATEFUL
-        feedback = self._option("error_feedback").lower() in ("1", "y", "yes", "true", "on")
+        self.feedback = self._option("error_feedback").lower() in ("1", "y", "yes", "true", "on")
         self._edges = Edges(self.algorithm, bytes_of(self._option("bucket")),
-                            self._least, feedback)
-        self._keeps_state = low_rank or feedback or self.algorithm.startswith("hook:")
+                            self._least, self.feedback)
+        self._keeps_state = low_rank or self.feedback or self.algorithm.startswith("hook:")
         if start is None:
             start = int(self._option("start") or (_FIRST_ITERATIONS if low_rank else 1))
         self._start = max(int(start), 1) if self._keeps_state else 0
         if self._keeps_state:
-            self.options["start"] = "0"  # the iterations are counted here
+            self.options["start"] = "0"  # hook() counts the first iterations, so slimpi must not
 
     def _option(self, name):
         return self.options.get(name, self._world.mpi.option(name))
 
     def describe(self):
-        """One line: by what the gradients are summed."""
+        """Returns a line that says which algorithm, library and MPI sum the gradients."""
         return describe(self._world.mpi, self._option)
 
     def __reduce__(self):
@@ -152,8 +153,8 @@ class State:
         return [self._name(index, layout) for index, layout in self._layouts.items()]
 
     def _describe(self, bucket):
-        """The name of a bucket, which stands for the same parameters at each call, also after a
-        checkpoint, and the matrices in it."""
+        """Returns the name of a bucket and the matrices in it. A name means the same parameters at
+        each call, also after a checkpoint."""
         parameters, index = bucket.parameters(), bucket.index()
         identities = tuple(map(id, parameters))
         if self._known.get(index, (None,))[0] != identities:
@@ -164,20 +165,20 @@ class State:
         return self._known[index][1:]
 
     def _end_iteration(self, names):
-        """In the worker's thread, which begins the sums of the next iteration after it: ends the
-        last sum of this one. After one that is not finite the program skips its step and often
-        lowers its loss scale. What is kept is in units of the old scale, so all ranks drop it: all
-        have the same sums."""
+        """Waits for the last sum of an iteration, in the worker's thread, which begins the next
+        iteration's sums after that. Drops the state after a sum that is not finite: the program
+        then skips its step and often lowers its loss scale, and the state is in units of the old
+        scale. All ranks do the same, because all have the same sums."""
         if self._finisher is not self._world.worker:
             self._finisher.do(lambda: None)
         if self._overflowed:
             self._overflowed = False
             for name in names:
-                self._world.mpi.drop_state(self._comm, name)
+                self._world.mpi.set_state(self._comm, name, None)
 
     def _holds(self, bucket):
-        """Whether a checkpoint has other buckets than this one: DDP has not made its buckets anew
-        yet. Then the sums of this iteration are those of the checkpoint's buckets."""
+        """Returns whether a bucket must be held, because the loaded checkpoint has other buckets:
+        DDP has not made its buckets anew yet. Then this iteration sums the checkpoint's buckets."""
         if not self._loaded:
             return False
         if self._loaded.get(bucket.index()) == self._layouts[bucket.index()]:
@@ -186,8 +187,8 @@ class State:
         return True
 
     def _regrouped(self):
-        """The gradients that are held, in the buckets of the checkpoint: for each its name, its
-        matrices, and the parts of the held buckets that it consists of."""
+        """Returns (name, matrices, parts) of each bucket of the checkpoint. The parts are the
+        slices of the held buckets that have its gradients."""
         parts = {}
         for pending, parameters in self._held:
             first = 0
@@ -205,16 +206,16 @@ class State:
                  [parts[name][0] for name in layout]) for index, layout in loaded.items()]
 
     def _key(self):
-        """The key of this rank's part in a checkpoint of all ranks, as torch.distributed.checkpoint
-        makes."""
+        """Returns the key of this rank's part in a checkpoint that has all ranks, as
+        torch.distributed.checkpoint makes."""
         return f"buckets of rank {dist.get_rank(self.process_group)} of {self.world_size}"
 
     def _saved_options(self):
         return {name: self._option(name) for name in sorted({*_OF_RESULTS, *self.options})}
 
     def state_dict(self):
-        """For a checkpoint: the iteration, the options, and what slimpi keeps of the gradients:
-        whose buckets they are in, and the state of each. Each rank saves its own."""
+        """Returns, for a checkpoint, the iteration, the options, and for each bucket its
+        parameters' names, its state and its factors. Each rank saves its own."""
         buckets = []
         for index, layout in sorted({**self._layouts, **self._loaded}.items()):
             name = self._name(index, layout)
@@ -230,7 +231,8 @@ class State:
                 self._key(): whole.getvalue()}
 
     def load_state_dict(self, state):
-        """Goes on from state_dict() of the same rank; on all ranks, between two iterations."""
+        """Takes over the state_dict() of the same rank. Call it on all ranks, between two
+        iterations."""
         mine = self._saved_options()
         others = [f"{name}={value}, here {mine.get(name, 'none')}"
                   for name, value in state["options"].items() if mine.get(name) != value]
@@ -255,11 +257,12 @@ class State:
 
 
 def hook(state, bucket):
-    """For DistributedDataParallel.register_comm_hook: the mean of a bucket over the ranks."""
-    if isinstance(bucket, tuple):  # (gradient, parameter)
+    """Returns a future of the mean of a bucket over the ranks. A hook for
+    DistributedDataParallel.register_comm_hook."""
+    if isinstance(bucket, tuple):  # (gradient, parameter): the Python reducer calls the hook
         check_model(types.SimpleNamespace(_use_python_reducer=True))
     buffer, last = bucket.buffer(), bucket.is_last()
-    if bucket.index() == 0:  # also after an iteration that ended before its last bucket
+    if bucket.index() == 0:  # the iteration before may have ended without its last bucket
         state._sums = Iteration()
     comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
@@ -295,8 +298,8 @@ def hook(state, bucket):
 
 
 def register(model, **options):
-    """Lets slimpi sum the gradients of a DistributedDataParallel model, and returns the State. Call
-    it before the first backward pass, on every rank of the model's process group."""
+    """Makes slimpi sum the gradients of a DistributedDataParallel model, and returns the State.
+    Call it before the first backward pass, on every rank of the model's process group."""
     if not isinstance(model, torch.nn.parallel.DistributedDataParallel):
         raise TypeError("slimpi.torch.register needs a DistributedDataParallel model, not "
                         f"{type(model).__name__}: wrap the model first")
@@ -306,9 +309,11 @@ def register(model, **options):
 
 
 def compress(what=None):
-    """Lets slimpi compress sums that it does not know to be of gradients. Of a tensor: sums of it
-    and of views of it, if all ranks say so. Of a process group (None: the default one): all its
-    float sums of SLIMPI_MIN_SIZE and more; call it on all ranks of the group. Returns `what`."""
+    """Makes slimpi compress sums that it does not know to be of gradients. Returns `what`.
+
+    what: a tensor: sums of it and of its views are compressed, if all ranks call this for them. A
+        process group (None: the default group): all its float sums of SLIMPI_MIN_SIZE and more are
+        compressed; call this on all ranks of the group."""
     if isinstance(what, torch.Tensor):
         _gradients.mark(what)
         return what

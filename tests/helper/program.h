@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the MPI programs of tests share: headers, the ranks, checks, how MPI begins, and the end:
+ * the exit status is 1 on every rank if a check failed on any. The first header of a program. */
+#pragma once
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <dlfcn.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <unistd.h>
+#ifdef __cplusplus
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+#else
+#include <inttypes.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#endif
+
+#include "slimpi.h"
+
+/* Of MPI_COMM_WORLD; and the checks that failed on this rank. */
+__attribute__((unused)) static int g_rank, g_size, g_failures;
+
+static inline void find_ranks(void) {
+  MPI_Comm_rank(MPI_COMM_WORLD, &g_rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &g_size);
+}
+
+static inline void begin_mpi(void) {
+  MPI_Init(NULL, NULL);
+  find_ranks();
+}
+
+/* Asks for this level of threads, and returns what MPI gives. */
+static inline int begin_mpi_with(int level) {
+  int provided = MPI_THREAD_SINGLE;
+  MPI_Init_thread(NULL, NULL, level, &provided);
+  find_ranks();
+  return provided;
+}
+
+/* Counts a failure, and says the first few. */
+static inline void check(int good, const char* what) {
+  if (!good && ++g_failures <= 5) fprintf(stderr, "rank %d: FAIL %s\n", g_rank, what);
+}
+
+/* Ends the job where a check fails. */
+static inline void must(int good, const char* what) {
+  if (good) return;
+  printf("FAIL rank %d: %s\n", g_rank, what);
+  fflush(stdout);
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* Failures of all ranks. */
+static inline int all_failures(void) {
+  int all = 0;
+  PMPI_Allreduce(&g_failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  return all;
+}
+
+/* The exit status. */
+static inline int end_mpi(void) {
+  const int failures = all_failures();
+  MPI_Finalize();
+  return failures != 0;
+}
+
+/* Whether all ranks have the bytes of rank 0. */
+static inline int has_rank_0_s(const void* data, size_t bytes) {
+  void* const first = malloc(bytes + 1);
+  memcpy(first, data, bytes);
+  PMPI_Bcast(first, (int)bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
+  const int same = memcmp(first, data, bytes) == 0;
+  free(first);
+  return same;
+}
+
+/* FNV-1a; `digest` is what came before, or kDigest. */
+#define kDigest UINT64_C(14695981039346656037)
+static inline uint64_t digest_of(const void* data, size_t bytes, uint64_t digest) {
+  for (size_t i = 0; i < bytes; ++i)
+    digest = (digest ^ ((const unsigned char*)data)[i]) * 1099511628211u;
+  return digest;
+}
+
+/* Calls that slimpi has compressed on this rank; 0 without it. */
+static inline uint64_t compressed_calls(void) {
+  int (*get)(struct slimpi_statistics_t*) = NULL;
+  struct slimpi_statistics_t statistics;
+  memset(&statistics, 0, sizeof statistics);
+  statistics.size = sizeof statistics;
+  *(void**)&get = dlsym(RTLD_DEFAULT, "slimpi_get_statistics");
+  return get != NULL && get(&statistics) == 0 ? statistics.compressed : 0;
+}

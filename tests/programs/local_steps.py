@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Trains a character model of nanoGPT's size by local steps: TEXT STEPS H DELAY. Fails where the
+ranks differ after an outer step. Rank 0 prints the loss on the last tenth of TEXT."""
+import sys
+import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from math import cos, pi
+
+import torch
+from torch import nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+import slimpi
+
+
+class LocalSteps:
+    def __init__(self, model, every, delay=0, rate=0.7):
+        self.model, self.every, self.delay, self.steps = model, every, delay, 0
+        self.shared = torch.nn.Parameter(self.values())  # the same bytes on all ranks
+        self.change = torch.empty_like(self.shared.data)
+        self.outer = torch.optim.SGD([self.shared], rate, 0.9, nesterov=True)
+        self.thread, self.sum = ThreadPoolExecutor(1), None
+
+    def values(self):
+        return parameters_to_vector(self.model.parameters()).detach()
+
+    def step(self, last=False):  # after each step of the rank's own optimizer
+        self.steps += 1
+        if self.steps % self.every == 0:
+            self.start = self.values()
+            torch.sub(self.shared.data, self.start, out=self.change)
+            self.sum = self.thread.submit(slimpi.allreduce, self.change, name="change")
+        if self.sum and (last or self.steps % self.every == self.delay):
+            self.shared.grad = self.sum.result() / slimpi.size()
+            self.sum = None
+            self.outer.step()
+            moved = self.values() - self.start  # during the sum
+            vector_to_parameters(self.shared.data + moved, self.model.parameters())
+
+
+LAYERS, HEADS, WIDTH, BLOCK, BATCH, RATE = 4, 4, 128, 64, 12, 1e-3
+text, (STEPS, H, DELAY) = open(sys.argv[1], "rb").read(), map(int, sys.argv[2:5])
+known, text = torch.tensor(list(text)).unique(return_inverse=True)
+training, test = text[:int(0.9 * len(text))], text[int(0.9 * len(text)):]
+rank, size = slimpi.rank(), slimpi.size()
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.places = nn.Embedding(len(known), WIDTH), nn.Embedding(BLOCK, WIDTH)
+        self.layers = nn.ModuleList(nn.TransformerEncoderLayer(
+            WIDTH, HEADS, 4 * WIDTH, 0, "gelu", batch_first=True, norm_first=True, bias=False)
+            for _ in range(LAYERS))
+        self.norm = nn.LayerNorm(WIDTH, bias=False)
+        for name, weight in self.named_parameters():
+            if weight.dim() > 1:
+                last = name.endswith(("out_proj.weight", "linear2.weight"))
+                nn.init.normal_(weight, 0, 0.02 * ((2 * LAYERS) ** -0.5 if last else 1))
+
+    def loss(self, text, generator):
+        """Of this rank's part of the samples that all ranks draw."""
+        starts = torch.randint(len(text) - BLOCK, (size * BATCH,), generator=generator)[rank::size]
+        x, wanted = (torch.stack([text[i + k:i + k + BLOCK] for i in starts]) for k in (0, 1))
+        x = self.embed(x) + self.places.weight
+        for layer in self.layers:
+            x = layer(x, nn.Transformer.generate_square_subsequent_mask(BLOCK), is_causal=True)
+        x = self.norm(x) @ self.embed.weight.t()
+        return nn.functional.cross_entropy(x.flatten(0, 1), wanted.flatten())
+
+
+torch.manual_seed(1)
+model, batches = Model(), torch.Generator().manual_seed(1000)
+optimizer = torch.optim.AdamW(model.parameters(), RATE, (0.9, 0.99), weight_decay=0.1)
+local_steps, digest, waited, begin = LocalSteps(model, H, DELAY), 0, 0.0, time.monotonic()
+for step in range(1, STEPS + 1):
+    optimizer.param_groups[0]["lr"] = RATE * min(step / 101, 0.55 + 0.45 * cos(pi * step / STEPS))
+    optimizer.zero_grad()
+    model.loss(training, batches).backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    waited -= time.monotonic()
+    local_steps.step(last=step == STEPS)
+    waited += time.monotonic()
+    digest = zlib.crc32(local_steps.shared.detach().numpy(), digest)
+waited, batches = waited / (time.monotonic() - begin), torch.Generator().manual_seed(99)
+with torch.no_grad():
+    loss = sum(model.loss(test, batches).item() for _ in range(50)) / 50
+sums = slimpi.allreduce(torch.tensor([loss, digest, waited], dtype=torch.float64)) / size
+assert sums[1] == digest, "ranks differ"
+if rank == 0:
+    print(f"loss {sums[0]:.4f}, {100 - 100 * sums[2]:.1f} % of the time computes")
