@@ -10,7 +10,7 @@ namespace slimpi::cost {
 
 namespace {
 
-// Returns the division of a shard, the same on all ranks: that of a staged device.
+// Returns the division of a shard as if the device were staged, so that all ranks get the same.
 inter::Segments segments_of(inter::ExchangeSize size) {
   size.count = std::max<std::uint64_t>(size.count, 1);
   size.staged = true;

@@ -353,9 +353,8 @@ std::size_t PairwiseLayout::bytes_in_flight(const Step& step) const {
 }
 
 std::size_t PairwiseLayout::buffer(MessageKind message, std::int64_t number, int round) const {
-  // In each place of the ring: where there is an all-gather, a buffer for each round of gather_in
-  // and one for gather_out, and where there is a reduce-scatter, one for each round of its two
-  // kinds.
+  // Each place of the ring has, for an all-gather, a buffer of gather_in for each round and one
+  // buffer of gather_out; for a reduce-scatter, a buffer of each of its two kinds for each round.
   const std::size_t rounds = std::size_t(this->rounds()), each = std::size_t(round);
   if (!gathers_)
     return ring_index(number) * 2 * rounds + (message == MessageKind::scatter_in ? rounds : 0) +

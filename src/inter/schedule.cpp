@@ -78,7 +78,7 @@ const PreparedExchange& PreparedExchanges::find(const ExchangeSize& size) {
   if (found == by_size_.end()) {
     // Makes the new entry before others are dropped: if this throws, the others stay.
     PreparedExchange made(size);
-    // The estimate counts some words in the layout for each member.
+    // `more` estimates the bytes of the new entry: a layout has some words for each member.
     const std::size_t more = 2 * sizeof(Entries::value_type) + 64 * std::size_t(size.group_size);
     if (bytes_ + more > kMostBytes) {
       // Drops everything. That costs one computation for each size that comes again, and needs no

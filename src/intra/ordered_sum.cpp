@@ -48,7 +48,7 @@ void add_in_pairs(const device::DeviceStream& on, std::span<const float* const> 
       level.push_back(addends[i]);
     }
   }
-  // A sum overwrites its left addend if that is scratch already.
+  // A sum overwrites its left addend, if this addend is itself a sum in `partial`.
   while (level.size() > 1) {
     next.clear();
     for (std::size_t i = 0; i < level.size(); i += 2) {

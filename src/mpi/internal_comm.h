@@ -90,12 +90,14 @@ class FirstExchange {
 
 // Makes an internal communicator with the ranks of `user`, an intracommunicator of the program, in
 // their order. Collective over `user`. Fails on all ranks together, with *made MPI_COMM_NULL, if a
-// rank already serves kMostServed communicators or MPI has no free context id. Errors on *made
-// return. *number: the same on all ranks, and not used by another communicator of this process.
-// *refusal: the reason of a failure. `in_fiber`: all ranks have MPI_THREAD_MULTIPLE, or it fails on
-// all ranks that have. In a fiber all that is collective over `user` begins before the first wait.
-// There sums have begun and need a communicator: if a rank already serves kMostServed, all ranks
-// still get one, with *refusal no_more, to be freed after these sums.
+// rank already serves kMostServed communicators or MPI has no free context id. *made has
+// MPI_ERRORS_RETURN. *number: the same on all ranks, and not used by another communicator of this
+// process. *refusal: the reason of a failure.
+//
+// `in_fiber`: the caller runs in a fiber, which needs MPI_THREAD_MULTIPLE on all ranks. If a rank
+// lacks it, the call fails on the ranks that have it. All that is collective over `user` begins
+// before the first wait. In a fiber sums have begun and need a communicator: if a rank already
+// serves kMostServed, all ranks still get one, with *refusal no_more, to be freed after these sums.
 //
 // A rank that gives up after SLIMPI_TIMEOUT must not leave the other ranks in MPI_Comm_create. So
 // there are two exchanges before MPI_Comm_create. A rank gives up only in the first exchange, and

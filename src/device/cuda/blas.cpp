@@ -10,7 +10,7 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-// The functions of cuBLAS's C interface that are used. Its matrices are column-major.
+// The functions of cuBLAS's C interface that slimpi uses. cuBLAS's matrices are column-major.
 using Handle = void*;
 struct Blas {
   int (*create)(Handle*) = nullptr;
@@ -21,7 +21,8 @@ struct Blas {
 };
 constexpr int kPlain = 0, kTransposed = 1;  // of cublasOperation_t
 
-// A library that the process has already loaded is preferred. It stays loaded.
+// Loads cuBLAS, which stays loaded; null if there is none. Prefers a library that the process has
+// already loaded.
 const Blas* load() {
   static Blas blas;
   constexpr const char* kNames[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
@@ -61,8 +62,7 @@ bool multiply(const kernels::Product& product, Stream* stream) {
   if (product.rows == 0) return true;
   begin_work(s);
   const float one = 1;
-  // A row-major matrix is the transposed column-major one, so the product is computed as c^T = b^T
-  // a^T.
+  // Computes c^T = b^T a^T: for cuBLAS a row-major matrix is its own transposed matrix.
   const int status =
       blas()->multiply(s.blas, product.transposed != 0 ? kTransposed : kPlain, kPlain,
                        product.columns, product.rows, product.inner, &one, product.b, product.ldb,

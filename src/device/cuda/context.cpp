@@ -27,10 +27,10 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-// One file of kernels/cuda each.
+// The files of kernels/cuda, each a module.
 enum class Module { encode, sum, decode, packed, plain, count };
 
-// For cuModuleLoadData().
+// Returns the compiled module for cuModuleLoadData().
 const void* image_of(Module module) {
   // In the order of the enumerators.
   static constexpr const void* kImages[] = {slimpi_image_encode, slimpi_image_sum,
@@ -63,7 +63,8 @@ int find_numa_node(CUdevice device) {
   return numa_node_of(bus_id);
 }
 
-// Retained once and never released. The program has memory on this GPU, so it uses the GPU anyway.
+// Finds the primary context of a GPU. Retains it once and never releases it: the program has memory
+// on this GPU, so it uses the GPU anyway.
 Status primary_context(int ordinal, CUcontext* handle) {
   static auto* const retained = new std::map<int, CUcontext>;
   if (const auto known = retained->find(ordinal); known != retained->end()) {
@@ -78,8 +79,8 @@ Status primary_context(int ordinal, CUcontext* handle) {
   return Status::ok;
 }
 
-// For memory that belongs to no GPU, such as some managed memory: the context that is current, or
-// the first one in use.
+// Finds a context for memory that belongs to no GPU, such as some managed memory: the current
+// context, or the first primary context in use.
 Status any_context(CUcontext* handle) {
   SLIMPI_TRY(check(driver().cuCtxGetCurrent(handle), "asking for the current context"));
   if (*handle != nullptr) return Status::ok;
@@ -97,17 +98,17 @@ Status any_context(CUcontext* handle) {
   return failed(Status::device, "a buffer is managed memory, and the program uses no GPU");
 }
 
-// 0 where the context does not exist, or the driver knows no ids.
+// Returns the id of a context; 0 if the context does not exist, or the driver has no ids.
 std::uint64_t id_of(CUcontext context) {
   unsigned long long id = 0;
   if (driver().cuCtxGetId == nullptr || driver().cuCtxGetId(context, &id) != CUDA_SUCCESS) return 0;
   return id;
 }
 
-// As the context of a location: the memory belongs to no GPU.
+// Its address, as Location::context, says that the memory belongs to no GPU.
 char g_no_gpu;
 
-// The value of Location::context for the memory.
+// Returns the value of Location::context for the memory.
 void* own_context(const Attributes& attributes) {
   const bool nowhere = attributes.context == nullptr && attributes.device < 0;
   return nowhere ? static_cast<void*>(&g_no_gpu) : attributes.context;
@@ -199,16 +200,17 @@ bool is_known(const void* memory) {
 namespace {
 
 // The driver's answers about the last allocations that this thread met, by the driver's number of
-// each. It never gives a number again, so an address that was freed and is in use again is not
-// mistaken for what it was; 0 is not a number. Ordinary memory has none and is asked about each
-// time.
+// the allocation. The driver never uses a number twice, so memory that was freed and allocated
+// again gets a new answer. 0 is not a number: ordinary memory has none, and the driver is asked
+// each time.
 struct Allocation {
   unsigned long long number;
   Attributes attributes;
 };
 constexpr int kAllocations = 8;
 
-// One query of two attributes, and for an allocation that was not met lately another of four.
+// Gets the attributes of a pointer. Asks the driver for two attributes, and only for an allocation
+// that is not among the last answers for four more.
 bool attributes_by_number(const void* pointer, Attributes* attributes) {
   static thread_local Allocation met[kAllocations] = {};
   CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_BUFFER_ID};
@@ -259,7 +261,8 @@ Status load_kernels(Context& context) {
     SLIMPI_TRY(check(driver().cuModuleGetFunction(&context.kernels[i],
                                                   modules[int(kNames[i].module)], kNames[i].symbol),
                      kNames[i].symbol));
-  // Newer drivers load a kernel only when it is first started, and may wait for the GPU then.
+  // Loads each kernel now. Newer drivers would load it at its first launch, and may wait for the
+  // GPU then.
   for (CUfunction kernel : context.kernels)
     if (driver().cuFuncLoad != nullptr)
       SLIMPI_TRY(check(driver().cuFuncLoad(kernel), "loading slimpi's kernels onto the GPU"));

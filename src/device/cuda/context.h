@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The CUDA contexts that the program's memory lies in. slimpi works in these and makes none of its
-// own: it does not touch a GPU that the program does not use.
+// The CUDA contexts in which the program's memory lies. slimpi works in these contexts and makes no
+// context of its own: it does not use a GPU that the program does not use.
 #pragma once
 #include <atomic>
 
@@ -17,25 +17,25 @@ enum class Kernel {
       count
 };
 
-// A context and what slimpi keeps for it; never freed. After the program has reset the GPU the
-// driver may give the same handle to a new context, in which nothing of the old one exists: the two
-// have different ids.
+// A context and slimpi's data for it; never freed. After the program has reset the GPU, the driver
+// may give the same handle to a new context, in which no object of the old context exists. The two
+// contexts have different ids.
 struct Context {
   CUcontext handle = nullptr;
-  std::uint64_t id = 0;             // 0: the driver is older than ids
-  int numa_node = -1;               // of the GPU; -1: not known, or all are equally near
+  std::uint64_t id = 0;             // 0: the driver is too old to have ids
+  int numa_node = -1;               // of the GPU; -1: not known, or all nodes are equally near
   std::atomic<bool> loaded{false};  // kernels are loaded
   CUfunction kernels[int(Kernel::count)] = {};
 };
 
-// Whether the context still exists. If not, its streams, events, modules and memory are gone, and
-// the driver must not be given them.
+// Returns whether the context still exists. If not, its streams, events, modules and memory are
+// gone, and slimpi must not pass them to the driver.
 bool exists(const Context& context);
 
-// Makes a context current for its lifetime, then restores the caller's. Check status() first.
-// Meanwhile a capture of work into a CUDA graph, by any thread of the program, neither forbids what
-// slimpi does nor is ended by it. What only queues work on slimpi's own streams needs no such
-// protection (`queues`), and is the most frequent.
+// Makes a context current while the object lives, then restores the caller's context. Check
+// status() first. Meanwhile a thread of the program may capture work into a CUDA graph: the capture
+// does not forbid slimpi's calls, and they do not end the capture. `queues` leaves this protection
+// out, for code that only queues work on slimpi's own streams, which is the most frequent.
 class Current {
  public:
   enum Use { anything, queues };
@@ -68,22 +68,23 @@ struct Attributes {
   CUcontext context = nullptr;  // null for memory of pools and of virtual memory management
 };
 
-// False if the driver cannot answer, for instance because the program has not initialized it.
+// Gets the attributes of a pointer. Returns false if the driver cannot answer, for instance because
+// the program has not initialized it.
 bool attributes_of(const void* pointer, Attributes* attributes);
 
-// Whether the driver has allocated, pinned or opened the memory. A reset of its GPU ends that.
+// Returns whether the driver has allocated, pinned or opened the memory, and its GPU was not reset.
 bool is_known(const void* memory);
 
-// The PCI bus id of the GPU at this location.
+// Writes the PCI bus id of the GPU at this location to `text`.
 Status bus_id(const Location& location, char* text, std::size_t bytes);
 
-// Whether the driver knows the memory as a GPU's; sets the location's ordinal and context. True for
-// GPU memory, managed memory, and memory of pools and of virtual memory management. False for
-// pinned and mapped host memory: MPI and the host's kernels use it directly.
+// Returns whether the driver knows the memory as a GPU's; sets the location's ordinal and context.
+// True for GPU memory, managed memory, and memory of pools and of virtual memory management. False
+// for pinned and mapped host memory, which MPI and the host's kernels use directly.
 bool locate(const void* pointer, Location* location);
 
-// Loads the kernels into the context, unless it has them. The context is current. Without kernels,
-// memory can still be copied.
+// Loads the kernels into the context, unless it has them. The context must be current. Memory can
+// be copied without kernels.
 Status load_kernels(Context& context);
 
 }  // namespace slimpi::device::cuda

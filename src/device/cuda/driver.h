@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The CUDA driver that the process has loaded: its functions, found by name, and its errors as
-// Status. Nothing of CUDA is linked, so a machine without CUDA can load the plugin, too.
+// Status. The plugin is not linked to CUDA, so a machine without CUDA can load it, too.
 #pragma once
 #include <cuda.h>
 
@@ -45,8 +45,8 @@ namespace slimpi::device::cuda {
   X(cuStreamSynchronize)          \
   X(cuStreamWaitEvent)
 
-// Null where the driver has none: from CUDA 12.0; from 10.1 and 10.1.
-// The last two are in all drivers, but nothing depends on them.
+// Functions that are null if the driver lacks them. cuCtxGetId is in drivers from CUDA 12.0 on; the
+// next two from 10.1 on. The last two are in all drivers, but slimpi works without them.
 #define SLIMPI_CUDA_LATER_FUNCTIONS(X) \
   X(cuCtxGetId)                        \
   X(cuStreamIsCapturing)               \
@@ -59,7 +59,7 @@ struct Driver {
   SLIMPI_CUDA_FUNCTIONS(SLIMPI_CUDA_MEMBER)
   SLIMPI_CUDA_LATER_FUNCTIONS(SLIMPI_CUDA_MEMBER)
 #undef SLIMPI_CUDA_MEMBER
-  CUresult (*cuFuncLoad)(CUfunction) = nullptr;  // from 12.4, as its header
+  CUresult (*cuFuncLoad)(CUfunction) = nullptr;  // from CUDA 12.4 on, as its declaration
 };
 
 // Finds the functions in the library that the process has loaded as libcuda.so.1, and stores
@@ -67,15 +67,15 @@ struct Driver {
 // is too old.
 bool open_driver(const Library& library);
 
-// Valid after open_driver().
+// Returns the driver. Valid after open_driver().
 const Driver& driver();
 
 // The library's fail() and log(); the plugin's own copies have no effect in the library.
 Status failed(Status status, const std::string& text);
 void log_message(LogLevel level, const std::string& text);
 
-// ok for CUDA_SUCCESS. Otherwise no_memory if the driver has none left, else device. The text has
-// the operation `what` and CUDA's name and text of the error.
+// Returns ok for CUDA_SUCCESS, no_memory if the driver has no memory left, else Status::device. The
+// text has the operation `what`, and CUDA's name and text of the error.
 Status check(CUresult result, const char* what);
 
 }  // namespace slimpi::device::cuda

@@ -16,7 +16,8 @@ constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) {
   return (a + b - 1) / b;
 }
 
-// Queues the kernel, with one CUDA block for each `of_block` of the `work`.
+// Queues the kernel. `work`: the elements, tiles or buckets to process; each CUDA block processes
+// `of_block` of them.
 template <typename Arguments>
 void launch(Stream* stream, Kernel kernel, std::uint64_t work, std::uint64_t of_block,
             const Arguments& arguments) {
@@ -54,7 +55,7 @@ bool for_warps(const Payload& payload) {
   return payload.bucket <= kWarpElements;
 }
 
-// Starts the kernel of four, for teams that are warps or blocks, that fits.
+// Queues `of_warps` if a bucket fits a warp, else `of_blocks`.
 template <typename Arguments>
 void launch_tiles(Stream* stream, Kernel of_warps, Kernel of_blocks, const Arguments& arguments) {
   const bool warps = for_warps(arguments.payload);
@@ -110,7 +111,7 @@ void packed_sum(const Format& format, const Addend* addends, int addend_count, c
   launch(stream, Kernel::packed_encode, slices, 1, arguments);
 }
 
-// Long buckets: after the extremes of the values `in`, to the end.
+// Queues the kernels for buckets too long for a block that follow the extremes of the values `in`.
 void finish_buckets(const EncodeArguments& arguments, float* decoded, Stream* stream) {
   const auto& [payload, random, in, residual, out] = arguments;
   if (residual != nullptr) {

@@ -17,8 +17,7 @@ Status allocate(const Location& location, std::size_t bytes, Place place, void**
         driver().cuMemHostAlloc(memory, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
         (amount + "pinned memory").c_str());
   }
-  // Memory that kernels cannot work on is useless. It is better to fail now, while MPI can still do
-  // the call.
+  // Loads the kernels first: memory without kernels is useless, and now MPI can still do the call.
   SLIMPI_TRY(load_kernels(current.context()));
   CUdeviceptr found = 0;
   SLIMPI_TRY(check(driver().cuMemAlloc_v2(&found, size), (amount + "GPU memory").c_str()));
@@ -37,7 +36,7 @@ void release(void* memory, Place place) {
     (void)driver().cuMemFree_v2(reinterpret_cast<CUdeviceptr>(memory));
 }
 
-// Where another GPU of this process has pinned it, it is pinned for all.
+// Pins host memory for all GPUs of this process.
 Status pin(const Location& location, void* memory, std::size_t bytes) {
   const Current current(location);
   SLIMPI_TRY(current.status());

@@ -62,7 +62,8 @@ bool find(void* handle, const char* name, Function*& function, std::string& miss
   return false;
 }
 
-// dlopen returns a library that the process has already loaded under this name, as PyTorch does.
+// Loads NCCL. If the process has already loaded a library of this name, as PyTorch does, dlopen
+// returns that one.
 bool load(Library& library) {
   void* const handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
@@ -98,8 +99,8 @@ const Nccl* nccl() {
   return library().usable ? &library().functions : nullptr;
 }
 
-// ok for success and for operations in progress. Otherwise the text has the operation `what` and
-// NCCL's error text.
+// Returns ok for success and for operations in progress. The text of a failure has the operation
+// `what` and NCCL's error text.
 Status check_nccl(int result, NcclTypes::Comm comm, const char* what) {
   if (result == kNcclSuccess || result == kNcclInProgress) return Status::ok;
   std::string text = std::string(what) + ": NCCL error " + std::to_string(result) + ": " +
@@ -109,7 +110,7 @@ Status check_nccl(int result, NcclTypes::Comm comm, const char* what) {
   return failed(Status::device, text);
 }
 
-// How long close() waits for the other processes to finalize the communicator.
+// The time that close() waits for the other processes to finalize the communicator.
 constexpr auto kPatience = std::chrono::seconds(5);
 
 struct CudaCommunicator {
@@ -121,7 +122,8 @@ struct CudaCommunicator {
   }
 };
 
-// NCCL's own threads work in the primary context of the GPU, whichever context the program uses.
+// Checks that the location is in the primary context of its GPU. NCCL's own threads work in the
+// primary context, whichever context the program uses.
 Status in_primary_context(const Location& location) {
   const Current current(location);
   SLIMPI_TRY(current.status());
@@ -217,7 +219,8 @@ Status ready(NcclCommunicator* communicator, bool* ready) {
   return Status::ok;
 }
 
-// NCCL frees memory that others may still read only when all processes have finalized.
+// Finalizes the communicator and waits until all processes have done so: only then does NCCL free
+// memory that other processes may still read. Returns false after kPatience or a failure.
 bool finalize(CudaCommunicator& communicator) {
   int state = nccl()->ncclCommFinalize(communicator.comm);
   const auto end = std::chrono::steady_clock::now() + kPatience;

@@ -20,8 +20,8 @@ struct NcclTypes {
   struct Id {
     char bytes[128];
   };
-  // The configuration of NCCL 2.14, the first version that has one. Later versions accept it: it
-  // has its size and version, and they fill in the rest.
+  // The configuration of NCCL 2.14, the first version with a configuration. It has a size and a
+  // version, so later versions accept it and fill in the rest.
   struct Config {
     std::size_t size = sizeof(Config);
     unsigned magic = 0xcafebeef;

@@ -11,7 +11,7 @@
 
 namespace slimpi::device::cuda {
 
-// The NUMA node of the device with this bus id ("0000:3B:00.0"); -1 if the system does not say.
+// Returns the NUMA node of the device with this bus id ("0000:3B:00.0"); -1 if it is unknown.
 // `root` is the directory of the system's PCI devices.
 inline int numa_node_of(const std::string& bus_id,
                         const std::string& root = "/sys/bus/pci/devices") {
@@ -22,12 +22,12 @@ inline int numa_node_of(const std::string& bus_id,
   return file >> node ? node : -1;
 }
 
-// For its lifetime this thread prefers memory of `node`; then its former preference is restored.
-// Does nothing for node -1, or where the system does not allow it: it is only a preference.
+// Makes this thread prefer memory of `node` while the object lives, then restores the thread's old
+// preference. Does nothing for node -1, or if the system does not allow it.
 class Preferred {
  public:
-  // The system calls are used directly, so libnuma is not needed. The kernel uses one bit less of
-  // the mask than the given length.
+  // Calls the system directly, so libnuma is not needed. The kernel uses one bit less of the mask
+  // than the given length, hence kNodes + 1.
   explicit Preferred(int node) {
     if (node < 0 || unsigned(node) >= kNodes) return;
     if (syscall(SYS_get_mempolicy, &policy_, nodes_, kNodes, nullptr, 0) != 0) return;

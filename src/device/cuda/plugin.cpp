@@ -18,25 +18,25 @@ constexpr const NcclTransport* kNcclOrNull = &kNcclTransport;
 constexpr const NcclTransport* kNcclOrNull = nullptr;
 #endif
 
-constexpr Device kRow = {
-    .name = "cuda",
-    .staged = true,
-    .locate = locate,
-    .allocate = allocate,
-    .release = release,
-    .open_stream = open_stream,
-    .close_stream = close_stream,
-    .copy = copy,
-    .record = record,
-    .query = query,
-    .wait_event = wait_event,
-    .kernels = cuda_kernels,
-    .bus_id = bus_id,
-    .nccl = kNcclOrNull,
-    .pin = pin,
-    .unpin = unpin,
-    // One pass over a bucket reads or writes it once; longer ones take several, with atomics.
-    .staging_bucket = kernels::cuda::kTileElements};
+constexpr Device kRow = {.name = "cuda",
+                         .staged = true,
+                         .locate = locate,
+                         .allocate = allocate,
+                         .release = release,
+                         .open_stream = open_stream,
+                         .close_stream = close_stream,
+                         .copy = copy,
+                         .record = record,
+                         .query = query,
+                         .wait_event = wait_event,
+                         .kernels = cuda_kernels,
+                         .bus_id = bus_id,
+                         .nccl = kNcclOrNull,
+                         .pin = pin,
+                         .unpin = unpin,
+                         // Kernels read or write a bucket of up to this length once. Longer buckets
+                         // take several passes, with atomics.
+                         .staging_bucket = kernels::cuda::kTileElements};
 
 }  // namespace
 }  // namespace slimpi::device::cuda

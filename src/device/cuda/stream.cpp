@@ -7,7 +7,7 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-// The stream's context must be current.
+// Destroys a stream. Its context must be current.
 void destroy(CudaStream* stream) {
   if (stream->handle != nullptr) (void)driver().cuStreamSynchronize(stream->handle);
   close_blas(*stream);
@@ -20,9 +20,9 @@ void destroy(CudaStream* stream) {
   delete stream;
 }
 
-// With the highest priority: when the program's kernels fill the GPU, from another thread or
-// stream, blocks of slimpi's short ones are next when one of theirs ends. The program waits for
-// them, and so do all other ranks.
+// Makes a stream with the highest priority. If the program's kernels fill the GPU, from another
+// thread or stream, blocks of slimpi's short kernels run next when a block of the program ends. The
+// program waits for slimpi's kernels, and so do all other ranks.
 CUresult make(CUstream* stream) {
   const Driver& cuda = driver();
   int least = 0, greatest = 0;
@@ -62,8 +62,9 @@ void note(CudaStream& stream, CUresult result, const char* what) {
 void begin_work(CudaStream& stream) {
   if (!stream.idle) return;
   stream.idle = false;
-  // While the program captures work of a stream that waits for the default stream, nothing may be
-  // recorded there, and the program can have queued nothing.
+  // Returns if the program is capturing work of a stream that waits for the default stream. CUDA
+  // then forbids recording an event on the default stream, and the program has queued nothing
+  // there.
   CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
   if (driver().cuStreamIsCapturing != nullptr &&
       driver().cuStreamIsCapturing(CU_STREAM_LEGACY, &capturing) ==
@@ -93,7 +94,7 @@ void close_stream(Stream* stream) {
   CudaStream* const s = &CudaStream::of(stream);
   if (!exists(*s->context)) return delete s;
   const Current current(s->context->handle);
-  // If the context is destroyed, its streams and events are, too.
+  // If the context is destroyed, its streams and events are destroyed, too.
   if (current.status() == Status::ok)
     destroy(s);
   else

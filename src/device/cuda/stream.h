@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Streams of a GPU; see device.h. A kernel launch returns no status, so its failure is stored and
-// returned by the next function that returns a Status.
+// Streams of a GPU; see device.h. A kernel launch returns no status. So a stream stores the
+// failure, and the next function that returns a Status returns it.
 #pragma once
 #include "device/cuda/context.h"
 #include "device/device.h"
 
 namespace slimpi::device::cuda {
 
-// Events are kept in a ring of kEvents CUDA events. An event whose CUDA event was recorded again
-// for a later one counts as reached when the later one is: late, never early.
+// The CUDA events of a stream, a ring. Event n and event n + kEvents use the same CUDA event. If
+// event n + kEvents is recorded, event n counts as reached only when that one is: late, never
+// early.
 constexpr int kEvents = 256;
 
 struct CudaStream {
   Context* context = nullptr;
   CUstream handle = nullptr;
-  CUevent before = nullptr;  // recorded behind what the program queued before
+  CUevent before = nullptr;  // recorded behind the program's work on its default stream
   CUevent events[kEvents] = {};
   std::uint64_t recorded = 0, reached = 0;
   std::uint64_t in_ring[kEvents] = {};  // the event that each ring entry holds
@@ -34,8 +35,8 @@ Status record(Stream* stream, std::uint64_t* event);
 Status query(Stream* stream, std::uint64_t event, bool* reached);
 Status wait_event(Stream* stream, Stream* other, std::uint64_t event);
 
-// Call it before work is queued, with the stream's context current: an idle stream then waits for
-// what the program has queued on its own default stream.
+// Makes an idle stream wait for the work that the program has queued on its own default stream.
+// Call it before work is queued, with the stream's context current.
 void begin_work(CudaStream& stream);
 
 // Stores the first failure.
