@@ -214,7 +214,7 @@ SLIMPI_HD Header with_residuals(const Format& format, const Header& fresh, const
   return keeps_header(format, fresh) ? fresh : header_of_sums(format, header_of(sums), limit);
 }
 
-// Encodes in + residual. A bucket that fits into a tile is added only once.
+// Encodes in + the clamped residual. If the bucket fits into a tile, adds them only once.
 void encode_with_residual(const Format& format, const RandomStream& random, const float* in,
                           float* residual, std::size_t n, TileScratch& scratch, std::byte* out) {
   Extremes alone = no_extremes(), extremes = no_extremes();

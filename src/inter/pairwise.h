@@ -88,7 +88,7 @@ class PairwiseLayout : public ExchangeLayout {
   PairwiseLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
                  std::pmr::memory_resource* memory);
   // The layout of a neighbor exchange: every rank owns a whole shard, and gathers the shards of its
-  // peers, which are the members before itself. It lies in `memory`.
+  // peers, the members 0 to peers - 1; the rank itself is member `peers`. It lies in `memory`.
   PairwiseLayout(const kernels::Format& format, std::uint64_t count, int peers,
                  const Segments& segments, std::pmr::memory_resource* memory);
 

@@ -105,7 +105,7 @@ std::uint64_t id_of(CUcontext context) {
   return id;
 }
 
-// Its address, as Location::context, says that the memory belongs to no GPU.
+// An object whose address, as Location::context, says that the memory belongs to no GPU.
 char g_no_gpu;
 
 // Returns the value of Location::context for the memory.
