@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a call that slimpi passes on costs more than MPI's own: the same calls by their MPI_ names,
- * which slimpi has when it is preloaded, and by their PMPI_ names, which it never has. Blocks of
- * both take turns, the first of a pair in turn, so that what else the machine does falls on both;
- * printed are the medians of the blocks. calls.sh says how to run it. */
+/* Measures how much more a call that slimpi passes on costs than MPI's own call. The program makes
+ * the same calls by their MPI_ names, which slimpi intercepts when it is preloaded, and by their
+ * PMPI_ names, which slimpi never intercepts. Blocks of both kinds take turns, and so does the
+ * first of a pair: other work of the machine falls on both. Prints the medians of the blocks.
+ * calls.sh says how to run the program. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What a call costs that slimpi passes on: a look at its arguments, a counter, a jump. The aim is
-# less than 100 ns more than MPI's own call. Run by `make bench`.
+# Measures the cost of a call that slimpi passes on: a look at its arguments, a counter, a jump. The
+# aim is less than 100 ns more than MPI's own call. `make bench` runs it.
 set -eu
 library=${1:-$top_builddir/.libs/libslimpi.so}
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error

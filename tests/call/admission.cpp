@@ -13,7 +13,7 @@ using call::Request;
 using call::Runtime;
 using call::Word;
 
-// What src/intercept defines.
+// The function that src/intercept defines in the library.
 int call::call_mpi_unstaged(const Request&) {
   return mpi::kSuccess;
 }
@@ -102,7 +102,8 @@ UNIT_TEST(the_switch_turns_off_and_on) {
   assert_left(floats(mpi::abi.comm_self), BypassReason::comm);
 }
 
-// Of calls whose communicator is not looked at, only those of this rank alone are known to stay.
+// While slimpi is off, it does not ask MPI about communicators. Then only MPI_COMM_SELF and
+// MPI_COMM_NULL are known to send nothing to other ranks.
 UNIT_TEST(sums_of_one_rank_are_no_bytes_of_the_job) {
   const auto left = [](mpi::Comm comm) {
     const std::uint64_t before = Runtime::get()->statistics.counts().bytes_bypassed_elsewhere;
@@ -114,7 +115,7 @@ UNIT_TEST(sums_of_one_rank_are_no_bytes_of_the_job) {
   assert_int_equal(left(mpi::abi.comm_self), 0);
   assert_int_equal(left(mpi::abi.comm_world), 2 * sizeof g_in);
   assert_int_equal(left(mpi::abi.comm_null), 0);
-  // Nothing asks MPI about it: its own call reports the error.
+  // slimpi does not ask MPI about an invalid communicator: MPI's own call reports the error.
   assert_int_equal(left(mpi::Comm(test::kInvalidComm)), 2 * sizeof g_in);
 }
 

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kErrorOfMpi = 5, kErrorOfCall = 6;
 
-// What each way to do a call does, and what the test saw.
+// The time and the result of each way to do a call, and the ways that ran.
 struct Script {
   std::map<std::string, std::uint64_t> nanoseconds;  // by algorithm, or "mpi"
   std::optional<BypassReason> fallback;              // of every plan
@@ -42,7 +42,7 @@ void run(const std::string& way) {
 
 }  // namespace
 
-// In the place of the library's own.
+// The functions below stand in for the library's own.
 int call::call_mpi_unstaged(const Request&) {
   run("mpi");
   return g_script.mpi_code;

@@ -9,7 +9,7 @@
 
 using namespace slimpi;
 
-// What src/intercept defines.
+// The function that src/intercept defines in the library.
 int call::call_mpi_unstaged(const Request&) {
   return mpi::kSuccess;
 }
@@ -45,7 +45,7 @@ UNIT_TEST(the_first_rule_that_holds_decides) {
   assert_int_equal(decision(rules, "x", 1 << 21).plans.front().format.bits, 8);
 }
 
-// What an algorithm does not have, and what SLIMPI_CALLS does not name, is left.
+// A collective that the algorithm lacks, or that SLIMPI_CALLS does not name, is left to MPI.
 UNIT_TEST(each_collective_has_its_decision) {
   for (const auto& [option, value, allreduce, reduce_scatter] :
        {std::tuple{"bits", "8", true, true},

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Usage: generated.sh [--update]
-# What is written from the tables of options and of bypass reasons into other files, between two
-# lines that hold "BEGIN OPTIONS" and "END OPTIONS", or "BEGIN REASONS" and "END REASONS", is what
-# the table says now. --update writes it.
+# Compares the generated parts of other files with the tables of options and of bypass reasons.
+# A generated part stands between two lines that hold "BEGIN OPTIONS" and "END OPTIONS", or "BEGIN
+# REASONS" and "END REASONS". --update writes the parts anew.
 set -eu
 root=${top_srcdir:-.}
 info=${top_builddir:-.}/tools/slimpi-info

@@ -53,7 +53,7 @@ function violation(reason) {
 
 function has(list, word) { return index(" " list " ", " " word " ") > 0 }
 
-# What a file names is a violation only if the file has intercepted functions, wherever they stand.
+# A name is a violation only if its file has intercepted functions, wherever in the file they stand.
 function end_of_file(    reason) {
   for (reason in named) {
     if (shim) print reason

@@ -54,8 +54,7 @@ nor: a sentence with a subject
 neither of (them|these|those): the noun
 '
 # A comment on a line of its own begins with its subject, so far in these directories.
-subject_first='^(include|kernels|src/(algorithm|base|call|comm|device|inter|intercept|intra))/'
-subject_first="$subject_first|^src/(mpi|observe|options|topology)/"
+subject_first='^(include|kernels|src|tests|tools/python)/'
 openings='
 of: the subject, which comes first
 what: the noun, such as the state, the text, the calls
@@ -152,7 +151,8 @@ FNR == 1 && FILENAME != "-" {
   if (!page && first) check(" " tolower(comment) " ", 2, "^ *", place)
   if (!page && first && whole && FILENAME ~ subject_first)
     check(" " tolower(comment) " ", 3, "^ *", place)
-  open = !page && comment !~ /\*\/[ \t]*$/
+  # The comment that follows the line of the license is a new one.
+  open = !page && comment !~ /\*\/[ \t]*$/ && comment !~ /^ *SPDX-License-Identifier:/
 }
 END { exit bad }
 ' - $text

@@ -174,8 +174,8 @@ UNIT_TEST(another_count_is_named) {
   }
 }
 
-// What `rank` reports when it fails in its call number `call`. The others have failed before, so it
-// waits for nobody.
+// Returns the report of `rank` when it fails in its call number `call`. The other ranks have failed
+// before, so it waits for no rank.
 Report report_of(int rank, int call) {
   Fixture fixture(32767);
   for (int i = 0; i < call; ++i) fixture.exchange.begin_call();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a thread that waits does with its core. The operating system is simulated: how long others
-// have the core after a yield.
+// How a thread that waits uses its core. The operating system is simulated: after a yield, other
+// threads have the core for a given time.
 #include "comm/wait_policy.h"
 
 #include "tests/helper/unit_test.h"
@@ -82,7 +82,7 @@ UNIT_TEST(beside_ranks_it_yields) {
   assert_int_equal(core.sleeps + core.pauses, 0);
 }
 
-// Of 10 s it yields again after 0.1, 0.2, 0.4 s and so on.
+// In 10 s, the thread yields again after 0.1, 0.2, 0.4 s and so on.
 UNIT_TEST(beside_others_it_keeps_its_core_in_short_waits) {
   Core core;
   core.away = kSlice;

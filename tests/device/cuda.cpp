@@ -316,8 +316,8 @@ UNIT_TEST(staging_memory_comes_from_the_gpu_s_node) {
   assert_int_equal(policy(), before);
 }
 
-// Of a buffer in several mappings, each has an allocation number of its own; pages that were mapped
-// anew are another allocation at the same address.
+// Each mapping of a buffer has an allocation number of its own. Pages that are mapped anew at the
+// same address are another allocation.
 UNIT_TEST(virtual_memory_is_the_gpu_s) {
   for (int turn = 0; turn < 2; ++turn) {
     auto* const memory = static_cast<char*>(gpu_take(GPU_VIRTUAL, 3 * kBytes));

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What the part for GPU memory does, shown without a GPU: on the fake driver for CUDA's driver.
+# The device row of GPU memory and its kernels, without a GPU: on the fake driver for CUDA's driver.
 set -eu
 : "${top_builddir:?is set by make check}"
 if [ ! -e "$top_builddir/tests/fake_driver/libcuda.so.1" ]; then

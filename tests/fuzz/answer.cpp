@@ -53,8 +53,8 @@ std::string check_relative(const std::vector<Expected>& expected, const std::vec
             most);
 }
 
-// What must be exact: elements that are zero on all ranks, and buckets of one value, but for
-// packed, which rounds a constant as all else: at 1 bit an eighth of it is sent in no bits.
+// Elements that are zero on all ranks, and buckets of one value, must be exact. Except with packed,
+// which rounds a constant as all other values: at 1 bit an eighth of it is sent in no bits.
 std::string check_exact(const Options& options, const Case& test,
                         const std::vector<float>& result) {
   if (options.low_rank() || options.keeps_error()) return "";
@@ -94,7 +94,7 @@ std::string check_elements(const Options& options, bool positive_zeros, double c
 
 bool may_be_taken(const Run& run, const Communicator& on, const Case& test) {
   const Options& options = on.options;
-  // What has no reduce-scatter.
+  // Some algorithms, and a bound of the error, have no reduce-scatter.
   const bool without = !test.blocks.empty() && (options.low_rank() || options.decentralized() ||
                                                 !options.max_error.empty());
   return run.on && on.size > 1 && test.count > 0 && !without &&

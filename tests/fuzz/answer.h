@@ -14,8 +14,9 @@ namespace fuzz {
 bool may_be_taken(const Run& run, const Communicator& on, const Case& test);
 std::string wrong_answerer(const Run& run, const Communicator& on, const Case& test, bool taken);
 
-// Of a sum that the library answered. All ranks call it, in turn with each sum of the communicator;
-// the elements are looked at where `mine`, which costs the time of all ranks' inputs.
+// Returns what is wrong with a sum that the library answered, or "". All ranks call check_result in
+// turn with each sum of the communicator. Only with `mine`, or with error feedback, does a rank
+// check the elements, because it must make the inputs of all ranks for that.
 std::string check_result(Communicator& on, const Case& test, const std::vector<float>& result,
                          bool mine);
 

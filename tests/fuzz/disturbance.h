@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What happens to a process while it is inside MPI_Allreduce: signals, children, little memory or
-// few file descriptors, a small stack, another floating-point environment.
+// Disturbs a process while it is inside MPI_Allreduce: signals, children, little memory or few file
+// descriptors, a small stack, another floating-point environment.
 #pragma once
 #include <sys/resource.h>
 

@@ -55,7 +55,7 @@ alike_results() { # RANKS SEED STEPS 'NAME=VALUE...' 'OTHER=VALUE...' 'WORD...'
   expect "$digest" "$first" "the same results"
 }
 
-# What a seed of a long run does: ranks, a base of options, a disturbance.
+# Draws the work of a seed of a long run: ranks, a base of options, a disturbance.
 draw_row() {
   ranks=$((2 + seed % 7))
   [ $((seed % 23)) != 0 ] || ranks=16

@@ -90,7 +90,7 @@ MPI_Info Options::draw(Draws& draws) {
 
 Scheme Options::scheme() const {
   Scheme scheme;
-  // What auto tries besides, but for packed, is more exact than this.
+  // The other candidates of auto, except packed, are more exact than bytegrad.
   scheme.algorithm = algorithm == "auto" ? "bytegrad" : algorithm;
   scheme.bits = int(bits);
   scheme.bucket = algorithm == "packed" ? 64 : bucket;  // packed has buckets of its own

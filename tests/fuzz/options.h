@@ -29,7 +29,7 @@ struct Options {
   bool decentralized() const { return algorithm.ends_with("decentralized"); }
   bool flat() const { return hierarchy == "flat" || algorithm == "qsgd"; }
   bool keeps_error() const;
-  // What a node of `node_of[rank]` sends and how exactly; for algorithms that have a bound.
+  // The options as tests/mpi/oracle.h takes them, for algorithms that have a bound.
   Scheme scheme() const;
   std::string text() const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the steps of a run share: where it is, and what went wrong.
+// The state of a run, which its steps share: the seed, the step, the counts, and the failure.
 #pragma once
 #include <mpi.h>
 

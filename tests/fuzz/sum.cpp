@@ -50,7 +50,7 @@ std::size_t draw_count(Draws& draws, const Communicator& on) {
   }
 }
 
-// What must be equal on the communicator's ranks after a sum: the bytes, and who answered.
+// Whether the bytes of a sum, and who answered it, are equal on all ranks of the communicator.
 struct Compared {
   bool bytes, answered;
 };
@@ -167,7 +167,7 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
   const bool scatters = names_blocks(collective) != 0;
   if (scatters && names_equal_blocks(collective) == 0) buffers.in_place = false;
   const bool doubles = run.doubles && draws.one_in(3);
-  // What error feedback keeps of such values outlives the call.
+  // Error feedback would carry the residuals of huge values into later calls.
   if (on.options.keeps_error() && family == Family::huge) family = Family::normal;
   if (on.comm == MPI_COMM_NULL) return;
   if (on.inter) return reduce_others(run, on, draws);

@@ -90,7 +90,7 @@ void measure_format(const Memory& m, const char* name, const Format& format) {
   Addend addends[kAddends];
   for (int a = 1; a < kAddends; ++a) addends[a] = {m.coded[a], nullptr};
   addends[0] = {nullptr, m.in};
-  // Of the ranks of two nodes, and of more.
+  // Sums over two nodes, and over more.
   for (const int count : {2, kAddends}) {
     char what[32];
     std::snprintf(what, sizeof what, "sum_encode %d", count);

@@ -18,7 +18,8 @@ static void call_all(MPI_Comm comm, int calls) {
   }
 }
 
-/* Of the fake driver, which counts; of a GPU, whose memory is everyone's, only what is much. */
+/* Bytes in use, and allocations so far, as the fake driver counts them; 0 on a real GPU. Other
+ * processes use the memory of a real GPU, too, so there only a large difference counts (main). */
 static size_t used(void) {
   size_t (*const fake_driver)(void) = (size_t(*)(void))gpu_function("slimpi_fake_memory");
   return fake_driver != NULL ? fake_driver() : 0;

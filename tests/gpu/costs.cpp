@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the functions of the GPU's row cost the CPU, how long a poll and a round trip take, and
-// what messages cost by both ways out of the GPU: encoded in pinned memory, or in the GPU's and
-// copied. "queued": one of many that are queued at once, so that the GPU has no pause between them.
-// That inter/message_buffers.h takes the first way follows from these figures.
+// Measures the CPU time of the functions of the GPU's device row, the time of a poll and of a round
+// trip, and the time of messages by both ways out of the GPU: encoded in pinned memory, or encoded
+// in GPU memory and copied. "queued": one of many messages that are queued at once, so that the GPU
+// has no pause between them. From these figures inter/message_buffers.h takes the first way.
 //
 // Usage: costs [--json FILE]. Exits 77 without a GPU.
 #include "tests/gpu/json_rows.h"

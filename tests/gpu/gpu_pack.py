@@ -15,7 +15,7 @@ from gpu_steps import LIBRARIES, PROGRAMS, output, stop
 MOST_MIB = 48  # what can be carried is limited, and the tree goes along
 PLUGINS = "libslimpi slimpi-cuda slimpi-hwloc slimpi-lab-exit".split()
 
-# What the bare machine is not expected to have; the libraries that MPICH needs are added to it.
+# Packages that the bare machine may lack. The libraries that MPICH needs are added to this list.
 PACKAGES = """mpich libmpich12 libmpich-dev libhwloc-dev libhwloc15 libcmocka-dev libcmocka0
   libfmt-dev nlohmann-json3-dev libcli11-dev zlib1g-dev make
   iproute2""".split()

@@ -12,7 +12,7 @@ import re
 import sys
 
 THREADS = 256  # of a block; kThreads of kernels/cuda/arguments.h
-# Of CUfunction_attribute.
+# The numbers of CUfunction_attribute.
 ATTRIBUTES = {"registers": 4, "local_bytes": 3, "shared_bytes": 1, "most_threads": 0,
               "built_for": 6}
 

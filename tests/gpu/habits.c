@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What PyTorch, CuPy and their users do with a GPU beside the sums; exits 77 without a GPU. Usage:
+/* Uses a GPU beside the sums as PyTorch, CuPy and their users do; exits 77 without a GPU. Usage:
  * habits plain|virtual|streams|capture|reset|fork
- * plain    nothing else
- * virtual  buffers are in virtual memory (expandable segments); the second call's at the address of
- *          the first one's, mapped anew
+ * plain    only the sums
+ * virtual  buffers are in virtual memory (expandable segments); the buffers of the second call have
+ *          the addresses of the first call's, mapped anew
  * streams  values are written by a stream of the program's own, which it waits for
  * capture  another thread captures a graph during all sums
  * reset    the GPU is reset between sums, and before MPI_Finalize, as by cudaDeviceReset()

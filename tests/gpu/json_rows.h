@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What measurements of GPU memory share. They are written as a JSON list, one object on a line. The
-// file is complete after every row, so that a run which is cut off has measured something.
+// Parts that the measurements of GPU memory share. The figures are written as a JSON list, one
+// object on a line. The file is complete after every row, so a run that is cut off leaves figures.
 #pragma once
 #include <algorithm>
 #include <chrono>

@@ -150,7 +150,7 @@ UNIT_TEST(checksums_are_the_host_s) {
   }
 }
 
-// Of as many pieces as one call takes, and of huge values, whose sums overflow on the way.
+// Sums of as many pieces as one call takes, and of huge values, whose sums overflow on the way.
 UNIT_TEST(long_sums_and_huge_ones) {
   const std::size_t count = 3001;
   for (const Format& format :

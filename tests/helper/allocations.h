@@ -5,14 +5,14 @@
 #ifndef SLIMPI_TESTS_HELPER_ALLOCATIONS_H
 #define SLIMPI_TESTS_HELPER_ALLOCATIONS_H
 
-/* How often slimpi has allocated memory. */
+/* The number of slimpi's allocations so far. */
 unsigned long test_allocations(void);
 
-/* From now on (1), or no more (0), each of them writes its backtrace to stderr. */
+/* Makes each allocation of slimpi write its backtrace to stderr (1), or stops that (0). */
 void test_show_allocations(int on);
 
-/* Of slimpi's allocations from now on, number `first` (1 is the next one) and the `more` after it
- * fail. 0: none does. */
+/* Makes allocations of slimpi fail: number `first` from now on (1 is the next allocation) and the
+ * `more` allocations after it. With `first` 0 no allocation fails. */
 void test_fail_allocations(unsigned long first, unsigned long more);
 
 #endif

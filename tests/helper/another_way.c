@@ -95,7 +95,7 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
   return code;
 }
 
-/* What sums that are not blocking need. */
+/* Nonblocking sums need MPI_THREAD_MULTIPLE, whatever the program asks for. */
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   (void)required;
   NEXT(MPI_Init_thread, (int*, char***, int, int*), (argc, argv, MPI_THREAD_MULTIPLE, provided));

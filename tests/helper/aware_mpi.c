@@ -99,7 +99,7 @@ int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, 
   return code;
 }
 
-/* What does not come stays as it was. */
+/* The copy begins with the buffer's bytes, so bytes that no message writes stay as they were. */
 int PMPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                MPI_Request* request) {
   MPI_Request* kept = NULL;

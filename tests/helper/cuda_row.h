@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What tests of the device row of GPU memory share; they run on the fake driver.
+// Parts that the tests of the device row of GPU memory share; the tests run on the fake driver.
 #pragma once
 #include <cuda.h>
 

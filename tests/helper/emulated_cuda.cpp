@@ -24,7 +24,7 @@ constexpr unsigned kMostThreads = 1024, kLanes = 32;
 // No power of two: the threads' stacks would share a few lines of a cache.
 constexpr std::size_t kStackBytes = (64 << 10) + 17 * 64;
 
-// What waits here goes on when all are there.
+// A barrier: threads that wait here go on when all have arrived.
 struct Barrier {
   unsigned arrived = 0, generation = 0;
 };

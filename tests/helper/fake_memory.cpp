@@ -203,7 +203,7 @@ CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned) {
   fake_driver().memory[reinterpret_cast<std::uintptr_t>(memory)].registered = true;
   return kept;
 }
-// What is unmapped before it is unregistered ends the program here.
+// Reads the memory, so a program that unmaps it before it unregisters it ends here.
 CUresult cuMemHostUnregister(void* memory) {
   FAKE_ENTER_UNSAFE(cuMemHostUnregister);
   const Allocation* const found = find_allocation(reinterpret_cast<CUdeviceptr>(memory));

@@ -109,7 +109,7 @@ bool advance(std::vector<Transfer>& transfers) {
   bool all = true;
   std::vector<std::pair<const Ring*, bool>> held;
   for (Transfer& transfer : transfers) {
-    // What a rank sends to itself goes both ways through one ring.
+    // A message of a rank to itself has two transfers on one ring: one out, one in.
     const std::pair<const Ring*, bool> way(transfer.ring, transfer.out != nullptr);
     if (std::find(held.begin(), held.end(), way) != held.end()) continue;
     if (advance(transfer)) continue;
@@ -216,7 +216,7 @@ int ncclCommInitRankConfig(Comm** made, int size, Id id, int rank, Config* confi
   comm->rank = rank;
   comm->size = size;
   comm->device = current_context()->device;
-  // What NCCL compares: the host, as this variable names it, and the bus.
+  // NCCL compares the hosts, as this variable names them, and the buses.
   const char* const host = std::getenv("NCCL_HOSTID");
   comm->board->bus[rank].store(fake_bus(comm->device) +
                                (host != nullptr ? 1000 * std::atoi(host) : 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the fake driver knows: its contexts, streams, events and memory.
+// The state of the fake driver: its contexts, streams, events and memory.
 #pragma once
 #include <cuda.h>
 
@@ -10,7 +10,7 @@
 
 #include "tests/helper/protected_stream.h"
 
-// What CUDA's handles point to.
+// The objects that CUDA's handles point to.
 struct CUctx_st {
   int device = 0;
   int retained = 0;
@@ -103,7 +103,7 @@ bool refused_by_capture();
 // Ends a child process that uses what its parent has initialized.
 void expect_own_process();
 
-// What a call of `function` is to return in place of doing its work; CUDA_SUCCESS: its work.
+// Returns the error with which a call of `function` is to fail, or CUDA_SUCCESS: it does its work.
 CUresult fake_failure(const char* function);
 
 }  // namespace slimpi::test

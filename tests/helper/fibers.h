@@ -21,8 +21,8 @@ class Fibers {
   // Adds a fiber. It runs only in run().
   void add(std::function<void()> body);
 
-  // What may happen besides the fibers, such as the arrival of a message. `count` tells how many
-  // such events are possible now; `happen` makes the one with that index happen.
+  // Events that may happen besides the fibers, such as the arrival of a message. `count` returns
+  // how many events are possible now; `happen` makes the event with that index happen.
   struct Events {
     std::function<std::size_t()> count;
     std::function<void(std::size_t)> happen;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a kernel of kernels/cuda is given: values lie in memory of its GPU; encoded values may lie
-// in pinned memory that is mapped for kernels, too, unless atomics work on them.
+// Checks the pointers that a kernel of kernels/cuda gets. Values lie in memory of its GPU. Encoded
+// values may also lie in pinned memory that is mapped for kernels, unless atomics work on them.
 #include "tests/helper/kernel_pointers.h"
 
 #include <cstring>

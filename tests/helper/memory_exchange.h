@@ -76,7 +76,8 @@ class Network {
     ranks_ = std::move(ranks);
   }
 
-  // What is under way, whatever the order in which it came to this: for the hash of a state.
+  // The messages under way, as words for the hash of a state. Words do not depend on the order in
+  // which messages of different envelopes were begun.
   std::vector<std::uint64_t> state() const;
 
   // Messages between ranks that were neither received nor waited for.
@@ -106,7 +107,7 @@ class Network {
   Fibers& fibers_;
   Chance& chance_;
   std::map<std::int64_t, Message> messages_;  // by number, ascending with time
-  // Those that lack a send or a receive, by envelope. All of an envelope lack the same.
+  // Messages that lack a send or a receive, by envelope. All messages of an envelope lack the same.
   std::multimap<std::tuple<int, int, comm::Tag>, std::int64_t> unmatched_;
   std::vector<std::int64_t> ready_;  // matched and not yet copied
   std::int64_t last_ = 0;
@@ -157,7 +158,7 @@ class MemoryExchange final : public comm::PointToPoint {
 
   Network& network_;
   const int rank_;
-  // Of sends and of receives: how many so far, the last one's buffer, one that is delayed.
+  // Index 0: receives; 1: sends. Their number so far, the last buffer, and a delayed operation.
   std::size_t begun_[2] = {}, waited_[2] = {};
   std::byte* before_[2] = {};
   std::optional<Operation> delayed_[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a test that stands in for MPI writes into a status.
+// Fills the status of a message, for tests that stand in for MPI.
 #pragma once
 #include "mpi/abi.h"
 

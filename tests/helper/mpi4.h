@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of MPI 4 tests use, under an MPI that is older. Open MPI 5 has sessions and persistent
- * collectives, and no large counts: the plain functions stand for those. */
+/* Replaces the functions of MPI 4 that tests use, where MPI is older. Open MPI 5 has sessions and
+ * persistent collectives, and no large counts: the plain functions take the place of the latter. */
 #pragma once
 #include <mpi.h>
 

@@ -30,7 +30,7 @@ for libraries in fake_driver foreign_gpus; do
   [ ! -e "$top_builddir/tests/$libraries" ] || ln -s "$top_builddir/tests/$libraries" tests/
 done
 
-# What configure would find.
+# The compilers and the launcher that configure would find.
 settings="top_srcdir='$top_srcdir' top_builddir='$top_builddir' work='$directory'
 . '$top_srcdir/tests/mpis/$mpi'"
 cat >mpicc <<END

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the MPI programs of tests share: headers, the ranks, checks, how MPI begins, and the end:
- * the exit status is 1 on every rank if a check failed on any. The first header of a program. */
+/* Parts that the MPI programs of tests share: headers, the ranks, checks, the begin and the end of
+ * MPI. The exit status is 1 on every rank if a check failed on any rank. A program includes this
+ * header first. */
 #pragma once
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -30,7 +31,7 @@
 
 #include "slimpi.h"
 
-/* Of MPI_COMM_WORLD; and the checks that failed on this rank. */
+/* Rank and size in MPI_COMM_WORLD, and the number of checks that failed on this rank. */
 __attribute__((unused)) static int g_rank, g_size, g_failures;
 
 static inline void find_ranks(void) {

@@ -110,7 +110,7 @@ void protected_give_back(void* memory) {
   const auto found = regions().find(reinterpret_cast<std::uintptr_t>(memory));
   if (found == regions().end()) die("memory is released that is not the device's");
   const Region& region = found->second;
-  // What is behind the allocation must be as it was.
+  // The bytes behind the allocation must still have the pattern.
   const auto* bytes = static_cast<const unsigned char*>(reach(memory));
   for (std::size_t i = region.bytes; i < region.mapped; ++i)
     if (bytes[i] != kPattern) die("something was written behind an allocation");

@@ -31,7 +31,7 @@ build() {
   return 1
 }
 
-# What the sanitizers and valgrind say, and the checks that failed.
+# Prints what the sanitizers and valgrind say, and the checks that failed.
 complaints() {
   grep -E -A 12 '^FAIL|ERROR: (Addr|Leak)|runtime error|WARNING: Thread|^==[0-9]+== [A-Z]' "$1" |
     head -n 60 || :

@@ -118,7 +118,7 @@ Case draw_staged_ring(Case::Kind kind, std::uint64_t seed) {
   return one;
 }
 
-// Of a scatter, every fourth is empty and others differ by a lot.
+// Every fourth chunk of a scatter is empty, and the lengths of the other chunks differ by a lot.
 comm::Range Case::chunk(int member) const {
   if (kind != Kind::scatter || even)
     return comm::chunk_of(count, ranks, member, comm::chunk_alignment(format));

@@ -101,7 +101,7 @@ Case pairwise(int ranks, int segments) {
   one.residual = one.totals = true;
   return one;
 }
-// Of blocks of unequal lengths, the longest with so many segments.
+// A scatter with blocks of unequal lengths; the longest block has this number of segments.
 Case scatter(int ranks, int segments) {
   Case one = pairwise(ranks, 1);
   one.kind = Case::Kind::scatter;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an exchange must give, computed rank by rank without messages, segments or schedules.
+// The reference of an exchange, computed rank by rank without messages, segments or schedules.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,14 +16,14 @@ struct Values {
   const float* in() const { return in_place ? out.data() : source.data(); }
 };
 
-// What a rank starts with; `source` holds its input even in place.
+// The arrays that a rank starts with; `source` holds its input even in place.
 Values first_values(const Case& one, int me);
 
 // The members that a member exchanges with in a neighbor exchange.
 std::vector<int> peers_of(const Case& one, int me);
 
-// Compares the ranks' arrays with the reference. `rank_of` gives the rank of a member, which
-// stochastic rounding depends on. Empty, or the first difference.
+// Compares the ranks' arrays with the reference and returns the first difference, or "". `rank_of`
+// gives the rank of a member, which stochastic rounding depends on.
 std::string compare(const Case& one, std::uint64_t seed, std::uint64_t call, int (*rank_of)(int),
                     const std::vector<Values>& got);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One exchange of one schedule among ranks of this process, and what it must give.
+// One exchange of one schedule among ranks of this process, and the comparison of its results.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Case {
 
   bool even = false;  // of a scatter: chunks as those of a sum
 
-  // What a member owns. Of a scatter, whose chunks are a program's blocks: of any length.
+  // The chunk that a member owns. Chunks of a scatter are a program's blocks and have any length.
   comm::Range chunk(int member) const;
 
   std::string text() const;
@@ -40,8 +40,8 @@ struct Case {
 // A case for a schedule; the same for the same seed.
 Case draw_case(Case::Kind kind, std::uint64_t seed);
 
-// One where all ranks have the late device, MPI does not take its memory, and the exchange is so
-// long that every message buffer is received into several times.
+// A case in which all ranks have the late device, MPI does not take the device's memory, and the
+// exchange is so long that every message buffer receives several messages.
 Case draw_staged_ring(Case::Kind kind, std::uint64_t seed);
 
 // A hash of 64 bits.

@@ -97,7 +97,7 @@ UNIT_TEST(coarse_segments_are_longer_where_several_are_left) {
   assert_true(coarse.elements >= 3 * fine.elements);
   assert_true(coarse.in_flight >= 3 * coarse.message);
   assert_true(segments(600'000, SegmentClass::large).longest >= 4);
-  // Of a short chunk two: each costs a wait for the device.
+  // A short chunk has two segments, because each segment costs a wait for the device.
   assert_int_equal(segments(80 * 2048, SegmentClass::large).longest, 2);
   assert_int_equal(segments(20'000, SegmentClass::large).elements,
                    segments(20'000, SegmentClass::small).elements);

@@ -60,7 +60,7 @@ inline std::vector<OracleBucket> oracle_buckets(const void* encoded, int bits, s
   return found;
 }
 
-// What the header of the quantizer guarantees of |x' - x|.
+// The bound of |x' - x| that the header of the quantizer guarantees.
 inline long double error_bound(const OracleBucket& bucket, bool stochastic) {
   const long double greatest = std::fmax(fabsl(bucket.min), fabsl(bucket.max));
   return (stochastic ? bucket.step : bucket.step / 2) + (stochastic ? 9 : 6) * 0x1p-24L * greatest +

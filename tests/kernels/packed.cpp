@@ -76,8 +76,8 @@ UNIT_TEST(errors_are_within_the_bound) {
         }
 }
 
-// What SLIMPI_VERIFY allows: for inputs of one scale, and for buckets from 0 to 20 octaves below
-// the first; without residuals and with those of another tensor.
+// Errors are within the bound of SLIMPI_VERIFY: for inputs of one scale, and for buckets from 0 to
+// 20 octaves below the first bucket; without residuals, and with residuals of another tensor.
 UNIT_TEST(errors_are_within_what_is_verified) {
   double closest = 0;
   for (const int half_bits : {2, 3, 4, 5, 8, 11, 16, 25, 32})
@@ -114,8 +114,8 @@ UNIT_TEST(errors_are_within_what_is_verified) {
   assert_true(closest > 0.5);
 }
 
-// The bits that were asked for, what describes them included, and no more than a bucket's worth of
-// them left over.
+// A message has the bits that were asked for, its headers included. At most one unit stays unused:
+// one bit for each value of a bucket.
 UNIT_TEST(messages_are_full) {
   for (int half_bits = 2; half_bits <= 2 * kMostBits; ++half_bits) {
     const Format format = packed(half_bits, 4096);

@@ -32,7 +32,7 @@ std::vector<Format> formats() {
   for (int bits = 1; bits <= kMostBits; ++bits)
     for (const std::uint32_t bucket : kBuckets)
       for (const bool stochastic : {false, true})
-        // Of the widths without a loop of their own, each has another one of the buckets.
+        // Each width without a loop of its own is tested with one of the lengths of buckets.
         if (bits <= 8 || bits == 16 || bucket == kBuckets[bits % 4])
           all.push_back(quantized(bits, bucket, stochastic));
   for (const int half_bits : {2, 3, 4, 5, 6, 8, 9, 11, 13, 16, 18, 21, 25, 29, 32})

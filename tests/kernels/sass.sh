@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What nvcc made of the kernels, read from the machine code in the plugin: no local memory, bounded
-# registers, and loads that are issued together where a GPU would otherwise wait for each of them.
+# Checks the machine code that nvcc made of the kernels, as the plugin has it: no local memory,
+# bounded registers, and loads that are issued together where a GPU would otherwise wait for each.
 # Skips (77) without the CUDA toolkit's disassembler, which tools/check takes from PyPI.
 set -eu
 : "${top_srcdir:?is set by make check}" "${top_builddir:?is set by make check}"

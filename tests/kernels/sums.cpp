@@ -137,8 +137,8 @@ float limit_at(const Format& format, std::size_t i) {
   return residual_limit(format, {*least, *most});
 }
 
-// What is sent and what is kept back make up what was to be sent, whatever the residual was before:
-// a step of the values at most is added of it.
+// The sent values and the new residual add up to the input and the part of the old residual that
+// was added: at most one step of the values, however large the old residual was.
 UNIT_TEST(residual_and_output_make_the_input) {
   for (const Format& format : kFormats)
     for (const float foreign : {1.0f, 1e-3f, 1e6f, 1e38f}) {

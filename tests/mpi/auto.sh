@@ -34,7 +34,7 @@ expect "$(grep -c exact out.txt)" 48 "max_error: exact"
 holds "max_error: MPI is tried" test "$(report report.json calls passed auto)" -ge 4
 holds "max_error: float32 is tried" test "$(report report.json calls float32)" -ge 4
 
-# What was tried and chosen is in the report; a line a decision is in the log.
+# The report has the trials and the choices; the log has a line for each decision.
 for target in report.json stderr; do
   SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=auto SLIMPI_MIN_SIZE=0 SLIMPI_LOG=debug \
     SLIMPI_REPORT=$target under 2 "$top_builddir/tests/mpi/close_sums" 240 30 20001 60001 \

@@ -97,7 +97,7 @@ static void one(const char* what, enum how how, int count, MPI_Datatype type, MP
   enum place in_place, out_place;
   places(&in_place, &out_place);
   const int single = how == IN_PLACE || how == ALIASED;
-  /* What was in the output before shows between the elements. */
+  /* The old bytes of the output stay between the elements. */
   for (size_t i = 0; i < BYTES; ++i) g_expected[i] = (char)(i * 7 + 1);
   if (single) memcpy(g_expected, g_values, BYTES);
   put(out_place, 1, g_expected);

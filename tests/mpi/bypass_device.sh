@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What the library leaves to MPI may lie in memory that MPI cannot touch: the program lives, and
-# gets MPI's own bytes.
+# Buffers of calls that the library leaves to MPI may lie in memory that MPI cannot touch: the
+# program lives, and gets MPI's own bytes.
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error
 program=$top_builddir/tests/mpi/bypass_device
 
-# What users know: without the library it is a segmentation fault.
+# Users know this: without the library, the program ends by a segmentation fault.
 if plain 2 "$program" >out.txt 2>&1; then
   fail "MPI alone takes the protected device's memory, so this test shows nothing"
 fi

@@ -26,7 +26,8 @@ bool low_precision() {
   return g_config.algorithm == "low_precision_decentralized";
 }
 
-// What is not finite stays so; whether as an infinity or as a NaN is nobody's guarantee.
+// Compares bits. A value that is not finite stays so, but an infinity may become a NaN or the other
+// way round.
 bool same(float a, float b) {
   return std::memcmp(&a, &b, sizeof a) == 0 || (!std::isfinite(a) && !std::isfinite(b));
 }

@@ -37,7 +37,7 @@ static void sum(const char* name, double bound, int in_place) {
   if (bound < 0 && memcmp(got, exact, sizeof got) != 0) bad = 2;
   for (int i = 0; bound >= 0 && i < COUNT; ++i)
     if (!(fabs(got[i] - exact[i]) <= bound)) bad = 3;
-  /* What was compressed is not MPI's own sum. */
+  /* A compressed sum differs from MPI's own sum. */
   if (bound > 0 && memcmp(got, exact, sizeof got) == 0) bad = 4;
   if (!has_rank_0_s(got, sizeof got)) bad = 5;
   digest = digest_of(got, sizeof got, digest);

@@ -26,7 +26,7 @@ holds "the error is that against a sum in double" \
   awk "BEGIN { e = $(report report.json error max_rel_l2); exit !(e > 1e-4 && e < 0.02) }"
 unset SLIMPI_TYPES
 
-# What the program says of sums that all are MPI's is not asked for here.
+# All sums below are MPI's own, so the verdict of the program is ignored.
 under 4 "$program" >out.txt || :
 expect "$(report report.json calls passed datatype)" 26 "doubles are left to MPI by default"
 SLIMPI_TYPES=float,double SLIMPI_RANKS_PER_NODE=4 under 4 "$program" >out.txt || :

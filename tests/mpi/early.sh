@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What a program may ask of slimpi.h before MPI is loaded, before MPI_Init and after MPI_Finalize;
-# and MPI functions at such times, which MPI refuses in its own words.
+# Functions of slimpi.h that a program may call before MPI is loaded, before MPI_Init and after
+# MPI_Finalize; and MPI functions at such times, which MPI refuses in its own words.
 . "$top_srcdir/tests/helper/mpi.sh"
 : "${CC:=cc}"
 [ -n "${MPICC:-}" ] || skip "configure found no mpicc"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What programs do with MPI besides sums, with float sums of 1 MiB among it. The first rank prints
- * what it saw, which must be the same with and without the library. Usage: features WHAT:
+/* Uses MPI as programs do besides sums, with float sums of 1 MiB in between. The first rank prints
+ * its observations, which must be the same with and without the library. Usage: features WHAT:
  *   all FILE  communicators of every kind, error handlers, attributes, requests, windows, FILE
  *   threads   two threads, each with a communicator
  *   spawn     this program as a child, which sums with its parents

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What compression lost comes back. Options come from the environment.
+// Error feedback brings back what compression lost. Options come from the environment.
 // Usage: feedback mean      under the preload: the mean of 200 calls on one input is at least 10
 //                           times closer to the exact sum than one call
-//        feedback falls     under the preload: that of 400 calls is 3 times closer than that of 100
+//        feedback falls     under the preload: the mean of 400 calls is 3 times closer than the
+//                           mean of 100 calls
 //        feedback tiny      under the preload: sums of zeros after others, and of values of 7e-34
 //        feedback draws     under the preload, 3 ranks, qsgd: ranks and calls draw independently
 //        feedback steps     under the preload: steps with infinities and NaNs, or with finite
-//        values
-//                           whose sum overflows, leave no trace in the results of others
+//                           values whose sum overflows, leave no trace in the results of other
+//                           steps
 //        feedback large     under the preload, bf16: steps that might overflow are summed without
 //                           feedback
-//        feedback identity  without it, on the library's own parts, so that the residuals can be
-//                           looked at: outputs + residuals = inputs; a NaN leaves the residuals of
-//                           its bucket as they were; memory is one float an element
+//        feedback identity  without the preload, on the library's own parts, so that the residuals
+//                           can be looked at: outputs + residuals = inputs; a NaN leaves the
+//                           residuals of its bucket as they were; memory is one float an element
 #include "tests/helper/program.h"
 
 #include <memory>
@@ -230,7 +231,7 @@ class Buffer {
     return out_;
   }
 
-  // This rank's residual, zero outside its slice.
+  // Returns the residual of this rank, with zeros outside its shard.
   std::vector<float> residual() const {
     std::vector<float> all(count_);
     if (slot_ != nullptr && shard_.count != 0)

@@ -16,8 +16,9 @@ class Gossip {
 
   Gossip(const slimpi::Config& config, int ranks, std::size_t count);
 
-  // What every rank gets of one compressed call; in[r] is rank r's input. `number` counts the
-  // communicator's compressed calls from 1, `earlier` this buffer's calls before this one.
+  // Returns the results of all ranks in one compressed call; in[r] is the input of rank r. `number`
+  // counts the compressed calls of the communicator from 1, `earlier` the calls on this buffer
+  // before this call.
   std::vector<Vector> call(const std::vector<Vector>& in, std::uint64_t number,
                            std::uint64_t earlier);
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What programs do with a GPU beside the sums, and drivers that are not as one would like, on the
-# fake driver. tests/gpu/sums has memory pools, managed memory and two GPUs in one process.
+# Programs that use a GPU beside the sums, and drivers that lack something, on the fake driver.
+# tests/gpu/sums has memory pools, managed memory and two GPUs in one process.
 . "$top_srcdir/tests/helper/mpi.sh"
 fake_driver=$top_builddir/tests/fake_driver
 [ -e "$fake_driver/libcuda.so.1" ] || skip "the fake driver is not built"

@@ -94,7 +94,8 @@ void check_feedback(std::size_t count) {
   check(distance(mean, sum) < once / 4, "feedback brings the mean near the sum");
 }
 
-// Of 16 values one is an infinity or a NaN of one rank, or too great a sum; the rest are equal.
+// Returns element `i` of `rank`. One element of 16 is an infinity or a NaN on one rank, or so large
+// on all ranks that the sum overflows; the other elements are `rest`.
 float ugly(std::size_t i, int rank, float rest, bool nans) {
   const bool chosen = int(i / 16) % g_size == rank;
   if (i % 16 != 7) return rest;

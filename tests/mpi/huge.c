@@ -11,7 +11,7 @@
 #define BUCKET 2048
 static const double slopes[2] = {1, 3};
 
-/* What `rank` puts in at place `at` of a period. */
+/* The input of `rank` at place `at` of a period. */
 static double value(uint64_t at, int rank) {
   return slopes[rank] * (double)at / BUCKET;
 }

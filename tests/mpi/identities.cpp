@@ -14,9 +14,9 @@
 
 namespace {
 
-// What bounds the error: steps of buckets, those that packed has at most, distances of 16-bit
-// floats, norms of the ranks' values (of a low-rank sum, of a hook that does the same with
-// coordinates, of replicas).
+// The quantity that bounds the error: steps of buckets, the largest steps that packed may have,
+// spacings of 16-bit floats, or norms of the ranks' values (for a low-rank sum, for a hook that
+// does the same with coordinates, and for replicas).
 enum class Bound { quantized, packed, value_codec, low_rank, hook, replicas };
 
 struct Row {
@@ -116,7 +116,7 @@ class Program {
     double bound = projected * sum;
     // First the ranks' values, then their sum, which may be larger than the exact one by as much.
     if (row_.bound == Bound::hook) bound = projected * (2 + projected) * sum;
-    // Of the mean of two or three models, with half a step of what is sent.
+    // The result is the mean of two or three models, with an error of half a step of what is sent.
     const double levels = double((1 << row_.bits) - 1);
     if (row_.bound == Bound::replicas)
       bound = g_size * greatest * (1 + 3.5 * std::sqrt(double(count)) / levels);

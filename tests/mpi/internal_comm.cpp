@@ -108,7 +108,7 @@ UNIT_TEST(one_refusal_counts_for_all) {
   assert_false(g_made);
   assert_true(make(4, &number) == Status::disagreement);
   assert_non_null(strstr(failure_text().c_str(), "SLIMPI_TYPES differs between the ranks"));
-  // What is no refusal at all: another collective of the program's.
+  // Another collective of the program is no refusal: its ranks are in different calls.
   assert_true(make(15, &number) == Status::disagreement);
   assert_string_equal(failure_text().c_str(),
                       "the ranks of a communicator are in different calls: all ranks must make the "

@@ -33,6 +33,6 @@ fi
 expect "$(grep -c 'SLIMPI_PEERS=shift_one .*accepted: ring, all' refused.txt)" 1 \
   "low precision refuses shift_one in one line"
 
-# What is kept is (1 + peers) floats an element of a rank's slice.
+# The state of a rank is (1 + peers) floats for each element of its shard.
 row drift $low 4 1 sharded ring SLIMPI_REPORT="$work/report.json"
 expect "$(report report.json memory state)" $((3 * 20000 * 4)) "state of rank 0: three replicas"

@@ -104,7 +104,7 @@ void run(const Kind& kind, double budget, std::size_t count) {
     rounding += std::pow(sizes[i] * 0x1p-24 * g_size, 2);
   }
   const double relative = error == 0 ? 0 : std::sqrt(error / total);
-  // What floats cannot say is no fault of a codec.
+  // An error that the rounding of floats explains is no fault of a codec.
   const bool good = code == MPI_SUCCESS && (relative <= budget || error <= rounding);
   const bool same = has_rank_0_s(out.data(), count * sizeof(float));
   if (!same) std::fprintf(stderr, "rank %d: %s: other bytes than rank 0\n", g_rank, kind.name);

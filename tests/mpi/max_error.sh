@@ -99,7 +99,7 @@ expect "$(chose)" 12:1 "what 16-bit floats cannot hold"
 SLIMPI_MAX_ERROR=1e-1 holds "infinities and NaNs pass" under 3 "$program" 1e-1 1000 nonfinite
 expect "$(chose)" float32:1 "they go as floats"
 
-# What cannot keep a budget is refused.
+# An option that cannot keep a bound of the error is refused.
 refused() {
   if SLIMPI_MAX_ERROR=1e-2 under 2 "$program" 1e-2 100 >/dev/null 2>errors.txt; then
     fail "$1 should be refused"

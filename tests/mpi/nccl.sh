@@ -47,7 +47,7 @@ SLIMPI_RANKS_PER_NODE=2 holds "memory of every kind" under 4 "$top_builddir/test
 SLIMPI_RANKS_PER_NODE=2 holds "nothing is taken later, nothing is left behind" \
   under 4 "$top_builddir/tests/gpu/calls" 60
 
-# What cannot be linked.
+# Ranks that NCCL cannot link: they share a GPU, or a rank cannot join.
 FAKE_GPUS=shared run "ranks that share a GPU" 2 0 sharded unlinked 20003
 said 2 "two ranks use the GPU 0000:3B:00.0" "it is said why"
 said 2 "$hosted" "their buffers pass through the host's"

@@ -279,7 +279,7 @@ static void many_persistent(MPI_Comm comm) {
 }
 #endif
 
-// What the sums of three steps give, blocking or not: for algorithms that keep state.
+// Prints a digest of the sums of four steps, blocking or not, for algorithms that keep state.
 static void digest(int nonblocking) {
   uint64_t hash = kDigest;
   MPI_Request r[kMany];

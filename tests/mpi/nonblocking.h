@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What nonblocking.c and nonblocking_errors.c share: inputs, the sums of the blocking calls, and
-// how nonblocking ones begin and are compared with them. With SLIMPI_TEST_PROTECTED the buffers of
-// the nonblocking ones are the protected device's.
+// Parts that nonblocking.c and nonblocking_errors.c share: inputs, the sums of the blocking calls,
+// the start of nonblocking sums, and their comparison with the blocking sums. With
+// SLIMPI_TEST_PROTECTED the buffers of the nonblocking sums are the protected device's.
 #pragma once
 #include "tests/helper/program.h"
 

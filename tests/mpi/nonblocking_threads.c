@@ -7,7 +7,7 @@
 
 enum { kThreads = 3, kSteps = 8, kInFlight = 4 };
 
-// What a thread hands to the next one; it is empty or full.
+// The requests that a thread hands to the next thread; a batch is empty or full.
 struct Batch {
   pthread_mutex_t mutex;
   pthread_cond_t changed;

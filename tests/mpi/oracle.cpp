@@ -21,7 +21,7 @@ std::vector<int> consecutive(int ranks, int ranks_per_node) {
   return node_of;
 }
 
-// Of the finite values.
+// The greatest absolute value of the finite values.
 double greatest_of(const std::vector<double>& values) {
   double greatest = 0;
   for (const double value : values)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a float sum must be, and how far off each algorithm may be, element by element, worked out
-// in double from all ranks' inputs and from the schedule as it is documented. Of a reduce-scatter
-// these are the sums of all blocks.
+// Computes what a float sum must be and how far off each algorithm may be, element by element, in
+// double, from all ranks' inputs and from the documented schedule. For a reduce-scatter it computes
+// the sums of all blocks.
 #pragma once
 #include <string>
 
@@ -30,7 +30,7 @@ class Oracle {
   // A quantizer gives +0 whatever zeros go in; MPI and the other codecs keep the sign.
   bool zeros_are_positive() const { return quantized() && nodes() > 1; }
   std::vector<Expected> expect(const Case& test) const;
-  // Whether it takes a call; others go to MPI.
+  // Whether the algorithm takes a call; slimpi leaves other calls to MPI.
   bool takes(const Case& test) const {
     const bool scatters = !low_rank() && scheme_.algorithm != "hook";
     return test.count > 0 && nodes() > 1 && (test.blocks.empty() || scatters);
@@ -48,11 +48,12 @@ class Oracle {
   }
   // Where buckets begin: everywhere at multiples of the bucket, or at the chunks' own ends.
   std::vector<std::size_t> bucket_edges(std::size_t count) const;
-  // Of a reduce-scatter: the order in which the elements are exchanged, and where buckets begin
-  // there.
+  // The order in which a reduce-scatter exchanges the elements, and where in this order buckets
+  // begin.
   std::vector<std::size_t> exchange_order(const std::vector<std::size_t>& blocks,
                                           std::vector<std::size_t>* edges) const;
-  // Of one rounding of a bucket of this range, in a vector of values up to `greatest`.
+  // The error of one rounding in a bucket from `low` to `high`, in a vector of values up to
+  // `greatest`.
   double step_error(double low, double high, double greatest, bool infinite) const;
 
   Scheme scheme_;

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What a half cannot hold becomes infinite, as in a cast, and the report counts it once, in the sum.
+# A value that fp16 cannot hold becomes infinite, as in a cast. The report counts it once, in the
+# sum.
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_MIN_SIZE=0 SLIMPI_REPORT=$work/report.json
 

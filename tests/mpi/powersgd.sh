@@ -55,7 +55,7 @@ for hierarchy in sharded leader flat; do
     dump 80 50 6 none "$work/$hierarchy.bin"
 done
 
-# What is sent: both factors, exactly, between 4 nodes; what is kept: the rest and Q.
+# 4 nodes send both factors, exactly; each keeps the residual and Q.
 SLIMPI_POWERSGD_RANK=2 run "300 x 200" 4 dump 300 200 5 none "$work/out.bin"
 headers=$((2 * 4 * 6 * 48)) # of 6 messages of each of 4 ranks, for P and for Q
 expect "$(report report.json bytes sent)" $((5 * (2 * 3 * 4 * 2 * (300 + 200) + headers))) \

@@ -21,7 +21,7 @@ for per_node in 1 2; do
     2>err.txt)" right "closed standard streams, $per_node a node"
 done
 
-# What is written at the end ends with a line about each file, not with a signal.
+# A file that cannot be written at the end gives a line about the file, not a signal.
 export SLIMPI_REPORT=report.json SLIMPI_TRACE=trace.json SLIMPI_RANKS_PER_NODE=1
 expect "$(under 2 "$program" fsize 100 2>err.txt)" right "a report and a trace of 100 bytes"
 expect "$(grep -c 'SLIMPI_REPORT=.*report.json cannot be written: File too large' err.txt) \

@@ -15,8 +15,8 @@ enum place { HOST, DEVICE };
 static const char* g_collective = "Allreduce"; /* or that of the environment, COLLECTIVE */
 static unsigned long long g_messages;          /* copied for those alone */
 
-/* Of low_precision_decentralized: its first call is exact, its second sends differences, and its
- * third shows what peers got of those. */
+/* 1 with low_precision_decentralized, which needs a third call: the first call is exact, the second
+ * sends differences, and the third shows what the peers got of the differences. */
 static int g_replicas;
 
 static float* take(enum place place, size_t bytes) {

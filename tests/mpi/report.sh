@@ -69,7 +69,7 @@ mesh "two groups and all" 1 4 3.8 4 sum:100000 free sum:100000
 SLIMPI_HIERARCHY=leader mesh "two groups and all, leaders" 2 4 3.8 4 sum:100000 free sum:100000
 expect "$(report mesh.json bytes all_plain)" 2400000.0 "two groups and all: plain"
 
-# What ran, not what SLIMPI_ALGORITHM says.
+# The report names the algorithms that ran, not the one that SLIMPI_ALGORITHM names.
 printf '%s\n' '* 500K * fp16 *' '* * * bytegrad 4' >rules
 for target in rules.json stderr; do
   SLIMPI_LOG=info SLIMPI_RULES=$work/rules SLIMPI_REPORT=$target under 2 "$steps" init sum:100000 \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What slimpi needs of MPI for itself must not show. Usage: room WHAT:
+/* Shows whether slimpi's own use of MPI disturbs a program. Usage: room WHAT:
  *   all      makes communicators until MPI has no more, and sums on each of the first 300 and on
  *            some of the last; prints how many there were
  *   full     sums for the first time when MPI has no room left for a communicator

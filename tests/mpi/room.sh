@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What the library needs of MPI for itself does not show: the program finds room for as many
-# communicators, but for a handful, and its error handlers run as often as without the library.
+# The library's own use of MPI does not disturb the program: it finds room for as many communicators
+# as without the library, but for a handful, and its error handlers run as often.
 . "$top_srcdir/tests/helper/mpi.sh"
 export UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
 program=$top_builddir/tests/mpi/room

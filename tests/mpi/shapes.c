@@ -13,7 +13,7 @@
 enum { kRows = 64, kColumns = 96, kThreads = 4, kSums = 60 };
 static int (*describe_next)(const slimpi_tensor_t*);
 
-/* Of the next sum. */
+/* Describes the matrix of the next sum. */
 static void set_shape(uint64_t rows, uint64_t columns) {
   const slimpi_matrix_t matrix = {rows, columns};
   const slimpi_tensor_t tensor = {sizeof tensor, NULL, &matrix, 1};
@@ -41,7 +41,8 @@ static void check_code(int code) {
   ++g_failures;
 }
 
-/* Of two ranks: what is not of rank one cancels where both ranks multiply by the same factor. */
+/* Sums on two ranks. The part of the input that is not of rank one cancels if both ranks multiply
+ * by the same factor. `wrong`: MPI_Allreduce must return an error. */
 static void sum_cancelling(float* x, int wrong) {
   double error = 0, norm = 0;
   int code;

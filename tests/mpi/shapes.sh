@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# slimpi_describe_next with a matrix: again and again, from threads, late, and on one rank alone.
-# What it refuses.
+# slimpi_describe_next with a matrix: again and again, from threads, late, and on one rank alone;
+# and the arguments that slimpi_describe_next refuses.
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
 export SLIMPI_ALGORITHM=powersgd SLIMPI_MIN_SIZE=0

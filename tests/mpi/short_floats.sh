@@ -62,7 +62,7 @@ if expensive; then
   SLIMPI_ALGORITHM=low_precision_decentralized sums 13 float16 blocking any types float16 calls
 fi
 
-# What would not become shorter is MPI's own sum.
+# A sum that would not become shorter is left to MPI.
 left="ALGORITHM=fp16 TYPES=float,double"
 if expensive; then
   left="$left ALGORITHM=bf16 ALGORITHM=allreduce ALGORITHM=decentralized MAX_ERROR=1e-5 BITS=16"

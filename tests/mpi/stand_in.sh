@@ -37,7 +37,7 @@ try mpich4 libmpich.so.12 "$(file_of libmpich.so.12)"
 try openmpi4 libmpi.so.40 "$(file_of libmpi.so.40)"
 [ $ran -gt 0 ] || skip "neither Debian's MPICH nor its Open MPI is installed"
 
-# What a rank writes stays for the next one, and nobody else's files are used.
+# The files that a rank writes stay for the next rank, and files of other users are not used.
 directory=$work/slimpi-$(id -u)
 kept=$(ls -i "$directory"/*/lib*)
 "$run" --stand-in true

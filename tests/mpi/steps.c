@@ -233,7 +233,7 @@ static void limit_memory(long kib) {
   if (setrlimit(RLIMIT_AS, &limit) != 0) exit(3);
 }
 
-/* What follows `name` in the step, or null. */
+/* Returns the text that follows `name` in the step, or null. */
 static const char* argument(const char* step, const char* name) {
   const size_t length = strlen(name);
   return strncmp(step, name, length) == 0 ? step + length : NULL;

@@ -86,7 +86,7 @@ struct Tensor {
     summed.assign(mean.size(), 0);
     calls = 1;
   }
-  // Of an element that this rank got.
+  // Returns the error of the mean, as its root mean square over the elements that this rank got.
   double error() const {
     double sum = 0;
     int elements = 0;

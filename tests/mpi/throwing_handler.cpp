@@ -18,7 +18,8 @@ void operation(void*, void*, int*, MPI_Datatype*) {
   throw std::runtime_error("the operation's own");
 }
 
-// What a call comes to: "" for MPI_SUCCESS, "an error", or the text of an exception.
+// Returns "" if the call returns MPI_SUCCESS, "an error" if it returns another code, or the text of
+// the exception that it throws.
 template <typename Call>
 std::string result_of(const Call& call) {
   try {

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What a trace shows of a device: copies out of it and into it are slices with their bytes, on rows
-# of their own, beside the stages that they overlap. And how often the ranks agree on the length of
-# messages, which is 3 words.
+# Traces with a device: copies out of the device and into it are slices with their bytes, on rows
+# of their own, beside the stages that they overlap. A trace also shows how often the ranks agree
+# on the length of messages, which is 3 words.
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_RANKS_PER_NODE=1 SLIMPI_TRACE=$work/trace-%r.json
 helper=$top_srcdir/tests/helper

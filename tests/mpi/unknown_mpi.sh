@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# An MPI that is none of those that slimpi knows, or that lacks functions of the one that its
-# name says: left alone, with one warning, and its arguments reach it as they are.
+# slimpi leaves an MPI alone that it does not know, or that lacks functions of the MPI that its name
+# says. It gives one warning, and the arguments of the calls reach MPI as they are.
 . "$top_srcdir/tests/helper/mpi.sh"
 cat >unknown.c <<'C'
-/* What slimpi has to do without ends the process at once. */
+/* slimpi must not call the functions of this MPI, so each of them ends the process at once. */
 #include <stdlib.h>
 #include <string.h>
 #define SLIMPI_MPI(name, ...) \

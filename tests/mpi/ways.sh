@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What holds for MPI_Allreduce holds for nonblocking and persistent sums: other tests once more,
-# with every MPI_Allreduce of their programs made in another way (tests/helper/another_way.c).
+# Nonblocking and persistent sums keep the guarantees of MPI_Allreduce. This test runs other tests
+# once more, with every MPI_Allreduce of their programs made in another way
+# (tests/helper/another_way.c).
 . "$top_srcdir/tests/helper/mpi.sh"
 all=${RUN_EXPENSIVE_TESTS:-no}
 export RUN_EXPENSIVE_TESTS=no # each of these in the depth of the first tier

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a line on stderr looks like, and which lines are written at all.
+// The form of a line on stderr, and the lines that each level writes.
 #include "observe/log.h"
 
 #include <fcntl.h>

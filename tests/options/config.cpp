@@ -229,7 +229,7 @@ UNIT_TEST(file_errors) {
                "SLIMPI_CONFIG=/no/such/file: the file cannot be read: No such file or directory");
   expect_error(load_config({{"SLIMPI_CONFIG", "/"}}),
                "SLIMPI_CONFIG=/: the file cannot be read: Is a directory");
-  // What could keep a rank waiting, or never ends.
+  // A file that never ends, or that could keep a rank waiting, is refused.
   expect_error(load_config({{"SLIMPI_CONFIG", "/dev/zero"}}),
                "SLIMPI_CONFIG=/dev/zero: the file cannot be read: it is a pipe or a device, not a "
                "regular file");

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What programs do with torch.distributed that slimpi must bear, one case after the other, or the
-# cases that are named. Each rank prints a line for each case: its name, the rank, and ok, what was
-# wrong, or why this PyTorch has no such thing. The program asks for gloo, or, by a word, for slimpi
+# Uses torch.distributed in ways that slimpi must bear, one case after the other, or only the cases
+# that are named. Each rank prints a line for each case: its name, the rank, and ok, what was wrong,
+# or why this PyTorch cannot run it. The program asks for gloo, or, by a word, for slimpi
 # (explicit), for gloo with options (options), or for NCCL and a GPU (cuda). The word kinds chooses
-# cases that look which sums are compressed.
+# the cases that check which sums are compressed.
 import datetime
 import functools
 import gc

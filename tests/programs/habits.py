@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What programs do with models and gradients that slimpi.torch must bear, one case after the other.
+# Uses models and gradients in ways that slimpi.torch must bear, one case after the other.
 # Each rank prints a line for each case: its name, the rank, and ok or what was wrong.
 import argparse
 import copy

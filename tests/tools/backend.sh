@@ -115,7 +115,7 @@ for delay in 0 1; do
   expect "$status $(report report.json calls compressed) $(grep -c '^loss [0-9.]*, ' out.txt)" \
     "0 3 1" "local steps, a delay of $delay: compressed sums, and the ranks have one model"
 done
-# What PyTorch says where its variable has torchcomms make the groups.
+# slimpi changes nothing, and says so in a line, if PyTorch's variable has torchcomms make groups.
 cat >comms.py <<'PROGRAM'
 import runpy, sys
 import torch.distributed

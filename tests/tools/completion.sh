@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What bash offers behind slimpi's commands.
+# The words that bash offers behind slimpi's commands.
 . "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
 need bash
 file=$top_srcdir/tools/completion/slimpi

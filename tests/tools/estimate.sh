@@ -117,7 +117,7 @@ SLIMPI_RANKS_PER_NODE=2 advice --ranks-per-node sum:100000
 SLIMPI_ESTIMATE=stderr under 2 "$steps" init int:1000 sum:100000 finalize >out.txt 2>err.txt
 expect "$(grep -c '^  advice: ' err.txt)" 0 "advice: none where most bytes would be compressed"
 
-# What cannot be used.
+# Values and files that SLIMPI_ESTIMATE and --estimate refuse.
 for value in 1 yes off; do
   "$run" --estimate=$value true 2>err.txt && status=0 || status=$?
   expect "$status: $(cat err.txt)" "2: slimpi-run: --estimate=$value cannot be used; accepted: \

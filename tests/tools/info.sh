@@ -5,7 +5,7 @@
 info=$top_builddir/tools/slimpi-info
 for name in $(env | sed -n 's/^\(SLIMPI_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
 
-# What it lists comes from the table, and all of the table.
+# slimpi-info lists all of the table of options, and nothing else.
 options=$top_srcdir/src/options/options.def
 table=$(
   sed -n 's/^SLIMPI_OPTION(\([a-z_0-9]*\),.*/\1/p' "$options"

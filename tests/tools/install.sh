@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What make install puts where, and that it still works when it is moved as a whole. What a release
-# has.
+# The files that make install puts in their places, and that the tree still works when it is moved
+# as a whole. The files of a release.
 . "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
 seconds=120
 MAKEFLAGS='' timeout 120 make -s -C "$top_builddir" install DESTDIR="$work/stage" >log 2>&1 ||
@@ -25,7 +25,7 @@ done
 holds "every installed page of section 1 has its program" \
   sh -c 'for page in "$1"/*.1; do name=${page##*/}; [ -x "$2/${name%.1}" ] || exit 1; done' sh \
   "$share/man/man1" "$bin"
-# What debuggers read does name it.
+# Debug information names the build tree, so the check reads stripped programs.
 cp -r "$bin" stripped
 strip --strip-debug stripped/slimpi-info stripped/slimpi-run stripped/slimpi-bench
 expect "$(grep -rl "$top_builddir" "$lib/pkgconfig" "$share" stripped 2>/dev/null)" "" \

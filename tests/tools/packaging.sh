@@ -16,7 +16,8 @@ holds "CHANGELOG.md: this version, or what comes after it" sh -c 'grep -m 1 "^##
   grep -Eqx "## (Unreleased|$2 - 20[0-9]{2}-[0-9]{2}-[0-9]{2})"' sh "$top_srcdir/CHANGELOG.md" \
   "$version"
 
-# What a build needs is known in one place; packages for running it stand elsewhere.
+# tools/packages and debian/control name the same packages for a build. Packages that are needed
+# only to run slimpi stand elsewhere.
 "$top_srcdir/tools/packages" --list build | grep -vx -e build-essential -e dataset-fashion-mnist \
   -e iproute2 -e gnuplot-nox -e hwloc-nox -e python3 | LC_ALL=C sort >build.txt
 sed -n '/^Build-Depends:/,/^$/p' "$packaging/debian/control" | sed 's/^Build-Depends://' |

@@ -19,7 +19,7 @@ unset OMP_NUM_THREADS MKL_NUM_THREADS OPENBLAS_NUM_THREADS
 export SLIMPI_MIN_SIZE=0
 seconds=120
 
-# What PyTorch does without slimpi.
+# The results of PyTorch without slimpi.
 modes="plain accumulate unused join double static views fp16_hook builtin_hook two no_ddp"
 # shellcheck disable=SC2086
 as_torchrun 2 "$python" "$program" $modes 2>gloo.err | sort >gloo.txt
@@ -282,7 +282,7 @@ torch 2 --report report.json "$python" package.py
 expect "$status" 0 "the package: exit status"
 [ "$status" = 0 ] || cat err.txt
 
-# What other people's programs do with models and gradients.
+# Programs that use models and gradients in unusual ways.
 torch 2 "$python" "$top_srcdir/tests/programs/habits.py"
 expect "$status $(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "0 18 " "habits of programs"
 

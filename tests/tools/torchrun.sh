@@ -75,7 +75,7 @@ alike() { # NAME LINES: so many, and ranks have one model, without names of shar
     grep -c / "$1.txt")" "$2 $(($2 / 2)) 0" "$1: lines of ranks, models, files in memory"
 }
 
-# What gloo computes; two jobs of one host at once.
+# The results of gloo; then two jobs at once on one host.
 # shellcheck disable=SC2086
 torchrun gloo -- --standalone "$program" $ways
 # shellcheck disable=SC2086

@@ -128,7 +128,7 @@ if [ -w /dev/full ]; then
     "1: slimpi-trace: standard output cannot be written: No space left on device" "a full output"
 fi
 
-# What cannot be merged.
+# Files that cannot be merged.
 says --merge made.json late.json made.json
 expect "$status $(grep -c '^slimpi-trace: --merge made.json: the file is one of those to read' \
   err.txt)" "1 1" "a file is not merged into itself"
@@ -140,7 +140,7 @@ expect "$(cat err.txt)" \
 says --merge all.json made.json empty.json
 expect "$status $(ls all.json 2>&1 | grep -c 'No such')" "1 1" "no file after a failure"
 
-# What slimpi writes: every rank is there; the files by themselves and merged say the same.
+# Traces of slimpi: every rank is there, and the files say the same by themselves and merged.
 export SLIMPI_RANKS_PER_NODE=1
 SLIMPI_TRACE=$work/t.json under 3 "$top_builddir/tests/mpi/steps" init sum:200000 sum:100000 \
   sum:9 finalize >said.txt || fail "a job with a trace"
