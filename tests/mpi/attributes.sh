@@ -6,7 +6,7 @@
 export UCX_LOG_LEVEL=error
 program=$top_builddir/tests/mpi/attributes
 
-# WHAT [once]: as many callbacks as in the plain program, and correct sums.
+# Callbacks are as many as in the plain program, and all sums are right.
 for what in copy nested failing delete last "last once"; do
   # shellcheck disable=SC2086 # a word or two
   plain 3 "$program" $what >plain.txt || fail "$what without the library: exit status $?"
