@@ -16,7 +16,7 @@ std::string text_of(const char* option) {
   return "";
 }
 
-// As grep -E finds it. (C++'s own takes three seconds to compile.)
+// Searches as grep -E does. (std::regex takes three seconds to compile.)
 bool finds(const std::string& pattern, const std::string& text) {
   regex_t compiled;
   assert_int_equal(regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NOSUB), 0);

@@ -30,7 +30,7 @@ UNIT_TEST(room_of_several_sums_is_used) {
   assert_int_equal(choice.first(kBound), 5);  // the worst of the four
 }
 
-// Sums that differ: a coarser codec fails again and again, more and more rarely.
+// The sums differ, so a coarser codec fails again and again; tries of it become rarer and rarer.
 UNIT_TEST(a_try_that_fails_is_rare) {
   CodecChoice choice;
   int failed = 0;

@@ -58,7 +58,7 @@ UNIT_TEST(vectors_become_orthonormal_at_any_scale) {
   }
 }
 
-// Almost the same vector again: what is left of it is small, and still exactly orthogonal.
+// The second vector is almost the first: its remainder is small, and still exactly orthogonal.
 UNIT_TEST(nearly_dependent_vectors_become_orthonormal) {
   draw_all(1);
   for (std::uint64_t i = 0; i < kLength; ++i)
@@ -106,7 +106,7 @@ UNIT_TEST(a_range_of_a_stream_is_the_same_wherever_it_starts) {
   assert_memory_not_equal(whole + 60, part, sizeof part);
 }
 
-// Written down once; every compiler and CPU has to agree.
+// The checksums were written down once; every compiler and CPU must give them.
 UNIT_TEST(the_bytes_are_the_same_everywhere) {
   draw_all(1);
   assert_int_equal(checksum(g_factor, kRank * kLength), 0xed89692d);
@@ -147,7 +147,7 @@ void fill(const Shape& shape) {
   draw_normal({4, 0, 0, 0}, shape.count, g_residual);
 }
 
-// Each path against the plain loop that the contract describes, to the byte.
+// Compares each path, to the byte, with the plain loop that the contract describes.
 UNIT_TEST(products_of_factors_are_the_plain_loop) {
   static float out[kMost], residual[kMost];
   for (const CpuPath path : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512})

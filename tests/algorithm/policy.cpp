@@ -87,7 +87,8 @@ UNIT_TEST(what_cannot_run_is_refused) {
       "SLIMPI_MAX_ERROR cannot be combined with powersgd"));
 }
 
-// In the option, in a row of the rules that has bits, and in one that has not.
+// Half bits are refused for every algorithm but packed: as an option, and in rows of the rules with
+// bits or without.
 UNIT_TEST(half_bits_are_for_packed) {
   const auto refused = [](const char* algorithm, const char* bits, const char* rows) {
     Rules rules;

@@ -203,7 +203,8 @@ def measure(runner, row, tell):
     if "counters" in read:
         result["links"] = read["counters"]
     if row.algorithm not in ("plain", *DECENTRALIZED):
-        # The error of a call, in a short run of its own: MPI's own sums beside it take time.
+        # The error of a call is measured in a short run of its own, because MPI's sums beside it
+        # take time.
         tell("error of a call")
         few = ["--epochs", "1", "--batch", str(options.batch),
                "--limit", str(24 * options.batch * options.ranks)]

@@ -123,7 +123,8 @@ def measure(network, steps, batch, row):
 
 
 _run.set_environment()
-# A file of its own: launchers may drop what a rank says just before it ends the job.
+# Errors go to a file of each rank: launchers may drop what a rank prints just before it ends the
+# job.
 errors = os.open(f"{sys.argv.pop(1)}/rank{os.environ['RANK']}", os.O_WRONLY | os.O_CREAT, 0o600)
 os.dup2(errors, sys.stderr.fileno())
 _run.set_master()

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 WARM_UP, STEPS, BATCH = 3, 40, 64
 
-# As MPICH's launcher says it, unless something else has.
+# MPICH's launcher says rank and size, unless other variables do.
 os.environ.setdefault("RANK", os.environ.get("PMI_RANK", ""))
 os.environ.setdefault("WORLD_SIZE", os.environ.get("PMI_SIZE", ""))
 dist.init_process_group("gloo")

@@ -33,7 +33,7 @@ std::uint64_t passed(BypassReason reason) {
   return runtime == nullptr ? 0 : runtime->statistics.counts().bypassed[std::size_t(reason)];
 }
 
-// The call is left to MPI, and counted once, for this reason.
+// Checks that the call is left to MPI, and counted once, for this reason.
 void assert_left(Request request, BypassReason reason) {
   const std::uint64_t before = passed(reason), calls = Runtime::get()->statistics.counts().calls;
   const call::Outcome outcome = call::dispatch(request);
@@ -65,7 +65,7 @@ UNIT_TEST(other_types_and_operations_are_left) {
   assert_left(request, BypassReason::op);
 }
 
-// MPI reports errors of its own for these.
+// MPI reports its own errors of invalid arguments.
 UNIT_TEST(invalid_arguments_are_left) {
   for (const auto& break_it :
        {+[](Request& r) { r.count = 0; }, +[](Request& r) { r.count = -1; },
@@ -85,7 +85,7 @@ UNIT_TEST(communicators_without_other_ranks_of_this_world_are_left) {
   assert_left(floats(), BypassReason::comm);
 }
 
-// The error handler has run: MPI must not see the handle a second time.
+// slimpi calls MPI once, and the error handler runs: MPI must not see the handle a second time.
 UNIT_TEST(an_invalid_communicator_is_passed_to_mpi_once) {
   Request request = floats(mpi::Comm(test::kInvalidComm));
   const call::Outcome outcome = call::dispatch(request);

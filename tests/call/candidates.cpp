@@ -148,7 +148,8 @@ UNIT_TEST(the_time_of_verification_does_not_count) {
   for (const std::string& way : g_script.ran) assert_string_equal(way.c_str(), "bytegrad");
 }
 
-// The ranks agreed on it, so MPI does this call, counted for the reason of the fallback.
+// The ranks agreed on the fallback, so MPI does this call. It counts for the reason of the
+// fallback.
 UNIT_TEST(a_plan_that_falls_back_is_done_by_mpi) {
   Job job;
   const std::uint64_t before = passed(BypassReason::start);

@@ -5,8 +5,8 @@
 scripts="one_node lifetimes feedback failures sums schedules tensor_state powersgd"
 # shellcheck disable=SC2046
 build yes base/precompiled.h.gch/program slimpi-hwloc.la $(unit_tests "$usual") || exit
-# Requests for too much memory are part of the tests. Of MPI's own leaks nothing is said. After a
-# failure MPI keeps what it may still read: the report, and the words of an agreement.
+# Some tests ask for too much memory. Leaks of MPI itself are not reported. After a failure slimpi
+# keeps memory that MPI may still read: the report, and the words of an agreement.
 ASAN_OPTIONS=allocator_may_return_null=1
 printf 'leak:slimpi::comm::%s\n' InternalComm::InternalComm Exchange::move_words >"$work/leaks.txt"
 export LSAN_OPTIONS=suppressions=$work/leaks.txt

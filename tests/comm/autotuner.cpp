@@ -101,12 +101,14 @@ UNIT_TEST(looks_again_when_times_drift) {
   assert_int_equal(autotuner.next(), 0);
 }
 
-// Neither a core that was busy nor a link that had rested.
+// A call that is slow because its core was busy, or fast because its link had rested, changes
+// nothing.
 UNIT_TEST(calls_out_of_the_ordinary_change_nothing) {
   Autotuner autotuner(2);
   const std::uint64_t usual[] = {500, 200}, hiccup[] = {500, 90000}, rested[] = {500, 10};
   for (int i = 0; i < 2 * Autotuner::kRounds; ++i) call(autotuner, usual);
-  // Looks with neither, with the one and with the other between them.
+  // Between two looks at the other candidates there are usual calls only, or a slow call, or a fast
+  // one.
   for (int i = 0; i < 9 * Autotuner::kWatch; ++i) {
     const std::uint64_t* const kinds[] = {usual, hiccup, rested};
     call(autotuner, i % 7 == 6 ? kinds[i / Autotuner::kWatch % 3] : usual);

@@ -50,7 +50,7 @@ int isend(const void* data, int bytes, mpi::Datatype, int, int tag, mpi::Comm, m
 int request_free(mpi::Request*) {
   return mpi::kSuccess;
 }
-// The words of the others are in their first message; those of the later ones are 0.
+// The first message of another rank holds its words; the words of its later messages are 0.
 int irecv(void* data, int count, mpi::Datatype type, int, int tag, mpi::Comm, mpi::Request*) {
   if (type == mpi::abi.type_uint64_t) {
     g_words = count;
@@ -195,7 +195,7 @@ UNIT_TEST(one_flag_is_agreed) {
   g_other = {0, 0, 0, 0, ~std::uint64_t(0)};  // another rank's false
   assert_true(fixture.exchange.all_true(&flag) == Status::ok);
   assert_false(flag);
-  // A failure is not an answer, whatever this rank said.
+  // A rank that reports a failure gives no answer, whatever this rank said.
   g_other = {std::uint64_t(600) << 24, ~(std::uint64_t(600) << 24)};
   flag = true;
   assert_true(fixture.exchange.all_true(&flag) == Status::disagreement);

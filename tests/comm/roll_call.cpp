@@ -112,7 +112,7 @@ UNIT_TEST(asks_nobody_of_many) {
   assert_true(g_asked.empty());
 }
 
-// The communicator of the program has the lowest number, and is told of last.
+// The communicator of the program has the lowest number, so the answer tells of it last.
 UNIT_TEST(says_in_mpi_finalize_which_call_was_the_last) {
   const mpi::Api api = fake_api();
   RollCall roll_call(api);
@@ -129,7 +129,7 @@ UNIT_TEST(says_in_mpi_finalize_which_call_was_the_last) {
   assert_int_equal(g_sent[3], 7);
   assert_true(ask_about(999) == WaitStage::mpi_finalize);
   assert_int_equal(g_sent[3], 5);
-  // One that this rank has forgotten, or never knew: it says nothing of it.
+  // This rank has forgotten communicator 2, or never knew it, so it says nothing of it.
   assert_true(ask_about(2) == WaitStage::none);
 }
 

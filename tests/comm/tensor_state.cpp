@@ -33,7 +33,7 @@ const void* address(int i) {
   return &g_memory[i];
 }
 
-// A call that keeps an array.
+// Makes a call that keeps an array in its state.
 TensorState& use(const TensorKey& key, TensorStates::Lost expected = TensorStates::Lost::nothing) {
   TensorStates::Lost lost{};
   TensorState& slot = g_slots->find(key, &lost);
@@ -71,7 +71,7 @@ UNIT_TEST(by_index, make, clear) {
     assert_true(second.named());
   }
   assert_int_equal(g_slots->size(), 2);
-  // One index with another count: no index can be believed.
+  // An index comes with another count, so no index can be believed.
   TensorState& other = use(TensorKey::of_index(1, 77), TensorStates::Lost::indices);
   assert_int_equal(other.calls, 1);
   assert_int_equal(g_statistics.counts().state_bytes, 4 * 77);

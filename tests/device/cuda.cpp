@@ -59,7 +59,7 @@ UNIT_TEST(what_was_freed_is_asked_about_again) {
   assert_ptr_equal(locate(memory).device, &host());
 }
 
-// One that is older than the kernels, say: memory can be copied all the same.
+// A driver that refuses slimpi's kernels, such as one older than they are, can still copy memory.
 UNIT_TEST(a_driver_that_refuses_the_kernels) {
   tell_to_fail("cuModuleLoadData", CUDA_ERROR_NO_BINARY_FOR_GPU, 0, true);
   void *const like = gpu_take(GPU_DEVICE, kBytes), *memory = nullptr;
@@ -91,11 +91,12 @@ UNIT_TEST(the_caller_s_context_is_as_it_was) {
     use(memory);
     assert_null(gpu_current());
     gpu_set_current(mine);
-    // A thread that has never heard of CUDA.
+    // The thread has never used CUDA.
     std::thread([memory] { use(memory); }).join();
     gpu_give_back(kind, memory);
   }
-  // The program's own hold on the first GPU, and one of slimpi's for memory without a context.
+  // The first GPU's context is held twice: by the program, and by slimpi for memory without a
+  // context.
   assert_int_equal(FAKE(slimpi_fake_contexts)(0), 2);
   assert_int_equal(FAKE(slimpi_fake_contexts)(1), 0);
 }
@@ -135,7 +136,7 @@ UNIT_TEST(work_waits_for_the_program_s_own) {
   char* const from = static_cast<char*>(gpu_take(GPU_DEVICE, kBytes));
   char* const to = static_cast<char*>(gpu_take(GPU_DEVICE, kBytes));
   assert_ok(row().open_stream(locate(to), &stream));
-  // Not only the first time that a stream is used.
+  // slimpi's stream waits for the program's work at each use, not only at the first one.
   for (int turn = 0; turn < 3; ++turn) {
     memset(g_here, 'a' + turn, kBytes);
     gpu_copy(from, GPU_DEVICE, g_here, GPU_HOST, kBytes);
@@ -178,7 +179,7 @@ UNIT_TEST(streams_wait_for_each_other) {
   gpu_give_back(GPU_DEVICE, memory);
 }
 
-// Memory that the program has mapped, for asynchronous copies.
+// Host memory that the program has mapped can be pinned for asynchronous copies.
 UNIT_TEST(host_memory_can_be_pinned) {
   Stream* stream = nullptr;
   void* const memory = gpu_take(GPU_DEVICE, kBytes);
@@ -205,7 +206,7 @@ UNIT_TEST(host_memory_can_be_pinned) {
   gpu_give_back(GPU_DEVICE, memory);
 }
 
-// More marks than a stream has events.
+// The marks are more than a stream has events.
 UNIT_TEST(marks_count_up_and_are_reached_in_order) {
   Stream* stream = nullptr;
   void* const memory = gpu_take(GPU_DEVICE, kBytes);
@@ -253,7 +254,7 @@ UNIT_TEST(errors_have_cuda_s_words_in_them) {
   gpu_give_back(GPU_DEVICE, memory);
 }
 
-// A launch has no way to say so itself; what comes after it does, and goes on saying it.
+// The launch of a kernel returns no error. Every later call on its stream reports the failure.
 UNIT_TEST(a_launch_that_fails_shows_later) {
   Stream* stream = nullptr;
   auto* const memory = static_cast<float*>(gpu_take(GPU_DEVICE, kBytes));
@@ -287,7 +288,7 @@ UNIT_TEST(a_lost_gpu_is_an_error_and_no_more) {
   gpu_give_back(GPU_DEVICE, memory);
 }
 
-// The file system's answer for a GPU, and memory that is wanted there.
+// The file system says which NUMA node a GPU belongs to, and staging memory is asked for there.
 UNIT_TEST(staging_memory_comes_from_the_gpu_s_node) {
   char root[] = "/tmp/slimpi-numa.XXXXXX";
   assert_non_null(mkdtemp(root));

@@ -43,7 +43,7 @@ UNIT_TEST(streams_come_before_the_programs) {
   assert_int_equal(FAKE(slimpi_fake_calls)("cuStreamCreate"), before);
   assert_int_equal(FAKE(slimpi_fake_priority)(), -5);
   row().close_stream(stream);
-  // A driver that knows no priorities.
+  // This driver knows no priorities of streams.
   tell_to_fail("cuStreamCreateWithPriority", CUDA_ERROR_NOT_SUPPORTED);
   assert_ok(row().open_stream(locate(like), &stream));
   row().close_stream(stream);
@@ -66,7 +66,7 @@ UNIT_TEST(a_stream_says_whether_it_failed) {
   gpu_give_back(GPU_DEVICE, memory);
 }
 
-// As while torch.cuda.graph of another thread is open.
+// The fake driver captures as while torch.cuda.graph of another thread is open.
 UNIT_TEST(a_capture_of_the_program_goes_on) {
   void* const memory = gpu_take(GPU_DEVICE, kBytes);
   FAKE(slimpi_fake_capture)(1);
@@ -76,7 +76,7 @@ UNIT_TEST(a_capture_of_the_program_goes_on) {
   gpu_give_back(GPU_DEVICE, memory);
 }
 
-// As by cudaDeviceReset(). The driver dies of handles from before.
+// The GPU is reset as by cudaDeviceReset(). The fake driver dies if a handle from before is used.
 UNIT_TEST(a_gpu_that_was_reset_is_a_new_one) {
   Stream* stream = nullptr;
   auto* memory = static_cast<float*>(gpu_take(GPU_DEVICE, kBytes));

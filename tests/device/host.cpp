@@ -51,7 +51,7 @@ UNIT_TEST(work_is_done_when_it_is_queued) {
   host().close_stream(stream);
 }
 
-// Wherever it begins and ends, in place, and nothing around it.
+// A copy is right wherever it begins and ends, and changes no byte around it.
 UNIT_TEST(a_copy_to_memory_is_a_copy) {
   constexpr std::size_t kGuard = 128, kMost = 1000;
   assert_non_null(host().copy_nontemporal);

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kCount = 3000;
 float g_values[kCount], g_back[kCount];
 
-// The library is loaded by the test itself, so that there is a time before.
+// The test loads the library itself, so that it can look before the library is loaded.
 void* g_library = nullptr;
 decltype(&slimpi_protected_allocate) g_allocate;
 decltype(&slimpi_protected_free) g_free;
@@ -110,7 +110,7 @@ UNIT_TEST(work_comes_late_and_in_order) {
   assert_ptr_equal(locate(staging).device, &host());
   assert_int_equal(int(row.open_stream(locate(memory), &stream)), 0);
   assert_int_equal(int(row.open_stream(locate(memory), &other)), 0);
-  // Doubled on one stream, brought out on another that waits for it.
+  // A kernel doubles the values on one stream. Another stream waits for it and copies them out.
   std::uint64_t doubled = 0, out = 0;
   row.kernels()->combine(1, memory, 1, memory, kCount, memory, stream);
   assert_int_equal(int(row.record(stream, &doubled)), 0);

@@ -26,7 +26,8 @@ UNIT_TEST(static_data_is_the_processs) {
   assert_true(in_process_memory(g_initialized));
 }
 
-// A caller's variable, as a program's are: the stack grows towards lower addresses.
+// The variable lies in the caller's frame, as variables of a program do: the stack grows towards
+// lower addresses.
 UNIT_TEST(the_main_threads_stack_is_the_processs) {
   char variable[100] = "";
   assert_true(in_process_memory(variable));
@@ -92,7 +93,7 @@ UNIT_TEST(no_question_goes_to_the_kernel) {
 
 }  // namespace
 
-// In front of glibc's for the code under test. UCX puts a system call there, too.
+// Replaces glibc's sbrk for the code under test. UCX makes it a system call, too.
 extern "C" void* sbrk(intptr_t increment) {
   ++g_asked;
   return __sbrk(increment);

@@ -10,7 +10,7 @@
 
 namespace fuzz {
 
-// `taken`: the library answered it, and did not leave it to MPI.
+// `taken`: the library answered the sum, and did not leave it to MPI.
 bool may_be_taken(const Run& run, const Communicator& on, const Case& test);
 std::string wrong_answerer(const Run& run, const Communicator& on, const Case& test, bool taken);
 

@@ -19,8 +19,8 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // A buffer of `bytes` bytes of elements of `width` bytes, filled with a pattern. There is one at
-  // a time; its address depends on the arguments only.
+  // Places a buffer of `bytes` bytes, of elements of `width` bytes, and fills it with a pattern.
+  // Only one buffer exists at a time. Its address depends on the arguments only.
   char* place(std::size_t bytes, std::size_t width, const Place& place);
 
   char* data() const { return data_; }  // of the buffer that was placed last

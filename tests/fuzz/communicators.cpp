@@ -131,7 +131,7 @@ void Communicators::add(MPI_Comm comm, const Options& options, const char* made_
   added.comm = comm;
   added.options = options;
   added.made_by = made_by;
-  // On ranks that are not in it, too: all ranks have the same table.
+  // Ranks outside of the communicator set this, too: all ranks have the same table.
   added.inter = made_by == std::string_view(kInter);
   if (comm != MPI_COMM_NULL) {
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);  // MPICH's MPI_Comm_create inherits none

@@ -63,7 +63,7 @@ void round_as(int rank) {
   if (rank % 4 == 3) std::fesetround(FE_TOWARDZERO);
 }
 
-// One leaves at once, another by its exit handlers, the library's among them.
+// Makes a child process. It ends at once, or by its exit handlers, which include the library's.
 void make_child(bool at_once) {
   std::fflush(nullptr);
   const pid_t child = fork();

@@ -19,8 +19,8 @@ class Draws {
     return values.begin()[below(values.size())];
   }
 
-  // The same `number` gives another one for each `index`, without a place in the stream: for what
-  // differs by rank.
+  // Returns a number for each `index` of `number`, without a place in the stream, for choices that
+  // differ by rank.
   static std::uint64_t of(std::uint64_t number, std::uint64_t index) {
     return mix(number ^ mix(index + 1));
   }

@@ -117,8 +117,8 @@ void sum_and_free(Run& run) {
   MPI_Comm_free(&one);
 }
 
-// Groups of two ranks, and of those that have one place in them. The sums of a rank's two groups
-// begin in an order of its own and are completed together.
+// Sums in two groups of each rank: a pair of ranks, and the ranks that have the same place in their
+// pairs. A rank draws which of the two sums it begins first, and completes both together.
 void cross(Run& run, Draws& draws) {
   const int pair = run.rank / 2, place = run.rank % 2;
   MPI_Comm comm[2];
@@ -131,7 +131,7 @@ void cross(Run& run, Draws& draws) {
     MPI_Request requests[2];
     for (const int turn : {0, 1}) {
       const int group = turn ^ int(Draws::of(number, std::uint64_t(run.rank)) % 2);
-      // One value, on which the algorithms with buckets agree.
+      // All elements of a rank have one value: the algorithms with buckets agree on its sum.
       in[group].assign(count, float(1 + (group == 0 ? place : pair)));
       out[group].assign(count, -7);
       MPI_Iallreduce(in[group].data(), out[group].data(), int(count), MPI_FLOAT, MPI_SUM,

@@ -23,7 +23,8 @@ fuzz() {
     # shellcheck disable=SC2086
     under "$ranks" $program "$seed" "$steps" $words || {
       status=$?
-      # In long runs: nothing of the library's where MPI alone hangs with the same steps.
+      # In a long run, a time limit is no failure of the library if MPI alone hangs with the same
+      # steps.
       if [ -n "${FUZZ_SECONDS:-}" ] && [ "$status" = 124 ]; then
         alone=0
         plain "$ranks" $program "$seed" "$steps" $words plain || alone=$?

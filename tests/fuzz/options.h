@@ -17,15 +17,15 @@ struct Options {
   std::string algorithm = "bytegrad", hierarchy = "auto", rounding, max_error, error_feedback;
   std::uint64_t bits = 8, bucket = 512, min_size = 65536, ranks_per_node = 0, start = 0;
 
-  // As SLIMPI_ variables have them.
+  // Returns the options that the SLIMPI_ variables set.
   static Options from_environment();
 
   // Draws some options, the same on all ranks, and returns them as keys of a new info object, which
-  // the caller frees. Never what slimpi refuses.
+  // the caller frees. Options that slimpi refuses are never drawn.
   MPI_Info draw(Draws& draws);
 
   bool low_rank() const { return algorithm.ends_with("powersgd"); }
-  // Ranks end with different values by design.
+  // Whether ranks end with different values by design.
   bool decentralized() const { return algorithm.ends_with("decentralized"); }
   bool flat() const { return hierarchy == "flat" || algorithm == "qsgd"; }
   bool keeps_error() const;

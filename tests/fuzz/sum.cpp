@@ -68,7 +68,7 @@ struct Buffers {
 
   explicit Buffers(Draws& draws, int rank) {
     const std::uint64_t number = draws.number();
-    // Mostly the same on all ranks: slots of state go by address.
+    // The places are mostly the same on all ranks, because slots of state go by address.
     const std::uint64_t own = draws.one_in(4) ? Draws::of(number, std::uint64_t(rank)) : number;
     in_place = number % 3 == 0;
     read_only = number % 5 == 0;
@@ -120,7 +120,7 @@ bool is_blocking(const char* collective) {
   return *collective != 'I' && std::strstr(collective, "_init") == nullptr;
 }
 
-// MPI's own sum, blocking: this rank's part of it.
+// Makes MPI's own sum, blocking, and returns the part of this rank.
 std::vector<char> sum_by_mpi(Run& run, const Communicator& on, const char* collective,
                              const void* input, std::size_t count, const int* blocks,
                              std::size_t bytes, MPI_Datatype type) {
@@ -163,7 +163,7 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
   MPI_Datatype type = draws.among({MPI_FLOAT, MPI_FLOAT, MPI_REAL, MPI_REAL4});
   const char* const collective = draw_collective(run, draws);
   Buffers buffers(draws, on.rank);
-  // MPICH 4.0.2 itself aborts at some in-place ones: "memory ranges overlap".
+  // MPICH 4.0.2 itself aborts at some in-place reduce-scatters: "memory ranges overlap".
   const bool scatters = names_blocks(collective) != 0;
   if (scatters && names_equal_blocks(collective) == 0) buffers.in_place = false;
   const bool doubles = run.doubles && draws.one_in(3);
@@ -212,7 +212,7 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
     if (run.faults) run.end_by(error_text(code));
     return complain("failed: " + error_text(code));
   }
-  // In another way MPI may add in another order (tests/helper/another_way.c).
+  // MPI's nonblocking and persistent sums may add in another order (tests/helper/another_way.c).
   const char* const way = std::getenv("TEST_WAY");
   const bool same_way =
       is_blocking(collective) && (way == nullptr || std::strcmp(way, "blocking") == 0);

@@ -11,7 +11,7 @@ namespace fuzz {
 // answered exactly where it should. What it left to MPI has MPI's own bytes.
 void sum_floats(Run& run, Communicator& on, Draws& draws);
 
-// Any other type or operation: MPI's own bytes.
+// Makes a reduction of another type or operation, which must give MPI's own bytes.
 void reduce_others(Run& run, const Communicator& on, Draws& draws);
 
 }  // namespace fuzz

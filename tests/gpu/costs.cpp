@@ -75,7 +75,7 @@ void measure_polls(const char* what, float* memory) {
   report(what, seconds);
 }
 
-// From the first call until the CPU sees the end.
+// Measures the time from the first call until the CPU sees the end.
 void measure_trip(const char* what, const std::function<void()>& queue, device::Stream* last) {
   std::vector<double> seconds;
   for (int turn = 0; turn < g_turns; ++turn) {
@@ -90,7 +90,8 @@ void measure_trip(const char* what, const std::function<void()>& queue, device::
   report(what, seconds);
 }
 
-// One of many that are queued before the GPU has done the first.
+// Measures the time of one of many pieces of work that are queued before the GPU has done the
+// first.
 void measure_queued(const char* what, const std::function<void()>& queue) {
   std::vector<double> seconds;
   for (int turn = 0; turn < g_turns; ++turn) {

@@ -55,7 +55,8 @@ static void read_out(float* to, size_t bytes) {
   gpu_copy(to, GPU_HOST, g_out, g_kind, bytes);
 }
 
-/* Relative error of the first, in the L2 norm, and whether all ranks have the same bytes. */
+/* Returns the relative error of `got` on this rank in the L2 norm, and checks that all ranks have
+ * the same bytes. */
 static double error_of(const float* got, const float* exact, size_t count) {
   double difference = 0, all = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -96,7 +97,7 @@ static void measure(FILE* file, const char* separator, size_t bytes) {
             "%s\n {\"bytes\": %zu, \"ranks\": %d, \"slimpi_ms\": %.3f, \"by_hand_ms\": %.3f, "
             "\"times_faster\": %.2f, \"error\": %.2e}\n]\n",
             separator, bytes, g_size, 1e3 * ours, 1e3 * theirs, theirs / ours, error);
-    /* The next row takes the place of what ends the list. */
+    /* The next row overwrites the end of the list. */
     if (fflush(file) != 0 || fseek(file, -3, SEEK_CUR) != 0) MPI_Abort(MPI_COMM_WORLD, 1);
     printf("%12zu bytes: slimpi %10.3f ms, by hand %10.3f ms, %.2f times faster, error %.2e\n",
            bytes, 1e3 * ours, 1e3 * theirs, theirs / ours, error);

@@ -20,7 +20,7 @@ static float value(size_t i, int rank) {
   return (float)((i * 7 + (size_t)rank * 13) % 101);
 }
 
-/* The code of the call, and how far from the sum the result is. */
+/* Makes a sum. Returns the code of the call, and in `worst` how far the result is from the sum. */
 static int sum(float* memory, double* worst) {
   static float values[COUNT];
   int size = 0;

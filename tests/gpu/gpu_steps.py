@@ -63,8 +63,8 @@ class Machine:
             MPI4PY_MPIABI="mpich", PYTHONUNBUFFERED="1", UCX_LOG_LEVEL="error",
             PATH=f"{self.work}/bin:{self.root}/usr/bin:{os.environ['PATH']}:/usr/local/cuda/bin:"
                  f"/usr/sbin:/sbin:{self.root}/sbin:{self.root}/bin")
-        # For MPI and slimpi's own programs only: in front of PyTorch's libraries, Debian's would be
-        # loaded in their place.
+        # Only MPI and slimpi's own programs use these paths: for PyTorch, Debian's libraries would
+        # be loaded in the place of PyTorch's own.
         paths = [str(self.root / LIBRARIES),
                  str(self.root / LIBRARIES.removeprefix("usr/")),
                  os.environ.get("LD_LIBRARY_PATH", ""), *libraries_of_packages()]
@@ -293,7 +293,7 @@ def training(machine):
             Step("train-2", machine.ranks(2, f"{train}-2.json", "SLIMPI_RANKS_PER_NODE=1",
                                           libraries=machine.mpi_only), 60, 300),
             Step("train-2-by-hand", f"{alone} 2 {train}-2-by-hand.json --by-hand", 60, 300),
-            # Or it hangs.
+            # The step must fail: without slimpi the program ends with an error or hangs.
             Step("train-2-plain", f"! {{ {alone.replace('env', 'timeout 20 env', 1)} 2 {plain} "
                  "--steps 2; }", 30, 60)]
 
@@ -315,7 +315,8 @@ def scripts(machine):
                           "CUBLAS_WORKSPACE_CONFIG=:4096:8 "
                           f"{machine.mpiexec} -n 2 tools/slimpi-run --torch --ranks-per-node 1 "
                           f"{options} sh -c '{python}/{program}' >{log} && cat {log} && "
-                          # Ranks have the same model; of cases each rank says ok.
+                          # Both ranks have the same model; a program of cases prints ok for each
+                          # case and rank.
                           f"! grep -v -e ' ok' -e ' [01] 0[.]' -e 'rank [01] ' {log} && "
                           f"! sed -n 's/ rank [01] / /p' {log} | sort | uniq -u | grep .", 20, 90))
     return steps

@@ -24,7 +24,7 @@ static int is(const char* habit) {
   return strcmp(g_habit, habit) == 0;
 }
 
-/* A function of the driver that takes what is given, or of the fake one. */
+/* A function of the real driver or of the fake one, with arguments of these types. */
 #define DRIVER(types, name) ((int(*) types)gpu_function(name))
 
 static void sum(float* memory, enum gpu_memory kind, void* stream) {

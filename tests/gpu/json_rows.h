@@ -40,14 +40,15 @@ inline void open_row(const void* memory) {
 
 class JsonRows {
  public:
-  // Without a file, rows are dropped.
+  // Sets the file of the rows. Without a file, rows are dropped.
   void write_to(const char* file) { file_ = file; }
 
-  // `row`: an object. Ends the program where the file cannot be written.
+  // Adds a row, which is a JSON object. Ends the program if the file cannot be written.
   void add(const std::string& row) {
     if (file_ == nullptr) return;
     rows_ += (rows_.empty() ? "[\n  " : ",\n  ") + row;
-    // Renamed, because a run that is cut off while it writes would leave an empty file.
+    // The new file is renamed, because a run that is cut off while it writes would leave an empty
+    // file.
     const std::string written = file_ + std::string(".new");
     std::FILE* const out = std::fopen(written.c_str(), "w");
     if (out != nullptr && std::fprintf(out, "%s\n]\n", rows_.c_str()) >= 0 &&

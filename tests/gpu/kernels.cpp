@@ -99,7 +99,7 @@ void check_codec(const Format& format, int kind, std::size_t count, std::size_t 
   finish();
   ASSERT_SAME(total);
   ASSERT_SAME(out);
-  // The result in place of an addend, a carry in front, and a residual.
+  // The result takes the place of an addend; the sum has a carry in front and a residual.
   host().sum_encode(format, random, here, 4, a.host(), residual.host(), count, total.host(),
                     c.host(), nullptr);
   gpu().sum_encode(format, random, there, 4, a.device, residual.device, count, total.device,

@@ -38,7 +38,7 @@ static void fill(float* values, size_t count, int call) {
   }
 }
 
-/* Sums what fill() gives, in memory of this kind; the MPI error code. */
+/* Sums the values of fill() in memory of this kind, and returns MPI's error code. */
 static int sum(MPI_Comm comm, enum gpu_memory kind, float* values, size_t count, int in_place) {
   const size_t bytes = count * sizeof(float);
   float* const in = gpu_take(kind, bytes);
@@ -69,7 +69,7 @@ static void check_count(size_t count, int linked, int blocks) {
     const enum gpu_memory kind = elsewhere && g_rank == 1 ? GPU_HOST : GPU_DEVICE;
     expect(sum(on_gpu, kind, result, count, call % 2) == MPI_SUCCESS, "GPU buffers fail");
     expect(memcmp(result, expected, bytes) == 0, "GPU buffers give other bytes");
-    /* A block each way with each other rank, and the finished shards. */
+    /* A rank exchanges a block each way with each other rank, and the finished shards. */
     if (blocks && gpu_function("slimpi_fake_pieces") != NULL)
       expect(pieces() - before <= 4 * (unsigned long)(g_size - 1), "blocks are short");
     if (linked >= 0 && gpu_function("slimpi_fake_pieces") != NULL && !elsewhere)

@@ -38,7 +38,7 @@ static float* map(void) {
   return mapped;
 }
 
-/* Where no driver has to be asked. */
+/* Counts calls for which no driver has to be asked. */
 static void count_none(const float* mapped) {
   static float data[COUNT];
   float stack[100] = {0}, *const heap = calloc(COUNT, sizeof(float));

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The GNU C library's own, by the names that nothing interposes. */
+/* The GNU C library's own functions, by names that nothing interposes. */
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* memory, size_t bytes);

@@ -40,7 +40,8 @@ static const char* way_of(int count) {
   return strcmp(way, "mixed") == 0 ? ways[((unsigned)count * 2654435761u >> 16) % 3] : way;
 }
 
-/* The communicator ends, or has other options now; all do, for MPI_COMM_NULL. */
+/* Frees the kept requests of a communicator that ends or gets other options; with MPI_COMM_NULL,
+ * the requests of all communicators. */
 static void forget(MPI_Comm comm) {
   for (struct kept** at = &g_kept; *at != NULL;) {
     struct kept* const one = *at;

@@ -9,8 +9,8 @@
 
 namespace slimpi::test {
 
-// An array on both sides, `offset` bytes behind an aligned address. Behind it nothing may be
-// written, which the fake driver finds out when the array goes.
+// An array on the host and on the GPU, `offset` bytes behind an aligned address. Nothing may be
+// written behind its end: the fake driver checks this when the array is freed.
 template <typename T>
 class Both {
  public:

@@ -13,7 +13,7 @@ class Chance {
  public:
   explicit Chance(std::uint64_t seed) : seed_(mixed(seed)) {}
   std::uint64_t next() { return mixed(seed_ + drawn_++); }
-  // 0 to below - 1.
+  // Returns a number from 0 to below - 1.
   std::size_t below(std::size_t below) { return std::size_t(next() % below); }
   bool one_in(std::size_t n) { return below(n) == 0; }
   template <typename Value>

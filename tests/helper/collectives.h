@@ -18,7 +18,8 @@ static inline int names_equal_blocks(const char* collective) {
   return strstr(collective, "educe_scatter_block") != NULL;
 }
 
-/* Writes what each rank gets of about `count` elements, and returns their sum. */
+/* Divides about `count` elements among the ranks: writes the block of each rank, and returns the
+ * sum of the blocks. */
 static inline long divide_blocks(const char* collective, long count, int ranks, int* blocks) {
   static const int weights[] = {3, 0, 2, 4, 1};
   long all = 0, total = 0;
@@ -36,7 +37,7 @@ static inline long divide_blocks(const char* collective, long count, int ranks, 
   return count;
 }
 
-/* `large`: by the function for large counts. Returns MPI's code. */
+/* Makes the sum and returns MPI's code. `large`: by the function for large counts. */
 static inline int sum_elements(const char* collective, const void* in, void* out, long count,
                                const int* blocks, int large, MPI_Datatype type, MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;

@@ -32,7 +32,8 @@ struct Barrier {
 struct Warp {
   Barrier barrier;
   int kind = 0;  // what the lanes that have arrived are there for
-  // By parity of the barrier: a lane may come to the next one before another has left the last.
+  // The first index is the parity of the barrier's number: a lane may come to the next barrier
+  // before another lane has left the last one.
   std::uint32_t values[2][kLanes] = {};
 };
 
@@ -61,7 +62,7 @@ void yield() {
   if (_setjmp(current().place) == 0) _longjmp(g_scheduler, 1);
 }
 
-// A fiber's whole life: one thread after the other.
+// The whole life of a fiber: it runs one CUDA thread after the other.
 void live() {
   for (;;) {
     g_kernel->run(g_arguments);

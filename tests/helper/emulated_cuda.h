@@ -20,14 +20,14 @@ struct EmulatedKernel {
   const EmulatedKernel* next;
 };
 
-// The kernel of this name; null if there is none.
+// Returns the kernel of this name, or null if there is none.
 const EmulatedKernel* find_emulated(const char* name);
 
-// Runs all blocks of a launch. One at a time in a process.
+// Runs all blocks of a launch. A process runs one launch at a time.
 void run_emulated(const EmulatedKernel& kernel, unsigned blocks, unsigned threads,
                   const void* arguments);
 
-// For the kernels.
+// The functions below are for the kernels.
 struct EmulatedIndex {
   unsigned x;
 };
@@ -37,7 +37,7 @@ void meet_warp();
 std::int32_t reduce_warp(std::int32_t value, bool greatest);
 std::uint32_t reduce_warp(std::uint32_t value, bool greatest);
 std::uint32_t add_warp(std::uint32_t value);
-// The value of lane source(own lane), or of the own one where there is none.
+// Returns the value of lane source(own lane), or of the own lane if there is no such lane.
 std::uint32_t shuffle_warp(std::uint32_t value, unsigned (*source)(unsigned lane, unsigned number),
                            unsigned number);
 

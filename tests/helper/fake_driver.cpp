@@ -96,7 +96,8 @@ CUresult fake_failure(const char* function) {
 
 int g_priority = 0;  // of the stream that was made last
 
-// However it is asked for, cuStreamCreate can be told to fail.
+// Makes a stream. A test can make this fail as cuStreamCreate, whichever function the program
+// calls.
 CUresult make_stream(CUstream* stream) {
   if (const CUresult told = fake_failure("cuStreamCreate"); told != CUDA_SUCCESS) return told;
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -208,8 +209,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* activ
   *active = fake_driver().primary[device].retained != 0;
   return CUDA_SUCCESS;
 }
-// The streams, events and kernels of the GPU are gone, and die when they are used; so is its
-// memory.
+// Ends the GPU's streams, events, kernels and memory. A later use of one of them ends the program.
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   FAKE_ENTER(cuDevicePrimaryCtxReset_v2);
   ProtectedStream::run_all();
@@ -346,7 +346,7 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   FAKE_ENTER(cuModuleGetFunction);
   const EmulatedKernel* const found = find_emulated(name);
-  // As long as a module, which slimpi never unloads.
+  // The function lives as long as a module, which slimpi never unloads.
   *function = new CUfunc_st{found, current_context()->id};
   return found != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

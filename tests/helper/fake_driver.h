@@ -15,24 +15,25 @@ extern "C" {
 #endif
 #define SLIMPI_FAKE __attribute__((visibility("default")))
 
-/* The function with this name fails with this CUresult at its next call but `calls`, and at every
- * one after that if `lost`. A null name ends all failing. */
+/* Makes the function with this name return the CUresult `result` after `calls` more calls, once, or
+ * at every call from then on if `lost`. A null name ends all failures. */
 SLIMPI_FAKE void slimpi_fake_fail(const char* function, int result, int calls, int lost);
 
-/* Another thread of the program begins to capture work in global mode, or ends that; and whether
- * something since then has ended the capture. cuDevicePrimaryCtxReset_v2 is a function of the
- * driver like others; what is used of a GPU that was reset ends the program. */
+/* Begins or ends a capture in global mode, as by another thread of the program.
+ * slimpi_fake_capture_ended returns whether some call has ended the capture since then. Tests reset
+ * a GPU by cuDevicePrimaryCtxReset_v2; a use of what the GPU had before ends the program. */
 SLIMPI_FAKE void slimpi_fake_capture(int begin);
 SLIMPI_FAKE int slimpi_fake_capture_ended(void);
 
-/* Calls of this function of the driver; of all for null. */
+/* Returns the number of calls of this function of the driver, or of all functions for null. */
 SLIMPI_FAKE unsigned long slimpi_fake_calls(const char* function);
 
-/* Attributes of pointers that were asked for. */
+/* Returns how many attributes of pointers were asked for. */
 SLIMPI_FAKE unsigned long slimpi_fake_attributes(void);
 
-/* Copies to or from host memory that is not pinned: those are done before the driver returns,
- * behind all that was queued on their stream. And the bytes of host memory that is registered. */
+/* slimpi_fake_pageable returns the number of copies to or from host memory that is not pinned. The
+ * driver returns from these only when they, and all work before them on their stream, are done.
+ * slimpi_fake_registered returns the bytes of host memory that is registered. */
 SLIMPI_FAKE unsigned long slimpi_fake_pageable(void);
 SLIMPI_FAKE size_t slimpi_fake_registered(void);
 

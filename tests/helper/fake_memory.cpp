@@ -57,12 +57,12 @@ void forget(const void* memory) {
     die("memory is freed that the driver has not given");
 }
 
-// The copy itself, of memory of any kind.
+// Copies memory of any kind at once.
 void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   protected_copy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
 }
 
-// Queues a copy; one of memory that the driver has not pinned is done on return.
+// Queues a copy. A copy of memory that the driver has not pinned is done on return.
 CUresult queue_copy(CUdeviceptr to, CUdeviceptr from, CUstream stream, std::function<void()> work) {
   ProtectedStream& queue = ProtectedStream::of(queue_of(stream));
   queue.queue(std::move(work));
@@ -72,7 +72,7 @@ CUresult queue_copy(CUdeviceptr to, CUdeviceptr from, CUstream stream, std::func
   return CUDA_SUCCESS;
 }
 
-// Behind what is queued on the default stream, and done on return.
+// Copies behind the work that is queued on the default stream; the copy is done on return.
 CUresult copy_now(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   ProtectedStream& queue = ProtectedStream::of(queue_of(nullptr));
@@ -165,8 +165,8 @@ CUresult cuMemFree_v2(CUdeviceptr memory) {
   return CUDA_SUCCESS;
 }
 
-// The CPU may touch it, so it is none of the protected device's. A driver may call it memory of the
-// host, where it is at home just then.
+// Managed memory is not the protected device's, because the CPU may touch it. A driver may call it
+// host memory while its pages are there.
 CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned) {
   FAKE_ENTER(cuMemAllocManaged);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;

@@ -104,7 +104,8 @@ bool advance(Transfer& transfer) {
   return transfer.done == transfer.bytes;
 }
 
-// All pieces of a group proceed together, but those between two ranks, one way, in their order.
+// All pieces of a group proceed together. Only the pieces from one rank to another keep their
+// order.
 bool advance(std::vector<Transfer>& transfers) {
   bool all = true;
   std::vector<std::pair<const Ring*, bool>> held;
@@ -206,7 +207,7 @@ int ncclCommInitRankConfig(Comm** made, int size, Id id, int rank, Config* confi
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", id.process, id.file);
   auto* const comm = new Comm;
-  // Who made the id keeps its file in the communicator.
+  // The process that made the id keeps its file in the communicator.
   comm->file = id.process == getpid() ? id.file : open(path, O_RDWR | O_CLOEXEC);
   comm->board = comm->file < 0 ? nullptr : map(comm->file);
   if (comm->board == nullptr) {

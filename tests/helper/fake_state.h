@@ -69,35 +69,36 @@ struct FakeDriver {
   std::map<std::string, unsigned long> calls;
 };
 
-// Under protected_mutex().
+// The state of the fake driver. Callers hold protected_mutex().
 FakeDriver& fake_driver();
 
 // The contexts that this thread has pushed; the last is current.
 std::vector<CUcontext>& context_stack();
 CUcontext current_context();
 
-// The queue behind a stream handle of any kind, in the current context.
+// Returns the queue behind a stream handle of any kind, in the current context.
 slimpi::device::Stream* queue_of(CUstream stream);
 
-// The PCI bus that a device is on.
+// Returns the number of the PCI bus that a device is on.
 int fake_bus(int device);
 
-// Frees what lies on the device, and what was pinned for it.
+// Frees the memory of the device, and the memory that was pinned for it.
 void free_all(int device);
 
-// Null if the driver has not heard of this memory.
+// Returns the allocation that the address lies in, or null if the driver does not know it.
 const Allocation* find_allocation(std::uintptr_t address);
 
-// Whether kernels and writes of streams may use this memory; with `mapped`, of the host, too.
+// Whether kernels and writes of streams may use this memory. `mapped`: mapped host memory, too.
 bool is_for_kernels(const void* memory, bool mapped);
 
 // Ends the program if the handle is of a context that a reset has ended.
 void expect_alive(int device, unsigned long long context, const char* function);
 
-// How this thread takes captures of other threads.
+// The mode in which this thread treats captures of other threads.
 CUstreamCaptureMode& capture_mode();
 
-// For what is not allowed while another thread captures: it fails, and it ends the capture.
+// Called by functions that are not allowed while another thread captures. During a capture it ends
+// the capture and returns true: the function must fail.
 bool refused_by_capture();
 
 // Ends a child process that uses what its parent has initialized.
@@ -118,7 +119,7 @@ CUresult fake_failure(const char* function);
   if (!slimpi::test::fake_driver().initialized) return CUDA_ERROR_NOT_INITIALIZED;       \
   slimpi::test::expect_own_process()
 
-// The same, of functions that are not allowed while another thread captures.
+// Opens a function that is not allowed while another thread captures.
 #define FAKE_ENTER_UNSAFE(function) \
   FAKE_ENTER(function);             \
   if (slimpi::test::refused_by_capture()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED

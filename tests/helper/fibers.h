@@ -32,12 +32,12 @@ class Fibers {
   class Chooser {
    public:
     virtual ~Chooser() = default;
-    // One of so many steps, or kStop: this interleaving is not followed any further.
+    // Returns the number of one of so many steps, or kStop: then run() ends.
     virtual std::size_t choose(std::size_t steps) = 0;
   };
   static constexpr std::size_t kStop = ~std::size_t(0);
 
-  // Without one, steps are drawn by chance.
+  // Sets the chooser. Without a chooser, steps are drawn by chance.
   void set_chooser(Chooser* chooser) { chooser_ = chooser; }
 
   // Runs all fibers to their ends. False, with the reason in `why`: nothing can happen any more, or
@@ -45,13 +45,15 @@ class Fibers {
   // abandoned as they are.
   bool run(const Events& events, std::size_t most_steps, std::string* why);
 
-  // After run() was false: enters each fiber until it ends. Nothing may make one wait any more.
+  // Enters each fiber until it ends, after run() returned false. Nothing may make a fiber wait
+  // then.
   void finish();
 
-  // How often each fiber was entered so far, and whether it has ended: its position in its code.
+  // Returns how often each fiber was entered and whether it has ended, which is its position in its
+  // code.
   std::vector<std::size_t> positions() const;
 
-  // For fibers: lets others run; and does not go on before `ready` returns true.
+  // A fiber calls pause to let other fibers run, and block to wait until `ready` returns true.
   void pause();
   void block(std::function<bool()> ready);
 

@@ -49,7 +49,7 @@ static int owns(const void* pointer) {
   return g_memory != NULL && at >= g_memory && at < g_memory + g_bytes;
 }
 
-/* As version 5, which fails for memory that it does not know. */
+/* Behaves as version 5 does, which fails for memory that it does not know. */
 int hipPointerGetAttributes(struct attributes* found, const void* pointer) {
   if (!owns(pointer)) return g_error = HIP_INVALID_VALUE;
   *found = (struct attributes){1, 0, (void*)(uintptr_t)pointer, NULL, 0, 0};

@@ -14,7 +14,7 @@ void* gpu_function(const char* name) {
   return g_library == NULL ? NULL : dlsym(g_library, name);
 }
 
-/* The named function, as one that takes what is given. */
+/* Calls the named function of the driver with arguments of these types. */
 #define CALL(name, types, ...) call(#name, ((int(*) types)find(#name))(__VA_ARGS__))
 
 static void* find(const char* name) {
@@ -54,7 +54,7 @@ void gpu_use_second(void) {
   CALL(cuDevicePrimaryCtxRetain, (void**, int), &g_second, device);
 }
 
-/* As cuda.h declares them. */
+/* The types below are those of cuda.h. */
 struct gpu_location {
   int type, id;
 };

@@ -49,10 +49,10 @@ size_t gpu_free_memory(void);
 
 /* The context that is current on this thread; null for none. */
 void* gpu_current(void);
-/* Takes the current context from this thread, or gives it one back. */
+/* Makes the context current on this thread; null: no context is. */
 void gpu_set_current(void* context);
 
-/* A function of the driver; null if it has none of this name. */
+/* Returns a function of the driver, or null if it has none of this name. */
 void* gpu_function(const char* name);
 
 #ifdef __cplusplus

@@ -9,11 +9,11 @@
 
 namespace slimpi::test {
 
-// The device; its streams draw from `chance` until the next call, and that call draws how. One
-// thread at a time uses it.
+// Returns the device. Its streams draw from `chance` until the next call. This call also draws in
+// which way they are late. Only one thread at a time uses the device.
 const device::Device& late_device(Chance& chance);
 
-// Closes all streams; what they have not done is dropped.
+// Closes all streams, and drops the work that they have not done.
 void close_late_streams();
 
 }  // namespace slimpi::test

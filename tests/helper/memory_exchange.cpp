@@ -66,7 +66,7 @@ int Network::owner(mpi::Request request) const {
   return (mpi::Word(request) & 1) != 0 ? message.to : message.from;
 }
 
-// Another rank than these two.
+// Returns a rank other than these two.
 int Network::other_than(int rank, int peer) const {
   for (const int other : ranks_)
     if (other != rank && other != peer) return other;

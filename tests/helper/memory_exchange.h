@@ -60,14 +60,14 @@ class Network {
   const std::string& failure() const { return failure_; }
   void note(int rank, const std::string& text);
 
-  // Every operation lets the others run, so that a chooser sees all interleavings. It also looks
+  // Makes every operation let other ranks run, so that a chooser sees all interleavings, and check
   // whether the rank has written a buffer that is in use.
   void pause_always() { pauses_always_ = true; }
 
-  // The rank whose request this is.
+  // Returns the rank whose request this is.
   int owner(mpi::Request request) const;
 
-  // All operations fail from now on.
+  // Makes all operations fail from now on.
   void abandon() { abandoned_ = true; }
   bool abandoned() const { return abandoned_; }
 

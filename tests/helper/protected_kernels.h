@@ -5,8 +5,9 @@
 
 namespace slimpi::test {
 
-// Every pointer given to them must be to device memory, or the program dies; those to encoded
-// values, except those of buckets longer than this, to device or staging memory.
+// Returns the kernels. Every pointer that they get must be to device memory, or the program dies.
+// Pointers to encoded values may also be to staging memory, unless buckets are longer than
+// kProtectedStagingBucket.
 const kernels::Kernels& protected_kernels();
 constexpr std::uint32_t kProtectedStagingBucket = 1024;
 

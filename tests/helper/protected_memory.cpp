@@ -24,7 +24,8 @@ struct Region {
   int open = 0;        // how many have it lent
 };
 
-// By where they begin. Never destroyed: programs free memory when statics are gone.
+// The regions by their first address. The map is never destroyed: programs free memory after
+// statics are gone.
 std::map<std::uintptr_t, Region>& regions() {
   static auto* const all = new std::map<std::uintptr_t, Region>;
   return *all;
@@ -49,7 +50,8 @@ void protect(std::uintptr_t begin, const Region& region, int how) {
   if (mprotect(reinterpret_cast<void*>(begin), region.mapped, how) != 0) die("mprotect() failed");
 }
 
-// The addresses of a region: the mapping that nobody can touch, the device's, and a page of no one.
+// Returns the bytes of addresses of a region: the mapping that nobody can touch, the device's
+// mapping, and a page of no one.
 std::size_t reserved(std::size_t mapped) {
   return 2 * mapped + std::size_t(sysconf(_SC_PAGESIZE));
 }
@@ -121,7 +123,8 @@ void protected_give_back(void* memory) {
 void* staging_take(std::size_t bytes) {
   const std::lock_guard lock(protected_mutex());
   if (!take(bytes)) return nullptr;
-  // Not of the heap, where no driver's memory lies. A length of 0 cannot be mapped.
+  // Memory of the heap would be no driver's, so the memory is mapped. A length of 0 cannot be
+  // mapped.
   void* const memory =
       mmap(nullptr, bytes + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) die("no memory");

@@ -10,10 +10,11 @@ namespace slimpi::test {
 // Says what the code under test did wrong, and aborts.
 [[noreturn]] void die(const char* text);
 
-// Held while memory or a queue changes; work may queue or wait for more work.
+// The lock is held while memory or a queue changes. Work may queue or wait for more work, so the
+// lock is recursive.
 std::recursive_mutex& protected_mutex();
 
-// Both fill the memory with a pattern and return null beyond the limit.
+// protected_take and staging_take fill the memory with a pattern and return null beyond the limit.
 void* protected_take(std::size_t bytes);
 void protected_give_back(void* memory);
 void* staging_take(std::size_t bytes);
@@ -25,11 +26,12 @@ std::size_t protected_used();
 unsigned long protected_allocations();
 void protected_limit(std::size_t bytes);
 
-// A copy by the device, of memory of any kind. Dies unless what it touches of device memory is all
-// inside of one allocation each.
+// Copies memory of any kind, as the device does. Ends the program unless the touched device memory
+// lies inside of one allocation on each side.
 void protected_copy(void* to, const void* from, std::size_t bytes);
 
-// Where the device reaches what the pointer points to: for memory of another kind, there.
+// Returns where the device reaches the pointer's memory; a pointer to memory of another kind is
+// returned as it is.
 const void* protected_reach(const void* pointer);
 template <typename T>
 T* reach(T* pointer) {
@@ -38,7 +40,7 @@ T* reach(T* pointer) {
 
 }  // namespace slimpi::test
 
-// For an MPI that takes device memory (aware_mpi.c): opens the allocation that `memory` lies in to
-// everyone, or closes it. Returns 0 for memory that is not the device's.
+// Opens the allocation that `memory` lies in to everyone, or closes it, for an MPI that takes
+// device memory (aware_mpi.c). Returns 0 for memory that is not the device's.
 extern "C" __attribute__((visibility("default"))) int slimpi_protected_lend(const void* memory,
                                                                             int open);

@@ -30,7 +30,7 @@ device::Stream* ProtectedStream::open() {
 void ProtectedStream::close(device::Stream* stream) {
   const std::lock_guard lock(protected_mutex());
   ProtectedStream& closed = of(stream);
-  // Others may still wait for it.
+  // Other streams may still wait for the closed stream.
   for (ProtectedStream* const other : streams())
     while (!other->work_.empty() && other->run_one()) continue;
   while (!closed.work_.empty()) closed.run_one();
@@ -97,8 +97,8 @@ std::uint64_t ProtectedStream::record() {
   return event;
 }
 
-// Event 0 asks whether the stream can still be used, of a stream that has nothing to do. With work
-// queued it is an event that somebody forgot to record.
+// Event 0 asks whether a stream without work can still be used. If the stream has work, somebody
+// forgot to record an event.
 bool ProtectedStream::query(std::uint64_t event) {
   const std::lock_guard lock(protected_mutex());
   if (event > marks_ || (event == 0 && !work_.empty()))

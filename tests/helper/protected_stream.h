@@ -25,15 +25,15 @@ class ProtectedStream {
   static bool lost();
 
   void queue(std::function<void()> work);
-  // Work that waits for something: it is done once it returns true, and holds up what is behind it.
+  // Queues work that waits: it is done once it returns true, and holds up the work behind it.
   void queue_until(std::function<bool()> work);
   std::uint64_t record();
 
-  // Does one piece of work, unless the mark has been reached, and maybe some of other streams. Has
-  // it been reached now?
+  // Does one piece of work, unless the mark has been reached, and maybe pieces of other streams.
+  // Returns whether the mark is reached now.
   bool query(std::uint64_t event);
   void run_until(std::uint64_t event);
-  // Does what can be done now of the work before the mark. Has it been reached?
+  // Does the work before the mark that can be done now. Returns whether the mark is reached.
   bool try_until(std::uint64_t event);
 
  private:

@@ -12,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Polls before each pause; pauses that are yields. */
+/* The polls before each pause, and how many pauses are yields before they become sleeps. */
 enum { kPolls = 16, kYields = 10 };
-/* slimpi yields after each poll of a device, and a device that is emulated works only while it is
- * polled. So of its yields one of this number is one. */
+/* Only one of so many yields of slimpi is a real one: slimpi yields after each poll of a device,
+ * and an emulated device works only while it is polled. */
 enum { kAsked = 16 };
 static const struct timespec kSleep = {0, 20000};
 

@@ -23,7 +23,7 @@ kernels::Format draw_format(Chance& chance) {
   return format;
 }
 
-// Few elements, about the number of ranks or of a block for each.
+// Draws a small count: about the number of ranks, or of one block for each rank.
 std::uint64_t draw_small(Chance& chance, const Case& one) {
   const std::uint64_t ranks = std::uint64_t(one.ranks);
   const std::uint64_t blocks = ranks * comm::chunk_alignment(one.format);

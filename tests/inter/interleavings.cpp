@@ -39,10 +39,10 @@ struct Explored {
   std::string failure;
 };
 
-// Runs the ranks in one interleaving. Empty, or what was wrong.
+// Runs the ranks in one interleaving. Returns "" or the first fault.
 using Run = std::function<std::string(const Interleaving&)>;
 
-// Ends at the first failure.
+// Explores all interleavings; ends at the first failure.
 Explored explore_all(const Run& run, const Planted& planted = {}) {
   Explored explored;
   std::unordered_set<std::uint64_t> met;

@@ -95,7 +95,8 @@ class Add final : public inter::PeerCodec {
   Values& values_;
 };
 
-// As a hook's codec: floats, and behind them some bytes more, other ones for each payload.
+// Encodes as a hook's codec may: floats, and behind them some bytes, whose number differs by
+// payload.
 class Padded final : public inter::ChunkCodec {
  public:
   using ChunkCodec::ChunkCodec;

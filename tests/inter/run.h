@@ -65,7 +65,7 @@ class Hash {
   std::uint64_t hash_ = 0;
 };
 
-// Ranks that run in one process, and what they do.
+// Ranks that run in one process, and their work.
 class Ranks {
  public:
   virtual ~Ranks() = default;
@@ -77,18 +77,17 @@ class Ranks {
   virtual std::string verdict() = 0;  // after the end of all; empty where all is right
 };
 
-// An interleaving that is chosen, with a planted fault. state() is a hash of
-// where the ranks are in their code, of the messages under way and of the ranks' memory. After
-// kStop the result is empty.
+// A chosen interleaving, with a planted fault. state() is a hash of the positions of the ranks in
+// their code, of the messages under way and of the ranks' memory. After kStop the result is empty.
 struct Interleaving {
   std::function<std::size_t(std::size_t steps, const std::function<std::uint64_t()>& state)> choose;
   Planted planted;
 };
 
-// Runs them, in an interleaving that is drawn or chosen. Empty, or what was wrong.
+// Runs the ranks in an interleaving that is drawn or chosen. Returns "" or the first fault.
 std::string run_ranks(Ranks& ranks, Chance& chance, const Interleaving* interleaving);
 
-// The most that a rank has of each. scratch: bytes up to the last one written.
+// The largest value of any rank. scratch: bytes up to the last byte written.
 struct Busiest {
   std::size_t messages = 0, bytes = 0, peers = 0, scratch = 0;
 };

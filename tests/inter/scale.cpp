@@ -65,7 +65,7 @@ Busiest of_pairwise(const Row& row) {
   return {messages, messages * kMessage, others, (3 * others + 1) * row.segments * kMessage};
 }
 
-// The same without sums.
+// Returns the same numbers for a reduce-scatter, which sends no finished sums.
 Busiest of_scatter(const Row& row) {
   const std::size_t others = std::size_t(row.ranks - 1);
   assert_int_equal(inter::scatter_segments(size_of(row), case_of(row).chunk(0).count).total,

@@ -69,7 +69,7 @@ UNIT_TEST(every_code_decodes_to_its_value) {
       path.decode({codec}, (std::byte*)g_codes, kCodes, g_out, nullptr);
       for (std::size_t i = 0; i < kCodes; ++i)
         assert_int_equal(to_bits(g_out[i]), canonical_bits(value_of(codec, (std::uint16_t)i)));
-      // And back to itself; a NaN to the one NaN.
+      // The values are encoded back to their codes; each NaN becomes the one NaN of the codec.
       memcpy(g_in, g_out, sizeof g_in);
       encode(path, codec, kCodes);
       const std::uint16_t nan = codec == Codec::fp16 ? 0x7e00 : 0x7fc0;

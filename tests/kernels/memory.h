@@ -36,7 +36,8 @@ class Arena {
     return (T*)(begin_ + start_);
   }
 
-  // Is the pattern around what was taken last still whole? `used` bytes of it may have changed.
+  // Whether the pattern around the last memory that was taken is whole. `used` bytes of the memory
+  // may have changed.
   bool intact(std::size_t used) const {
     for (std::size_t i = 0; i < start_; ++i)
       if (begin_[i] != kPattern) return false;

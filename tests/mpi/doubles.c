@@ -11,14 +11,15 @@ static uint64_t digest = kDigest;
 static double in[COUNT], kept[COUNT], got[COUNT], exact[COUNT];
 static MPI_Datatype type = MPI_DOUBLE;
 
-/* From -1 to 1, with all bits of a double. */
+/* Returns a value from -1 to 1 with all bits of a double. */
 static double noise(int i, int r) {
   uint64_t x = (uint64_t)i * 0x9e3779b97f4a7c15u + (uint64_t)(r + 1) * 0xd1b54a32d192ed03u;
   x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
   return (double)(int64_t)(x ^ x >> 29) * 0x1p-63;
 }
 
-/* `bound`: of the error of a sum that is held, 0: none is allowed; -1: MPI's own sum. */
+/* Makes a sum and checks it. `bound`: the error that a held sum may have, 0: none; -1: the sum must
+ * be MPI's own. */
 static void sum(const char* name, double bound, int in_place) {
   int bad = 0, worst = 0;
   memcpy(kept, in, sizeof in);
@@ -87,7 +88,7 @@ int main(int argc, char** argv) {
     fill(0, 2e38);
     sum("a sum above float32", -1, in_place);
   }
-  /* On one rank only: its blocks of 512 among others. */
+  /* Large values on one rank only: its blocks of 512 values lie among other blocks. */
   fill(0, 1);
   for (int i = 2048; g_rank == 1 && i < 4096; ++i) in[i] = 1e9 + 1e-3 * noise(i, g_rank);
   sum("one block of one rank", -1, 0);

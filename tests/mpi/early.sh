@@ -27,10 +27,10 @@ under 2 ./late api "$mpi" "$work/part.so" >out.txt 2>&1 || status=$?
 expect "$status" 0 "slimpi.h before MPI is loaded"
 expect "$(report report.json calls float32)" 1 "and the sum in the MPI that is loaded later"
 
-# Where the process is, and what may differ from run to run, is left out.
+# The process id, addresses and other words that may differ from run to run are left out.
 words() { grep -v -e PID -e '^=' "$1" | sed 's/[0-9a-fx]\{6,\}/N/g'; }
-# Without mpiexec, which in MPICH dies of SIGPIPE where a program ends before the end of its own
-# input was passed on.
+# The program runs without mpiexec: mpiexec of MPICH dies of SIGPIPE where a program ends before the
+# end of its own input was passed on.
 alone() { timeout -k 5 "$seconds" env LD_PRELOAD="$1" ./early "$when" "$call"; }
 for when in before after; do
   for call in allreduce iallreduce set_info 0 1 2; do
