@@ -49,8 +49,8 @@ static void report(const char* step) {
   fflush(stdout);
 }
 
-/* Two sums on a duplicate of the world with an attribute, and what the program's own MPI_Comm_dup
- * of it makes of that. */
+/* Makes two sums on a duplicate of the world with an attribute, and checks the attribute on the
+ * program's own MPI_Comm_dup of the duplicate. */
 static void copy_callbacks(void) {
   MPI_Comm comm, again;
   int keyval;

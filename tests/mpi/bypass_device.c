@@ -47,7 +47,7 @@ static int g_staged;
 static int g_kind; /* which ranks and buffers use the device; see places() */
 static char *g_values, *g_expected, *g_got, *g_host[2], *g_device[2];
 
-/* Where the input and the output lie. */
+/* Chooses where the input and the output lie. */
 static void places(enum place* in, enum place* out) {
   const int mine = g_kind != 3 || g_rank % 2 == 0;
   *in = mine && g_kind != 1 ? DEVICE : HOST;
@@ -158,8 +158,8 @@ static void types_and_operations(void) {
   }
 }
 
-/* Adds the first float of every sixteen bytes, which is no gap in any type here: what MPI has in
- * the gaps of its own buffers is anything. */
+/* Adds the first float of every sixteen bytes, which is no gap in any type here. MPI may have any
+ * bytes in the gaps of its own buffers. */
 static void add(void* a, void* b, int* count, MPI_Datatype* type) {
   MPI_Aint low, extent, true_low, true_extent;
   MPI_Type_get_extent(*type, &low, &extent);
@@ -245,7 +245,7 @@ static void float_sums(void) {
   MPI_Pcontrol(1);
 }
 
-/* MPI words its own errors, and what it does not write stays. */
+/* Checks that MPI words its own errors, and that bytes which MPI does not write stay. */
 static void errors(void) {
   fill(1, 4);
   one("no operation", TWO_BUFFERS, 100, MPI_FLOAT, MPI_OP_NULL, MPI_COMM_WORLD, 0);

@@ -60,7 +60,7 @@ static void save(const char* directory) {
   must(get_state(&comm, "third", NULL, &size) == 1, "a state of no tensor");
 }
 
-/* With room for eight bytes more. */
+/* Loads a state, with room for eight bytes more. */
 static char* load(const char* directory, int of_rank, int tensor, uint64_t* size) {
   char name[4096];
   FILE* const file = fopen(path(name, sizeof name, directory, of_rank, tensor), "rb");

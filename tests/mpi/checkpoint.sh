@@ -36,7 +36,7 @@ check() {
 }
 check "2 bits" SLIMPI_ALGORITHM=bytegrad SLIMPI_BITS=2 SLIMPI_ERROR_FEEDBACK=1
 check "2 bits, two nodes" SLIMPI_RANKS_PER_NODE=2
-# The residuals are of other elements there.
+# With another hierarchy or function, the residuals are of other elements.
 for what in flat function; do
   go $what
   alike $what 'state that was set for the tensor first is of a sum with another function'

@@ -68,7 +68,7 @@ unset MULTIPLE
 refused "info keys after a sum" "SLIMPI_BITS differs.*: 8 on rank 0, 2 on rank 1" \
   "$steps" init sum:100000 '1?info:slimpi_bits=2' '0?info:cb_nodes=1' '2?info:cb_nodes=1' \
   sum:100000 finalize
-# Keys on one rank that lead to the values of the others: all ranks begin anew together.
+# Keys on one rank lead to the values of the other ranks: all ranks begin anew together.
 passes() { # WHAT NAME=VALUE STEP...: every sum of three ranks is there, and no line of slimpi
   passes=$1 setting=$2 status=0
   shift 2
@@ -112,7 +112,8 @@ status=0
 under 3 "$on_rank" 1 SLIMPI_BITS=4 "$steps" init return sum:100000 int:5 finalize >out.txt \
   2>err.txt || status=$?
 expect "$status" 0 "returning handler: the program goes on"
-# Not by lines: mpiexec of MPICH 4.2 cuts long ones, and goes on with another rank's.
+# The check does not count lines: mpiexec of MPICH 4.2 cuts a long line, and goes on with a line of
+# another rank.
 expect "$(grep -o 'error slimpi: SLIMPI_BITS differs' out.txt | wc -l)" 3 \
   "returning handler: every rank"
 expect "$(grep -c 'int:5 exact' out.txt)" 3 "returning handler: other calls work"

@@ -41,7 +41,7 @@ static int sum(MPI_Comm comm, int n) {
   return worst < 2 * g_size ? 0 : 2;
 }
 
-/* An error in the first call is known to all at the second one, at the latest. */
+/* All ranks know of an error in the first call at the second call, at the latest. */
 static int judge(unsigned long number, const int results[2]) {
   int all[2], least[2];
   PMPI_Allreduce(results, all, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
@@ -53,7 +53,7 @@ static int judge(unsigned long number, const int results[2]) {
   return bad;
 }
 
-/* `number` fails on a communicator of its own. */
+/* Makes allocation `number` fail on a communicator of its own. */
 static int attempt(unsigned long number, int poor, unsigned long more) {
   MPI_Comm comm;
   int results[2], bad = 0;

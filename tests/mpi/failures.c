@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-/* Stands in for the C library's, which the linker exports to preloaded libraries. */
+/* Replaces the C library's function: the linker exports it to preloaded libraries. */
 void* aligned_alloc(size_t alignment, size_t bytes) {
   const char* limit = getenv("TEST_NO_MEMORY");
   int poor = -1;

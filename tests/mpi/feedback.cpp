@@ -40,7 +40,7 @@ std::vector<double> exact_sum(const Case& test) {
   return sum;
 }
 
-// Values of all sizes: buckets of packed without any bits are among them.
+// Sums values of all sizes, so that some buckets of packed have no bits at all.
 void mean_falls() {
   constexpr std::size_t kCount = 6000;
   std::vector<float> in(kCount), out(kCount);
@@ -66,7 +66,7 @@ void mean_falls() {
   }
 }
 
-// Nothing is checked here: SLIMPI_VERIFY does.
+// Makes the sums; SLIMPI_VERIFY checks them.
 void tiny() {
   constexpr std::size_t kCount = 20000;
   std::vector<float> in(kCount), out(kCount);
@@ -134,14 +134,14 @@ void spoil(int way, std::vector<float>& buffer, std::size_t spot) {
   if (way == 0 && last) buffer[spot] = std::nanf("");
   if (way == 1 && last) buffer[spot] = infinity;
   if (way == 2 && (first || last)) buffer[spot] = first ? -infinity : infinity;
-  // Each is finite; two of them come to more than a float, or a half.
+  // Each value is finite; the sum of two values is more than a float, or fp16, can hold.
   const char* const algorithm = std::getenv("SLIMPI_ALGORITHM");
   const bool half = algorithm != nullptr && std::strcmp(algorithm, "fp16") == 0;
   if (way == 3) buffer[spot] = half ? 4.0e4f : 2.0e38f;
 }
 
-// The results of clean calls on a communicator of their own, with or without non-finite ones
-// between; all input is multiplied.
+// Returns the results of clean calls on a new communicator, with or without non-finite calls
+// between them. All inputs are multiplied by `scale`.
 std::vector<float> clean_results(bool nonfinite, float scale = 1, const char* feedback = "1") {
   constexpr std::size_t kCount = 20001, kSpot = kCount / 2;
   MPI_Comm comm;
@@ -201,7 +201,7 @@ void large() {
   check(same, "large values are summed in another way");
 }
 
-// The library's side of one buffer's calls.
+// The calls on one buffer, made with the library's own parts.
 class Buffer {
  public:
   Buffer(comm::Communicator& communicator, comm::CallScratch& scratch, std::size_t count)

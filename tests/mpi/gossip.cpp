@@ -33,8 +33,9 @@ std::vector<Gossip::Weight> Gossip::row(int worker, std::uint64_t round) const {
     row.push_back({left, m == 2 ? 0.5 : 1.0 / 3});
     if (m > 2) row.push_back({right, 1.0 / 3});
   } else {
-    // The textbook's circle: seat 0 stays, the others move on by one each round, and those meet
-    // who sit opposite; an odd number gets an empty seat.
+    // The circle method of round-robin tournaments: seat 0 stays, and the other workers move on by
+    // one seat each round. Workers that sit opposite are peers. With an odd number one seat is
+    // empty.
     const int seats = m + m % 2, turning = seats - 1;
     const auto place = [&](int who) { return who == seats - 1 ? -1 : who; };
     const int turn = int(round % std::uint64_t(turning));
@@ -62,7 +63,7 @@ Gossip::Vector Gossip::total(const std::vector<Vector>& sums) const {
   return total;
 }
 
-// In the order of workers, each product rounded before it is added.
+// Adds in the order of workers, and rounds each product before it is added.
 Gossip::Vector Gossip::average(const std::vector<Vector>& sums, int worker,
                                std::uint64_t round) const {
   std::vector<Weight> terms = row(worker, round);

@@ -40,8 +40,8 @@ run 3 low_precision_decentralized AWARE_RANK=1
 run 4 allreduce SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=sharded
 run 2 fp16
 
-# Headers are looked at all the same: of what goes to the owner, and of what comes from it. The
-# third message of each is the first of device memory.
+# The ranks still check the headers: of messages to the owner, and of messages from it. The third
+# message of each kind is the first one of device memory.
 preload=$preload:$top_builddir/tests/mpi/.libs/libfaults.so
 for fault in damaged:1:3 damaged:0:3 short:1:3 short:0:3; do
   TEST_FAULT=$fault under 2 "$program" >out.txt 2>err.txt && fail "$fault goes unseen"
@@ -55,7 +55,7 @@ SLIMPI_MIN_SIZE=64K SLIMPI_REPORT=$work/report.json holds "calls that are left t
   under 2 "$top_builddir/tests/mpi/bypass_device" once
 expect "$(report report.json buffers staged)" 0 "nothing of them is staged"
 
-# The GPU's own kernels and streams.
+# The same holds with the GPU's own kernels and streams.
 if [ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ]; then
   export LD_LIBRARY_PATH="$top_builddir/tests/fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
   program=$top_builddir/tests/gpu/sums

@@ -41,8 +41,9 @@ int main(int argc, char** argv) {
   if (code != MPI_SUCCESS)
     g_failures = 1, printf("rank %d: MPI_Allreduce_c returned %d\n", g_rank, code);
 
-  /* Half a step of each rank's bucket, half a step of the sum's, whose range the first rounding
-   * widens by as much, and floats' own rounding. Around a ramp's end a bucket spans all of it. */
+  /* The bound is half a step of each rank's bucket, half a step of the sum's bucket, whose range
+   * the first rounding widens by as much, and the rounding of floats. Around a ramp's end a bucket
+   * spans all of the ramp. */
   const double first = (slopes[0] + slopes[1]) / steps / 2;
   const double bound = first + (slopes[0] + slopes[1] + 2 * first) / steps / 2 + 0.01;
   double most = 0;

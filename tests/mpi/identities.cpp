@@ -39,15 +39,15 @@ constexpr Row kRows[] = {{"bytegrad", 8, Bound::quantized, 5, 0},
                          {"hook", 8, Bound::hook, 1, 0},
                          {"low_precision_decentralized", 8, Bound::replicas, 5, 0}};
 
-// The most that is used of a residual, in norms: algorithm/residual_limit.h.
+// The largest part of a residual that a call adds, in norms: algorithm/residual_limit.h.
 constexpr double kResidualNorms = 32;
 std::string g_hook;
 
-// Draws of every rank, made once: tensors begin at different ones.
+// The random values of every rank, drawn once: each tensor begins at another value.
 constexpr std::size_t kDraws = 4999;
 std::vector<std::vector<double>> g_draws;
 
-// One program on a communicator of its own.
+// A program that runs on a communicator of its own.
 class Program {
  public:
   Program(const Row& row, bool fresh, const char* name) : row_(row), fresh_(fresh), name_(name) {
@@ -174,13 +174,13 @@ class Program {
 
 constexpr std::size_t kCount = 900;
 
-// Three tensors of one count and very different scale, at equal distances.
+// Sums three tensors of one count and very different scales, at equal distances.
 void equal_distances(Program& program) {
   for (int step = 0; step < 12; ++step)
     for (const double scale : {5.0, 5e-4, 0.1}) program.sum(0, kCount, scale);
 }
 
-// Six blocks of two layers. Which block it is changes the scale.
+// Sums six blocks of two layers. The scale differs by block.
 void blocks(Program& program) {
   for (int step = 0; step < 6; ++step)
     for (int block = 0; block < 6; ++block) {
@@ -189,14 +189,14 @@ void blocks(Program& program) {
     }
 }
 
-// A layer that has no gradient now and then.
+// Skips a layer now and then, because it has no gradient.
 void skipped_layer(Program& program) {
   for (int step = 0; step < 12; ++step)
     for (int layer = 0; layer < 3; ++layer)
       if (layer != 1 || step % 4 != 3) program.sum(0, kCount, std::pow(100.0, -layer));
 }
 
-// Two sums a step, and one more of the first one's count in every tenth.
+// Makes two sums a step. Every tenth step has one sum more, with the count of the first sum.
 void validation(Program& program) {
   for (int step = 0; step < 24; ++step) {
     program.sum(0, kCount, 1);
@@ -205,7 +205,7 @@ void validation(Program& program) {
   }
 }
 
-// One tensor whose length and scale vary. The lengths come back, with other values.
+// Sums one tensor whose length and scale vary. The lengths come back, with other values.
 void varying_length(Program& program) {
   for (int step = 0; step < 40; ++step)
     program.sum(0, kCount - std::size_t(step * 7 % 5) * 100, std::pow(10.0, -(step * 5 % 7)));

@@ -25,7 +25,7 @@ float normal(int rank, std::size_t i) {
   return known(Family::normal, rank, i, 1);
 }
 
-// Rank r's share of a sum that is a thousandth of what is added.
+// Returns an addend of a sum that is a thousandth of its addends.
 float cancelling(int rank, std::size_t i) {
   const float sign = rank % 2 == 0 ? 1 : -1;
   const bool odd_one = g_size % 2 != 0 && rank == g_size - 1;
@@ -71,7 +71,7 @@ const Kind kKinds[] = {
      }},
 };
 
-// An infinity on one rank and a NaN on another; all else stays as it is.
+// Sums an infinity on one rank and a NaN on another. All other elements must stay as they are.
 void run_nonfinite(std::size_t count) {
   std::vector<float> in(count, 1.0f), out(count);
   if (g_rank == 0) in[count / 2] = INFINITY;
@@ -132,7 +132,7 @@ class Adversary {
     const std::uint64_t r = std::uint64_t(rank);
     return 2 * (draw(call_, r, 3 * i) + draw(call_, r, 3 * i + 1) + draw(call_, r, 3 * i + 2)) - 3;
   }
-  // Adds up to nothing over the ranks.
+  // Returns values whose sum over the ranks is 0.
   double opposed(int rank, std::size_t i) const {
     if (g_size % 2 != 0 && rank == g_size - 1) return 0;
     return (rank % 2 == 0 ? 1 : -1) * normal_like(200 + rank / 2, i);

@@ -59,7 +59,7 @@ SLIMPI_BUCKET=64 SLIMPI_RULES=$work/rules kept 2 1e-2 8000 adversarial 24
 kept 3 1e-9 8000 adversarial 8
 expect "$(chose)" float32:8 "a bound below the rounding of floats takes floats"
 
-# Not wasteful: 1,000,000 normal values.
+# The codec is not wasteful: 1,000,000 normal values.
 for ranks in $jobs; do
   SLIMPI_VERIFY=1 kept "$ranks" 1e-2 1000000 normal
   expect "$(chose)" 8:1 "8 bits do for a budget of 1e-2 on $ranks ranks"

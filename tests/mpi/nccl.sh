@@ -69,7 +69,7 @@ cp -L "$fake_driver/libcuda.so.1" without/
 : >without/libnccl.so.2
 LD_LIBRARY_PATH=$work/without run "no NCCL" 2 0 sharded unlinked 20003
 said 2 "$hosted" "their buffers pass through the host's"
-# An older one lacks a function: on all ranks, or on one.
+# An old NCCL lacks a function: on all ranks, or on one.
 need sed
 mkdir old
 ln -s "$(readlink -f "$fake_driver/libcuda.so.1")" old/libcuda.so.1
@@ -90,7 +90,7 @@ for libraries in old without; do
   said 2 'NCCL is not used inside the node: .*libnccl.so.2' "both say why"
 done
 
-# Where it is asked for by name, it is not left out in silence.
+# If SLIMPI_INTRA names nccl and NCCL cannot be used, the job ends with a line.
 export SLIMPI_INTRA=nccl
 refused='SLIMPI_INTRA=nccl cannot be used here'
 unable() { # WHAT TEXT
@@ -108,10 +108,10 @@ holds "$what: the job ends" test "$status" != 0 -a "$status" != 124
 holds "$what: it is said why" grep -q "$refused: .*$too_old" out.txt
 unset SLIMPI_INTRA
 
-# NCCL fails on one rank: that is an error on all of them, and nobody waits for it.
+# NCCL fails on one rank: all ranks get an error, and no rank waits for another.
 for fault in send later; do
   SLIMPI_INTRA=nccl run "NCCL fails: $fault" 3 0 sharded $fault 20003
-  # The node that is well waits for its end.
+  # The node without a failure waits until its wait ends.
   if [ $fault = send ] || expensive; then
     run "NCCL fails between nodes: $fault" 4 2 leader $fault 20003
   fi

@@ -144,7 +144,7 @@ static void one_blocks(MPI_Comm comm) {
   if (g_rank == 0) MPI_Recv(&got, 1, MPI_INT, 1, 4, comm, MPI_STATUS_IGNORE);
   MPI_Wait(&r, MPI_STATUS_IGNORE);
   if (g_rank == 1) MPI_Send(&g_rank, 1, MPI_INT, 0, 4, comm);
-  // In a file that only rank 1 writes to.
+  // Rank 0 blocks in a file that only rank 1 writes to.
   const char* const fifo = "nonblocking.fifo";
   if (g_rank == 0) must(mkfifo(fifo, 0600) == 0, "mkfifo");
   MPI_Barrier(comm);
@@ -157,7 +157,7 @@ static void one_blocks(MPI_Comm comm) {
   }
   if (g_rank != 1) MPI_Wait(&r, MPI_STATUS_IGNORE);
   if (g_rank == 0) unlink(fifo);
-  // In a sum of another communicator.
+  // Rank 0 blocks in a sum of another communicator.
   MPI_Comm other;
   MPI_Comm_dup(comm, &other);
   begin(comm, 3, &r);
@@ -262,7 +262,8 @@ static void persistent(MPI_Comm comm) {
   }
 }
 
-// As many at once as a program likes: they share the communicator's internal one.
+// Starts as many persistent sums at once as a program likes: they share the internal communicator
+// of their communicator.
 static void many_persistent(MPI_Comm comm) {
   enum { kAll = 8 * kMany };
   MPI_Request r[kAll];

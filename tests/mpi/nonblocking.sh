@@ -23,7 +23,7 @@ try "threads" 3 1 "$threads"
 SLIMPI_PROGRESS=thread try "threads, progress in a thread, two nodes" 4 2 "$threads"
 SLIMPI_ALGORITHM=allreduce SLIMPI_PROGRESS=thread try "allreduce, progress in a thread" 3 1
 
-# In memory that MPI cannot touch; sums that are left to it are made on copies.
+# The buffers lie in memory that MPI cannot touch. Sums that are left to MPI are made on copies.
 program=$top_builddir/tests/mpi/nonblocking_protected
 try "the protected device" 3 1
 for ranks in 1 3; do
@@ -55,8 +55,8 @@ for algorithm in qsgd powersgd decentralized low_precision_decentralized; do
   same digest.txt digestnonblocking.txt "$algorithm: a nonblocking sum has the blocking one's bytes"
 done
 
-# An estimate counts them, also where the ranks have not met: the nodes are then those of the
-# option.
+# An estimate counts nonblocking sums, also where the ranks have not met: the nodes are then those
+# that the option says.
 SLIMPI_ESTIMATE=$work/estimate.json SLIMPI_RANKS_PER_NODE=1 under 3 "$program" digest nonblocking \
   >digest.txt || fail "estimate: exit status $?"
 holds "the estimate counts nonblocking sums" "$PYTHON" -c '

@@ -64,7 +64,7 @@ static void errors(void) {
            "a sum beside one that fails");
     }
   }
-  // Nobody learns of these.
+  // No function reports the errors of the two sums below.
   begin(comm, 1, &r[1]);
   MPI_Request_free(&r[1]);
   begin(comm, 1, &r[1]);
@@ -119,7 +119,8 @@ static void wrong_arguments(void) {
   must(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0, "after wrong arguments");
 }
 
-// The standard forbids both of sums in flight. They go on, and nothing breaks.
+// The standard forbids MPI_Cancel and MPI_Request_free for sums in flight. The sums go on, and
+// nothing breaks.
 static void cancel_and_free(void) {
   MPI_Request r;
   MPI_Status status;

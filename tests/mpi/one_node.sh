@@ -18,7 +18,7 @@ for ranks in $all; do
       "$ranks ranks, $form: left to MPI"
   done
 done
-# With options that choose among sums of slimpi's.
+# MPI makes the sums, too, with options that choose among slimpi's own sums.
 for option in SLIMPI_INTRA=shm SLIMPI_ALGORITHM=auto SLIMPI_ERROR_FEEDBACK=1; do
   export "${option?}"
   plain 3 "$golden" sum 150000 thirds Iallreduce >plain.txt

@@ -79,7 +79,7 @@ while read -r variable _ scope place; do
   name=$(echo "${variable#SLIMPI_}" | tr '[:upper:]' '[:lower:]')
   value=$(sed -n "s/^$name=//p" values.txt)
   [ -n "$value" ] || { fail "$variable must agree, and has no value in this test" && continue; }
-  # By keys of communicators of one job, where there is a key.
+  # An option with a key is tested with keys of the communicators of one job.
   if [ "$place" = key ]; then
     set -- "$@" dup "1?info:slimpi_$name=$value" sum:20 free
     differs "$variable" "$value" >>differing.txt
@@ -142,7 +142,7 @@ SLIMPI_ERROR_FEEDBACK=1 compressed 1 "and in the other order" \
   compressed 2 "a key with the same value in every step" \
   init sum:50000 info:slimpi_bits=8 sum:50000 info:slimpi_bits=8 sum:50000 info:slimpi_bits=8 \
   sum:50000 finalize
-# Rows for one communicator, which win over those of the job.
+# Rules of one communicator win over those of the job.
 echo '* 300K * off *' >rules
 echo '* * * off *' >all
 compressed 1 "slimpi_rules on a communicator" init dupinfo:slimpi_rules="$work/rules" \

@@ -120,7 +120,7 @@ double Oracle::step_error(double low, double high, double greatest, bool infinit
 
 std::vector<Expected> Oracle::expect(const Case& test) const {
   const std::size_t n = test.count;
-  // The ranks whose exact sum is what is sent, together.
+  // The node of each rank: ranks with the same number send their exact sum together.
   std::vector<int> senders = scheme_.flat ? consecutive(ranks_, 1) : node_of_;
   const int nodes = scheme_.flat ? ranks_ : this->nodes();
   std::vector<Expected> expected(n);

@@ -8,7 +8,8 @@
 
 static float limit;
 
-/* One in 70 is too large on one rank, one in 110 in sum, one in 130 is an infinity that goes in. */
+/* One value in 70 is too large on one rank, one in 110 has a sum that is too large, and one in 130
+ * is an infinity. */
 static float value(int i, int r) {
   if (i % 70 == 0) return r == i / 70 % g_size ? 1.003f * limit : 1;
   if (i % 110 == 0) return r == 0 || r == g_size - 1 ? -0.6f * limit : 0;

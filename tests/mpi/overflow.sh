@@ -31,7 +31,7 @@ great 2 1 packed 8 512
 great 4 2 packed 8 512
 SLIMPI_HIERARCHY=flat great 5 2 packed 16 512
 
-# Nothing is counted where floats, or few bits, are on the way.
+# The report counts nothing if floats, or few bits, are sent.
 for algorithm in allreduce bytegrad; do
   SLIMPI_ALGORITHM=$algorithm SLIMPI_RANKS_PER_NODE=1 \
     under 2 "$top_builddir/tests/mpi/overflow" 65504 1 >/dev/null 2>&1 || true

@@ -28,7 +28,7 @@ for stack in "$work/tool.so" "$preload:$work/tool.so"; do
   same out.txt all.txt "the tool gets every argument (${stack##*/})"
 done
 
-# The function of machines without one in assembly.
+# Tests the function for machines that have none in assembly.
 cat >stub.cpp <<'CPP'
 #include "call/entry.h"
 extern "C" int tool_pcontrol(int, ...);

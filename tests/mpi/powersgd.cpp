@@ -51,8 +51,8 @@ Floats of_rank(std::size_t rows, std::size_t columns, int rank, std::uint64_t se
   return m;
 }
 
-// One call; every other one in place. The input must stay as it is, and all ranks end with the same
-// bytes.
+// Makes a call; every other call is in place. The input must stay as it is, and all ranks must end
+// with the same bytes.
 Floats all_reduce(const Floats& input, Floats& buffer) {
   static int calls = 0;
   Floats in = input;
@@ -70,7 +70,7 @@ Floats all_reduce(const Floats& input, Floats& buffer) {
   return buffer;
 }
 
-// In rank order, as a schedule that is exact adds them.
+// Adds in rank order, as an exact schedule does.
 Floats exact_sum(const Floats& input) {
   Floats all(input.size() * std::size_t(g_size)), sum(input.size());
   PMPI_Allgather(input.data(), int(input.size()), MPI_FLOAT, all.data(), int(input.size()),
@@ -138,7 +138,8 @@ void track(std::size_t rows, std::size_t columns, int calls, double allowed) {
   expect(error < allowed, "the results do not follow the exact sums", error);
 }
 
-// The column with element `spot` is zero in every clean call: Q is, too, where it meets it.
+// Sets the column with element `spot` to zero, as in every clean call. The row of Q for this column
+// is zero, too.
 Floats with_zero_column(Floats in, std::size_t columns, std::size_t spot) {
   for (std::size_t i = spot % columns; i < in.size(); i += columns) in[i] = 0;
   return in;

@@ -10,7 +10,7 @@
 enum { COUNT = 20000 };
 static float in[COUNT], out[COUNT];
 
-/* Where "right" is written. */
+/* The file descriptor to which "right" is written. */
 static int answers = STDOUT_FILENO;
 
 static int close_streams(void) {

@@ -16,7 +16,8 @@ enum { kCount = 40000, kMany = 6 };
 
 static float g_in[kMany][kCount], g_blocking[kMany][kCount], g_out[kMany][kCount];
 
-// While the sum is being made. ThreadSanitizer would see that in memcmp.
+// Compares while the sum is being made. ThreadSanitizer would see this race in memcmp, so a loop
+// compares.
 static int is_done(int i) {
   int j = 0;
   while (j < kCount && g_out[i][j] == g_blocking[i][j]) ++j;

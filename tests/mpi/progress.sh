@@ -31,7 +31,7 @@ if "${MPICC:-mpicc}" -shared -fPIC -o late.so "$top_srcdir/tests/helper/late_com
   preload=$alone
 fi
 
-# Two addends have one sum, whoever makes it.
+# Two addends have the same sum whoever adds them.
 export SLIMPI_ALGORITHM=allreduce
 try "an MPI without threads" 6 2 env SLIMPI_PROGRESS=thread "$program" hidden waits
 line="SLIMPI_PROGRESS=thread needs MPI_THREAD_MULTIPLE, which .* nonblocking sums are left to MPI"

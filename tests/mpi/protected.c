@@ -80,7 +80,7 @@ static void sum_on(MPI_Comm comm, enum place in_place, enum place out_place, int
   free(input);
 }
 
-/* On a communicator of its own, so that random streams and state are those of a first and a second
+/* Sums on a new communicator, so that random streams and state are those of a first and a second
  * call. */
 static void sum(enum place in_place, enum place out_place, int inplace, const float* values,
                 float* result, size_t count) {
@@ -129,8 +129,8 @@ static void check_count(size_t count) {
   free(result);
 }
 
-/* On one communicator the buffers lie elsewhere from call to call, on some ranks or on all: the
- * bytes stay. */
+/* Moves the buffers between the calls on one communicator, on some ranks or on all: the bytes stay
+ * the same. */
 static void check_changing(void) {
   enum { kCount = 100003 };
   static float values[kCount], result[kCount], expected[kCount];

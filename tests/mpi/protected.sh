@@ -30,7 +30,7 @@ run 3 1 flat low_precision_decentralized SLIMPI_BITS=5
 run 2 1 flat powersgd SLIMPI_START=0
 deeper run 4 2 leader batched_powersgd SLIMPI_START=1 SLIMPI_POWERSGD_RANK=3
 
-# Blocks of the sum, some of them empty.
+# Reduce-scatters, some of whose blocks are empty.
 export COLLECTIVE=Reduce_scatter
 run 3 1 flat bytegrad SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
 run 4 2 sharded bytegrad SLIMPI_INTRA=shm SLIMPI_SELFTEST=2
@@ -39,7 +39,7 @@ deeper run 4 3 sharded fp16
 deeper run 2 1 flat bytegrad SLIMPI_BUCKET=0
 unset COLLECTIVE
 
-# Inside a node: through the host's memory, by messages.
+# Inside a node, buffers pass through host memory or go by messages.
 run 4 2 leader bytegrad SLIMPI_BITS=4 SLIMPI_LOG=info
 holds "it is said why NCCL is not used" grep -q 'NCCL is not used inside the node' err.txt
 run 4 2 sharded bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_INTRA=shm

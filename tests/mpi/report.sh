@@ -6,7 +6,7 @@
 export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
 steps=$top_builddir/tests/mpi/steps
 
-# One node: MPI makes the sums.
+# On one node, MPI makes the sums.
 for target in $work/node.json stderr; do
   SLIMPI_RANKS_PER_NODE=8 SLIMPI_LOG=info SLIMPI_REPORT=$target under 2 "$steps" init sum:100000 \
     sum:100000 isum:100000 sum:10 finalize >out.txt 2>err.txt || fail "one node: exit status $?"
@@ -122,7 +122,7 @@ SLIMPI_ERROR_FEEDBACK=1 SLIMPI_VERIFY=1 SLIMPI_REPORT=stderr under 2 "$steps" in
 holds "text: what error feedback adds to the error" \
   grep -q "^           (with error feedback it includes what later calls add)" err.txt
 
-# The job.
+# The report describes the job.
 holds "JSON: the job" "$PYTHON" -c '
 import datetime, json, socket
 r = json.load(open("rules.json"))
@@ -175,7 +175,8 @@ SLIMPI_RANKS_PER_NODE=2 advises --ranks-per-node sum:100000
 SLIMPI_REPORT=stderr under 2 "$steps" init int:5 int:5 sum:100000 finalize >out.txt 2>err.txt
 expect "$(grep -c '^  advice ' err.txt)" 0 "no advice where sums are compressed"
 
-# Rows that no call had, checks that never came, and nodes that nothing looked for.
+# The report names rows of the rules that no call had, checks that were never made, and nodes that
+# no sum needed.
 printf '%s\n' '* * * bytegrad 8' '* 1M of allreduce *' >rows
 SLIMPI_RULES=$work/rows SLIMPI_VERIFY=10 SLIMPI_REPORT=stderr under 2 "$steps" init sum:100000 \
   finalize >out.txt 2>err.txt
@@ -190,7 +191,7 @@ SLIMPI_ALGORITHM=off SLIMPI_REPORT=stderr under 2 "$steps" init sum:100000 final
   2>err.txt
 holds "nodes where nothing is taken" grep -q 'on 2 ranks, 2 nodes' err.txt
 
-# A job that chose nothing is told once, on rank 0, that its sums are rounded.
+# If the user has chosen no option, rank 0 says once that sums are rounded.
 told() { # COUNT WHAT STEP...
   count=$1 what=$2
   shift 2
@@ -206,14 +207,14 @@ SLIMPI_ALGORITHM=bytegrad told 0 "the algorithm was chosen" sum:100000
 SLIMPI_RANKS_PER_NODE=3 told 0 "one node" sum:100000
 SLIMPI_RULES=$work/rules told 0 "rules" sum:100000
 
-# Verification takes time too.
+# The report counts the time of SLIMPI_VERIFY, too.
 SLIMPI_VERIFY=1 SLIMPI_REPORT=$work/verify.json under 2 "$steps" init sum:100000 finalize >out.txt
 holds "verification is in the time" "$PYTHON" -c '
 import json
 s = json.load(open("verify.json"))["seconds"]
 assert 0 < s["verify"] < s["total"], s'
 
-# Where it goes.
+# SLIMPI_REPORT says where the report goes.
 for target in stdout -; do
   SLIMPI_REPORT=$target under 2 "$steps" init sum:100000 finalize >out.txt 2>err.txt
   holds "$target: standard output" grep -q "1 allreduce: 1 compressed" out.txt

@@ -57,7 +57,7 @@ static void all(void) {
   check(sum(MPI_COMM_WORLD), "the last sum is wrong");
 }
 
-/* Error handlers that end the job or count, on communicators that were never summed on. */
+/* Checks error handlers that end the job or count, on communicators that were never summed on. */
 static void full(void) {
   const int count = fill(0, 0);
   MPI_Errhandler counting;
@@ -104,7 +104,8 @@ static void handler(void) {
   empty(kSums);
 }
 
-/* Before and after slimpi follows any communicator, on a handle that it followed and on others. */
+/* Sums on a freed handle before and after slimpi follows any communicator: a handle that slimpi
+ * followed, and others. */
 static void freed(void) {
   MPI_Errhandler counting;
   MPI_Comm comm, stale;

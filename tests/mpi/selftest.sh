@@ -20,7 +20,7 @@ said() {
   expect "$(grep -c "slimpi\[0\] error: SLIMPI_SELFTEST: $2" err.txt)" 1 "$3: one line"
 }
 
-# The same bytes, and nothing is said.
+# With the test, the bytes are the same, and slimpi prints nothing.
 for nodes in 1 2; do
   export SLIMPI_RANKS_PER_NODE=$nodes
   steps="sum:40000 block:40000 scatter:40000,100 sum:1000 dup sum:50000"
@@ -38,8 +38,8 @@ for nodes in 1 2; do
   done
 done
 
-# The first message of a rank is the part of a chunk that another one adds; of three ranks, the
-# third is its own finished chunk.
+# The first message of a rank is a part of a chunk that another rank adds. With three ranks, the
+# third message is the rank's own finished chunk.
 export SLIMPI_SELFTEST=first SLIMPI_RANKS_PER_NODE=1
 element='element [0-9]* (from byte [0-9]*) of [0-9]* known floats is .* (0x[0-9a-f]*) on rank'
 for step in sum:40000 block:42000 scatter:42000 isum:40000; do
@@ -51,10 +51,10 @@ for step in sum:40000 block:42000 scatter:42000 isum:40000; do
   said 3 "$element [02], .* wrong on rank [02]; rank 1 adds it, and has it right" \
     "$step: what is sent to all"
 done
-# Without the test nobody knows.
+# Without the test, no rank notices the changed bit.
 SLIMPI_SELFTEST=off run 3 flipped:1:1 sum:40000
 expect "$(cat err.txt)$(grep error out.txt)" "" "off: nothing is said"
-# Between nodes of two ranks, and at every second sum.
+# The test works between nodes of two ranks, and at every second sum.
 SLIMPI_RANKS_PER_NODE=2 run 4 flipped:3:1 sum:40000
 said 4 "$element 0, .* wrong on rank 0 1 2 3; rank 1 adds it" "two ranks a node"
 SLIMPI_SELFTEST=2 SLIMPI_ALGORITHM=fp16 run 2 flipped:0:7 sum:4000 sum:4000 sum:4000

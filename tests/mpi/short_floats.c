@@ -24,7 +24,7 @@ static MPI_Datatype type;
 static int fraction, least, exponents; /* bits, the least normal exponent, 2^bits - 1 */
 static const char *way = "blocking", *bound = "1";
 
-/* By the definition of the format. */
+/* Returns the value of a code, by the definition of the format. */
 static double value_of(uint16_t code) {
   const int exponent = (code & 0x7fff) >> fraction, rest = code & ((1 << fraction) - 1);
   double value = 0;
@@ -50,7 +50,7 @@ static uint16_t code_of(double value) {
   return (uint16_t)(sign | (uint16_t)(code < infinity ? code : infinity));
 }
 
-/* From -1 to 1. */
+/* Returns a value from -1 to 1. */
 static double noise(int i, int r) {
   uint64_t x = (uint64_t)i * 0x9e3779b97f4a7c15u + (uint64_t)(r + 1) * 0xd1b54a32d192ed03u;
   x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
@@ -78,8 +78,9 @@ static int allreduce(const void* from) {
   return code;
 }
 
-/* `steps` of `width` are allowed, and the rounding of the result; 0: the rounded sum itself. A
- * value that is not finite in the wanted sum is not finite, and none outside its bucket is so. */
+/* Makes a sum and checks it. The result may be off by `bound` steps of `width` and its own
+ * rounding; with 0 it must be the rounded sum itself. An element that is not finite in the wanted
+ * sum must not be finite in the result, and no element outside its bucket may be so. */
 static void sum(const char* name, double width, int in_place) {
   int bad = 0, worst = 0;
   const double step = atof(bound) * width * g_size / 255 * 1.01;

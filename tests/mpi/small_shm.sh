@@ -30,10 +30,10 @@ check() {
 holds "two threads, two nodes" under 4 "$program" threads 20 2>err.txt
 check "two threads, two nodes" 2
 
-# As many as slimpi serves at a time.
+# slimpi serves 32 of the 40 communicators at a time.
 holds "40 communicators" under 4 "$program" 40 2>err.txt
 check "40 communicators" 32
-# Every one that was freed has left its segment.
+# Every communicator that was freed has left its segment.
 holds "communicators in a loop" under 4 "$program" loop 100 2>err.txt
 check "communicators in a loop" 2
 

@@ -22,7 +22,7 @@ reported() {
 $3, which is late.*"
 }
 
-# Every rank a node: messages between nodes.
+# Every rank is a node, so the ranks wait for messages between nodes.
 messages='reduce-scatter\|all-gather'
 SLIMPI_RANKS_PER_NODE=1 holds "between nodes" under 3 "$program" 2 2 4 2>err.txt
 for rank in 0 1; do reported "$rank" 3 2 "$messages" "between nodes"; done
@@ -31,18 +31,18 @@ holds "between nodes: call and communicator" \
 expect "$(grep -c waits err.txt)" 2 "between nodes: nobody else reports"
 
 if expensive; then
-  # The first call, in which the communicator is made.
+  # In the first call the ranks wait while the communicator is made.
   SLIMPI_RANKS_PER_NODE=1 holds "first call" under 3 "$program" 0 1 4 2>err.txt
   for rank in 1 2; do reported "$rank" 3 0 "making the communicator" "first call"; done
 
-  # A call that the ranks agree on first.
+  # The ranks agree on the call first, and wait there.
   SLIMPI_RANKS_PER_NODE=1 SLIMPI_ERROR_FEEDBACK=1 holds "agreement" \
     under 3 "$program" 1 3 4 2>err.txt
   for rank in 0 2; do reported "$rank" 3 1 agreement "agreement"; done
 fi
 
-# Two nodes of two ranks. Rank 2 waits for rank 3 at a barrier, the others for one of these two;
-# all three name rank 3 alone.
+# Two nodes have two ranks each. Rank 2 waits for rank 3 at a barrier. Ranks 0 and 1 wait for rank 2
+# or 3. All three name rank 3 alone.
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=shm holds "in a node" under 4 "$program" 3 2 4 2>err.txt
 reported 2 4 3 "barrier in the node" "in a node"
 for rank in 0 1; do reported "$rank" 4 3 "$messages\|barrier in the node" "in a node"; done
@@ -84,7 +84,7 @@ for call in "MPI_COMM_WORLD (communicator 1" "layer (communicator 2"; do
   holds "reported on $call): $(cat err.txt)" grep -q "^slimpi.0. warning: $line" err.txt
 done
 
-# 0 reports nothing, and neither does a wait that is short enough.
+# With SLIMPI_STALL=0 nothing is reported, nor is a wait that is shorter than SLIMPI_STALL.
 SLIMPI_STALL=0 SLIMPI_RANKS_PER_NODE=1 holds "never" under 2 "$program" 1 2 2 2>err.txt
 expect "$(cat err.txt)" "" "SLIMPI_STALL=0 reports nothing"
 if expensive; then

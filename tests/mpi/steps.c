@@ -52,7 +52,7 @@ static float value(int i, int rank) {
   return (float)((i * 7 + rank * 13) % 101);
 }
 
-/* `first`: the number of the first of the n elements in the sum. */
+/* Prints the line of a sum. `first`: the number, in the sum, of the first of the n elements. */
 static void report(const char* step, int code, const float* x, int first, int n) {
   int rank, size;
   double worst = 0;
@@ -103,7 +103,8 @@ static void sum(const char* step, int n) {
   free(x);
 }
 
-/* Rank 0 gets `more` elements more than the others, and the last rank as many fewer. */
+/* Makes a reduce-scatter. Rank 0 gets `more` elements more than the others, and the last rank as
+ * many fewer. */
 static void scatter(const char* step, int n, int more) {
   float* x = malloc((size_t)(n > 0 ? n : 1) * sizeof *x);
   int rank, size, code, first = 0, counts[16];
@@ -161,7 +162,7 @@ static void sum_often(int count) {
   for (int i = 0; i < count; ++i) MPI_Allreduce(MPI_IN_PLACE, x, 2000, MPI_FLOAT, MPI_SUM, comm());
 }
 
-/* KEY=VALUE, or several of them with semicolons between. */
+/* Sets info keys: KEY=VALUE, or several of them with semicolons between. */
 static void set_info(const char* pairs, int dup) {
   char text[1024];
   MPI_Info info;

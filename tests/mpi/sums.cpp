@@ -26,7 +26,7 @@ void complain(const char* what, const Case& test, std::size_t element, double go
                  g_rank, what, family_name(test.family), test.count, element, got, want, bound);
 }
 
-// All ranks' bytes against rank 0's.
+// Compares the bytes of all ranks with those of rank 0.
 void check_same_bytes(const Case& test, const std::vector<float>& result) {
   std::vector<float> first = result;
   PMPI_Bcast(first.data(), int(first.size()), MPI_FLOAT, 0, MPI_COMM_WORLD);
@@ -38,7 +38,8 @@ void check_same_bytes(const Case& test, const std::vector<float>& result) {
       return complain("differs from rank 0", test, i, result[i], first[i], 0);
 }
 
-// `first`: of the sum's elements in the result.
+// Compares the result with the oracle. `first`: the number, in the sum, of the result's first
+// element.
 void check_values(const Case& test, const Oracle& oracle, std::size_t first,
                   const std::vector<float>& result) {
   const std::vector<Expected> expected = oracle.expect(test);
@@ -89,7 +90,7 @@ void run(Case test, const Oracle& oracle) {
   if (std::memcmp(send.data(), send_before.data(), send.size() * sizeof(float)) != 0)
     complain("the input was changed", test, 0, 0, 0, 0);
   const std::size_t begin = kGuard + shift;
-  // MPI itself may write behind the block in the input that lies there.
+  // MPI itself may write into the input behind the block in place.
   const std::size_t end = begin + (test.in_place && !oracle.takes(test) ? n : length);
   if (std::memcmp(receive.data(), receive_before.data(), begin * sizeof(float)) != 0 ||
       std::memcmp(receive.data() + end, receive_before.data() + end,

@@ -33,6 +33,7 @@ SLIMPI_ALGORITHM=auto run "auto" special
 export SLIMPI_RANKS_PER_NODE=8
 run "one node" exact
 run "one node" special
-# By what is printed: mpiexec of MPICH 4.2 may return 0 for a program that a signal has ended.
+# The test reads the output, because mpiexec of MPICH 4.2 may return 0 for a program that a signal
+# has ended.
 under 2 "$program" invalid >out.txt 2>&1 || :
 holds "a signaling NaN ends the program" sh -c '! grep -q "^ok" out.txt'

@@ -50,7 +50,7 @@ launched 0 "Open MPI's, another rank" OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RAN
 launched 1 "Slurm's" SLURM_STEP_NUM_TASKS=4 SLURM_PROCID=0
 launched 0 "Slurm's, a step of one task" SLURM_NTASKS=4 SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0
 launched 0 "none"
-# A job of its own, inside another's.
+# A job may run inside another job.
 OMPI_COMM_WORLD_SIZE=4 SLURM_STEP_NUM_TASKS=4 under 2 "$top_builddir/tests/mpi/steps" init int:1 \
   finalize >out.txt 2>err.txt || fail "launcher, nested: exit status $?"
 expect "$(grep -c 'but the launcher started' err.txt)" 0 "launcher, nested"

@@ -21,7 +21,8 @@ static uint64_t bound(void* context, uint64_t count) {
   return 4 + 8 * kept_of(count);
 }
 
-/* The value that `rank` others are not smaller than, by Hoare's selection; moves them about. */
+/* Returns the size that `rank` other sizes are not smaller than, by Hoare's selection. Moves the
+ * sizes about. */
 static float select_largest(float* sizes, uint64_t count, uint64_t rank) {
   uint64_t first = 0, last = count - 1;
   while (first < last) {
@@ -63,7 +64,7 @@ static int encode(void* context, const struct slimpi_hook_call_t* call, const fl
   const float least = select_largest(sizes, count, most - 1);
   free(sizes);
 
-  /* All above the least that is kept, and of those equal to it the first ones. */
+  /* Keeps all sizes above the least size that is kept, and the first ones of those equal to it. */
   uint64_t above = 0;
   for (uint64_t i = 0; i < count; ++i) above += size_of(in[i]) > least;
   uint64_t equal = most - above;

@@ -19,7 +19,7 @@ same() { [ "$1" = "$2" ] || { echo "  got '$1', want '$2'"; return 1; }; }
 json() { check "JSON: $1" python3 -B "$top_srcdir/tests/tools/bench.py" "$1" "$work/$1"; }
 rows() { grep -v '^#' "$work/table"; }
 
-# Alone, without mpiexec and without slimpi.
+# slimpi-bench runs alone, without mpiexec and without slimpi.
 timeout 50 "$bench" --min 4K --max 16K --factor 2 --iterations 3 --json "$work/alone" \
   >"$work/table" 2>"$work/said"
 check 'alone: status' same $? 0
@@ -29,7 +29,7 @@ check 'alone: a line a size' \
   same "$(rows | awk '{print $1, $2}' | xargs)" '4 plain 8 plain 16 plain'
 json alone
 
-# Four ranks that count as four nodes, through slimpi.
+# slimpi-bench runs through slimpi, on four ranks that count as four nodes.
 nodes="-genv SLIMPI_RANKS_PER_NODE 1"
 timeout 50 "$MPIEXEC" -n 4 -genv LD_PRELOAD "$preload" $nodes "$bench" --size 16K,1M \
   --algorithm bytegrad,fp16,allreduce --bits 8,4 --iterations 3 --json - \
@@ -52,13 +52,14 @@ SLIMPI_RULES="$work/rules" timeout 50 "$bench" --size 4K --iterations 1 >"$work/
 check 'rules: the head says that they decide' \
   same "$(grep -c '^# SLIMPI_RULES is set: ' "$work/table")" 1
 
-# In place, as the environment says, and with an option for every candidate.
+# Sums in place, with options from the environment, and an option for every candidate.
 timeout 50 "$MPIEXEC" -n 2 -genv LD_PRELOAD "$preload" $nodes -genv SLIMPI_BITS 2 "$bench" \
   --size 256K --in-place --iterations 2 --set bucket=128 --json "$work/place" >/dev/null
 check 'in place: status' same $? 0
 json place
 
-# Over two hosts: the wire's limit, its bytes, constants, and a prediction beside the measurement.
+# slimpi-bench over two hosts: the wire's limit, its bytes, the constants, and a prediction beside
+# the measurement.
 in_lab() { timeout 50 "$lab" --hosts 2 --env LD_PRELOAD="$preload" -- "$bench" "$@"; }
 in_lab --calibrate "$work/constants" >"$work/said"
 status=$?
@@ -100,13 +101,13 @@ check 'predict: short sums of many nodes' same \
   "$("$bench" --predict --nodes 1000 --size 4K --bits 8 | grep -c 'bruck \*')" 1
 check 'predict: how to measure the constants' \
   grep -q 'mpiexec -n 2 -ppn 1 slimpi-bench --calibrate constants.json' "$work/table"
-# Above the rate of the constants a line warns; at that rate and below none does.
+# A line warns if the rate is above the rate of the constants; at that rate and below there is none.
 for rate in 25gbit 10gbit 1gbit; do
   "$bench" --predict --wire $rate | grep -c '^# warning: the constants are for links up to'
 done >"$work/warned"
 check 'predict: a warning above the rate of the constants' same "$(xargs <"$work/warned")" '1 0 0'
 
-# Rates as people write them.
+# A rate may be written in the usual ways.
 for rates in '1gbit 1e9bit' '2.5G 2500mbit' '100Mbit 0.1gbit' '56k 56000bit'; do
   for rate in $rates; do "$bench" --predict --wire $rate | sed -n '/^# link/,/^#$/p'; done |
     sort | uniq -c | grep -c '^ *1 ' >"$work/unlike"
@@ -132,7 +133,7 @@ refuse 2 'not an option of slimpi; did you mean bucket' --set buckt=64
 refuse 2 'cannot be used; accepted' --set bucket=-3
 refuse 2 svg --plot picture.gif
 refuse 2 fast --wire fast
-# As slimpi-lab; without a unit it would be ten bits a second.
+# Bad rates are refused as slimpi-lab does; 10 without a unit would be ten bits a second.
 for rate in 10 0gbit -1gbit infgbit nangbit '1 gbit' 1gb 1gib 1gbit/s gbit 1e999gbit; do
   refuse 2 "wire: $rate is not a rate" --predict "--wire=$rate"
 done

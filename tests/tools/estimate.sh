@@ -75,20 +75,20 @@ counted reduce_scatter Reduce_scatter
 counted reduce_scatter Ireduce_scatter_block
 counted reduce_scatter Reduce_scatter_block_init
 
-# Memory that slimpi may not take over.
+# SLIMPI_BUFFERS excludes memory that slimpi may not take over.
 SLIMPI_BUFFERS=device SLIMPI_ESTIMATE=$work/b.json under 2 "$steps" init sum:100000 finalize \
   >out.txt || fail "buffers"
 expect "$("$PYTHON" -c 'import json
 row, = json.load(open("b.json"))["rows"]
 print(row["reason"], row["bytes"]["plain"])')" "off 800000.0" "SLIMPI_BUFFERS excludes the buffers"
 
-# One node: nothing would be compressed.
+# On one node slimpi would compress nothing.
 SLIMPI_RANKS_PER_NODE=4 SLIMPI_ESTIMATE=stdout under 4 "$steps" init sum:100000 finalize >out.txt ||
   fail "one node"
 holds "one node: the reason" grep -q "float  *sum .* MPI: single_node" out.txt
 holds "one node: what it means" grep -q "slimpi would compress nothing" out.txt
 
-# As text, by slimpi-run; and with another value.
+# slimpi-run writes the estimate as text, or where its value says.
 timeout -k 5 60 "$MPIEXEC" -n 2 "$run" --estimate "$steps" init sum:100000 int:3 finalize \
   >out.txt 2>err.txt || fail "slimpi-run --estimate: exit status $?"
 holds "text: the first line" grep -q \

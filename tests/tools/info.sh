@@ -25,7 +25,7 @@ expect "$(SLIMPI_CONFIG="$work/uncommented" "$info" -c 2>&1 | grep -c ' file ')"
 expect "$("$info" --mdoc | sed -n 's/^\.It Ev \(SLIMPI_[A-Z_]*\) .*/\1/p' | LC_ALL=C sort)" \
   "$variables" "--mdoc lists the table"
 
-# The reasons of a bypass: the table, and all of it.
+# slimpi-info lists all of the table of bypass reasons.
 reasons=$(sed -n '/^SLIMPI_BYPASS_REASON($/{N;s/\n *//;}
   s/^SLIMPI_BYPASS_REASON([a-z_]*, "\([a-z_]*\)".*/\1/p' \
   "$top_srcdir/src/observe/bypass_reasons.def")
@@ -33,7 +33,7 @@ holds "the table of reasons is read" test "$(echo "$reasons" | wc -l)" -ge 12
 expect "$("$info" --reasons | cut -f1)" "$reasons" "--reasons lists the table"
 expect "$("$info" --reasons --mdoc | sed -n 's/^\.It Li //p')" "$reasons" "as mdoc"
 
-# Values and where they come from.
+# The list shows values and where they come from.
 echo 'bits = 3
 seed = 5' >options
 export SLIMPI_CONFIG="$work/options" SLIMPI_SEED=7 SLIMPI_RULES=
@@ -44,7 +44,7 @@ expect "$(line RULES)" "environment unset" "a value that is unset"
 expect "$(line BUCKET)" "default 512" "a default"
 expect "$("$info" -cf | grep -A1 '^# Default: 8')" "# Default: 8; set by: file.
 bits = 3" "-cf has values"
-# A file of options: read back, it says the same.
+# A file that -cf writes says the same when it is read back.
 "$info" -cf >copy
 SLIMPI_CONFIG="$work/copy" "$info" -cf 2>err | grep -v -e '^#' -e '^$' >again
 grep -v -e '^#' -e '^$' copy >first
@@ -154,7 +154,7 @@ expect "$(PATH=/no "$info" --svg picture.svg 2>&1)" \
   "slimpi-info: --svg needs hwloc's lstopo, which is not in PATH; install it (Debian: hwloc-nox)" \
   "--svg: no lstopo"
 
-# A trace, by slimpi-trace.
+# slimpi-info calls slimpi-trace for a trace.
 expect "$("$info" --trace /no/a 2>&1)" \
   "slimpi-trace: /no/a cannot be read: No such file or directory" "--trace: the file is read"
 cp "$info" alone
@@ -191,12 +191,12 @@ attach $$ ": this process runs without slimpi"
 sh -c 'echo $$' >dead
 attach "$(cat dead)" ": there is no such process on this machine"
 
-# Without its part the topology is not known; the rest works.
+# Without slimpi-hwloc.so the topology is not known; all else works.
 cp "$info" .
 ./slimpi-info -t >out 2>&1 && status=0 || status=$?
 expect "$status" 1 "exit status without the hwloc part"
 holds "the reason" grep -q 'because slimpi-hwloc.so is not installed' out
-# One truth about hardware, wherever it is told.
+# All pages say the same about the GPUs that slimpi has run on.
 "$info" -v >version.txt
 for page in README.md man/slimpi-gpu.7 CHANGELOG.md docs/DESIGN.md docs/RESULTS.md; do
   holds "$page says on what GPUs slimpi has run" \

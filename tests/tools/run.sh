@@ -43,7 +43,7 @@ expect "$(started --compare --config options | grep REPORT)" "" "--compare keeps
 echo 'bits = 4' >options
 expect "$(started --config options | tail -1)" "SLIMPI_CONFIG=options" "takes a file of options"
 
-# LD_PRELOAD: behind what is there, once, under whatever name.
+# slimpi-run adds itself behind what LD_PRELOAD holds, once, whatever name the library has there.
 ln -s "$library" link.so
 preloaded() { "$run" --dry-run true | sed -n 's/^env LD_PRELOAD=\(.*\) \\$/\1/p'; }
 expect "$(LD_PRELOAD=/no/a.so preloaded 2>/dev/null)" "/no/a.so:$library" "appends"
@@ -72,7 +72,7 @@ expect "$("$run" --help | sed -n 's/^  --\([a-z-]*\)[[ ].*/\1/p' |
 holds "--help: values have names" sh -c '"$0" --help | grep -q "^  --rules FILE  "' "$run"
 expect "$("$run" --help | awk 'length > 100')" "" "--help: at most 100 columns"
 
-# Mistakes.
+# Mistakes are refused.
 refused 2 "--bits=17 cannot be used; accepted: 1 to 16, packed also 2.5" --bits 17 true
 refused 2 "--min-size=x cannot be used; accepted: 0 or more (K, M, G allowed)" --min-size=x true
 refused 2 "--log=inf cannot be used; accepted: error, warn, info, debug; did you mean info?" \

@@ -104,7 +104,7 @@ sys.stdout.write(f"end of {slimpi.rank()}\n")  # in one piece: the lines of rank
   expect "$status $(xargs <out.txt) $(report report.json calls compressed)" \
     "0 end of 0 end of 1 1" "MPI_Finalize does not return: exit status, output, report"
 fi
-# Hosts of their own, and no help of slimpi-lab. Status 77: they cannot be made here.
+# The hosts are made without slimpi-lab. Status 77: hosts cannot be made here.
 if expensive; then hosts="2 3 4"; else hosts=3; fi
 for number in $hosts; do
   status=0
@@ -145,12 +145,12 @@ threads() { # WHO EXPECTED [sum]: what two ranks compute with
 }
 threads nobody "0 share 1"
 threads choose "0 all 0"
-# Newer ones have slimpi's backend (backend.sh).
+# Newer versions of PyTorch have slimpi's backend (backend.sh).
 old='import torch, sys; sys.exit(tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 4))'
 "$python" -c "$old" || threads nobody "0 share 1" sum
 OMP_NUM_THREADS=2 deeper threads variable "0 all 0"
 
-# One line names the fix.
+# If a job has no launcher, one line names the fix.
 "$run" --torch "$python" "$program" >out.txt 2>err.txt && fail "a job without a launcher runs"
 grep -q 'use slimpi-run --torch torchrun --nproc-per-node N ' err.txt ||
   fail "no launcher: no advice"
