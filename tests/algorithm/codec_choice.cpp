@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which codec the next sum under SLIMPI_MAX_ERROR starts with.
+// Tests which codec the next sum under SLIMPI_MAX_ERROR starts with.
 #include "algorithm/codec_choice.h"
 
 #include "tests/helper/unit_test.h"

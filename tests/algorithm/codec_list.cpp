@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which codec follows one whose error was too large.
+// Tests which codec follows a codec whose error was too large.
 #include "algorithm/codec_choice.h"
 
 #include "tests/helper/unit_test.h"
@@ -34,7 +34,8 @@ UNIT_TEST(after_sixteen_bits_comes_fp16) {
   assert_true(codec_at({}, kHalf).codec == slimpi::kernels::Codec::fp16);
 }
 
-// An error of 0.7 times the result is about that of the exact sum; one of the result is anything.
+// An error of 0.7 times the result is about 0.7 times the exact sum, too. If the error is as large
+// as the result, nothing is known about the exact sum.
 UNIT_TEST(a_large_error_is_larger_than_it_seems) {
   assert_int_equal(next_codec(4, 7.5, 1e-3, 1), kEightBits);
   assert_int_equal(next_codec(4, 7.5, 1e-1, 1), kEightBits + 1);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How fast the host's kernels are, as a share of a plain copy: the time of a memcpy that reads and
-// writes as many bytes in all as the kernel does, over the time of the kernel. The two take turns,
-// so that what else the machine does falls on both; the medians of the turns are compared.
-// One size is larger than any cache, the other fits into that of a core. Memory: 2.4 GB.
+// Measures how fast the host's kernels are, as a share of a plain copy: the time of a memcpy that
+// reads and writes as many bytes in all as the kernel does, over the time of the kernel. The two
+// take turns, so that other work of the machine falls on both; the medians of the turns are
+// compared. One size is larger than any cache, the other fits into the cache of a core. Memory: 2.4
+// GB.
 //
 // Usage: kernels [SECONDS PER NUMBER [PATH [CODEC [COUNT]]]]; a CODEC is the start of a row's
 // name, such as 8, packed or fp16

@@ -99,7 +99,8 @@ def learning_rate(step, steps):
     return LEAST_RATE + 0.5 * (1 + math.cos(math.pi * share)) * (RATE - LEAST_RATE)
 
 
-# The codecs that others use, of one page: what their values become.
+# The functions below return the values that a codec of one page makes; other libraries use these
+# codecs.
 
 def minifloat(values, exponent_bits, mantissa_bits, greatest):
     """Rounded to nearest even, subnormal numbers included; beyond the greatest one, that."""

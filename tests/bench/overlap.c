@@ -26,7 +26,7 @@ static int g_count;
 static double g_seconds;
 static volatile double g_result;
 
-// Additions until the clock says so. Between two looks at it lie some microseconds.
+// Adds until the clock says so. Some microseconds lie between two looks at the clock.
 static void compute(double until) {
   double sum = g_result;
   while (MPI_Wtime() < until)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which calls slimpi leaves to MPI before it looks at options and sizes, what MPI_Pcontrol's levels
-// and info keys do; all with an MPI that has no processes.
+// Tests which calls slimpi leaves to MPI before it looks at options and sizes, and what the levels
+// of MPI_Pcontrol and info keys do. The MPI of the tests has no processes.
 #include "call/communicator_attribute.h"
 #include "call/control.h"
 #include "call/entry.h"

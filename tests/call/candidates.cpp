@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which candidate of a call runs, what of it counts, and what is left to MPI: the decisions of
-// call/candidates.cpp, with calls and a clock of this test's own and an MPI that has no processes.
+// Tests the decisions of call/candidates.cpp: which candidate of a call runs, what of it counts,
+// and what is left to MPI. Calls and clock are the test's own; the MPI has no processes.
 #include "call/candidates.h"
 
 #include <map>
@@ -200,7 +200,8 @@ UNIT_TEST(an_error_of_mpi_counts_as_a_slow_trial) {
   for (const std::string& way : g_script.ran) assert_string_equal(way.c_str(), "bytegrad");
 }
 
-// Two rows of the rules whose sizes have the same number of bits: other plans, so other times.
+// Sizes of two rows of the rules have the same number of bits, but other plans, so their times are
+// kept apart.
 UNIT_TEST(rows_of_the_rules_are_tuned_apart) {
   Job job;
   Rules rules;

@@ -95,7 +95,7 @@ UNIT_TEST(what_auto_tries_depends_on_the_call) {
   assert_string_equal(tries(ElementType::float16, reduce_scatter).c_str(), "datatype");
 }
 
-// Other options and other rules leave nothing of the decisions before.
+// After a change of options and rules, nothing of the earlier decisions is left.
 UNIT_TEST(prepared_again_it_forgets) {
   Rules rules;
   assert_string_equal(parse_rules("* * * off *", "rules", rules).c_str(), "");

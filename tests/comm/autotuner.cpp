@@ -25,7 +25,8 @@ UNIT_TEST(finds_the_fastest_after_a_few_rounds) {
   for (int i = 0; i < 1000; ++i) assert_int_equal(call(autotuner, times), 1);
 }
 
-// Trials in turn show a way as slower than it is in a row, where its memory stays in the caches.
+// Trials take turns, so a candidate is slower in them than in a row of calls, where its memory
+// stays in the caches.
 UNIT_TEST(those_that_are_about_as_fast_meet_in_a_final) {
   Autotuner autotuner(3);
   int before = -1;
@@ -49,7 +50,8 @@ UNIT_TEST(those_that_are_about_as_fast_meet_in_a_final) {
   for (int i = 0; i < 100; ++i) assert_int_equal(make_call(0), 1);
 }
 
-// A way that was unlucky in its trials gets others, which cost a hundredth of the time in between.
+// A candidate that was unlucky in its trials gets other trials. These cost a hundredth of the time
+// between them.
 UNIT_TEST(a_rejected_candidate_gets_another_chance) {
   Autotuner autotuner(2);
   const std::uint64_t unlucky[] = {200, 600}, later[] = {200, 100};
@@ -63,7 +65,8 @@ UNIT_TEST(a_rejected_candidate_gets_another_chance) {
   for (int i = 0; i < 100; ++i) assert_int_equal(call(autotuner, later), 1);
 }
 
-// Ranks that saw other times go on with the same candidate: they take the minimum of all.
+// Ranks that measured other times go on with the same candidate: they take the minimum of all
+// ranks.
 UNIT_TEST(all_ranks_choose_alike) {
   Autotuner ranks[2] = {Autotuner(2), Autotuner(2)};
   for (int i = 0; i < 2 * Autotuner::kRounds; ++i) {

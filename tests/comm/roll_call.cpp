@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whom a rank that waits asks, and whose answers it still lacks. MPI is a list of messages.
+// Tests which ranks a waiting rank asks, and whose answers it still lacks. MPI is a list of
+// messages.
 #include "comm/roll_call.h"
 
 #include "comm/point_to_point.h"

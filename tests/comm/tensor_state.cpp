@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which buffer is which: by address, by the index of the call and by name, realignment, and the
-// bound on
-// what a program can pile up that never comes back to a buffer.
+// Tests which buffer has which state: by address, by the index of the call and by name;
+// realignment; and the bound on the state of buffers to which a program never comes back.
 #include "comm/tensor_state.h"
 
 #include "device/device.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The row of ordinary memory, and the table it stands in.
+// Tests the device row of host memory, and the table of rows.
 
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which memory is known to be the process's own.
+// Tests which memory is known to be the process's own.
 #include "device/process_memory.h"
 
 #include <sys/mman.h>

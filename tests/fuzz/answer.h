@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who must answer a sum of floats, and what the answer must be. The last two return "" or what is
-// wrong.
+// Says who must answer a sum of floats, and checks the answer. wrong_answerer and check_result
+// return "" or what is wrong.
 #pragma once
 #include <string>
 #include <vector>

@@ -6,7 +6,8 @@
 
 namespace fuzz {
 
-// Where a buffer lies in its pages: `shift` elements behind their first byte, or before their end.
+// The place of a buffer in its pages: `shift` elements behind their first byte, or before their
+// end.
 struct Place {
   bool at_end = false;
   std::size_t shift = 0;

@@ -27,7 +27,7 @@ MPI_Comm split(MPI_Comm parent, int rank, Draws& draws) {
   return made;
 }
 
-// Some of the parent's ranks, at least one, in a random order.
+// Draws some of the parent's ranks, at least one, in a random order.
 Ranks draw_members(int size, std::uint64_t number) {
   Ranks members;
   for (int rank = 0; rank < size; ++rank)

@@ -36,7 +36,7 @@ long used_address_space() {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
-// One more than the highest file descriptor that is open.
+// Returns the highest file descriptor that is open, plus one.
 long used_files() {
   long most = 2;
   DIR* const directory = opendir("/proc/self/fd");

@@ -52,7 +52,7 @@ bool Options::keeps_error() const {
 
 void Options::draw_codec(Draws& draws, Keys& keys) {
   const bool feedback = draws.one_in(5), nearest = draws.one_in(2), bounded = draws.one_in(8);
-  // With few bits what error feedback keeps may grow from call to call.
+  // With few bits, the residuals of error feedback may grow from call to call.
   keys.push_back({"bits", std::to_string(feedback ? 4 + draws.below(13) : 1 + draws.below(16))});
   keys.push_back({"bucket", draws.among({"64", "100", "512", "2048", "4096", "0", "65536"})});
   if (draws.one_in(2)) keys.push_back({"rounding", nearest ? "nearest" : "stochastic"});

@@ -243,7 +243,8 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
   if (on.options.algorithm != "auto")
     run.digest =
         run.digest * 1099511628211ull ^ digest_of(result.data(), count * sizeof(float), kDigest);
-  // One rank after the other works out what the bytes, the same on all, must be.
+  // The bytes are the same on all ranks, so only one rank, another in each step, computes what they
+  // must be.
   const bool mine = run.step % std::uint64_t(on.size) == std::uint64_t(on.rank);
   if (const std::string wrong = check_result(on, test, result, mine); !wrong.empty())
     complain(wrong);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One allreduce of a run, and everything that must hold of it.
+// Makes a sum of a run, and checks everything that must hold of it.
 #pragma once
 #include "tests/fuzz/communicators.h"
 #include "tests/fuzz/run.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How fast the GPU's kernels are, as a share of a copy: the time of a device-to-device copy that
-// reads and writes as many bytes in all as the kernel does, over the time of the kernel. The two
-// take turns, and the medians of the turns are compared.
+// Measures how fast the GPU's kernels are, as a share of a copy: the time of a device-to-device
+// copy that reads and writes as many bytes in all as the kernel does, over the time of the kernel.
+// The two take turns, and the medians of the turns are compared.
 //
 // Usage: bench [--json FILE] [--quick] [FLOATS...]
 // By default 256 Ki floats, which are a message, and 1, 4, 16, 64 and 256 Mi.

@@ -23,7 +23,7 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// How often it was polled.
+// Waits for the event, and returns the number of polls.
 std::size_t wait(device::Stream* stream, std::uint64_t event) {
   std::size_t polls = 1;
   for (bool reached = false;; ++polls) {
@@ -103,7 +103,8 @@ void measure_queued(const char* what, const std::function<void()>& queue) {
   report(what, seconds);
 }
 
-// Both ways between the GPU and a message of so many bytes. `staging` has room for two of them.
+// Measures both ways between the GPU and a message of so many bytes. `staging` has room for two
+// messages.
 void measure_message(std::size_t bytes, float* values, std::byte* encoded, std::byte* staging) {
   const kernels::Format format = quantized(8, 512, false);
   const kernels::Kernels& table = *g_row->kernels();

@@ -69,7 +69,7 @@ def copy_prebuilt(build, carry, local):
                         ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("slimpi-lab", ".dirstamp"):
         shutil.copy(build / "tools" / name, carry / "prebuilt/tools")
-    # By this file a program knows that plugins are in the .libs of its own build folder.
+    # A program that finds this file knows that plugins are in the .libs of its own build folder.
     shutil.copy(build / "tests/gpu/.dirstamp", carry / "prebuilt/tests/gpu")
 
 

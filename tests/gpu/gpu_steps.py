@@ -56,7 +56,7 @@ class Machine:
         self.results, self.logs = work / "results", work / "logs"
         self.preload = self.build / ".libs/libslimpi.so"
         self.prebuilt = carry / "prebuilt"
-        # Without packages: a rehearsal, on the system that the tree was built on.
+        # If there are no packages, this is a rehearsal on the system that the tree was built on.
         self.local = not list(carry.glob("*.deb"))
         self.environment = dict(os.environ)
         self.environment.update(

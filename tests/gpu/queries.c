@@ -11,7 +11,8 @@
 #include "tests/helper/gpu.h"
 
 enum { COUNT = 20000 };
-/* In the node MPI sums until the ranks have compared their orders of addition with its own. */
+/* Inside a node, MPI makes the first sums, until the ranks have compared slimpi's order of addition
+ * with MPI's. So these calls come before the counted calls. */
 static int g_warm = 40, g_measured = 50;
 
 static unsigned long (*g_calls)(const char*);

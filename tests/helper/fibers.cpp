@@ -11,7 +11,7 @@ namespace slimpi::test {
 namespace {
 constexpr std::size_t kStackBytes = 256 << 10;
 
-// With more fibers than this, about half of those that can go on do so in each step.
+// With more fibers than this, each step runs about half of the fibers that can go on.
 constexpr std::size_t kFew = 32;
 }  // namespace
 
@@ -83,8 +83,8 @@ bool Fibers::runnable(const Fiber& fiber) const {
 }
 
 bool Fibers::run(const Events& events, std::size_t most_steps, std::string* why) {
-  // How the next step is chosen. fair: all the same. The others try the ends: events before any
-  // fiber or after all; one fiber after all others.
+  // The way to choose the next step. fair: all choices are equal. The other ways try the ends:
+  // events before any fiber or after all fibers; one fiber after all other fibers.
   enum class Order { fair, events_first, events_last, one_last };
   const Order order = chance_.of(
       {Order::fair, Order::fair, Order::events_first, Order::events_last, Order::one_last});

@@ -36,7 +36,7 @@ int zeMemGetAllocProperties(void* context, const void* pointer, struct propertie
                             void** device);
 void* foreign_take(size_t bytes);
 
-/* The one block of GPU memory. */
+/* Makes the only block of GPU memory. */
 void* foreign_take(size_t bytes) {
   g_bytes = bytes;
   g_memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -117,7 +117,8 @@ class Network {
   std::vector<int> ranks_;
 };
 
-// One rank's end. A request holds the number of its message, twice that for a receive plus one.
+// The exchange of one rank. A request holds twice the number of its message, plus one for a
+// receive.
 class MemoryExchange final : public comm::PointToPoint {
  public:
   MemoryExchange(Network& network, int rank) : network_(network), rank_(rank) {}

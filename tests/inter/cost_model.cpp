@@ -67,7 +67,7 @@ UNIT_TEST(hierarchies_spare_the_link_and_the_peers) {
   near(sharded.link, leader.link, 1e-2);
   near(flat.peers, 120, 1e-9);
   near(sharded.peers, 15, 1e-9);
-  // All ranks of a node code their slice at once; a leader codes it all.
+  // All ranks of a node encode their shards at once; a leader encodes the whole vector.
   Constants slow;
   slow.link = slow.exchange = 0;
   assert_true(seconds(Schedule::sharded, kBytes, layout, slow) <
@@ -88,7 +88,8 @@ UNIT_TEST(messages_and_peers_break_first_at_scale) {
   c.peer_memory = 100e3;
   c.peer_setup = 1e-3;
   const Cost flat = predict(Schedule::flat, kBytes, 8, {100'000, 1}, c);
-  // 64 MiB are 32768 buckets, so no more than 32768 nodes own one, and these hear of all.
+  // 64 MiB are 32768 buckets, so at most 32768 nodes own a bucket, and each owner sends to all
+  // nodes.
   near(flat.messages, 32768 + 99'999, 1e-3);
   assert_true(flat.link > 1.9 * predict(Schedule::flat, kBytes, 8, {32768, 1}, c).link);
   assert_true(flat.memory > 99'999 * (100e3 + 3 * 512));

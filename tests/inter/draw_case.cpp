@@ -47,8 +47,8 @@ std::uint64_t draw_small(Chance& chance, const Case& one) {
   }
 }
 
-// More segments or pieces than message buffers, with few ranks and values that take many bits, so
-// that it costs little time.
+// Draws a count with more segments or pieces than message buffers. Ranks are few and values take
+// many bits, so the case takes little time.
 std::uint64_t draw_long(Chance& chance, Case& one) {
   one.format.codec =
       chance.of({kernels::Codec::float32, kernels::Codec::fp16, kernels::Codec::quantized});

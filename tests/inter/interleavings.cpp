@@ -246,7 +246,7 @@ std::vector<Row> rows() {
     rows.push_back({"agreement" + of, agreement(ranks, 5), ranks == 4 ? 2 : 1});
     rows.push_back({"agreement of many words" + of, agreement(ranks, 40), ranks == 2});
   }
-  // With more segments than message buffers.
+  // The cases below have more segments than message buffers.
   rows.push_back({"pairwise, 2 ranks, 6 segments", run_of(pairwise(2, 6)), 0});
   rows.push_back({"pairwise, 4 ranks, 6 segments", run_of(pairwise(4, 6)), 0});
   return rows;

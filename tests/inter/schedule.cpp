@@ -58,7 +58,8 @@ inter::ExchangeSize sixteen_ki() {
   return {eight_bits(), 16 << 10, 4, SegmentClass::small, false, 1};
 }
 
-// Two exchanges of one size use one layout; what differs in anything has one of its own.
+// Exchanges of one size share a layout. An exchange that differs in anything has a layout of its
+// own.
 UNIT_TEST(a_size_is_prepared_once) {
   inter::PreparedExchanges all;
   const inter::ExchangeSize first = sixteen_ki();

@@ -56,7 +56,7 @@ UNIT_TEST(bruck) {
 UNIT_TEST(neighbor_exchange) {
   run_seeds(Case::Kind::neighbors, 1, last_seed());
 }
-// Where no buffer may be received into before the kernels that read it are complete.
+// No buffer may be received into before the kernels that read it are complete.
 UNIT_TEST(staged_rings) {
   run_seeds(Case::Kind::pairwise, 1, 12, test::draw_staged_ring);
   run_seeds(Case::Kind::scatter, 1, 12, test::draw_staged_ring);

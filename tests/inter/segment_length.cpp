@@ -32,7 +32,8 @@ void for_all_formats(Check check) {
       }
 }
 
-// Ranks whose buffers lie on a GPU and ranks whose do not take part in one exchange.
+// Segments are the same with and without a GPU, because ranks of both kinds take part in one
+// exchange.
 UNIT_TEST(ranks_with_and_without_a_gpu_cut_alike) {
   for_all_formats([](const kernels::Format& format, std::uint64_t count, int group_size,
                      SegmentClass segment_class) {
@@ -55,7 +56,8 @@ UNIT_TEST(segments_are_whole_buckets_that_fit_their_messages) {
   });
 }
 
-// A buffer for every peer of the whole size is what would break first with many nodes.
+// The memory is bounded: buffers for all peers, each of the whole size, would not fit with many
+// nodes.
 UNIT_TEST(memory_is_bounded) {
   kernels::Format format;
   format.codec = kernels::Codec::quantized;
@@ -68,7 +70,8 @@ UNIT_TEST(memory_is_bounded) {
                     (16 << 20) + kernels::encoded_bytes(format, count));
 }
 
-// With many nodes a message costs more than its bytes, so there are no more than memory asks for.
+// With many nodes a message costs more than its bytes, so a chunk has only as many segments as the
+// limit of memory demands.
 UNIT_TEST(few_segments_are_as_long_as_memory_allows) {
   const kernels::Format format{kernels::Codec::quantized};  // 8 bits: a bucket takes 520 bytes
   const auto segments = [&](int group_size, std::uint64_t buckets) {
@@ -79,11 +82,11 @@ UNIT_TEST(few_segments_are_as_long_as_memory_allows) {
   assert_int_equal(segments(256, 8192).longest, 1);
   assert_int_equal(segments(64, 8192).longest, 4);  // of 16 KiB
   assert_int_equal(segments(256, 256 * 33).elements, 17 * 512);
-  // Chunks that are too long for that have as many as the pipeline is deep, or more.
+  // A chunk that is too long for one segment has as many segments as the pipeline is deep, or more.
   assert_int_equal(segments(256, 256 * 48).longest, 8);
 }
 
-// A device is asked for few long pieces, but for several, or nothing would overlap.
+// Segments of a device are few and long, but at least several, or nothing would overlap.
 UNIT_TEST(coarse_segments_are_longer_where_several_are_left) {
   kernels::Format format;
   format.codec = kernels::Codec::quantized;

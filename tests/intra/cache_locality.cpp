@@ -80,7 +80,7 @@ UNIT_TEST(a_rank_alone_looks_at_nobody) {
   assert_false(distance.cross_cache());
 }
 
-// In each look other lines, and none twice.
+// Each look reads other cache lines, and no line twice.
 UNIT_TEST(marks_are_a_chain_that_changes) {
   struct alignas(64) Marks {
     std::byte bytes[CacheLocality::kProbeBytes];

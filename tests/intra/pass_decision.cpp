@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether the ranks of a node use NCCL, by what all of them published.
+// Tests whether the ranks of a node use NCCL, from the words that all of them published.
 #include "intra/transports.h"
 
 #include <initializer_list>

@@ -15,7 +15,7 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# CMocka is not there for aarch64: what the test uses of it.
+# aarch64 has no CMocka here, so the functions that the test uses are written below.
 mkdir -p "$work/tests/helper"
 : >"$work/config.h"
 cat >"$work/tests/helper/cmocka_cxx.h" <<'H'
@@ -46,7 +46,7 @@ inline int _cmocka_run_group_tests(const char*, const CMUnitTest* tests, std::si
   return 0;
 }
 H
-# The flags of the generic loops, in Makefile.am.
+# The flags are those of the generic loops in Makefile.am.
 $compiler -std=c++20 -static -O2 -ftree-vectorize -fno-trapping-math -ffp-contract=off \
   -DSLIMPI_CPU=generic -I"$work" -I"$top_srcdir" -I"$top_srcdir/src" -o "$work/paths" \
   "$top_srcdir/kernels/cpu/loops.cpp" "$top_srcdir/kernels/cpu/cpu.cpp" \

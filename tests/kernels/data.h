@@ -9,7 +9,7 @@
 
 namespace slimpi::test {
 
-// A good mixing of 64 bits (the finalizer of SplitMix64).
+// Mixes 64 bits well (the finalizer of SplitMix64).
 inline std::uint64_t mixed(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15u;
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;

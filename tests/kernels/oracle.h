@@ -29,8 +29,8 @@ struct OracleBucket {
     return q;
   }
 
-  // How far `decoded` is from the value of level q. Where 0 lies half-way between two levels,
-  // either may be the one that stands for it.
+  // Returns how far `decoded` is from the value of level q. If 0 lies half-way between two levels,
+  // either level may stand for it.
   long double distance(int bits, bool stochastic, unsigned q, float decoded) const {
     if (stochastic || min == max || min > 0 || max < 0) return fabsl(decoded - (min + step * q));
     const long double exact = -(long double)min / step, top = (1 << bits) - 1;

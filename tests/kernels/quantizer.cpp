@@ -119,7 +119,7 @@ void check_all(const Maker& make) {
           check(quantized(bits, bucket, stochastic), count, at_end = !at_end, make);
 }
 
-// Every width, for one bucket of values.
+// Checks every width, for one bucket of values.
 void check_widths(const Maker& make) {
   for (int bits = 1; bits <= kMostBits; ++bits)
     for (const bool stochastic : {false, true})
@@ -185,7 +185,7 @@ UNIT_TEST(far_offsets_keep_the_bound) {
       check_widths([=](std::size_t i) { return offset + range * (float)(i % 257) / 256; });
 }
 
-// Where floats are spaced wider than the levels, nothing is lost at all.
+// If floats are spaced wider than the levels, nothing is lost.
 UNIT_TEST(levels_finer_than_floats_are_exact) {
   const float* out =
       check(quantized(8, 0), 257, true, [](std::size_t i) { return 1e6f + (float)(i % 17) / 16; });
@@ -241,7 +241,7 @@ UNIT_TEST(a_nonfinite_element_marks_only_its_own_bucket) {
             else
               assert_int_equal(i / width == place / width, to_bits(out[i]) == 0x7fc00000);
         }
-  // Finite numbers whose bits are nearly those of infinity do not.
+  // Finite numbers whose bits are nearly those of infinity make no NaN of the bucket.
   assert_true(std::isfinite(check(
       quantized(8, 0), 9, true, [](std::size_t i) { return i % 2 == 0 ? FLT_MAX : -FLT_MAX; })[0]));
 }

@@ -99,7 +99,7 @@ UNIT_TEST(sum_encode_is_sum_encode_decode) {
         assert_true(same(g_old_residual, g_residual, kCount));
         path().decode(format, g_again, kCount, g_decoded[exact], nullptr);
         assert_true(same(result, g_decoded[exact], kCount));
-        // Without `out` only the exact sum is wanted.
+        // Without `out` sum_encode computes only the exact sum.
         memcpy(result, g_result, sizeof g_result);
         path().sum_encode(format, random, list, addends, with_carry ? g_carry : nullptr, nullptr,
                           kCount, nullptr, g_decoded[exact], nullptr);
@@ -107,7 +107,8 @@ UNIT_TEST(sum_encode_is_sum_encode_decode) {
       }
 }
 
-// The same in a bucket of a packed tile, from what describes the tile of the values alone.
+// Returns the limit in a bucket of a packed tile, from the header and the bucket byte that the
+// values alone would have.
 float packed_limit_at(const Format& format, std::size_t i) {
   const std::size_t tile = i / format.bucket, first = tile * format.bucket;
   const std::size_t n = std::min<std::size_t>(format.bucket, kCount - first);

@@ -9,7 +9,7 @@ every_algorithm '
 3       1        sharded   small
 4       2        sharded   small  Reduce_scatter
 '
-# In one node all of them have MPI's sums.
+# On one node, every algorithm gives MPI's sums.
 sums_table 'bytegrad 8 2048 nearest 3 3 sharded small'
 deeper every_algorithm '
 3       3        sharded   small

@@ -49,8 +49,8 @@ static void report(const char* step) {
   fflush(stdout);
 }
 
-/* Makes two sums on a duplicate of the world with an attribute, and checks the attribute on the
- * program's own MPI_Comm_dup of the duplicate. */
+/* Makes two sums on a duplicate of the world with an attribute, then a sum on the program's own
+ * MPI_Comm_dup of it. Prints the callbacks of each step. */
 static void copy_callbacks(void) {
   MPI_Comm comm, again;
   int keyval;

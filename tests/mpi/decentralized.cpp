@@ -47,7 +47,8 @@ double drift(int rank, int call, std::size_t i) {
   return 2 * draw(std::uint64_t(1000 + call), std::uint64_t(rank), i) - 1;
 }
 
-// A buffer's calls. Every rank plays all of them, so that the only messages are the library's.
+// The calls on one buffer. Every rank computes the results of all ranks, so that the only messages
+// are the library's.
 class Run {
  public:
   Run(const Case& test, float* buffer)
@@ -55,7 +56,7 @@ class Run {
     for (int rank = 0; rank < g_size; ++rank) models_.push_back(make_input(test, rank));
   }
 
-  // One step of every model and one call, with a NaN on the last rank or not.
+  // Makes one step of every model and one call, with a NaN on the last rank or not.
   void call(int call, bool nan) {
     std::vector<Vector> in = models_;
     for (std::size_t rank = 0; rank < in.size() && call != 0; ++rank)

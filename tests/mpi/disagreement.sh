@@ -40,7 +40,7 @@ refused "rules" "SLIMPI_RULES differs.*: (no rule) on rank 0, .*off;.*on rank 1"
   "$on_rank" 1 "SLIMPI_RULES=$work/rules" "$steps" init sum:100000 finalize
 refused "info keys" "SLIMPI_BITS differs.*: 8 on rank 0, 2 on rank 1" \
   "$steps" init '1?info:slimpi_bits=2' sum:100000 finalize
-# Where the first sum is of doubles, ranks that leave it to MPI say so, on both sides.
+# If the first sum is of doubles, ranks that leave it to MPI say so, on both sides.
 if expensive; then set -- "dsum:100000" "dsum:100000 dup dsum:100"; else set --; fi
 types="SLIMPI_TYPES differs between the ranks of a communicator"
 for steps_of_doubles in "dsum:100" "$@"; do

@@ -259,12 +259,12 @@ std::vector<double> summed(const std::vector<float>& mine) {
   return sum;
 }
 
-// Over `calls` calls: outputs + residuals after = inputs + residuals before.
+// Checks, over `calls` calls: outputs + residuals after = inputs + residuals before.
 void check_identity(Buffer& buffer, std::size_t count, std::uint64_t seed, int calls) {
   std::vector<double> left = summed(buffer.residual());
   double largest = 0;
   for (int call = 0; call < calls; ++call) {
-    // The same values at each call: where a range falls, a part of the residuals is dropped.
+    // Each call has the same values: where a range shrinks, a part of the residuals is dropped.
     const Case test = input_of(count, seed);
     const std::vector<double> exact = exact_sum(test);
     const std::vector<float>& out = buffer.sum(make_input(test, g_rank));

@@ -5,7 +5,7 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_TRACE=$work/t.json
 steps=$top_builddir/tests/mpi/steps
-# Two words on purpose, or one.
+# The arguments may be two words or one.
 # shellcheck disable=SC2086
 flows() {
   "$PYTHON" -B "$top_builddir/tools/slimpi-trace" --merge all.json t.json.* >out.txt ||

@@ -94,8 +94,8 @@ comm::Range Gossip::shard_of(int shard_index) const {
   return comm::chunk_of(count_, shards(), shard_index, std::max<std::uint64_t>(1, config_.bucket));
 }
 
-// The worker's replica advances by what everyone decodes. Where the whole slice is one bucket it
-// matters who owns which slice.
+// Adds to the worker's replica the values that all workers decode. If the whole shard is one
+// bucket, it matters which worker owns which shard.
 void Gossip::advance(int worker, const Vector& z, std::uint64_t number) {
   kernels::Format format;
   format.codec = kernels::Codec::quantized;

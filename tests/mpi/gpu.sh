@@ -64,7 +64,7 @@ SLIMPI_RANKS_PER_NODE=1 holds "the benchmark of whole calls" \
 expect "$("$PYTHON" -c 'import json
 print(json.load(open("times.json"))[1]["bytes"])')" 1048576 "and its results"
 
-# Failures, which only the fake driver can be told to have.
+# Only the fake driver can be told to fail in these ways.
 for fault in memory kernels lost stream copy; do
   [ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ] || continue
   LD_LIBRARY_PATH=$top_builddir/tests/fake_driver SLIMPI_RANKS_PER_NODE=1 \

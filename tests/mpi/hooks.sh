@@ -52,7 +52,7 @@ sent=$(report report.json bytes sent)
 expect "$sent" $((2 * 4 * 6251)) "bytes that the strategy says it sent"
 SLIMPI_RANKS_PER_NODE=2 holds "sign majority on 2 nodes" under 4 "$program" sign 777
 
-# A hook that gives each rank its own values: two of rank 0 are lost on the two others.
+# The hook gives each rank its own values: two values of rank 0 are lost on the two other ranks.
 build own "$top_srcdir/tests/programs/hook_failing.c" -DKIND=SLIMPI_HOOK_STRATEGY
 SLIMPI_ALGORITHM="hook:$work/own.so" SLIMPI_VERIFY=1 holds "a hook that loses a NaN" \
   under 3 "$program" lost 1000 2>lost.txt
@@ -60,7 +60,7 @@ holds "SLIMPI_VERIFY names it" grep -q \
   'element 3 of a sum of 1000 is 3 where MPI.s is -*nan: a defect of the hook' lost.txt
 expect "$(report report.json error beyond_bound)" 4 "two elements on two ranks"
 
-# By a rule, and by a path with capital letters and a plus sign in it.
+# A rule names the hook, by a path with capital letters and a plus sign.
 mkdir -p "$work/Some+Place"
 cp "$work/topk.so" "$work/Some+Place/Top.so"
 echo "* * * hook:$work/Some+Place/Top.so *" >rules.txt
@@ -68,7 +68,7 @@ SLIMPI_ALGORITHM=bytegrad SLIMPI_RULES=$work/rules.txt holds "a rule names the h
   under 3 "$program" exact 100000
 expect "$(report report.json calls compressed)" 2 "the rule's calls were taken over"
 
-# The manual page's example, as it stands there.
+# The example of the manual page is compiled as it stands there.
 sed -n '/^\.\\" example begins/,/^\.\\" example ends/{/^\./!p;}' "$top_srcdir/man/slimpi_hook.3" |
   sed 's/\\e/\\/g; s/^\\&//' >example.c
 holds "the manual page has an example" grep -q slimpi_hook example.c

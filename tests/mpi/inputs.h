@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Inputs that every rank can make for every rank, the ugly ones included.
+// Inputs that every rank can make for every rank, with special values and extreme ranges among
+// them.
 #pragma once
 #include <cfloat>
 #include <cmath>

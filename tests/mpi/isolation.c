@@ -92,8 +92,8 @@ static void many(int number) {
   check(open_files() == files, "files stay open");
 }
 
-/* More communicators at once than slimpi follows, and most of those that MPICH has room for: the
- * rest goes to MPI. */
+/* Makes more communicators at once than slimpi follows, and most of those that MPICH has room for.
+ * slimpi leaves the sums of the rest to MPI. */
 static void live(void) {
   enum { kMany = 1700 };
   static MPI_Comm made[kMany];

@@ -63,7 +63,7 @@ while read -r variable kind _; do
 done <table.txt
 pass "values that cannot be used"
 
-# Another value than the default, for every option that must agree.
+# Each option that must agree gets a value other than its default.
 echo algorithm=fp16 bits=4 bucket=64 rounding=stochastic seed=1 error_feedback=1 max_error=1e-2 \
   min_size=1M buffers=host start=3 hierarchy=flat ranks_per_node=1 peers=all interval=2 \
   powersgd_rank=2 powersgd_shapes=6=2x3 calls_per_step=2 intra=mpi \

@@ -30,15 +30,15 @@ double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   return std::sqrt(-2 * std::log(1 - u)) * std::cos(6.283185307179586 * v);
 }
 
-// The input of one rank: full rank, normal numbers.
+// Returns the input of one rank: a matrix of full rank, with normal numbers.
 Floats full(std::size_t count, std::uint64_t seed, int rank) {
   Floats m(count);
   for (std::size_t i = 0; i < count; ++i) m[i] = float(normal(seed, std::uint64_t(rank), i));
   return m;
 }
 
-// left * right^T; the left side is the same on every rank and in every call, so the sum over ranks
-// has the same column space.
+// Returns left * right^T. The left side is the same on every rank and in every call, so the sum
+// over ranks has the same column space.
 Floats of_rank(std::size_t rows, std::size_t columns, int rank, std::uint64_t seed, int owner) {
   Floats m(rows * columns);
   for (std::size_t i = 0; i < rows; ++i)
@@ -106,7 +106,7 @@ void shared(std::size_t rows, std::size_t columns, int rank, int calls, bool uni
   }
 }
 
-// Singular values 2^-k: what the best matrix of `rank` misses is known.
+// Sums a matrix with singular values 2^-k, so that the error of the best matrix of `rank` is known.
 void best(std::size_t rows, std::size_t columns, int rank, int calls, double allowed) {
   Floats buffer(rows * columns), in(buffer);
   for (std::size_t i = 0; i < std::min(rows, columns) && i < 20; ++i)

@@ -34,7 +34,7 @@ for algorithm in low_precision_decentralized powersgd; do
 done
 with_fault memory 2 0 bytegrad
 
-# One line says it where it happened.
+# One line tells of the lost device, on the rank that lost it.
 SLIMPI_RANKS_PER_NODE=1 under 2 "$program" lost >out.txt 2>err.txt || fail "exit status $?"
 holds "the rank with the device says it" \
   grep -q 'slimpi\[1\] error: the protected device is lost' err.txt

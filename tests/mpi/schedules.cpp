@@ -19,7 +19,8 @@ using namespace slimpi;
 
 namespace {
 
-// Three calls, in place from the second on, and the residual after each.
+// Returns the results of three calls, which are in place from the second call on, and the residual
+// after each.
 std::vector<float> results(const test::Job& job, comm::Communicator& communicator,
                            const inter::Schedule& schedule, const comm::Plan& plan,
                            std::size_t count, Family family, const device::Device& device,

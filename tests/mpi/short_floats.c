@@ -79,8 +79,8 @@ static int allreduce(const void* from) {
 }
 
 /* Makes a sum and checks it. The result may be off by `bound` steps of `width` and its own
- * rounding; with 0 it must be the rounded sum itself. An element that is not finite in the wanted
- * sum must not be finite in the result, and no element outside its bucket may be so. */
+ * rounding. With a `width` of 0 it must be the rounded sum itself. An element that is not finite in
+ * the wanted sum must not be finite in the result, and no element outside its bucket may be so. */
 static void sum(const char* name, double width, int in_place) {
   int bad = 0, worst = 0;
   const double step = atof(bound) * width * g_size / 255 * 1.01;

@@ -121,7 +121,7 @@ for way in blocking persistent; do
   by_way $way
   SLIMPI_TIMEOUT=2 never_ends 2 2 "SLIMPI_TIMEOUT" init return 1?sleep:4000 sum:100000 finalize
 done
-# In a fiber a thread of MPI's waits for them for ever, so MPI_Finalize ends the job.
+# A thread of MPI waits for the other ranks for ever, so MPI_Finalize ends the job.
 by_way nonblocking
 SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init return 1?sleep:4000 sum:100000 \
   finalize >out.txt 2>err.txt && fail "a thread in MPI: MPI_Finalize returns"

@@ -90,7 +90,7 @@ void run(Case test, const Oracle& oracle) {
   if (std::memcmp(send.data(), send_before.data(), send.size() * sizeof(float)) != 0)
     complain("the input was changed", test, 0, 0, 0, 0);
   const std::size_t begin = kGuard + shift;
-  // MPI itself may write into the input behind the block in place.
+  // An in-place call that MPI makes may write into the input behind the block.
   const std::size_t end = begin + (test.in_place && !oracle.takes(test) ? n : length);
   if (std::memcmp(receive.data(), receive_before.data(), begin * sizeof(float)) != 0 ||
       std::memcmp(receive.data() + end, receive_before.data() + end,

@@ -37,8 +37,9 @@ for rank in 1 2; do
   expect "$(ranks $rank.json.?)" $rank "a trace on rank $rank alone"
 done
 
-# Where the program ends well without a trace, it does so with one, and has all slices. The stack
-# cannot grow either: with less than 256 KiB MPI's own end fails at times.
+# A program that ends well without a trace ends well with a trace, too, and the trace has all
+# slices. The limit of memory keeps the stack from growing, too: with less than 256 KiB MPI's own
+# end fails at times.
 many() { SLIMPI_MIN_SIZE=0 under 2 "$steps" init many:500 "memory:$1" finalize; }
 rm -f all.json.?
 for memory in 256 512; do

@@ -5,7 +5,8 @@
 need "$MPICC"
 export SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error
 
-# Not every MPI can spawn: one that says of communicators of two ranks that the other is elsewhere.
+# Not every MPI can spawn. This library says of every communicator of two ranks that the other rank
+# is in another MPI_COMM_WORLD.
 cat >elsewhere.c <<'C'
 #include <mpi.h>
 int PMPI_Group_translate_ranks(MPI_Group from, int n, const int ranks[], MPI_Group to,

@@ -17,7 +17,8 @@ typedef struct {
 
 static int rank, ranks;
 
-/* Sums net's buffer over the ranks, divides by their number, and returns the seconds of it. */
+/* Sums net's buffer over the ranks and divides by their number. Returns the seconds that this
+ * took. */
 static double average(const Network* net, float* buffer, int per_layer) {
   const double start = MPI_Wtime();
   if (per_layer)
@@ -79,7 +80,7 @@ static int write_json(const Options* options, const Network* net, const Epoch* e
   return fclose(file);
 }
 
-/* One pass over this rank's images, in a new order. */
+/* Makes one pass over this rank's images, in a new order. */
 static Epoch run_epoch(const Options* options, Network* net, const Dataset* set, int* order,
                        unsigned char* labels, int epoch, int steps, uint64_t* state) {
   Epoch result = {0};

@@ -80,7 +80,7 @@ if expensive; then
     --rules rules "$PYTHON" "$programs/backend.py" explicit kinds >out.txt 2>err.txt || status=$?
   cases "a program that asks for slimpi: which sums are compressed" 14
 fi
-# Nobody but the environment says that two processes are ranks of a job.
+# Only the environment says that the two processes are ranks of a job.
 status=0
 for i in 0 1; do
   RANK=$i WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port PYTHONPATH=$package \

@@ -142,7 +142,7 @@ refuse 2 'cores is an option of --predict' --cores 4 --size 4K
 refuse 2 'sizes is not an option; did you mean --size?' --sizes 4
 refuse 2 'did you mean bytegrad?' --algorithm bytegrd
 refuse 1 'plot .*absent/x.png cannot be written: No such file' --size 4K --plot "$work/absent/x.png"
-# One rank alone lacks memory: all of them end, and one line says why.
+# If one rank lacks memory, all ranks end, and one line says why.
 # shellcheck disable=SC2016
 said=$(timeout 50 "$MPIEXEC" -n 2 sh -c \
   '[ "$PMI_RANK" != 1 ] || ulimit -v 1000000; exec "$0" --size 512M --no-check' "$bench" 2>&1)

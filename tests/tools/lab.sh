@@ -258,7 +258,7 @@ refuse 2 MPICH --mpiexec /bin/true -- true
 refuse 127 'not found' -- "$work/absent"
 refuse 1 'no lab runs' --set-rate 0=1gbit
 
-# Where the kernel says no: one line and 77.
+# If the kernel refuses, slimpi-lab prints one line and exits with 77.
 forbid='echo 0 >/proc/sys/user/max_net_namespaces && exec "$0" -- true'
 said=$(unshare --user --map-root-user sh -c "$forbid" "$lab" 2>&1)
 check "without namespaces: $said" \

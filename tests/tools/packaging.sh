@@ -25,7 +25,8 @@ sed -n '/^Build-Depends:/,/^$/p' "$packaging/debian/control" | sed 's/^Build-Dep
   grep -vx -e debhelper-compat -e dh-python -e python3:any | LC_ALL=C sort >control.txt
 same build.txt control.txt "debian/control: what a build needs"
 
-# As on a Debian machine: every file in one package, none left over.
+# The files are packaged as on a Debian machine: every file is in one package, and none is left
+# over.
 multiarch=$(${CC:-cc} -print-multiarch)
 : "${multiarch:=x86_64-linux-gnu}"
 mkdir tree
