@@ -99,8 +99,8 @@ def learning_rate(step, steps):
     return LEAST_RATE + 0.5 * (1 + math.cos(math.pi * share)) * (RATE - LEAST_RATE)
 
 
-# The functions below return the values that a codec of one page makes; other libraries use these
-# codecs.
+# The functions below encode and decode values as codecs of other libraries do, for comparison on
+# one page.
 
 def minifloat(values, exponent_bits, mantissa_bits, greatest):
     """Rounded to nearest even, subnormal numbers included; beyond the greatest one, that."""

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks that pass different counts to one call: their messages have different tags, and what they
-// agree on has one form and tells the counts. Reports of failures end the call that they are of.
-// MPI is functions that record their arguments, and other ranks whose words this test makes.
+// Tests ranks that pass different counts to one call: their messages have different tags, and the
+// words of their agreements have one form and tell the counts. A report of a failure ends the call
+// that it names. MPI is functions that record their arguments, and this test makes the words of
+// other ranks.
 #include "comm/exchange.h"
 
 #include <deque>

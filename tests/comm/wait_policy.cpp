@@ -38,7 +38,8 @@ class Core final : public WaitPolicy::System {
   Time now_ = 1s;
 };
 
-// A wait by polls of a microsecond for what happens `after` its begin. Returns how long it took.
+// Waits by polls of a microsecond for an event that comes `after` the begin. Returns the time of
+// the wait.
 Time wait(WaitPolicy& policy, Core& core, Time after) {
   const Time begin = core.now();
   WaitPolicy::Wait one;
@@ -149,7 +150,7 @@ UNIT_TEST(after_a_rare_loss_it_soon_yields_again) {
   }
 }
 
-// A core that is lost during a poll, as where a hypervisor or a quota takes it.
+// A core may be lost during a poll, as when a hypervisor or a quota takes it.
 UNIT_TEST(a_loss_in_a_poll_counts) {
   Core core;
   WaitPolicy policy(core);
@@ -191,7 +192,7 @@ UNIT_TEST(beside_others_it_sleeps_until_a_message_is_due) {
   }
 }
 
-// Messages of any length, some of which nobody had to wait for.
+// Messages have any length, and no rank had to wait for some of them.
 UNIT_TEST(the_rate_of_messages_tells_when_the_next_one_is_due) {
   ArrivalRate rate;
   Time now = 1s;

@@ -44,7 +44,7 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// `bytes`: what the kernel reads and writes.
+// Measures a kernel, which reads and writes `bytes` bytes in all, beside a copy.
 void measure(const Memory& memory, const char* codec, const char* what, std::size_t bytes,
              const std::function<void()>& kernel) {
   const auto copy = [&] { check(g_row->copy(memory.to, memory.from, bytes / 2, g_stream)); };
@@ -73,7 +73,8 @@ void measure(const Memory& memory, const char* codec, const char* what, std::siz
 void measure_format(const Memory& m, const char* name, const Format& format) {
   const Kernels& gpu = *g_row->kernels();
   const std::size_t floats = 4 * m.count, coded = encoded_bytes(format, m.count);
-  // A bucket that does not fit into a block is read twice; the floor is one pass all the same.
+  // The kernel reads a bucket twice that does not fit into a block of threads. The time is still
+  // compared with one pass.
   for (int a = 0; a < kAddends; ++a)
     gpu.encode(format, {1, unsigned(a), 3, 4}, m.in, nullptr, m.count, m.coded[a], g_stream);
   finish();
@@ -112,7 +113,8 @@ void measure_size(std::size_t count) {
   m.from = static_cast<char*>(gpu_take(GPU_DEVICE, 3 * bytes));
   m.to = static_cast<char*>(gpu_take(GPU_DEVICE, 3 * bytes));
   std::vector<float> values(count);
-  // The CPU is slow at these; kernels do not see that they come again.
+  // The CPU makes these values slowly, so only the first ones differ. The repetition does not
+  // change the time of kernels.
   for (std::size_t i = 0; i < count; ++i)
     values[i] = i < kDifferent ? bell(1, i) : values[i - kDifferent];
   gpu_copy(m.in, GPU_DEVICE, values.data(), GPU_HOST, 4 * count);
@@ -127,7 +129,7 @@ void measure_size(std::size_t count) {
         measure_format(m, name, quantized(bits, bucket, stochastic));
       }
   measure_format(m, "3 bits, bucket 2048", quantized(3, 2048));
-  // An encoder reads the values twice; the floor is one pass all the same.
+  // An encoder reads the values twice. The time is still compared with one pass.
   for (const int bits : {2, 4, 8}) {
     char name[64];
     std::snprintf(name, sizeof name, "packed, %d bits", bits);

@@ -18,14 +18,15 @@ enum { NAMES = sizeof kNames / sizeof *kNames };
 
 static unsigned long (*g_calls)(const char*);
 
-/* Calls of each function during one sum. */
+/* Counts the calls of each function during one sum. */
 static void count_sum(float* memory, int count, long* calls) {
   for (int i = 0; i < NAMES; ++i) calls[i] = -(long)g_calls(kNames[i]);
   long queries = -(long)g_calls("cuEventQuery");
   MPI_Allreduce(MPI_IN_PLACE, memory, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   for (int i = 0; i < NAMES; ++i) calls[i] += (long)g_calls(kNames[i]);
   queries += (long)g_calls("cuEventQuery");
-  /* A query makes its context current and restores the former one. */
+  /* These counts leave out queries: a query makes its context current and restores the former
+   * context. */
   for (int i = 6; i <= 7; ++i) calls[i] -= queries;
   calls[8] -= 2 * queries;
 }
@@ -40,7 +41,8 @@ int main(int argc, char** argv) {
   float* const memory = gpu_take(GPU_DEVICE, (size_t)count * sizeof(float));
   float* const zeros = calloc((size_t)count, sizeof(float));
   gpu_copy(memory, GPU_DEVICE, zeros, GPU_HOST, (size_t)count * sizeof(float));
-  /* Sums of host memory come first: messages are short until the ranks look again, at call 4. */
+  /* Sums of host memory come first: messages are short until call 4, at which the ranks look again
+   * whether they may be long. */
   MPI_Allreduce(MPI_IN_PLACE, zeros, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   free(zeros);
   long calls[NAMES];

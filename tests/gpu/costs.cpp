@@ -49,7 +49,7 @@ void report(const char* what, std::vector<double> seconds) {
   g_rows.add(row);
 }
 
-// The CPU's time of a function that queues work.
+// Measures the CPU time of a function that queues work.
 void measure_calls(const char* what, const std::function<void()>& call) {
   std::vector<double> seconds;
   for (int turn = 0; turn < g_turns; ++turn) {
@@ -61,7 +61,7 @@ void measure_calls(const char* what, const std::function<void()>& call) {
   report(what, seconds);
 }
 
-// The time of one of many polls, of an event that is reached much later.
+// Measures the time of one of many polls, for an event that is reached much later.
 void measure_polls(const char* what, float* memory) {
   std::vector<double> seconds;
   for (int turn = 0; turn < g_turns; ++turn) {

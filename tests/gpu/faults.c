@@ -39,7 +39,7 @@ static int sum(float* memory, double* worst) {
   return code;
 }
 
-/* A sum of integers, which is MPI's own. */
+/* Makes a sum of integers, which is MPI's own. */
 static int sum_integers(int* memory, int* right) {
   int size = 0, value = g_rank + 1;
   MPI_Comm_size(MPI_COMM_WORLD, &size);

@@ -91,10 +91,10 @@ static void fail_midway(size_t count, const char* function, int result, int call
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   fill(values, count, 0);
   expect(sum(comm, GPU_DEVICE, values, count, 0) == MPI_SUCCESS, "the first call fails");
-  /* Inside one node MPI has its turn at some calls. */
+  /* Inside one node, MPI makes some calls in turn with NCCL. */
   int code = MPI_SUCCESS;
   for (int call = 0; call < 20 && code == MPI_SUCCESS; ++call) {
-    /* A rank that is still in the call before may hear of the failure there. */
+    /* A rank that is still in the previous call may get the error there. */
     MPI_Barrier(MPI_COMM_WORLD);
     if (g_rank == 1 && pieces() != 0) g_tell(function, result, calls, 0);
     code = sum(comm, GPU_DEVICE, values, count, 0);

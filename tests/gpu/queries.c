@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How often a call asks the driver whose a pointer is, and for how much, on the fake driver, which
- * counts: once for each of its buffers, for two attributes, and never for buffers in the heap, in
- * static data and on the stack. Usage: queries [between], with `between` for calls that slimpi does
- * between nodes; exits 77 without the fake driver. */
+/* Counts how often a call asks the driver about a pointer, and for how many attributes, on the fake
+ * driver: once for each of its buffers, for two attributes, and never for buffers in the heap, in
+ * static data and on the stack. */
 #include "tests/helper/program.h"
 
 #include <sys/mman.h>

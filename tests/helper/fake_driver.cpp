@@ -350,12 +350,12 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   *function = new CUfunc_st{found, current_context()->id};
   return found != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
-// All kernels are loaded from the start.
+// Loads nothing, because all kernels are there from the start.
 CUresult cuFuncLoad(CUfunction) {
   FAKE_ENTER(cuFuncLoad);
   return CUDA_SUCCESS;
 }
-// The fake driver does not look at what nvcc made.
+// Returns 0 for every attribute: the fake driver does not look at what nvcc made.
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {
   FAKE_ENTER(cuFuncGetAttribute);
   *value = 0;

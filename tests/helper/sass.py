@@ -103,7 +103,7 @@ def check(kernel, code):
         problems.append(f"{count} registers, more than {bound}")
     values = 16 if "_warp" in kernel else 8
     wanted = named(kGroups, kernel, 0)
-    # A group of twice as many is two.
+    # A group of twice as many loads counts as two groups.
     found = sum(size // values for size in groups(code))
     if found < wanted:
         problems.append(f"{found} groups of {values} loads, fewer than {wanted}: "

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kBytes = 64 << 20;
 
-// A network that costs nothing but its bandwidth.
+// Returns the constants of a network that costs nothing but its bandwidth.
 Constants only_link() {
   Constants c;
   c.latency = c.overhead = c.copy = c.add = c.node_copy = 0;
@@ -34,7 +34,7 @@ UNIT_TEST(links_set_the_limit) {
     const double plain = 2 * (nodes - 1) / nodes * kBytes * c.link;
     near(seconds(Schedule::ring, kBytes, {nodes, 1}, c), plain, 1e-9);
     near(seconds(Schedule::halving, kBytes, {nodes, 1}, c), plain, 1e-9);
-    // The heads of the messages come on top.
+    // The time of the headers of buckets is added: 2 values of 512.
     near(seconds(Schedule::flat, kBytes, {nodes, 1}, c), plain * (8 / 32.0 + 2 / 512.0), 5e-3);
     near(predict(Schedule::flat, kBytes, 4, {nodes, 1}, c).seconds, plain * (4 / 32.0 + 2 / 512.0),
          5e-3);
@@ -110,12 +110,12 @@ UNIT_TEST(relaying_saves_messages_and_peers) {
   near(bruck.peers, 20, 1e-9);
   assert_true(bruck.memory < flat.memory / 10);
   assert_true(flat.messages > 1000);
-  // Large buffers would travel many times over.
+  // With Bruck, large buffers would travel many times.
   assert_true(seconds(Schedule::bruck, kBytes, {64, 1}, c) >
               1.5 * seconds(Schedule::flat, kBytes, {64, 1}, c));
 }
 
-// The library chooses by what slimpi-bench --predict prints.
+// The library chooses a schedule by the times that slimpi-bench --predict prints.
 UNIT_TEST(schedules_are_chosen_by_it) {
   using Size = slimpi::inter::ExchangeSize;
   for (const int bits : {8, 4, 2})
@@ -129,7 +129,7 @@ UNIT_TEST(schedules_are_chosen_by_it) {
             slimpi::inter::schedule_for(Size{format, count, int(nodes)}).name;
         assert_string_equal(chosen, pairwise.seconds <= bruck.seconds ? "pairwise" : "bruck");
       }
-  // The model counts the copies of blocks that are forwarded, and that nothing overlaps them.
+  // The model includes the copies of blocks that are forwarded, which overlap with nothing.
   assert_true(used(kBytes, 8, {256, 1}) == Schedule::sharded);
   assert_true(used(4096, 8, {1000, 1}) == Schedule::bruck);
 }

@@ -24,7 +24,8 @@ namespace {
 constexpr std::uint64_t kSeed = 77, kCall = 5, kTensor = 3;
 constexpr std::byte kPoison{0xa5};  // of scratch memory
 
-// Numbers of ranks in the communicator are not the numbers of members in the group.
+// Returns the rank of a member in the communicator: it differs from the number of the member in the
+// group.
 int rank_of(int member) {
   return 3 * member + 1;
 }
@@ -49,7 +50,8 @@ const inter::Schedule& schedule_of(Case::Kind kind) {
 
 inter::Segments pieces_of(const Case& one, const inter::ExchangeSize& size);
 
-// Segments of few elements, so that a small vector has several; as few in flight as possible.
+// Makes segments of few elements, so that a small vector has several, and as few in flight as
+// possible.
 inter::Segments short_segments(const Case& one, const inter::ExchangeSize& size) {
   return inter::hook_segments(
       size, one.piece, round_up(inter::message_bytes(one.format, one.piece), std::size_t(64)));
@@ -71,7 +73,8 @@ inter::Need need_of(const Case& one, int peers, bool staged) {
   return schedule_of(one.kind).need(size);
 }
 
-// Sends this rank's values; the result is what they decode to plus what the peers' decode to.
+// Sends this rank's values. The result is the sum of the decoded values of this rank and of its
+// peers.
 class Add final : public inter::PeerCodec {
  public:
   Add(const inter::Context& context, const Case& one, Values& values)
@@ -239,7 +242,7 @@ class ChosenSteps final : public Fibers::Chooser {
   const Ranks& ranks_;
 };
 
-// The ranks of a case.
+// The ranks of an exchange, as Case describes it.
 class CaseRanks final : public Ranks {
  public:
   explicit CaseRanks(const Case& one) : one_(one), ranks_(std::size_t(one.ranks)) {}

@@ -18,8 +18,8 @@ struct Written {
   std::uint64_t first, last;  // floats, the last included
 };
 
-// While a rank writes a block, others may still read the two blocks of the call before it; while it
-// writes the first block, the last one of the call before.
+// While a rank writes a block, other ranks may still read the two blocks of the call before this
+// block. While it writes the first block, they may still read the last block of the previous call.
 UNIT_TEST(what_others_may_still_read_is_not_written) {
   std::mt19937_64 random(20261123);
   for (const std::uint64_t longest : {kLongest, std::uint64_t(8) << 10}) {

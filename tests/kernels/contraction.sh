@@ -14,8 +14,8 @@ trap 'rm -rf "$work"' EXIT
 flags=$(echo "$NVCC_FLAGS" | sed 's/-gencode [^ ]*//g')
 failures=0
 
-# inexact FILE: lines of PTX that round otherwise. What names no rounding mode may still be fused
-# when PTX is compiled.
+# inexact FILE: prints lines of PTX that round otherwise. An operation without a rounding mode may
+# still be fused when PTX is compiled.
 inexact() {
   fused='[[:space:]](fma|mad)\.(rn|rz|rm|rp)[.a-z]*\.f(32|64)'
   loose='\.(approx|ftz|full)[.[:space:]]|[[:space:]](add|sub|mul|div)\.f(32|64)'
@@ -45,7 +45,7 @@ for kernels in encode sum decode packed plain; do
   fi
 done
 
-# The check itself: with contraction allowed, there is something to find.
+# Tests the check itself: if contraction is allowed, the check finds some.
 compile_fused -arch=compute_90 -I"$top_srcdir" -ptx -o "$work/fused.ptx" \
   "$top_srcdir/kernels/cuda/plain.cu"
 if inexact "$work/fused.ptx" >/dev/null; then

@@ -94,7 +94,8 @@ UNIT_TEST(rounding_has_no_bias) {
       for (std::size_t i = 0; i < kCount; ++i) {
         const double position = ((double)in[i] - min) / step;
         const double up = position - std::floor(position);
-        // Five deviations of the mean, and what the arithmetic itself may be off.
+        // The bound is five standard deviations of the mean, and the error of the arithmetic
+        // itself.
         const double probability = up * (1 - up) + rounding / step;
         const double allowed = 5 * step * std::sqrt(probability / kCalls) + rounding;
         assert_true(std::fabs(sum[i] / kCalls - in[i]) <= allowed);
@@ -142,7 +143,8 @@ UNIT_TEST(ranks_calls_and_seeds_draw_differently) {
       int different = 0;
       for (std::size_t i = 8; i < encoded_bytes(format, kCount); ++i)
         different += __builtin_popcount((unsigned)(first[i] ^ second[i]));
-      // Far from none, and far from all: about p (1 - p) * 2 of the elements.
+      // Between a quarter and three quarters of the elements must differ; about p (1 - p) * 2 of
+      // them are expected.
       assert_in_range(different, kCount / 4, kCount * 3 / 4);
     }
 }

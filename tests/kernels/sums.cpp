@@ -69,8 +69,8 @@ UNIT_TEST(decode_add_adds_what_decode_gives) {
   }
 }
 
-// sum_encode is the sum in order, then encode, then decode; for every number of addends, encoded
-// and exact ones mixed, the result in the place of an exact one.
+// sum_encode adds in order, then encodes, then decodes. The test has every number of addends,
+// encoded and exact ones mixed, and the result in the place of an exact addend.
 UNIT_TEST(sum_encode_is_sum_encode_decode) {
   for (const Format& format : kFormats)
     for (int addends = 1; addends <= kAddends; addends += addends < 5 ? 1 : 11)
@@ -125,7 +125,8 @@ float packed_limit_at(const Format& format, std::size_t i) {
   return residual_limit(header, step_of(header.base, byte & 0x7f, width), scale_number(extremes));
 }
 
-// The most that may be added to element i of g_carry; of a packed tile in ascending order.
+// Returns the largest amount that may be added to element i of g_carry. Calls for a packed tile
+// come in ascending order of i.
 float limit_at(const Format& format, std::size_t i) {
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) \
   if (format.codec == Codec::name) return spacing(Type(), g_carry[i]);
@@ -161,7 +162,8 @@ UNIT_TEST(residual_and_output_make_the_input) {
     }
 }
 
-// A bucket that is marked loses nothing: its residual stays. So does that of a half that overflows.
+// A marked bucket loses nothing: its residual stays. The residual of an fp16 value that overflows
+// stays, too.
 UNIT_TEST(a_residual_outlives_a_nonfinite_element) {
   for (const Format& format : kFormats) {
     make(format, false);
@@ -214,7 +216,7 @@ UNIT_TEST(combine_rounds_each_product) {
   }
 }
 
-// A factor of 0: y is not read, so 0 times an infinity is no part of the result.
+// With a factor of 0, y is not read, so 0 times an infinity is no part of the result.
 UNIT_TEST(combine_with_one_input) {
   const float values[] = {1.5f, -0.0f, 0.0f, -2.25f, INFINITY, -INFINITY, NAN, 1e-45f};
   for (std::size_t i = 0; i < kCount; ++i) g_carry[i] = values[i % 8];

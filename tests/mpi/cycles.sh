@@ -7,13 +7,13 @@
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
 ran=0
 
-# MPICC MPIEXEC NAME: every variant that runs there without the library
+# try MPICC MPIEXEC NAME: runs every variant that works there without the library
 try() {
   mpicc=$1 MPIEXEC=$2 mpich=$3
   "$mpicc" -o "$mpich" "$top_srcdir/tests/mpi/cycles.c" || return 0
   plain 2 "./$mpich" two >/dev/null 2>&1 || return 0  # no sessions
   while read -r what compressed; do
-    # Without the library first: not every MPICH survives its own end.
+    # Each variant runs without the library first: not every MPICH survives its own end.
     bits=8 without=$what
     [ "$what" != error ] || bits=4 without=plain
     if ! plain 2 "./$mpich" "$without" >plain.txt 2>&1; then

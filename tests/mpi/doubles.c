@@ -52,7 +52,7 @@ static void fill(double offset, double width) {
   for (int i = 0; i < COUNT; ++i) in[i] = offset + width * noise(i, g_rank);
 }
 
-/* A value that only the last rank has. */
+/* Sums a value that only the last rank has; the sum must be MPI's own. */
 static void one(const char* name, double value) {
   fill(0, 1);
   if (g_rank == g_size - 1) in[5000] = value;
@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
   nonblocking = argc > 1 && strcmp(argv[1], "nonblocking") == 0;
   if (argc > 1 && strcmp(argv[1], "double_precision") == 0) type = MPI_DOUBLE_PRECISION;
   if (argc > 1 && strcmp(argv[1], "real8") == 0) type = MPI_REAL8;
-  /* Half a step of each input and half a step of the sum, at 8 bits; and a little. */
+  /* The bound is half a step of each input and half a step of the sum, at 8 bits, and 1 % more. */
   const double step = g_size * 2.0 / 255 * 1.01;
   for (int in_place = 0; in_place < 2; ++in_place) {
     fill(0, 1);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# A call asks CUDA's driver once whose each of its buffers is, whatever is done with it, and not at
-# all about the heap, static data and the stack.
+# A call asks CUDA's driver once about each of its buffers, whatever is done with it. It does not
+# ask about the heap, static data and the stack.
 . "$top_srcdir/tests/helper/mpi.sh"
 [ -e "$top_builddir/tests/fake_driver/libcuda.so.1" ] || skip "the fake driver is not built"
 export LD_LIBRARY_PATH="$top_builddir/tests/fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"

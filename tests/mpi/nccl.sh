@@ -24,7 +24,7 @@ said() { # TIMES LINE WHAT
   expect "$(grep -c "$2" out.txt)" "$1" "$3"
 }
 
-# In one node MPI has its turn at some calls.
+# Inside one node, MPI makes some calls in turn with NCCL.
 run "one node of two" 2 0 sharded any 20003 65536
 said 2 "$linked" "it is said once a rank"
 SLIMPI_INTRA=nccl run "one node of three" 3 0 sharded any 20003

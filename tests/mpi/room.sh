@@ -21,7 +21,8 @@ for per_node in 1 2; do
   done
 done
 export SLIMPI_RANKS_PER_NODE=1
-# First sums that are nonblocking: 32 communicators are served, and there is room for as many.
+# The first sums are nonblocking: slimpi serves 32 communicators, and MPI has room for as many as
+# without it.
 by_way nonblocking
 export SLIMPI_PROGRESS=thread
 holds "nonblocking, all" under 2 "$program" all >under.txt

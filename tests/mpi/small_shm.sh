@@ -4,7 +4,7 @@
 # and where memfd_create is refused. Two threads may sum on two communicators of the same ranks at
 # the same time.
 . "$top_srcdir/tests/helper/mpi.sh"
-# Nodes of two, and sums that are exact whoever adds.
+# Each node has two ranks, and sums are exact whoever adds.
 export SLIMPI_RANKS_PER_NODE=2 SLIMPI_ALGORITHM=allreduce SLIMPI_MIN_SIZE=0
 : "${CC:=cc}"
 program=$top_builddir/tests/mpi/small_shm

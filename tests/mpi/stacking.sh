@@ -30,7 +30,8 @@ under 2 "$steps" init psum:100000 sum:100000 finalize >out.txt
 expect "$(grep -c 'psum:100000 exact' out.txt)" 2 "PMPI_Allreduce is MPI's own"
 expect "$(grep -c ' sum:100000 near' out.txt)" 2 "MPI_Allreduce beside it is not"
 
-# A tool in front that hides MPI_Start or MPI_Wait: what needs these is left to MPI, with one line.
+# A tool in front of slimpi hides MPI_Start or MPI_Wait. Sums that need the hidden function are left
+# to MPI, with one line.
 seconds=30
 # hidden START|WAIT WAY RESULT
 hidden() {
@@ -48,7 +49,7 @@ hidden START nonblocking near
 hidden WAIT persistent exact
 hidden WAIT nonblocking exact
 
-# Processes without MPI: nothing happens, nothing is said.
+# In processes without MPI, slimpi does nothing and prints nothing.
 quiet() {
   status=0
   LD_PRELOAD=$slimpi "$@" >out.txt 2>&1 || status=$?
@@ -61,7 +62,7 @@ quiet "$PYTHON" -c 'import threading; threading.Thread(target=len, args=("",)).s
 LD_BIND_NOW=1 under 2 "$steps" init sum:100000 finalize >out.txt
 expect "$(grep -c near out.txt)" 2 "LD_BIND_NOW"
 
-# Loaded while a program runs; MPI that is loaded late: mpi/early.sh.
+# The library is loaded while a program runs. mpi/early.sh tests an MPI that is loaded late.
 load='import ctypes, sys; ctypes.CDLL(sys.argv[1])'
 quiet "$PYTHON" -c "$load" "$library"
 holds "the library can be loaded while a program runs" "$PYTHON" -c "$load" "$library"

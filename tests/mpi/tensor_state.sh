@@ -63,17 +63,18 @@ for mode in functions functions_named; do turns $mode 0 4 $both; done
 for mode in blocks blocks_named blocks_nonblocking; do turns $mode 0 4 $two; done
 turns functions 2 4 $both
 SLIMPI_HIERARCHY=leader turns blocks 0 4 $((4 * slot))
-# A rank whose block is empty knows a tensor by no address. Its shard has a residual all the same.
+# A rank with an empty block knows the tensor by no address, but its shard still has a residual.
 for mode in empty empty_nonblocking; do turns $mode 0 2 $((2 * slot * 3 / 4)); done
-# A step with one more sum, of another count: no position is believed, once.
+# A step has one more sum, with another count: all positions are dropped once.
 holds "an extra sum, named by the order of calls" slots extra kept 2
 expect "$(report extra.json state_dropped)" 1 "extra: times that all state was dropped"
 expect "$(grep -c "another count" errors.txt)" 1 "extra: said once"
 holds "a communicator of its own" slots freed kept 0
 state freed 0 0
 
-# More buffers than may keep arrays at first, each used again. Of two nodes of two ranks, only one
-# rank of each keeps arrays with the hierarchy `leader`; the others must free the same states.
+# The program has more buffers than may keep arrays at first, and uses each again. With the
+# hierarchy `leader` and two nodes of two ranks, only one rank of each node keeps arrays; the other
+# ranks must free the same states.
 leader() { # ALGORITHM
   SLIMPI_ALGORITHM=$1 SLIMPI_HIERARCHY=leader SLIMPI_RANKS_PER_NODE=2 SLIMPI_CALLS_PER_STEP=40 \
     SLIMPI_REPORT=$work/leader.json \

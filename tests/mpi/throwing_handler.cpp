@@ -47,8 +47,8 @@ MPI_Comm duplicate(MPI_Errhandler errors) {
   return comm;
 }
 
-// The first sum on a new communicator, to which the ranks pass different counts: an error of
-// slimpi's. `failed`: its result.
+// Makes the first sum on a new communicator, with other counts on each rank, which is an error of
+// slimpi. `failed`: the expected result.
 void run_with_other_counts(MPI_Errhandler errors, const std::string& failed,
                            const std::string& when) {
   MPI_Comm comm = duplicate(errors);

@@ -50,7 +50,7 @@ for memory in 256 512; do
   expect "$(cat err.txt)" "" "$memory KiB left: no warning"
 done
 
-# Pages for slices run out while the program runs.
+# The pages for slices run out while the program runs.
 SLIMPI_MIN_SIZE=0 SLIMPI_TRACE=$work/cut.json under 2 "$steps" init many:1 memory:256 many:2500 \
   finalize 2>err.txt || fail "no memory for more slices: exit status $?"
 expect "$(grep -c 'later slices are left out' err.txt)" 2 \

@@ -68,7 +68,8 @@ int main(int argc, char** argv) {
   float* const in = malloc(n * sizeof *in);
   float* const out = malloc(n * sizeof *out);
   if (in == NULL || out == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
-  /* MPI's own arithmetic when it connects ranks may be inexact. */
+  /* MPI may raise exceptions of its own when it connects ranks, so the first calls are not
+   * checked. */
   memset(in, 0, n * sizeof *in);
   for (int call = 0; call < 3; ++call)
     PMPI_Allreduce(in, out, (int)n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
@@ -77,7 +78,8 @@ int main(int argc, char** argv) {
   for (int call = 0; call < 12; ++call) g_failures += compare(in, out, n, argv[1], call);
   fedisableexcept(FE_ALL_EXCEPT);
   const int all = all_failures();
-  /* MPI's own end is inexact again, but the library writes its report under these. */
+  /* MPI's end may be inexact, too. The library writes its report while the exceptions below are
+   * enabled. */
   feenableexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW);
   if (g_rank == 0) printf("%s %s, %d ranks\n", all == 0 ? "ok" : "FAILED", argv[1], g_size);
   free(in);

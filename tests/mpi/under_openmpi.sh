@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Tests of tests/mpi under Open MPI, with their programs compiled for it. `tools/check --mpi` runs
-# more of them, under each MPI of tests/mpis.
+# Runs tests of tests/mpi under Open MPI, with their programs compiled for it. `tools/check --mpi`
+# runs more tests, under each MPI of tests/mpis.
 . "$top_srcdir/tests/helper/mpi.sh"
 [ -z "$sanitizer" ] || skip "the library is sanitized"
 need make

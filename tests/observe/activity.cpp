@@ -128,7 +128,7 @@ UNIT_TEST(no_pid) {
   }
 }
 
-// A file of another program that has the same name, or is short.
+// --attach refuses a file of another program that has the same name, and a file that is too short.
 UNIT_TEST(foreign) {
   const int file = memfd_create("other", MFD_CLOEXEC);
   info::Attached attached;

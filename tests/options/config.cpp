@@ -82,7 +82,7 @@ UNIT_TEST(table_is_sound) {
   }
 }
 
-// One value that each option refuses: the line names option, value and what is accepted.
+// Gives each option a value that it refuses: the line names option, value and what is accepted.
 UNIT_TEST(every_option_refuses_in_one_line) {
   for (const OptionRow& row : option_rows()) {
     const bool text = strstr(row.accepted.c_str(), "a file") != nullptr;
@@ -96,7 +96,7 @@ UNIT_TEST(every_option_refuses_in_one_line) {
                                           .c_str());
     assert_false(config.is_set(Option(&row - option_rows().data())));
   }
-  // Accepted only beside another word, so the same word is no suggestion.
+  // double is accepted only beside float, so it is no suggestion by itself.
   expect_error(load_config({{"SLIMPI_TYPES", "double"}}),
                "SLIMPI_TYPES=double cannot be used; accepted: float, then any of double, float16, "
                "bfloat16, such as float,double");

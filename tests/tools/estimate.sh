@@ -59,7 +59,7 @@ assert e["schema"] == 4 and e["ranks"] == e["nodes"] == 4
 assert {r["seconds"] for r in e["rows"] if not r["blocking"]} == {None}
 assert 0 < sum(r["seconds"] or 0 for r in e["rows"]) < e["wall_seconds"]'
 
-# Reduce-scatters, and sums that do not block.
+# The estimate counts reduce-scatters, and nonblocking and persistent sums.
 counted() { # FUNCTION FORM: three sums of 150,000 floats, each as one that slimpi would compress
   SLIMPI_ESTIMATE=$work/f.json under 3 "$golden" sum 150000 - "$2" >out.txt || fail "$2"
   expect "$("$PYTHON" -c 'import json

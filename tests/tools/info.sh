@@ -59,7 +59,7 @@ export SLIMPI_REPORT=/a/rather/long/path/for/a/report/file.json
 expect "$("$info" -v -cf -t | awk 'length > 100')" "" "at most 100 columns"
 unset SLIMPI_REPORT
 
-# A bad value: one line, exit status 2, and still the list.
+# A bad value gives one line and exit status 2; the list is still printed.
 for arguments in -c --json\ -c -cf; do
   # Several words on purpose.
   # shellcheck disable=SC2086

