@@ -25,8 +25,7 @@ static void count_sum(float* memory, int count, long* calls) {
   MPI_Allreduce(MPI_IN_PLACE, memory, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   for (int i = 0; i < NAMES; ++i) calls[i] += (long)g_calls(kNames[i]);
   queries += (long)g_calls("cuEventQuery");
-  /* These counts leave out queries: a query makes its context current and restores the former
-   * context. */
+  /* Queries are left out: a query makes its context current and restores the former context. */
   for (int i = 6; i <= 7; ++i) calls[i] -= queries;
   calls[8] -= 2 * queries;
 }

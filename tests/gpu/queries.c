@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counts how often a call asks the driver about a pointer, and for how many attributes, on the fake
  * driver: once for each of its buffers, for two attributes, and never for buffers in the heap, in
- * static data and on the stack. */
+ * static data and on the stack. Usage: queries [between], with `between` for calls that slimpi does
+ * between nodes; exits 77 without the fake driver. */
 #include "tests/helper/program.h"
 
 #include <sys/mman.h>

@@ -38,7 +38,7 @@ SLIMPI_PROTECTED unsigned long long slimpi_protected_host_bytes(void);
 SLIMPI_PROTECTED void slimpi_protected_lose(unsigned long transfers);
 SLIMPI_PROTECTED void slimpi_protected_repair(void);
 
-/* The place where hwloc finds the device: a PCI bus id. */
+/* Puts the device on the bus with this PCI id, where hwloc finds it. */
 SLIMPI_PROTECTED void slimpi_protected_put_on_bus(const char* id);
 
 /* How many transfers of work have been queued on streams since the program began. */
