@@ -190,8 +190,8 @@ UNIT_TEST(a_rest_that_overflows_is_not_kept_and_zero_is_positive) {
   assert_memory_equal(residual, expected_rest, sizeof out);
 }
 
-// Every path against the others, to the byte, and against sums in double. The rows of all three
-// matrices lie apart; what is between them is not touched.
+// Compares every path with the other paths, to the byte, and with sums in double. The rows of all
+// three matrices lie apart; the bytes between rows are not touched.
 UNIT_TEST(products_of_matrices_are_the_same_everywhere) {
   struct {
     int rows, columns, inner;

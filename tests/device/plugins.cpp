@@ -54,7 +54,7 @@ void load_library() {
   find("slimpi_protected_work", g_work);
 }
 
-// Does `action` end the process with this signal?
+// Whether `action` ends the process with this signal.
 template <typename Action>
 bool dies(int signal, Action action) {
   const pid_t child = fork();

@@ -40,7 +40,8 @@ Ranks draw_members(int size, std::uint64_t number) {
   return members;
 }
 
-// MPI_Comm_create, and MPI_Comm_create_group, which only the members call.
+// Makes a communicator by MPI_Comm_create, or by MPI_Comm_create_group, which only the members
+// call.
 MPI_Comm of_group(MPI_Comm parent, int rank, int size, Draws& draws) {
   const std::uint64_t number = draws.number();
   const bool members_only = draws.one_in(2);
@@ -88,7 +89,8 @@ MPI_Comm graph(MPI_Comm parent, int rank, int size, Draws& draws) {
   return made;
 }
 
-// Even and odd ranks of the parent on either side; merged into one communicator, or as it is.
+// Makes an intercommunicator of the parent's even and odd ranks. `merged`: merges it into one
+// communicator.
 MPI_Comm of_two_groups(MPI_Comm parent, int rank, int size, bool merged, Draws& draws) {
   const bool odd_first = draws.one_in(2);
   if (size < 2) return MPI_COMM_NULL;

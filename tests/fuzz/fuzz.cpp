@@ -56,7 +56,7 @@ void Run::end_by(const std::string& error) const {
 
 namespace {
 
-// Memory in KiB, open files, and shared-memory segments of the library.
+// Prints the memory in KiB, the open files, and the library's shared-memory segments.
 void say_what_is_held(const Run& run) {
   long pages = 0, files = -3, segments = 0;  // the directory's entries . and .., and its own
   std::ifstream statm("/proc/self/statm"), maps("/proc/self/maps");
@@ -73,7 +73,7 @@ void say_what_is_held(const Run& run) {
   std::fflush(stdout);
 }
 
-// Messages of the program's own are under way on a communicator while it is summed on, and freed.
+// Sums on a communicator, and may free it, while messages of the program are under way on it.
 void sum_beside_messages(Run& run, Communicators& communicators, Draws& draws) {
   Communicator& on = communicators.any(draws);
   const bool then_free = draws.one_in(2);
@@ -191,7 +191,7 @@ void take_step(Run& run, Communicators& communicators) {
   }
 }
 
-// Whether some rank failed, or rank 0 has no time left.
+// Returns whether some rank failed, or rank 0 has no time left; the same on all ranks.
 bool ends(const Run& run, double deadline) {
   int words[2] = {run.failed ? 1 : 0, run.rank == 0 && PMPI_Wtime() > deadline ? 1 : 0};
   PMPI_Allreduce(MPI_IN_PLACE, words, 2, MPI_INT, MPI_MAX, run.world);
@@ -221,7 +221,7 @@ void take_steps(Run& run, std::uint64_t steps, double deadline) {
 
 using Runs = std::vector<std::unique_ptr<Run>>;
 
-// The exit status, after a line from rank 0.
+// Prints a line on rank 0, and returns the exit status.
 int finish(const Runs& runs) {
   const Run& first = *runs.front();
   std::uint64_t counts[3] = {}, digest = 0, steps = 0, all = 0;

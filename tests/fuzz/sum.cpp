@@ -19,7 +19,7 @@ std::string error_text(int code) {
   return text;
 }
 
-// Sizes at the edges of what the library cuts a buffer into, and any.
+// Draws a size: at an edge of the parts into which the library cuts a buffer, or any size.
 std::size_t draw_count(Draws& draws, const Communicator& on) {
   const std::size_t ranks = std::size_t(std::max(on.size, 1));
   const std::size_t bucket = on.options.bucket == 0 ? 64 : on.options.bucket;
@@ -61,7 +61,7 @@ Compared compare(MPI_Comm comm, std::uint64_t hash, bool taken) {
   return {words[0] == ~words[1], words[2] + words[3] == 1};
 }
 
-// The buffers of one call, as they were drawn.
+// The drawn buffers of a call.
 struct Buffers {
   Place in, out;
   bool in_place = false, read_only = false;
@@ -77,8 +77,8 @@ struct Buffers {
   }
 };
 
-// Places input and output, of so many bytes, and calls sum(from, to), whose code it returns.
-// Watches what is touched.
+// Places an input and an output of so many bytes, calls sum(from, to), and returns its code. Checks
+// which bytes are touched.
 template <typename Sum>
 int watch(Run& run, const Buffers& buffers, const void* input, std::size_t bytes,
           std::size_t bytes_out, std::size_t width, const Sum& sum) {
@@ -136,7 +136,7 @@ std::vector<char> sum_by_mpi(Run& run, const Communicator& on, const char* colle
   return reference;
 }
 
-// The blocks of all ranks, of which this one has `own`.
+// Returns the blocks of all ranks; `own` is the block of this rank.
 std::vector<float> gather_blocks(const float* own, const int* blocks, int ranks, int rank,
                                  MPI_Comm comm) {
   std::vector<int> first(std::size_t(ranks) + 1);

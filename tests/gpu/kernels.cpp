@@ -183,7 +183,8 @@ UNIT_TEST(long_sums_and_huge_ones) {
     }
 }
 
-// Added on the host as add_in_pairs of src/intra adds.
+// The GPU adds in the order of a tree, and gives the bytes that add_in_pairs of src/intra gives on
+// the host.
 UNIT_TEST(sums_in_the_order_of_a_tree) {
   constexpr std::size_t kCount = 2500;
   std::vector<std::unique_ptr<Both<float>>> in;

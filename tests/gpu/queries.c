@@ -51,7 +51,7 @@ static void count_none(const float* mapped) {
   free(heap);
 }
 
-/* Calls that MPI does, or slimpi in the node. */
+/* Counts in calls that MPI makes, or slimpi inside the node. */
 static void count_in_node(const float* in, float* out, float* device) {
   count("integers in place", MPI_IN_PLACE, out, COUNT, MPI_INT, 1);
   count("integers", in, out, COUNT, MPI_INT, 2);
@@ -63,7 +63,7 @@ static void count_in_node(const float* in, float* out, float* device) {
   count_none(in);
 }
 
-/* Calls that slimpi does between nodes, as the options say. */
+/* Counts in calls that slimpi makes between nodes, as the options say. */
 static void count_between(const float* in, float* out, float* device) {
   float* const other = gpu_take(GPU_DEVICE, COUNT * sizeof(float));
   gpu_copy(other, GPU_DEVICE, in, GPU_HOST, COUNT * sizeof(float));

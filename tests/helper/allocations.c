@@ -36,7 +36,7 @@ __attribute__((constructor)) static void start(void) {
   dl_iterate_phdr(find_library, NULL);
 }
 
-/* Is there memory for this caller? */
+/* Whether this caller gets memory. */
 static int allows(const void* caller) {
   if ((uintptr_t)caller < low || (uintptr_t)caller >= high) return 1;
   const unsigned long number = ++allocations;

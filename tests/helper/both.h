@@ -25,7 +25,7 @@ class Both {
 
   T* host() { return here.data(); }
   void send() { gpu_copy(device, GPU_DEVICE, here.data(), GPU_HOST, count_ * sizeof(T)); }
-  // Are the bytes on both sides the same?
+  // Whether the bytes on both sides are the same.
   bool same() {
     std::vector<T> back(count_);
     if (count_ == 0) return true;

@@ -48,7 +48,8 @@ SLIMPI_FAKE unsigned long slimpi_fake_kernels(void);
 SLIMPI_FAKE int slimpi_fake_communicators(void);
 SLIMPI_FAKE unsigned long slimpi_fake_pieces(void);
 
-/* How often memory was taken, and the memory policy (of get_mempolicy) when it was last pinned. */
+/* slimpi_fake_allocations returns how often memory was allocated; slimpi_fake_policy the memory
+ * policy (of get_mempolicy) at the last pinning. */
 SLIMPI_FAKE unsigned long slimpi_fake_allocations(void);
 SLIMPI_FAKE int slimpi_fake_policy(void);
 

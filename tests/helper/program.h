@@ -52,12 +52,12 @@ static inline int begin_mpi_with(int level) {
   return provided;
 }
 
-/* Counts a failure, and says the first few. */
+/* Counts a failure, and prints the first five. */
 static inline void check(int good, const char* what) {
   if (!good && ++g_failures <= 5) fprintf(stderr, "rank %d: FAIL %s\n", g_rank, what);
 }
 
-/* Ends the job where a check fails. */
+/* Ends the job if a check fails. */
 static inline void must(int good, const char* what) {
   if (good) return;
   printf("FAIL rank %d: %s\n", g_rank, what);
@@ -65,14 +65,14 @@ static inline void must(int good, const char* what) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* Failures of all ranks. */
+/* Returns the number of failures of all ranks. */
 static inline int all_failures(void) {
   int all = 0;
   PMPI_Allreduce(&g_failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   return all;
 }
 
-/* The exit status. */
+/* Ends MPI and returns the exit status. */
 static inline int end_mpi(void) {
   const int failures = all_failures();
   MPI_Finalize();
@@ -89,7 +89,7 @@ static inline int has_rank_0_s(const void* data, size_t bytes) {
   return same;
 }
 
-/* FNV-1a; `digest` is what came before, or kDigest. */
+/* Returns the FNV-1a digest of the data; `digest` is the digest of the data before, or kDigest. */
 #define kDigest UINT64_C(14695981039346656037)
 static inline uint64_t digest_of(const void* data, size_t bytes, uint64_t digest) {
   for (size_t i = 0; i < bytes; ++i)
@@ -97,7 +97,7 @@ static inline uint64_t digest_of(const void* data, size_t bytes, uint64_t digest
   return digest;
 }
 
-/* Calls that slimpi has compressed on this rank; 0 without it. */
+/* Returns the number of calls that slimpi has compressed on this rank; 0 without slimpi. */
 static inline uint64_t compressed_calls(void) {
   int (*get)(struct slimpi_statistics_t*) = NULL;
   struct slimpi_statistics_t statistics;

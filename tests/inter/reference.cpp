@@ -11,7 +11,8 @@ namespace slimpi::test {
 
 namespace {
 
-// The values that a message of `count` values decodes to. Updates the residual unless it is null.
+// Makes the values that a message of `count` values decodes to. Updates the residual unless it is
+// null.
 class Coder {
  public:
   Coder(const Case& one, std::uint64_t seed, std::uint64_t call)

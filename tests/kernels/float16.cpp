@@ -21,7 +21,7 @@ Definition definition(Codec codec) {
   return codec == Codec::fp16 ? kFp16 : kBf16;
 }
 
-// The value of a code, by the definition.
+// Returns the value of a code, by the definition.
 double value_of(Codec codec, std::uint16_t code) {
   const Definition d = definition(codec);
   const int exponent = (code & 0x7fff) >> d.fraction, fraction = code & ((1 << d.fraction) - 1);
@@ -35,8 +35,8 @@ double value_of(Codec codec, std::uint16_t code) {
   return (code & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-// The value that x rounds to, by the definition: the nearest multiple of the last place, the even
-// one of two; infinity beyond the greatest number's last place and a half.
+// Returns the value to which x rounds, by the definition: the nearest multiple of the last place,
+// and of two the even one; infinity from half a last place beyond the greatest number on.
 double rounded(Codec codec, float x) {
   const Definition d = definition(codec);
   if (!std::isfinite(x)) return x;

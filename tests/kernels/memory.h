@@ -25,8 +25,8 @@ class Arena {
     begin_ = all + page;
   }
 
-  // `bytes` bytes, aligned to 4, as near as that allows to the page behind (at_end) or right after
-  // the page in front. Everything around them is filled with a pattern.
+  // Takes `bytes` bytes, aligned to 4, as near as that allows to the page behind (at_end) or right
+  // after the page in front. Fills everything around them with a pattern.
   template <typename T>
   T* take(std::size_t count, bool at_end) {
     size_ = count * sizeof(T);

@@ -209,8 +209,8 @@ UNIT_TEST(a_bucket_with_marks_keeps_its_residuals) {
   }
 }
 
-// 16 octaves below the greatest value of a tile all is zero: one of 1e30 spoils its tile, and no
-// other.
+// A value that is 16 octaves below the greatest value of a tile becomes zero: a value of 1e30
+// spoils its tile, and no other tile.
 UNIT_TEST(an_outlier_spoils_its_tile) {
   const Coded c = coded(packed(16, 2048), 6000,
                         [](std::size_t i) { return i == 3000 ? 1e30f : 1e-3f * bell(5, i); });
@@ -255,9 +255,9 @@ UNIT_TEST(sums_near_the_greatest_float_saturate) {
   for (const float y : out) assert_true(std::isfinite(y));
 }
 
-// The fuzzer: every byte that describes a tile may be anything. What is read stays within the tile,
-// which lies at the end of memory; all paths make the same of it, and what no encoder writes is
-// NaN.
+// Fuzzes the decoder: every byte that describes a tile may be anything. The decoder reads only
+// within the tile, which lies at the end of memory. All paths decode it to the same values, and a
+// tile that no encoder writes is NaN.
 UNIT_TEST(the_decoder_trusts_nothing) {
   static Arena memory, floats;
   const std::size_t counts[] = {1, 64, 200, 1000, 4096};
@@ -295,7 +295,7 @@ UNIT_TEST(the_decoder_trusts_nothing) {
   }
 }
 
-// A header that asks for more than the tile has, and others that no encoder writes.
+// Some headers ask for more bytes than the tile has; others are headers that no encoder writes.
 UNIT_TEST(damaged_tiles_are_nan) {
   const Format format = packed(8, 1024);
   const Coded c = coded(format, 1000, [](std::size_t i) { return bell(8, i); });

@@ -22,7 +22,8 @@ const Kernels* g_kernels = cpu_kernels(CpuPath::generic);
 
 using Maker = std::function<float(std::size_t)>;
 
-// A bucket with infinities: each is one, and finite values keep the bound of the levels between.
+// Checks a bucket with infinities: each infinity stays an infinity, and finite values keep the
+// bound of the levels between.
 void check_infinite(const Format& format, const float* in, const float* out, std::size_t count) {
   float min = 0, max = 0;
   bool below = false, above = false, any = false;
@@ -163,7 +164,7 @@ UNIT_TEST(tiny_ranges_keep_the_bound) {
   for (const float scale :
        {1e-45f, 1e-40f, 1e-38f, 1e-37f, 0x1p-110f, 0x1p-101f, 0x1p-100f, 1e-30f})
     check_widths([=](std::size_t i) { return scale * bell(4, i); });
-  // Numbers next to a large one: the range is a few units in the last place.
+  // Each number is next to a large one: the range is a few units in the last place.
   check_widths([](std::size_t i) { return from_bits(0x4b000000 + (std::uint32_t)(i % 5)); });
 }
 
@@ -211,7 +212,8 @@ UNIT_TEST(ties_and_ends_keep_the_bound) {
   }
 }
 
-// Sums that overflow, in every way: one or both signs, beside all kinds of values, and all of them.
+// Tests infinities in every way: of one or both signs, beside all kinds of values, and all values
+// infinite.
 UNIT_TEST(infinities_stay_single) {
   for (int kind = 0; kind < 12; ++kind)
     check_all([=](std::size_t i) {

@@ -115,7 +115,7 @@ int main(int argc, char** argv) {
   found = find("slimpi_set_state");
   memcpy(&set_state, &found, sizeof found);
 
-  /* Options of a communicator, set before its state. */
+  /* The options of a communicator are set before its state. */
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Info info;
   MPI_Info_create(&info);

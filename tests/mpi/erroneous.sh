@@ -61,7 +61,7 @@ differs "between nodes, one makes a persistent sum" 100000 100000p
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_TYPES=float,double differs "two nodes of two ranks, another type" \
   100000 100000 100000 100000d
 SLIMPI_ALGORITHM=decentralized differs "neighbors" 100000 50000
-# Calls with state are agreed on first.
+# The ranks agree on calls with state first.
 SLIMPI_ERROR_FEEDBACK=1 differs "error feedback" 200000 150000
 if expensive; then
   SLIMPI_ALGORITHM=low_precision_decentralized differs "neighbors, 8 bits" 200000 150000

@@ -11,8 +11,8 @@ programs=$top_srcdir/tests/programs
 ran=0
 headers="-I$top_srcdir -I$top_srcdir/include"
 
-# Doubles, which are taken by SLIMPI_TYPES only, and a nonblocking sum, which is taken where all
-# ranks have MPI_THREAD_MULTIPLE.
+# The program sums doubles, which slimpi takes by SLIMPI_TYPES only, and makes a nonblocking sum,
+# which slimpi takes if all ranks have MPI_THREAD_MULTIPLE.
 cat >doubles.f90 <<'F'
 program doubles
   use mpi_f08

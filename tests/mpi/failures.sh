@@ -42,7 +42,7 @@ run 3 damaged:1:1 return
 holds "damaged: says so" grep -q 'error: message from rank 1: its header is damaged' err.txt
 holds "the others say whose it is" grep -q 'first error slimpi: rank [02] failed: mess' out.txt
 
-# Inside a node, with the error only where a last message is missing.
+# Inside a node, only a rank that lacks a last message gets the error.
 export SLIMPI_RANKS_PER_NODE=2
 for row in send:1:1/mpi send:2:2/mpi receive:3:2/mpi send:0:9/mpi send:1:1/shm receive:3:2/shm; do
   export SLIMPI_INTRA="${row#*/}"
@@ -60,13 +60,13 @@ run 3 receive:1:2 fatal
 holds "fatal: the job ends in failure ($status)" test "$status" -ne 0 -a "$status" -ne 124
 holds "fatal: one line says why" grep -q 'slimpi\[1\] error: receiving: ' err.txt
 
-# Ranks that only agree can fail, too.
+# A message of an agreement can fail, too.
 SLIMPI_ERROR_FEEDBACK=1 run 3 agree:1:14 return
 expect "$status" 0 "agree: the program goes on"
 all_ranks 3 'second error .*slimpi: ' "agree: an error on every rank"
 all_ranks 3 'small exact' "agree: small calls pass"
 
-# No memory for messages on one rank: MPI does the work on all.
+# If one rank has no memory for messages, MPI makes the sum on all ranks.
 export SLIMPI_REPORT=$work/report.json
 for poor in 0 2; do
   TEST_NO_MEMORY=$poor:262144 run 3 none return

@@ -9,7 +9,8 @@
 
 #define COUNT 30000
 
-/* The sum of `count` floats on comm, of values that depend on the seed; near what it must be. */
+/* Sums `count` floats on comm, whose values depend on the seed. Returns whether the sum is near
+ * what it must be. */
 static int sum(MPI_Comm comm, int count, int seed) {
   int me, n, good = 1;
   float* x = malloc((size_t)count * sizeof *x);
@@ -72,7 +73,7 @@ static int open_files(void) {
   return count;
 }
 
-/* Communicators that come and go: MPICH has room for 2048 at a time. */
+/* Makes and frees communicators again and again: MPICH has room for 2048 at a time. */
 static void many(int number) {
   long before = 0;
   int files = 0;
@@ -116,7 +117,7 @@ static void* work(void* argument) {
   const int me = *(const int*)argument;
   pthread_barrier_wait(&start);
   for (int round = 0; round < rounds; ++round) {
-    /* Threads take turns otherwise on every rank. */
+    /* On every rank the threads come in another order. */
     usleep((useconds_t)((me * 7 + g_rank * 5 + round * 3) % 11 * 100));
     check(sum(own[me], COUNT + 1000 * me, me + round), "a thread's sum is wrong");
     check(sum(own[me], 10, me), "a thread's small sum is wrong");

@@ -18,7 +18,7 @@ works() {
 }
 compressed() { expect "$(report report.json calls compressed)" "$1" "$works: $1 compressed"; }
 
-# Every key that the report guarantees, whatever the job.
+# The report of every job has the keys that are guaranteed.
 keys='slimpi schema command options hosts date wall_seconds mpi ranks nodes algorithm calls.total
 calls.compressed calls.exact_in_node calls.passed.small
 calls.passed.datatype calls.passed.op calls.passed.comm calls.passed.off calls.passed.start

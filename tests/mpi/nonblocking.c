@@ -75,7 +75,7 @@ static void complete(MPI_Comm comm) {
   same("Request_get_status");
 }
 
-// Messages, a sum that is left to MPI, blocking sums and a barrier among sums in flight.
+// Puts messages, a sum that is left to MPI, blocking sums and a barrier among sums in flight.
 static void mixed(MPI_Comm comm) {
   MPI_Request r[kMany + 4];
   int got = -1, sent = g_rank, ones[2] = {1, 1}, twos[2];
@@ -109,7 +109,7 @@ static void mixed(MPI_Comm comm) {
   same("in place");
 }
 
-// Two communicators, whose sums begin in another order on every second rank.
+// Sums on two communicators; every second rank begins the sums in another order.
 static void two_communicators(void) {
   MPI_Comm other;
   MPI_Request r[kMany];
@@ -170,7 +170,7 @@ static void one_blocks(MPI_Comm comm) {
   same("a rank that blocks");
 }
 
-// Communicators whose first sums are nonblocking, and begin in another order on every second rank.
+// Makes nonblocking first sums on communicators; every second rank begins them in another order.
 // Meanwhile a sum of another size goes to MPI, a rank blocks, and a communicator is freed.
 static void first_sums(void) {
   MPI_Comm comms[2], freed;
@@ -204,7 +204,8 @@ static void first_sums(void) {
   for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
 }
 
-// Sums of doubles, which go to MPI: on rank 0 at any time while the ranks meet, on others later.
+// Makes sums of doubles, which go to MPI: on rank 0 at any time while the ranks meet, on the other
+// ranks later.
 static void doubles_meanwhile(void) {
   static double ones[kCount], sums[kCount];
   for (int j = 0; j < kCount; ++j) ones[j] = 1;
@@ -229,7 +230,7 @@ static void doubles_meanwhile(void) {
 }
 
 #if HAS_PERSISTENT_SUMS
-// Persistent sums, started in another order on every second rank.
+// Starts persistent sums; every second rank starts them in another order.
 static void persistent(MPI_Comm comm) {
   MPI_Request r[kMany], once;
   int flag, index;
@@ -297,7 +298,8 @@ static void digest(int nonblocking) {
   if (g_rank == 0) printf("%016" PRIx64 "\n", hash);
 }
 
-// A communicator that MPI frees as late as in MPI_Finalize, because a message on it is pending.
+// Makes a communicator that MPI frees as late as in MPI_Finalize, because a message on it is
+// pending.
 static void freed_late(void) {
   MPI_Comm comm;
   MPI_Request request;

@@ -71,8 +71,9 @@ static void errors(void) {
   MPI_Comm_free(&comm);
 }
 
-// With a hook that fails in the second call of each communicator: so does the second start of each
-// persistent sum, where it is completed, also after its communicator was freed. The others succeed.
+// Tests sums with a hook that fails in the second call of each communicator. The second start of
+// each persistent sum fails, where it is completed, also after its communicator was freed. All
+// other starts succeed.
 static void failing(void) {
 #if HAS_PERSISTENT_SUMS
   MPI_Comm comm;

@@ -98,7 +98,8 @@ static void check_count(size_t count) {
     state = state * 1664525u + 1013904223u;
     values[i] = (float)(int)(state >> 8) * 0x1p-24f - 0.5f;
   }
-  /* Where there are replicas, MPI does the sums of such values. */
+  /* An infinity is among the values. With replicas only the sum of 1000 values has one, because MPI
+   * makes sums of infinities then. */
   if (g_replicas ? count == 1000 : count > 5000)
     values[count / 2] = g_rank == 1 ? 1.0f / 0.0f : 0.0f;
   sum(HOST, HOST, 0, values, expected, count);

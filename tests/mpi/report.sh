@@ -27,7 +27,7 @@ holds "one node: text" \
 holds "one node: plural" grep -q "on 2 ranks, 1 node (" err.txt
 holds "one node: no bytes" grep -q "none between nodes" err.txt
 
-# All sums are in the bytes, of whatever type: most of them here are too small, or doubles.
+# The bytes of the report count all sums, of any type: most sums here are too small, or of doubles.
 SLIMPI_REPORT=$work/half.json under 2 "$steps" init sum:100000 sum:10000 sum:10000 \
   dsum:50000 finalize >out.txt || fail "half: exit status $?"
 holds "all sums are in the totals" "$PYTHON" -c '

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# SLIMPI_SELFTEST: an MPI that changes a bit of a message is found before the first sum, on all
-# ranks, which name the element and the ranks; without one nothing is said and no result differs.
+# SLIMPI_SELFTEST finds an MPI that changes a bit of a message, before the first sum and on all
+# ranks, which name the element and the ranks. With a right MPI it prints nothing and changes no
+# result.
 . "$top_srcdir/tests/helper/mpi.sh"
 seconds=60
 program=$top_builddir/tests/mpi/steps

@@ -61,7 +61,8 @@ if in_small 1m "$MPIEXEC" -n 4 -genv LD_PRELOAD "$ending" "$program" 2 </dev/nul
   holds "4 ranks, 1 MB" in_small 1m "$MPIEXEC" -n 4 \
     -genv LD_PRELOAD "$ending:$preload" "$program" 3 2>err.txt </dev/null
   check "4 ranks, 1 MB" 4
-  # A smaller segment than usual, or none: not a word either way, unless SLIMPI_INTRA asks for it.
+  # If the segment is smaller than usual, or cannot be made, slimpi prints nothing, unless
+  # SLIMPI_INTRA asks for it.
   holds "4 ranks, 1 MB, no memfd" in_small 1m "$MPIEXEC" -n 4 \
     -genv LD_PRELOAD "$ending:$no_memfd:$preload" -genv SLIMPI_INTRA auto "$program" 3 2>err.txt \
     </dev/null

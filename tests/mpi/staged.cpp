@@ -16,7 +16,8 @@ using namespace slimpi;
 
 namespace {
 
-// Six calls on one buffer, each from what the one before it gave.
+// Returns the results of six calls on one buffer; the input of each call is made from the result
+// before.
 std::vector<float> results(const test::Job& job, Statistics& statistics, std::size_t count,
                            const device::Device& device) {
   comm::Communicator communicator(job.api, statistics, load_config(slimpi_environment()).config,

@@ -47,7 +47,7 @@ static void push(MPI_Comm made) {
   if (made != MPI_COMM_NULL && depth + 1 < MOST) comms[++depth] = made;
 }
 
-/* Integers, so that MPI's sums are exact in any order. */
+/* Returns a whole number, so that MPI's sums are exact in any order. */
 static float value(int i, int rank) {
   return (float)((i * 7 + rank * 13) % 101);
 }

@@ -41,7 +41,7 @@ void describe(const char* name) {
   if (g_describe != nullptr && g_describe(&tensor) != 0) MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-// One of the program's tensors: the same values at every step.
+// A tensor of the program: it has the same values at every step.
 struct Tensor {
   Tensor(std::size_t count, std::uint64_t seed)
       : test{Family::normal, count, seed, false, false, false, g_size},
@@ -58,7 +58,7 @@ struct Tensor {
     MPI_Allreduce(MPI_IN_PLACE, buffer, int(in.size()), MPI_FLOAT, MPI_SUM, g_comm);
     take(0, in.size(), buffer);
   }
-  // Rank r gets the r-th of `blocks`; in place where there is no other input.
+  // Makes a reduce-scatter: rank r gets block r of `blocks`. It is in place if `input` is null.
   void scatter_in(float* buffer, const std::vector<int>& blocks, float* input = nullptr) {
     std::memcpy(input == nullptr ? buffer : input, in.data(), in.size() * sizeof(float));
     const void* const from = input == nullptr ? MPI_IN_PLACE : input;

@@ -103,7 +103,7 @@ static float* bias_of(float* model, const Layer* layer) {
   return model + layer->offset + (size_t)layer->inputs * (size_t)layer->outputs;
 }
 
-/* Turns a row of scores into probabilities; returns its loss. */
+/* Turns a row of scores into probabilities; returns the loss of the row. */
 static double softmax(float* row, int count, int label, int* correct) {
   int best = 0;
   for (int j = 1; j < count; ++j)
