@@ -78,8 +78,8 @@ std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   return (std::uint32_t)units;
 }
 
-// Completes the scale numbers of the buckets in which values of `in` are not finite. Returns the
-// units of the tile's marks.
+// Replaces each kNonfinite in plan.numbers by the scale number of the bucket's finite values with
+// its marks byte. Returns the number of units that the marks of the tile take.
 [[gnu::noinline]] std::uint32_t find_marks(const float* in, std::size_t n, PackedPlan& plan) {
   std::uint32_t units = units_of_marks(packed_buckets(n));
   for (std::size_t i = 0; i < n; i += kPackedBucket) {

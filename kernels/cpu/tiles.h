@@ -148,7 +148,8 @@ void add_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels
   for (std::size_t i = 0; i < n; ++i) to[i] = add(sum[i], level_value(scale, levels[i]));
 }
 
-// Does what add_levels does, and includes the sums in `extremes`; a sum may be any NaN.
+// Adds the values of the levels, as add_levels does, and includes the sums in `extremes`. Unlike in
+// add_levels, a sum that is NaN keeps its bits; it is not replaced by kNanBits.
 template <typename Scaling, typename Level>
 void include_sum(Extremes& extremes, const Scaling& shared_scale,
                  const Level* SLIMPI_RESTRICT levels, std::size_t n, const float* sum, float* to) {

@@ -16,8 +16,8 @@ struct SharedScale {
   Scale<double> scale_double;
 };
 
-// Computes the scale for a header. Not inlined, because the divisions are long and doubles take
-// many registers.
+// Makes the scale of a bucket from its header (its minimum and maximum), and sets the flags. Not
+// inlined, because the divisions are long and doubles take many registers.
 SLIMPI_DEVICE_RARE void open_scale(Header header, int bits, bool stochastic, SharedScale& scale) {
   scale.nonfinite = is_nonfinite(header);
   scale.extended = !scale.nonfinite && is_extended_range(header);

@@ -178,16 +178,16 @@ const Functions functions::decentralized = {.run = run_decentralized,
 // on all ranks and leaves the replicas unchanged. If a replica becomes infinite, all ranks drop all
 // replicas, and the next call is handled as a first call.
 //
-// Replicas may belong to another tensor (comm/tensor_state.h). They are used only if |x - w_i| <=
-// x| / 2 on every rank, where x is this rank's model (L2 norms of the shard). Otherwise all ranks
-// handle the call as a first call. So replicas cannot make a sum wrong without bound: let m be the
-// greatest |x| of the worker and its peers. With one rank a worker, s = x, and without the rounding
-// of Q
-//   result / N - sum over all j of W_ij s_j = (s_i - w_i) + sum over all j of W_ij (w_j - s_j)
-// has a norm of at most m, since the weights of a row sum to one. Q rounds z = (s_i - w_i) + (sum
-// over all j of W_ij w_j - w_i), with |w| <= 3/2 m: at most 7/2 m. On a node of several ranks, s is
-// the mean of their x, so |s - w_i| <= 5/2 m, where m includes the |x| of these ranks. Then the
-// norms are at most 5 m and 11/2 m.
+// Replicas may belong to another tensor (comm/tensor_state.h). Let x be this rank's model. Replicas
+// are used only if |x - w_i| <= |x| / 2 on every rank (L2 norms of the shard). Otherwise all ranks
+// handle the call as a first call. So the error that replicas cause has a bound.
+//
+// Let m be the greatest |x| of the worker and its peers, on all their ranks. Then |w| <= 3/2 m, and
+//   error  result / N - sum of W_ij s_j = (s_i - w_i) + sum of W_ij (w_j - s_j)   (Q not counted)
+//   input of Q                        z = (s_i - w_i) + (sum of W_ij w_j - w_i)
+// The sums are over all j, and the weights of a row sum to one. With one rank a worker, s = x: the
+// error is at most m, and |z| at most 7/2 m. With several ranks, s is the mean of their x, and
+// |s - w_i| <= 5/2 m: the error is at most 5 m, and |z| at most 11/2 m.
 //
 // State: (1 + peers) * n floats, where n is the length of the shard.
 // Cost: n * bits/8 bytes sent to each peer.

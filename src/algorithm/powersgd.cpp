@@ -99,8 +99,9 @@ Status run_powersgd(comm::Call& call) {
   return comm::copy_and_wait(call.device_stream(), "copy in", call.out, copy, bytes);
 }
 
-// Allocates the arrays in the tensor state: all Q, and with error feedback `count` floats. Reserves
-// the scratch memory, too: its size depends on the shapes, and a smaller count may need more.
+// Allocates the arrays in the tensor state: all Q, and with error feedback `count` floats. Also
+// reserves the scratch memory. Functions::reserve cannot do that: after it the ranks agree only if
+// the count is larger than before, but a smaller count with other shapes may need more memory.
 Status reserve_powersgd(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const Matrices matrices = matrices_of(call);

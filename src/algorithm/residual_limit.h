@@ -17,11 +17,11 @@ float safe_limit(const kernels::Format& format, int ranks);
 // the bucket of their sum. These are the buckets of the values without residuals.
 double most_steps(const kernels::Format& format);
 
-// Returns the bound of one encoding by packed: the largest difference of a decoded value from the
-// original value, if no value of its bucket exceeds the magnitude `bucket`, and no value of its
-// tile `tile`. With `feedback` the bound holds whatever the residuals are. The bound is concave,
-// and of degree 1 in both magnitudes and the number of nodes. So if `bucket` and `tile` are sums of
-// the magnitudes of `nodes` nodes, it is at least the sum of the bounds of these nodes.
+// Returns a bound of |decoded - original| for one encoding by packed. It holds if no value of the
+// bucket is larger in magnitude than `bucket`, and no value of its tile is larger than `tile`.
+// With `feedback` it holds for any residuals. The bound f(bucket, tile, nodes) is concave, and
+// f(c b, c t, c n) = c f(b, t, n). So if `bucket` and `tile` are sums of the magnitudes of `nodes`
+// nodes, the bound is at least the sum of the bounds of these nodes.
 double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback,
                          int nodes = 1);
 

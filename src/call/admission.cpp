@@ -276,7 +276,8 @@ namespace {
 // Makes the other steps that need no other rank.
 [[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, Request& request, Way way) {
   const ElementType type = type_of(request);
-  // A type that SLIMPI_TYPES does not name is the first reason to leave a call to MPI.
+  // If SLIMPI_TYPES does not name the type, the call is counted under `datatype`, whatever other
+  // reason there is to leave it to MPI.
   const bool named = runtime->config.types.has(type);
   const auto bypass_for = [&](BypassReason reason) {
     return bypass(*runtime, named ? reason : BypassReason::datatype);

@@ -66,8 +66,8 @@ bool make_complete_request(int (&requests)[2]);
 
 // persistent.cpp
 
-// Makes a persistent sum with its request for MPI_Allreduce_init, or leaves it to MPI. May wait for
-// the other ranks.
+// Handles MPI_Allreduce_init and the init functions of reduce-scatters: makes a persistent sum and
+// its MPI request, or leaves the call to MPI. May wait for the other ranks.
 Outcome init_persistent(Request& call, void* request);
 
 // Starts the persistent sums among the program's requests. MPI has to start all requests, too.

@@ -164,8 +164,9 @@ Status Sum::check_values(const comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// Checks whether this rank's state fits the values. Their buffers must be in one place for that: an
-// input that is elsewhere is copied to the output, which no rank reads before the call ends.
+// Checks whether this rank's state can belong to the values. This check needs input and output in
+// memory of one device. Otherwise the input is first copied to the output; that is safe, because
+// no rank reads its output before the call ends.
 Status Sum::check_state(comm::Call& call, Agreement* agreement) {
   const auto fits = plan_.algorithm->functions->state_fits;
   if (fits == nullptr || call.state == nullptr || call.state->uninitialized) return Status::ok;

@@ -73,9 +73,10 @@ Status Exchange::move_words(std::span<std::uint64_t> words, int to, int from) {
   return status;
 }
 
-// Replaces each word by its maximum over all ranks, by dissemination: after the step of a distance
-// every rank has the maxima of twice as many ranks. No collective of MPI is used, because each rank
-// may make the agreements of several channels in another order.
+// Replaces each word by its maximum over all ranks, by dissemination. In each step a rank sends its
+// words to the rank `distance` after it, and receives those of the rank `distance` before it. Each
+// step doubles the number of ranks whose maxima a rank has. No collective of MPI is used, because
+// each rank may make the agreements of several channels in an order of its own.
 Status Exchange::spread_maxima(std::span<std::uint64_t> words) {
   for (int distance = 1; distance < size_; distance *= 2) {
     SLIMPI_TRY(move_words(words, (rank_ + distance) % size_, (rank_ - distance + size_) % size_));

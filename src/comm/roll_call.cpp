@@ -118,7 +118,8 @@ Status RollCall::compare(const ActiveCall& call) const {
       if (place->function != call.record().function)
         return fail(Status::bad_message,
                     describe_other_function(rank, Function::of(place->function)));
-      // The whole count is compared here, because the word of an answer has only 31 bits of it.
+      // The counts are compared in full here: place->sum holds only the low bits of a count, or a
+      // hash for a named tensor.
       if (place->count != call.count())
         return fail(
             Status::bad_message,

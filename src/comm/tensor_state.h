@@ -117,7 +117,7 @@ class TensorState {
   void drop();
 
   // Returns a digest of the state's history: the calls, whether the arrays were used, and a
-  // restored factor. Ranks may use their arrays in one sum only if the digests are equal.
+  // restored factor. A sum may use the arrays only if the digests of all ranks are equal.
   std::uint64_t history() const { return (2 * calls + (uninitialized ? 1 : 0)) ^ restored_factor_; }
 
   const algorithm::Algorithm* algorithm() const { return algorithm_; }

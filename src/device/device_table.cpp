@@ -59,8 +59,8 @@ Location locate(const void* pointer) {
   const int added = g_added.load(std::memory_order_acquire);
   if (added == 0 || pointer == nullptr || in_process_memory(pointer)) [[likely]]
     return {};
-  // Inside a fiber the thread's answers are not used: the fiber goes from thread to thread, and the
-  // thread may have begun another call since.
+  // Inside a fiber the answers that t_call keeps are not used. The fiber may have moved to another
+  // thread, or this thread may have begun another call; then t_call belongs to that other call.
   if (!t_call.inside || Fiber::inside()) return ask(pointer, added);
   for (const Known& known : t_call.known) {
     if (known.pointer != pointer) continue;

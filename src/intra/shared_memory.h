@@ -110,7 +110,8 @@ class NodeSegment {
 
   std::byte* line(int local) const { return region(local); }
   std::byte* probe_lines(int local) const { return region(local) + kPage; }
-  // The note of a rank. That rank writes it; the other ranks read it after a barrier.
+  // The note that a rank writes while the node opens NCCL (NcclGroup::Note). Only that rank writes
+  // it. The other ranks read it after a barrier, but may read its atomic `failed` at any time.
   std::byte* note(int local) const { return probe_lines(local) + kProbeBytes; }
   // The data area of a rank, aligned to 64 bytes. Only that rank writes it.
   float* data(int local) const { return reinterpret_cast<float*>(region(local) + kFrontBytes); }

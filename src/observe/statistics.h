@@ -225,8 +225,8 @@ class Statistics {
   std::array<Errors, kSizeClasses> errors_{};
 };
 
-// Adds the time from its construction to its destruction to the time inside slimpi, or to another
-// number of Counts.
+// Measures the time from its construction to its destruction, and adds it to one number of Counts.
+// By default that is Counts::nanoseconds, the time inside slimpi.
 class Inside {
  public:
   explicit Inside(Statistics& statistics, Counter number = &Counts::nanoseconds)

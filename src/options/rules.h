@@ -18,7 +18,7 @@ struct Rule {
   std::string algorithm;     // a value of SLIMPI_ALGORITHM
   std::optional<double> bits;
   std::string where;  // "FILE:LINE: the row", for the report
-  // True if a call of this process had the row; the copies of a row share it.
+  // True if the row decided a call of this process; the copies of a row share it.
   std::shared_ptr<std::atomic<bool>> matched = std::make_shared<std::atomic<bool>>(false);
 };
 
@@ -31,7 +31,7 @@ std::string parse_rules(std::string_view text, const std::string& where, Rules& 
 // Appends the rows of the file `path`, the value of the option `option`. Returns "" or the error.
 std::string read_rules(const std::string& path, const char* option, Rules& rules);
 
-// Returns the places of the rows that no call of this process had.
+// Returns Rule::where of each row that decided no call of this process.
 std::vector<std::string> unmatched(const Rules& rules);
 
 // Returns whether a row is for communicators called `name`.

@@ -26,8 +26,8 @@ inline int numa_node_of(const std::string& bus_id,
 // preference. Does nothing for node -1, or if the system does not allow it.
 class Preferred {
  public:
-  // Calls the system directly, so libnuma is not needed. The kernel uses one bit less of the mask
-  // than the given length, hence kNodes + 1.
+  // Makes the system calls directly, so libnuma is not needed. Linux uses one bit less of the mask
+  // than the length that set_mempolicy gets, so that length is kNodes + 1.
   explicit Preferred(int node) {
     if (node < 0 || unsigned(node) >= kNodes) return;
     if (syscall(SYS_get_mempolicy, &policy_, nodes_, kNodes, nullptr, 0) != 0) return;
