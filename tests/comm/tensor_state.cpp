@@ -93,8 +93,8 @@ UNIT_TEST(by_name, make, clear) {
   assert_int_equal(g_slots->size(), 1);
 }
 
-// A tensor has a state for each set of elements that its arrays are of. What was saved of one is
-// not for another.
+// A tensor has a state for each set of elements (TensorKey::elements) that its arrays hold. A state
+// that was saved for one set cannot be loaded for another set.
 UNIT_TEST(by_elements, make, clear) {
   TensorKey by_name = TensorKey::of_name("weight", 10), by_index = TensorKey::of_index(0, 10),
             by_address = TensorKey::of_address(address(1), 10);

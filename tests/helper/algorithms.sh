@@ -7,7 +7,8 @@
 # design, goes through the same inputs in tests/mpi/decentralized.
 . "$top_srcdir/tests/helper/mpi.sh"
 . "$top_srcdir/tests/helper/sums.sh"
-# The low-rank pair at work from the first call, and each call for itself.
+# The low-rank algorithms compress from the first call, and without error feedback, so that each
+# call can be checked by itself.
 export SLIMPI_START=0 SLIMPI_ERROR_FEEDBACK=0 SLIMPI_POWERSGD_RANK=2
 
 # algorithm      bits bucket rounding

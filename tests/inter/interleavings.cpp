@@ -289,7 +289,8 @@ UNIT_TEST(planted_faults_are_found) {
   std::size_t found = 0;
   for (const auto& [fault, text] : faults)
     for (const bool reduced : {false, true}) {
-      // A wrong peer takes three ranks. The order matters among messages of one tag.
+      // A fault with a wrong peer needs three ranks. A fault of the order needs several messages of
+      // one tag.
       const bool peer = fault == Fault::wrong_peer_send || fault == Fault::wrong_peer_receive;
       const bool order = fault == Fault::delayed_send || fault == Fault::delayed_receive;
       const Case one = peer    ? pairwise(3, 1)

@@ -97,9 +97,10 @@ void mean_of_calls() {
   check(once > 0 && times >= 10, "the mean of 200 calls is not 10 times closer");
 }
 
-// In every bucket a step is 1. Two senders' 127.5 become 254, 255 or 256 by two draws; with the
-// owner's exact 128.5 and rounded to a step of 3 these are 381, 384 or 387, in parts that tell
-// whether the two draws are one.
+// Checks that ranks and calls draw independently. The quantization step of every bucket is 1. Two
+// senders have 127.5; each rounds it to 127 or 128 by a draw of its own, so their sum is 254, 255
+// or 256. With the owner's exact 128.5, and rounded to a step of 3, the results are 381, 384 or
+// 387. Their frequencies tell whether the two draws are independent.
 void draws() {
   constexpr std::size_t kBucket = 512, kCount = 3 * 40 * kBucket;
   std::vector<float> in(kCount), out(kCount), last(kCount);

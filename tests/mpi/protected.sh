@@ -74,7 +74,7 @@ if [ -e "$top_builddir/.libs/slimpi-hwloc.so" ]; then
 fi
 program=${program%% *}
 
-# A user's own algorithm works on the host, a codec as a whole schedule.
+# Hooks work in host memory, whether they are a codec or a whole schedule.
 if command -v "$MPICC" >/dev/null 2>&1; then
   for hook in topk sign; do
     "$MPICC" -std=c99 -O2 -shared -fPIC -I"$top_srcdir/include" -o "$work/$hook.so" \

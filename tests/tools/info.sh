@@ -166,7 +166,7 @@ for arguments in --svg --trace "--trace a --json"; do
   expect "$status $(wc -l <err) $(wc -c <out)" "2 1 0" "'$arguments' is refused in one line"
 done
 
-# JSON says the same; somebody else's reader takes it.
+# The JSON has the same facts, and Python's parser reads it.
 if command -v "$PYTHON" >/dev/null; then
   "$info" --json -v -cf -t >all.json
   expect "$(report all.json topology cores)" 8 "JSON: cores"
