@@ -21,10 +21,10 @@ const char* slimpi_version(void);
 struct slimpi_statistics_t {
   uint64_t size;        /* set by the caller to sizeof(struct slimpi_statistics_t) */
   uint64_t calls;       /* allreduces and reduce-scatters seen */
-  uint64_t compressed;  /* of these, compressed between nodes */
-  uint64_t bytes_in;    /* of the buffers of compressed calls */
-  uint64_t bytes_sent;  /* put between nodes by this rank, headers included */
-  uint64_t bytes_plain; /* this rank's part of what a bandwidth-optimal sum would have put there */
+  uint64_t compressed;  /* calls that slimpi compressed between nodes */
+  uint64_t bytes_in;    /* bytes in the buffers of compressed calls */
+  uint64_t bytes_sent;  /* bytes that this rank sent to other nodes, headers included */
+  uint64_t bytes_plain; /* this rank's part of the bytes that bandwidth-optimal sums would send */
 };
 
 /* The functions below can be called at any time and from any thread: before MPI is loaded, before
@@ -52,10 +52,11 @@ typedef struct slimpi_tensor_t {
  * that sum alone, also if slimpi leaves the sum to MPI. A second description before the sum
  * replaces the first. slimpi copies the description. All ranks of the sum must give the same
  * description. The name identifies the state that error feedback, powersgd and the like keep for a
- * tensor on a communicator, whatever the address of its buffer (STATE in slimpi-algorithms(7)). The
- * matrices are for powersgd, where they win over SLIMPI_POWERSGD_SHAPES. The sum of rows * columns
- * must not exceed the count of the sum. Ranks whose matrices differ get an MPI error. NULL takes a
- * description back. Returns 0, or 1 with a warning if `size` is not set or a matrix is empty. */
+ * tensor on a communicator, whatever the address of its buffer (STATE in slimpi-algorithms(7)).
+ * Only powersgd uses the matrices; they replace SLIMPI_POWERSGD_SHAPES. The sum of rows * columns
+ * must not exceed the count of the float sum. Ranks whose matrices differ get an MPI error. NULL
+ * cancels the description. Returns 0, or 1 with a warning if `size` is not set or a matrix is
+ * empty. */
 int slimpi_describe_next(const slimpi_tensor_t* tensor);
 
 /* The state of a named tensor on a communicator, for checkpoints: the residual of error feedback,
@@ -80,22 +81,22 @@ int slimpi_set_state(const void* comm, const char* name, const void* state, uint
 
 /* Functions for bindings of other languages, which have no mpi.h.
  *
- * slimpi_get_mpi_constant sets *value to a constant of the process's MPI, as a word that its
- * functions take as an argument: MPI_COMM_WORLD, MPI_FLOAT, MPI_DOUBLE, MPI_INT, MPI_BYTE,
- * MPI_SUM, MPI_MIN, MPI_IN_PLACE, MPI_ERRORS_RETURN, MPI_THREAD_MULTIPLE. If MPI writes a handle,
- * give it the address of a uint64_t that is 0, and later pass this uint64_t as the handle. Returns
- * 0, or 1 if the name is not in this list or the process has no MPI that slimpi supports.
+ * slimpi_get_mpi_constant sets *value to a constant of the process's MPI, in the form in which
+ * MPI's functions take it as an argument: MPI_COMM_WORLD, MPI_FLOAT, MPI_DOUBLE, MPI_INT, MPI_BYTE,
+ * MPI_SUM, MPI_MIN, MPI_IN_PLACE, MPI_ERRORS_RETURN, MPI_THREAD_MULTIPLE. For a handle that an MPI
+ * function writes, pass the address of a uint64_t that is 0; later pass its value as the handle.
+ * Returns 0, or 1 if the name is not in this list or the process has no MPI that slimpi supports.
  *
- * slimpi_check_option says whether the info key slimpi_NAME may have this value. Returns 0, or 1
- * and in `reason`, which has `size` bytes, the line that a job would end with.
+ * slimpi_check_option returns 0 if the info key slimpi_NAME may have this value. Otherwise it
+ * returns 1, and writes the error line with which a job would end to `reason`, of `size` bytes.
  *
  * slimpi_finalize_at_exit makes exit() end MPI: by MPI_Finalize if the exit status is 0, else by
  * MPI_Abort with the status, because other ranks may wait for this rank. All ranks wait for each
- * other before MPI_Finalize. 2 seconds after that the process ends, unless its MPI is Open MPI.
- * Returns 0, or 1 if it cannot do so.
+ * other before MPI_Finalize. If MPI_Finalize takes longer than 2 seconds, the process ends without
+ * it, unless its MPI is Open MPI. Returns 0, or 1 if exit() cannot be made to end MPI.
  *
- * slimpi_get_option writes the process's value of the option NAME, such as bits, to `value`, which
- * has `size` bytes: "" if it is unset. Returns 0, or 1 if there is no such option. */
+ * slimpi_get_option writes the process's value of the option NAME, such as bits, to `value`, of
+ * `size` bytes; "" if the option is unset. Returns 0, or 1 if there is no such option. */
 int slimpi_get_mpi_constant(const char* name, uint64_t* value);
 int slimpi_check_option(const char* name, const char* value, char* reason, uint64_t size);
 int slimpi_get_option(const char* name, char* value, uint64_t size);
@@ -129,7 +130,7 @@ struct slimpi_hook_call_t {
   uint64_t size;       /* bytes of this struct in the slimpi that runs */
   uint64_t call;       /* counts the communicator's compressed calls from 1; equal on all ranks */
   uint64_t count;      /* floats in the program's buffer */
-  uint64_t slot;       /* with count: names the program's buffer; equal on all ranks */
+  uint64_t slot;       /* with `count` identifies the program's buffer; equal on all ranks */
   uint64_t slot_calls; /* earlier calls of this buffer; 0: drop the data kept for the slot */
   uint64_t seed;       /* SLIMPI_SEED */
   int32_t rank, ranks; /* of the program's communicator */
@@ -138,13 +139,13 @@ struct slimpi_hook_call_t {
   void* stream;        /* device memory: a CUstream, NULL the default one; on the host NULL */
   uint64_t* sent;      /* strategies add the bytes that they sent to other nodes */
   char* reason;        /* before it fails, a function may write here why */
-  uint64_t first;      /* codecs: where in the program's buffer the piece begins */
+  uint64_t first;      /* codecs: index of the piece's first float in the program's buffer */
   int32_t total;       /* codecs: 1 if the piece is of the finished sum, 0 if of one node's sum */
   int32_t reserved;
 };
 
-/* Functions return 0, or any other number for failure, and do not throw. The functions of one
- * communicator are called by one thread at a time, those of different communicators at once. */
+/* Functions return 0, or any other number for failure, and do not throw. For one communicator, only
+ * one thread at a time calls functions; for different communicators, several threads may. */
 struct slimpi_hook_t {
   uint32_t abi;     /* SLIMPI_HOOK_ABI */
   uint32_t size;    /* sizeof(struct slimpi_hook_t) */
@@ -164,8 +165,8 @@ struct slimpi_hook_t {
   /* Writes at most `capacity` = bound(count) bytes to `out`, and their number to *bytes. */
   int (*encode)(void* context, const struct slimpi_hook_call_t* call, const float* in,
                 uint64_t count, void* out, uint64_t capacity, uint64_t* bytes);
-  /* Writes the `count` floats that encode was given, as nearly as encode kept them. `out` is filled
-   * with zeros before. The same bytes must give the same floats on every rank. */
+  /* Writes `count` floats: the input of encode, as exactly as the bytes allow. slimpi fills `out`
+   * with zeros before the call. The same bytes must give the same floats on every rank. */
   int (*decode)(void* context, const struct slimpi_hook_call_t* call, const void* in,
                 uint64_t bytes, float* out, uint64_t count);
 

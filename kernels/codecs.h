@@ -18,8 +18,8 @@
 //             is a hook
 //   bits      the length of an encoded value: 8, 16 or 32
 //   greatest  the greatest finite value
-//   infinity  the encoded +infinity, by which the report counts values that became infinite. 0: not
-//             counted; only values of 16 bits are
+//   infinity  the encoded +infinity. The report counts the encoded values of this magnitude. 0:
+//             they are not counted. Only a codec of 16 bits may have another number than 0
 #pragma once
 #include <cstdint>
 
@@ -36,7 +36,7 @@ namespace slimpi::kernels {
 
 enum class Codec : std::uint8_t {
   quantized = 3,  // buckets of values that share a scale; math/quantizer.h
-  packed = 4,     // short buckets that get bits by their scales; math/packed.h
+  packed = 4,     // short buckets with more bits the larger their scales are; math/packed.h
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) name = number,
   SLIMPI_VALUE_CODECS(SLIMPI_ROW)
 #undef SLIMPI_ROW

@@ -27,8 +27,9 @@ constexpr std::uint32_t kPackedBucket = 64, kMostPackedTile = 65536;
 
 struct Format {
   Codec codec = Codec::float32;
-  std::uint8_t bits = 8;       // quantized: 1 to kMostBits; packed: half bits, 2 to 2 * kMostBits
-  bool stochastic = false;     // quantized only: rounding
+  std::uint8_t bits = 8;       // bits of a value. quantized: 1 to kMostBits; packed: in half bits
+                               // (5 means 2.5 bits a value), 2 to 2 * kMostBits
+  bool stochastic = false;     // quantized only: rounds stochastically, not to nearest
   std::uint32_t bucket = 512;  // quantized: values per bucket; 0 = the whole segment is one;
                                // packed: values per tile, a multiple of kPackedBucket
 };
@@ -59,17 +60,17 @@ SLIMPI_HD std::uint64_t bucket_elements(const Format& format, std::uint64_t coun
   return format.bucket == 0 || format.bucket > count ? count : format.bucket;
 }
 
-// The sizes of a tile of `count` values of the packed codec: its buckets, the bytes before their
-// levels, and all its bytes. The tile takes Format::bits half bits for each value of its buckets; a
-// short last bucket counts as a whole one. A tile of one or two buckets may take more, so that its
-// header fits in.
+// Return sizes of a tile of `count` values of the packed codec: packed_buckets() its buckets,
+// packed_header_bytes() the bytes before the levels, packed_tile_bytes() all bytes. The tile takes
+// Format::bits half bits for each value; a short last bucket counts as a whole bucket. A tile of
+// one or two buckets may take more, so that its header fits in.
 SLIMPI_HD std::uint64_t packed_buckets(std::uint64_t count) {
   return (count + kPackedBucket - 1) / kPackedBucket;
 }
 SLIMPI_HD std::uint64_t packed_header_bytes(std::uint64_t count) {
   return 8 + (packed_buckets(count) + 3) / 4 * 4;
 }
-// Returns the values of the longest tile, which has 16 KiB and fills a message.
+// Returns the number of values of the longest tile: encoded it has 16 KiB and fills a message.
 SLIMPI_HD constexpr std::uint32_t longest_packed_tile(int half_bits) {
   const std::uint32_t values =
       (std::uint32_t)((16 << 14) / half_bits) / kPackedBucket * kPackedBucket;

@@ -58,9 +58,9 @@ struct Kernels {
   const char* name;  // "generic", "avx2", "avx512", "cuda"
 
   // out = encode(in + e), where e is the residual, clamped as math/feedback.h says; e = 0 if
-  // `residual` is null. Else also residual = in + e - decode(out), but the residual of a bucket
-  // with a non-finite element is not changed. All encoded_bytes(format, count) bytes of `out` are
-  // written. `in` must not overlap `out`.
+  // `residual` is null. If `residual` is not null, also residual = in + e - decode(out), except
+  // that the residual of a bucket with a non-finite element is not changed. All
+  // encoded_bytes(format, count) bytes of `out` are written. `in` must not overlap `out`.
   void (*encode)(const Format& format, const RandomStream& random, const float* in, float* residual,
                  std::size_t count, std::byte* out, Stream* stream);
 
@@ -78,7 +78,8 @@ struct Kernels {
   //   out = encode(total + e), with `residual` and e as in encode
   //   result = decode(out)
   // If `out` is null, only result = total, uncompressed. `result` may be the memory of an exact
-  // addend. Sums near the greatest float: is_near_overflow, saturated_sum in math/quantizer.h.
+  // addend. For sums near the greatest float see is_near_overflow and saturated_sum in
+  // math/quantizer.h.
   void (*sum_encode)(const Format& format, const RandomStream& random, const Addend* addends,
                      int addend_count, const float* carry, float* residual, std::size_t count,
                      std::byte* out, float* result, Stream* stream);
@@ -106,21 +107,23 @@ struct Kernels {
 
   // Does the last step of a low-rank sum, for the first `count` of the rows * columns elements:
   //   out[i] = sum over k, ascending from +0, of p[k][i / columns] * q[k][i % columns]
-  //   residual = (in + residual) - share * out, or 0 if that overflows; not if `residual` is null
+  //   residual = (in + residual) - share * out, or 0 if this is not finite; only if `residual` is
+  //              not null
   // p is `rank` rows of `rows` floats, q is `rank` rows of `columns` floats. `in` may be `out`;
   // without a residual `in` is not read.
   void (*low_rank)(const LowRank& factors, const float* in, float share, float* residual,
                    std::size_t count, float* out, Stream* stream);
 
   // Multiplies matrices. The host's tables give the same bytes for finite numbers. The CUDA table
-  // calls a library, loaded at the first call, whose rounding depends on the machine. Returns false
-  // and does nothing if there is no such library. A product without rows only asks whether there is
-  // a library. Null in a table that never multiplies.
+  // calls a library, loaded at the first call; the library's rounding depends on the machine.
+  // Returns false and does nothing if there is no such library. A Product with rows = 0 only tests
+  // whether there is a library. `multiply` is null in a table that never multiplies.
   bool (*multiply)(const Product& product, Stream* stream) = nullptr;
 
-  // Does what `sum` does, but in the order of a tree. With n = 2^k + r inputs, first the 2r first
-  // inputs are added in pairs, which leaves 2^k; then neighbors are added, level by level. Null in
-  // tables whose callers add two inputs at a time instead.
+  // Adds the inputs as `sum` does, but in the order of a tree. With n = 2^k + r inputs (r < 2^k),
+  // the first 2r inputs are added in pairs, so that 2^k numbers remain. Then neighbors are added,
+  // level by level, until one number remains. `pair_sum` is null in the host's tables; there the
+  // caller makes the same sum from sums of two inputs (add_in_pairs).
   void (*pair_sum)(const float* const* in, int in_count, std::size_t count, float* out,
                    Stream* stream) = nullptr;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// slimpi-bench: MPI_Allreduce of floats, size by size, through slimpi and through plain MPI in the
-// same run. It knows nothing of slimpi's inside: slimpi is preloaded, as into any program.
+// slimpi-bench: measures MPI_Allreduce of floats, size by size, through slimpi and through plain
+// MPI in the same run. It uses none of slimpi's internals for that: slimpi is preloaded, as into
+// any program.
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -17,7 +18,8 @@
 namespace slimpi::bench {
 namespace {
 
-// Reads the constants that --constants names. False, after one line, when they can't be used.
+// Reads the constants that --constants names. Prints a line and returns false if they can't be
+// used.
 bool constants_of(const Options& options, Constants& constants) {
   const std::string wrong = read_constants(options, constants);
   if (!wrong.empty()) fmt::print(stderr, "slimpi-bench: {}\n", wrong);
@@ -54,7 +56,8 @@ int run_calibration(const Options& options, const World& world, const Contact& c
   return sum(!written) == 0 ? 0 : 1;
 }
 
-// 0, or 1 if something that was asked for could not be written or the ranks' results differ.
+// Returns 1 if an output that was asked for could not be written, or if the ranks' results differ;
+// else 0.
 int run(const Options& options, const World& world) {
   const bool speaks = world.rank == 0;
   const auto say = [&](const std::string& text) {
@@ -71,7 +74,7 @@ int run(const Options& options, const World& world) {
         "slimpi-bench: libslimpi.so is not preloaded (slimpi-run does that): plain MPI only\n");
   Constants constants;
   const bool predicts = !options.constants.empty();
-  // Rank 0 reads: the file need not be on every host.
+  // Only rank 0 reads the file, because it need not be on every host.
   if (predicts && sum(speaks && !constants_of(options, constants)) != 0) return 2;
   static_assert(std::is_trivially_copyable_v<Constants>);
   PMPI_Bcast(&constants, int(sizeof constants), MPI_BYTE, 0, MPI_COMM_WORLD);

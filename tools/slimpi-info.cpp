@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// slimpi-info: tells what this slimpi is, what its options are set to, and what the machine looks
-// like.
+// slimpi-info: prints the version and build of slimpi, the values of its options, and the topology
+// of the machine.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ struct Wanted {
   std::vector<std::string> traces;
 };
 
-// What would end a job or make it warn, on stderr. Returns whether the options can be used.
+// Prints to stderr why a job would end or warn. Returns whether the options can be used.
 bool say_problems(const Loaded& loaded) {
   for (const std::string& warning : loaded.warnings)
     fmt::print(stderr, "slimpi-info: warning: {}\n", warning);
@@ -73,8 +73,9 @@ int failed(const std::string& problem) {
   return 1;
 }
 
-// Becomes a program that does better what was asked for, with its output and its exit status. It is
-// looked for in PATH where its name has no slash. Returns only on failure; errno tells why.
+// Replaces this process by the program words[0], which does what was asked for; its output and exit
+// status are those of slimpi-info. A name without a slash is looked for in PATH. Returns only on
+// failure; errno tells why.
 void become(std::vector<std::string> words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -82,7 +83,7 @@ void become(std::vector<std::string> words) {
   execvp(pointers[0], pointers.data());
 }
 
-// A picture of this machine, by hwloc's lstopo, with who leads in its legend.
+// Draws a picture of this machine by hwloc's lstopo. Its legend names the rank that would lead.
 int draw(const std::string& file) {
   topology::Topology found;
   const bool known = load(found, topology::DeviceNames::pci_database) == Status::ok;
@@ -90,7 +91,7 @@ int draw(const std::string& file) {
       known ? info::leader_text(found) : "The lowest rank of the node leads.";
   if (const std::string why = file == "-" ? "" : why_not_writable(file); !why.empty())
     return failed(fmt::format("--svg: {} cannot be written: {}", file, why));
-  // The first one needs no display; a distribution may have only the second.
+  // lstopo-no-graphics needs no display; a distribution may have only lstopo.
   for (const char* const lstopo : {"lstopo-no-graphics", "lstopo"}) {
     become({lstopo, "--of", "svg", "--append-legend", legend, "--force", file});
     if (errno != ENOENT)
@@ -99,7 +100,7 @@ int draw(const std::string& file) {
   return failed("--svg needs hwloc's lstopo, which is not in PATH; install it (Debian: hwloc-nox)");
 }
 
-// By the slimpi-trace of this installation.
+// Sums traces up by the slimpi-trace of this installation.
 int sum_up_traces(const std::vector<std::string>& files) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -111,7 +112,7 @@ int sum_up_traces(const std::vector<std::string>& files) {
                             std::strerror(errno)));
 }
 
-// What a running rank does. One line and status 1 where that cannot be read.
+// Prints what a running rank does. If that cannot be read, prints a line and returns status 1.
 int tell_of_process(const std::string& pid, bool json) {
   info::Attached attached;
   const std::string problem = info::attach(pid, attached);

@@ -2,12 +2,13 @@
 /* Preloaded by slimpi-lab into MPICH programs, so that they end.
  *
  * MPICH 4.0 over UCX and TCP can hang in MPI_Finalize on three or more hosts: ranks that are done
- * wait for the process manager and no longer answer those that still flush. Here MPI_Finalize does
+ * wait for the process manager and no longer answer ranks that still flush. Here MPI_Finalize does
  * what a program can see of it (callbacks on MPI_COMM_SELF, output flushed, every rank arrived) and
  * leaves the connections to the end of the process, which then keeps the program's exit status:
  * code after MPI_Finalize, exit handlers and destructors of the program still run.
  *
- * mpi_f08 reaches MPI through PMPI names, so both spellings are taken. Needs no libmpi to load. */
+ * The file defines MPI and PMPI names, because mpi_f08 calls MPI by PMPI names. Needs no libmpi to
+ * load. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -42,7 +43,7 @@ static void give_up(const char* before, const char* name, const char* after) {
   _exit(1);
 }
 
-/* A function of the process's own MPI, which mpi4py loads where dlsym(RTLD_NEXT) can't see it. */
+/* Returns a function of the process's MPI. mpi4py loads MPI where dlsym(RTLD_NEXT) can't see it. */
 static void* real(const char* name) {
   static void* library;
   const char* path = NULL;
@@ -90,7 +91,7 @@ static int finalize(void) {
   return result;
 }
 
-/* Hydra takes a process that leaves without this for a failed one. */
+/* Without this message, Hydra takes a process that ends for a failed process. */
 static void leave_process_manager(void) {
   const char* descriptor = getenv("PMI_FD");
   if (!descriptor) return;

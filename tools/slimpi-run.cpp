@@ -32,14 +32,15 @@ using namespace slimpi;
 
 constexpr int kBadUse = 2;
 
-// May this process say `text`? The ranks that a launcher starts on a host find the same mistake and
-// not every launcher ends them at the first; one holds a name that goes with the process.
+// Returns whether this process may print `text`. All ranks of a host find the same mistake, and
+// some launchers do not end the others when the first fails. So only one process prints it: the one
+// that holds a name, made from the text, which is free again when the process ends.
 bool holds_the_word(const std::string& text) {
   const std::string name = "slimpi-run " + std::to_string(getppid()) + " " +
                            std::to_string(std::hash<std::string>{}(text));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // A first byte of zero: a name of Linux's own, not of a file.
+  // The first byte is zero: an abstract socket address of Linux, not a file.
   const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
   std::memcpy(address.sun_path + 1, name.data(), length);
   const int holder = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -48,8 +49,9 @@ bool holds_the_word(const std::string& text) {
          errno != EADDRINUSE;
 }
 
-// The first rank speaks at once; the others wait for it, and speak up only if the mistake was their
-// own. Who spoke stays until the others have asked.
+// Prints `text`, in a job on one rank of a host, and returns `status`. The first rank prints at
+// once. The others wait for it, and print only a text that it did not print. A rank that printed
+// stays until the others have asked.
 [[nodiscard]] int give_up(int status, const std::string& text) {
   const bool launched = !launched_rank().empty();
   if (!is_first_process()) sleep(1);
@@ -59,7 +61,7 @@ bool holds_the_word(const std::string& text) {
   return status;
 }
 
-// `preload` with `library` behind what it already names, once.
+// Returns `preload` with `library` appended, unless `preload` names it already.
 std::string appended(const std::string& preload, const std::string& library) {
   for (std::string_view rest = preload; !rest.empty();) {
     const std::size_t end = std::min(rest.find_first_of(" :"), rest.size());
@@ -147,13 +149,14 @@ int main(int argc, char** argv) {
     if (!arguments.torch_sums.empty()) variables["SLIMPIRUN_TORCH_SUMS"] = arguments.torch_sums;
   }
   if (arguments.dry_run) {
-    // Otherwise the library says it, once for all ranks.
+    // Otherwise the library prints the warning, once for all ranks.
     for (const std::string& warning : loaded.warnings)
       std::fprintf(stderr, "slimpi-run: warning: %s\n", warning.c_str());
     return say(command(variables, words));
   }
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-  // By it the library tells this process, which keeps its number, from what the program starts.
+  // By this number the library tells the program, which keeps this process's number, from processes
+  // that the program starts.
   setenv("SLIMPIRUN_PID", std::to_string(getpid()).c_str(), 1);
   execvp(program.path.c_str(), words);
   return give_up(errno == ENOENT ? 127 : 126, program.path + ": " + std::strerror(errno));

@@ -74,7 +74,8 @@ const Level* read_levels(const Bucket& bucket, std::size_t first, std::size_t n,
   return spread.values();
 }
 
-// Calls visit(scale, levels) with the levels of these elements. The bucket is not non-finite.
+// Calls visit(scale, levels) with the levels of elements first .. first + n - 1. The bucket is not
+// non-finite.
 template <typename Visit>
 void with_levels(const Bucket& bucket, std::size_t first, std::size_t n, const Visit& visit) {
   const auto of_type = [&](auto type) {
@@ -118,7 +119,7 @@ void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first,
 struct Values {
   const float* in;
   const float* added;     // the old residual: encodes x = in + `added`, clamped to `limit`
-  float limit;            // of `added`
+  float limit;            // the limit of |added|
   float* residual;        // output: x - x'; may be `added`
   float* decoded;         // output: x'; may be `in`
   const float* upcoming;  // the next bucket, whose second half is prefetched in the same pass
@@ -134,8 +135,8 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   const Scale<Real> scale = scale_of<Real>(header, format.bits, format.stochastic);
   const std::size_t packed_size = packed_bytes(format.bits, n);
   // `direct`: levels of 8 or 16 bits are written to the message without packing. `at_once`: one
-  // loop makes levels and decoded values. Not with `direct`, where both go to distant memory: if
-  // two threads share a core, one loop that writes both is slower than two loops.
+  // loop makes levels and decoded values. With `direct`, both go to distant memory; there two loops
+  // are used, because one loop that writes both is slower if two threads share a core.
   const bool direct = format.bits == kBits<Level>;
   const bool at_once =
       values.decoded != nullptr && values.residual == nullptr && !format.stochastic && !direct;
@@ -214,7 +215,8 @@ SLIMPI_HD Header with_residuals(const Format& format, const Header& fresh, const
   return keeps_header(format, fresh) ? fresh : header_of_sums(format, header_of(sums), limit);
 }
 
-// Encodes in + the clamped residual. If the bucket fits into a tile, adds them only once.
+// Encodes in + the clamped residual. If the bucket fits into a tile, the sums for the extremes are
+// also the input of the encoder; otherwise the encoder adds again.
 void encode_with_residual(const Format& format, const RandomStream& random, const float* in,
                           float* residual, std::size_t n, TileScratch& scratch, std::byte* out) {
   Extremes alone = no_extremes(), extremes = no_extremes();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Multiplies for a low-rank sum: a matrix by a thin factor, and two thin factors, whose product
-// leaves a residual of the input matrix. The order in which an element's terms are added does not
-// depend on the vector width, so all instruction sets give the same bytes. Included by loops.cpp
-// alone.
+// The products of a low-rank sum: (1) a matrix times a thin factor; (2) one thin factor times the
+// other, which approximates the input matrix and leaves a residual. The order in which an element's
+// terms are added does not depend on the vector width, so all instruction sets give the same bytes.
+// Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 

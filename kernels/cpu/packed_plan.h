@@ -10,13 +10,14 @@ namespace {
 
 constexpr std::uint32_t kMostBuckets = kMostPackedTile / kPackedBucket;
 
-// Returns the values of the bucket that begins at element i of a tile of n elements.
+// Returns the number of values of the bucket that begins at element i of a tile of n elements.
 SLIMPI_HD std::size_t bucket_at(std::size_t i, std::size_t n) {
   return n - i < kPackedBucket ? n - i : kPackedBucket;
 }
 
-// The widths and steps of all scales of a tile: first for PackedHeader::detail, then, in as many
-// rows, for the `finer` buckets. row() returns the row of a bucket; `byte` is its bucket byte.
+// The widths and steps of all scales of a tile. The first kFiner rows are for PackedHeader::detail,
+// the other rows are for detail + 1, which the `finer` buckets have. row() returns the row of a
+// bucket; `byte` is its bucket byte.
 struct PackedTable {
   static constexpr std::size_t kFiner = kScales + 1;
   std::uint8_t width[2 * kFiner];
@@ -57,8 +58,8 @@ struct ScaleCounts {
   static constexpr std::uint32_t kPairs = (kScales + 1) / 2;
   std::int32_t of_pair[kPairs];
 };
-// Counts in two arrays in turn: neighbors often have the same scale, and one counter would wait for
-// itself.
+// Counts in two arrays in turn. Neighboring buckets often have the same scale; with one array, an
+// increment of a counter would wait for the increment before.
 void count_scales(const std::uint8_t* bytes, std::size_t buckets, ScaleCounts& counts) {
   std::int32_t count[2 * PackedTable::kFiner] = {};
   for (std::size_t bucket = 0; bucket < buckets; ++bucket)
@@ -130,8 +131,8 @@ void make_plan(const Format& format, const float* in, std::size_t n, PackedPlan&
       most_detail([&](std::int32_t tried) { return units_with(counts, tried) <= room; });
   plan.header = {(std::uint16_t)base, (std::int16_t)detail, 0, (std::uint16_t)marks};
   fill_table(plan.header, plan.table);
-  // Divides for all rows at once, because a bucket would wait for its division. The result is that
-  // of inverse_step_of(): only the exponents of the operands differ.
+  // Divides for all rows here, because each bucket would wait for a division of its own. The result
+  // is that of inverse_step_of(): the operands of both divisions differ only in their exponents.
   for (std::size_t row = 0; row < 2 * PackedTable::kFiner; ++row)
     plan.inverse_step[row] = 1 / plan.table.step[row];
   std::uint32_t units = units_with(counts, detail);

@@ -13,7 +13,7 @@ typedef std::uint64_t Sixteen [[gnu::vector_size(16), gnu::may_alias]];
 constexpr std::size_t kSixteen = sizeof(Sixteen);
 constexpr int kSixteens = kPackedBucket / kSixteen;  // vectors that hold a byte of each level
 
-// Keeps the bits below `bits` of each byte.
+// Returns the low `bits` bits of each byte; the other bits are 0.
 template <int bits>
 SLIMPI_HD Sixteen low_bits(Sixteen unit) {
   constexpr std::uint64_t mask = ((1ull << bits) - 1) * 0x0101010101010101u;

@@ -2,9 +2,10 @@
 // Computes ranges of the random streams, several Philox blocks at a time. Included by loops.cpp
 // alone.
 //
-// The generator of kernels/math/philox.h, with one block per 64-bit lane. Only the low 32 bits of
-// each lane count, because every x86 CPU can multiply the low 32 bits of each lane. GCC does not
-// vectorize philox() automatically; the explicit vectors here are eight times as fast.
+// The generator of kernels/math/philox.h, with one block per 64-bit lane. Between rounds only the
+// low 32 bits of each lane are used, because every x86 CPU can multiply the low 32 bits of each
+// lane. GCC does not vectorize philox() automatically; the explicit vectors here are eight times as
+// fast.
 #pragma once
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -45,7 +46,7 @@ constexpr std::size_t kDrawnAtOnce = 4 * kLanes;
 constexpr std::size_t kRandomSlack = kDrawnAtOnce + 3;
 
 // Writes the blocks whose numbers are in `block` to words[0 .. kDrawnAtOnce - 1]: first the blocks
-// of the even lanes, then the blocks of the odd lanes. `even` is the shuffle that does so.
+// of the even lanes, then the blocks of the odd lanes. `even` has the indices of the shuffle.
 SLIMPI_HD void random_blocks(const RandomStream& random, WordLanes block, WordLanes even,
                              std::uint32_t* words) {
   const std::uint64_t call_high = (random.call >> 32 & 0xffff) << 16;

@@ -128,8 +128,8 @@ SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n
   }
 }
 
-// Does what add_source does, and includes the sums in `extremes`: for the last addend of a bucket
-// that will be quantized. The source is quantized or floats.
+// Adds the source as add_source does, and includes the sums in `extremes`. Used for the last addend
+// of a bucket that will be quantized. The source is quantized or floats.
 SLIMPI_HD void include_source(Extremes& extremes, const Source& source, std::size_t first,
                               std::size_t n, const float* sum, float* to) {
   if (source.codec == Codec::quantized)
@@ -138,7 +138,7 @@ SLIMPI_HD void include_source(Extremes& extremes, const Source& source, std::siz
     include_sum(extremes, sum, floats_of(source, first), n, to);
 }
 
-// Prefetches the n elements from `first` on, or the memory behind the source.
+// Prefetches n elements of the source from `first` on; they may lie behind its end.
 SLIMPI_HD void prefetch_next(const Source& source, std::size_t first, std::size_t n) {
   if (source.codec == Codec::quantized)
     prefetch(source.bucket.packed + first * source.bucket.bits / 8, n * source.bucket.bits / 8);
@@ -177,8 +177,8 @@ void sum_sources(const Source* sources, int source_count, std::size_t n, float* 
   }
 }
 
-// Returns whether a source has values near the greatest float, so that sum_near_overflow is needed,
-// and sets *slack for it.
+// Returns whether a source has values near the greatest float. Then sum_near_overflow is needed,
+// and *slack is the argument `slack` of sum_near_overflow.
 bool any_near_overflow(const Format& format, const Source* sources, int source_count,
                        double* slack) {
   bool near_overflow = false;
@@ -199,7 +199,7 @@ bool any_near_overflow(const Format& format, const Source* sources, int source_c
   return near_overflow;
 }
 
-// Does what sum_sources does; saturated_sum replaces each sum that is not finite.
+// Adds the sources as sum_sources does; saturated_sum replaces each sum that is not finite.
 void sum_near_overflow(const Source* sources, int source_count, std::size_t n, double slack,
                        TileScratch& scratch, float* total) {
   float *const sum = scratch.summed, *const one = scratch.back;

@@ -109,7 +109,7 @@ void to_nearest_levels(const Scaling& shared_scale, const float* SLIMPI_RESTRICT
   for (std::size_t i = 0; i < n; ++i) levels[i] = (Level)nearest_level(scale, from[i]);
 }
 
-// Does the same, and writes the values of the levels to `decoded`, which may be `from`.
+// Makes the levels as above, and writes their values to `decoded`, which may be `from`.
 template <typename Scaling, typename Level>
 void to_nearest_levels(const Scaling& shared_scale, const float* from, std::size_t n,
                        Level* SLIMPI_RESTRICT levels, float* decoded) {

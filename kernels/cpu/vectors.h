@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loops of the packed codec over a bucket, in x86's vector instructions. The results are the bits
-// of the plain loops. With plain loops g++ 12 needs about twice the instructions: it reduces each
-// extreme by itself, clamps levels as 32-bit integers, and masks them before it narrows them.
-// Included by loops.cpp alone.
+// Loops of the packed codec over a bucket, in x86's vector instructions. The results have the same
+// bits as those of plain loops. For plain loops g++ 12 makes about twice as many instructions: it
+// reduces each extreme by itself, clamps levels as 32-bit integers, and masks them before it
+// narrows them. Included by loops.cpp alone.
 #pragma once
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -40,8 +40,8 @@ typedef float VectorFloats [[gnu::vector_size(kVector)]];
 typedef std::int32_t VectorInts [[gnu::vector_size(kVector)]];
 constexpr std::size_t kInts = kVector / sizeof(std::int32_t);  // integers of a vector
 
-// Returns the integers of four vectors as the bytes of one vector, clamped to 0 and `last`. Each
-// byte of `last` is the same.
+// Returns the integers of four vectors as the bytes of one vector, clamped to the range from 0 to a
+// byte of `last`. All bytes of `last` are equal.
 SLIMPI_HD VectorInts clamp_to_bytes(const VectorInts (&four)[4], VectorInts last) {
 #if defined(__AVX512BW__)
   const __m512i words[] = {_mm512_packs_epi32((__m512i)four[0], (__m512i)four[1]),
@@ -97,7 +97,7 @@ constexpr std::uint32_t kByteBaseBits = 0x47000000;
 typedef std::uint64_t VectorWords [[gnu::vector_size(kVector)]];
 
 // Returns a vector that repeats the `bytes` bytes at `from`. The load itself repeats them; a
-// shuffle or a broadcast from a register would take the port that unpacks bytes.
+// shuffle or a broadcast from a register would use the execution port that unpacking bytes needs.
 #if defined(__AVX512BW__)
 constexpr VectorWords kWord = {0, 1, 2, 3, 4, 5, 6, 7};
 template <std::size_t bytes>
@@ -182,7 +182,7 @@ SLIMPI_HD void store_folded(Vector words, std::byte* to) {
 // `ones` are the parts of a level with 8, 4, 2 and 1 bits (kernels/math/packed.h).
 struct AnyWidth {
   VectorWords eights, fours, twos, ones;  // masks of the bits of the parts in each level
-  VectorWords twos_shift, ones_shift;     // the lowest bits of these parts
+  VectorWords twos_shift, ones_shift;     // the lowest bit of each part in a level
   VectorWords base;                       // for to_floats(), the same for all widths
   std::uint32_t twos_at, ones_at;         // the offsets of these parts in the bucket, in bytes
   float origin[2];                        // kByteBase + the level that stands for 0, by side
@@ -290,8 +290,8 @@ SLIMPI_HD FoundExtremes bucket_extremes(const float* from) {
     high = greater(high, bits);
     low = greater(low, (EightUnsigned)bits);
   }
-  // Turning the sign bit of an unsigned number makes its order that of signed numbers. So one
-  // signed maximum reduces `high` and `low` at once, in alternating lanes.
+  // Unsigned numbers whose highest bit is inverted have the order of signed numbers. So one signed
+  // maximum reduces `high` and `low` at once, in alternating lanes.
   const EightInts turned = (EightInts)low ^ INT32_MIN;
   const EightInts half = greater(__builtin_shufflevector(high, turned, 0, 8, 1, 9, 4, 12, 5, 13),
                                  __builtin_shufflevector(high, turned, 2, 10, 3, 11, 6, 14, 7, 15));

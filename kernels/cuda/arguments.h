@@ -11,7 +11,7 @@ namespace slimpi::kernels::cuda {
 constexpr int kThreads = 256;
 
 // A team of threads works on a bucket: a warp, or the whole block. Each thread of the team keeps up
-// to this many of the bucket's values in registers.
+// to kWarpValues or kBlockValues of the bucket's values in registers.
 constexpr int kWarpThreads = 32, kWarpValues = 16, kBlockValues = 8;
 constexpr std::uint32_t kWarpElements =
     kWarpThreads * kWarpValues;                                   // the longest bucket for a warp

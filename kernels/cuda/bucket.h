@@ -72,7 +72,7 @@ SLIMPI_DEVICE const std::uint32_t* random_words(const RandomStream& random, std:
   return shared.words + skip;
 }
 
-// The outputs of a tile besides its bytes, at the tile's first element. They may be null.
+// Pointers to the tile's first element in the outputs besides the bytes. A pointer may be null.
 struct Wanted {
   float* residual;  // x - x'
   float* decoded;   // x'
@@ -261,11 +261,12 @@ SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) 
   return memory == nullptr ? nullptr : memory + first;
 }
 
-// The extremes of a bucket that is too long for a block. Blocks collect them by atomics in three
-// words, which the header and the first word of the levels later replace: the minimum, the maximum,
-// and the limit of residuals (negative: the bucket keeps the header of its values). An extreme is a
-// key, an unsigned integer in the order of the floats. So the result does not depend on the order
-// of the blocks.
+// The extremes of a bucket that is too long for a block, in three words of the encoded bucket:
+//   0 and 1   the minimum and the maximum, as keys; the header replaces them later
+//   2         the limit of residuals, if there are residuals; the first levels replace it later.
+//             Negative: the bucket keeps the header of its values. A NaN: the bucket is not finite
+// A key is an unsigned integer; keys have the order of the floats. Blocks collect keys by atomics,
+// so the result does not depend on the order of the blocks.
 constexpr std::uint32_t kNonfiniteKey = 0xffffffff;  // as the maximum: some value is a NaN
 
 SLIMPI_DEVICE std::uint32_t key_of(float value) {

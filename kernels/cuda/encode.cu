@@ -42,8 +42,8 @@ SLIMPI_DEVICE void encode_extremes(const EncodeArguments& a) {
   if (threadIdx.x == 0) add_extremes(found, header_in(a.payload, tile, a.out));
 }
 
-// Computes the limit of residuals from the extremes of the values. A bucket that does not keep its
-// header, or is not finite, then collects the extremes anew.
+// Computes the limit of residuals from the extremes of the values. Deletes these extremes if the
+// bucket does not keep its header or is not finite; residual_extremes() then collects others.
 SLIMPI_DEVICE void limit_residuals(const EncodeArguments& a) {
   std::uint32_t* const at = bucket_of_thread(a);
   if (at == nullptr) return;

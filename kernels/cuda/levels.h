@@ -145,8 +145,8 @@ SLIMPI_DEVICE void write_levels(const Payload& payload, const Tile& tile, std::u
     out[w] = ((const std::uint32_t*)levels)[w];
 }
 
-// Does the same for levels of more than 8 bits. A thread makes a word from the levels, at most
-// five, that have bits in this word.
+// Packs and writes the levels of a tile, of more than 8 bits. A thread makes a word from the
+// levels, at most five, that have bits in this word.
 template <typename Team, typename Level>
 SLIMPI_DEVICE void write_levels(const Payload& payload, const Tile& tile, const Level* levels,
                                 std::uint32_t* out) {

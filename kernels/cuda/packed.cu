@@ -40,8 +40,8 @@ struct PackedShared {
 };
 
 // Returns the sum, computed in double, of value j of this lane in a bucket of the slice. Called if
-// the float sum is not finite and a source is huge. Takes no pointer to the kernel's arguments: it
-// would be a generic pointer.
+// the float sum is not finite and a source is huge. Takes no pointer to the kernel's arguments,
+// because nvcc would make it a generic pointer.
 SLIMPI_DEVICE_RARE float huge_sum(const PackedShared& shared, int sources, std::uint32_t bucket,
                                   std::uint32_t element, int j) {
   double exact = 0, slack = 0;
@@ -135,8 +135,8 @@ SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
 constexpr int kPlanBuckets = (int)kMostBuckets / kThreads;
 static_assert(kPlanBuckets == 4);  // the bytes of a word
 
-// Returns the sum of `mine` over all threads of a block; *before gets that of the threads before
-// this thread. `partial` is shared memory that no thread is still reading.
+// Returns the sum of `mine` over all threads of a block; *before gets the sum over the threads
+// before this thread. `partial` is shared memory that no thread is still reading.
 SLIMPI_DEVICE std::uint32_t sum_over_block(std::uint32_t mine, std::uint32_t* partial,
                                            std::uint32_t* before) {
   const std::uint32_t sum = __reduce_add_sync(kAllLanes, mine);
@@ -166,7 +166,7 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   SLIMPI_UNROLL
   for (std::uint32_t k = 0; k < kPlanBuckets; ++k)
     number[k] = first + k < tile.buckets ? numbers[first + k] : (std::uint16_t)0;
-  std::uint32_t mark_bytes = 0, marks = 0;  // marks: units, and above bit 16 buckets with marks
+  std::uint32_t mark_bytes = 0, marks = 0;  // marks: units; from bit 16 on buckets with marks
   SLIMPI_UNROLL
   for (int k = 0; k < kPlanBuckets; ++k) {
     const std::uint32_t finite = finite_number(number[k]), marked = marks_of(number[k]);
@@ -236,7 +236,7 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   words[1] = finer | marks << 16;
 }
 
-// Returns the sums; without `result`, the one addend of floats.
+// Returns the input of the encoder: the sums in `result`; without `result`, the one addend.
 SLIMPI_DEVICE const float* packed_input(const PackedSumArguments& a) {
   return a.result != nullptr ? a.result : a.addends[0].exact;
 }
@@ -319,8 +319,8 @@ SLIMPI_DEVICE_RARE void write_marks(PackedMarks marks, float low, float high) {
   }
 }
 
-// Rounds the values of a slice whose tile has its header, and writes its levels, the outputs, and a
-// part of the zeros behind all levels.
+// Rounds the values of a slice, after packed_plan wrote the header of its tile. Writes the slice's
+// levels, the outputs, and a part of the zeros behind the levels of the tile.
 SLIMPI_DEVICE void packed_encode(const PackedSumArguments& a) {
   __shared__ PackedSource source;
   __shared__ float inverse_steps[kSliceBuckets];

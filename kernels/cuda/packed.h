@@ -47,8 +47,9 @@ SLIMPI_DEVICE std::uint32_t bucket_of_warp(const PackedSlice& slice, int b) {
   return slice.bucket + (std::uint32_t)(WarpTeam::index() * kWarpBuckets + b);
 }
 
-// Returns the index, in the tile, of this lane's value 0 in bucket 0 of its warp. Value j in bucket
-// b is kPackedBucket * b + kWarpThreads * j further. has_packed() returns whether the tile has it.
+// lane_element() returns the index, in the tile, of this lane's value 0 in bucket 0 of its warp.
+// The index of value j in bucket b is larger by kPackedBucket * b + kWarpThreads * j. has_packed()
+// returns whether the tile has value j in bucket b.
 SLIMPI_DEVICE std::uint32_t lane_element(const PackedSlice& slice) {
   return bucket_of_warp(slice, 0) * kPackedBucket + (std::uint32_t)WarpTeam::thread();
 }
@@ -94,8 +95,8 @@ struct alignas(16) PackedBucket {
 constexpr int kMostParts = (int)kMostBuckets / 4 / kWarpThreads;
 struct PackedSource {
   PackedBucket bucket[kSliceBuckets];
-  // Units of levels, for each part of the tile that parts_of() names: in the upper 16 bits of all
-  // buckets of the part, in the lower 16 bits of its buckets before the slice.
+  // Numbers of units of levels, for each part of the tile (parts_of()). Upper 16 bits: the units of
+  // all buckets of the part. Lower 16 bits: the units of those buckets that are before the slice.
   std::uint32_t units[kMostParts];
   PackedHeader header;
 };
@@ -339,8 +340,8 @@ SLIMPI_DEVICE std::uint16_t* numbers_in(const PackedSlice& slice, std::byte* out
   return (std::uint16_t*)units_of(slice, out + slice.bytes);
 }
 
-// Returns the scale number of a bucket in which not all values are finite. Of this lane's two
-// values, `has_low` and `has_high` say which are in the tile.
+// Returns the scale number of a bucket in which not all values are finite. `low` and `high` are
+// this lane's two values; `has_low` and `has_high` say whether they are in the tile.
 SLIMPI_DEVICE_RARE std::uint16_t marked_number(float low, float high, bool has_low, bool has_high) {
   const std::uint32_t counts =
       (has_low ? 1u << 8 * mark_of(low) : 0) + (has_high ? 1u << 8 * mark_of(high) : 0);

@@ -81,7 +81,7 @@ SLIMPI_DEVICE_RARE float near_overflow_sum(const SharedSources& shared, int sour
   return saturated_sum(exact, slack);
 }
 
-// sums[j] += read(j); if `first`, sums[j] = read(j). A sum may be any NaN.
+// sums[j] += read(j); if `first`, sums[j] = read(j). A sum that is NaN may have any NaN's bits.
 template <typename Team, typename Read>
 SLIMPI_DEVICE void add_values(bool first, float (&sums)[Team::values], const Read& read) {
   if (first) {
@@ -103,8 +103,8 @@ SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const Sha
   for (int s = 0; s < a.addend_count; ++s) {
     const Source& source = shared.source[s];
     any_near_overflow = any_near_overflow || source.near_overflow;
-    // Uses pointers from the arguments, which nvcc knows to be global memory's. nvcc does not know
-    // that of pointers from shared memory.
+    // Takes the pointers from the arguments: nvcc then knows that they point to global memory. From
+    // shared memory, nvcc would load pointers to any memory.
     const std::byte* const encoded = a.addends[s].encoded;
     if (encoded == nullptr) {
       float exact[Team::values];

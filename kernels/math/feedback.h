@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Error feedback: how much of a residual e is added to a value x before x + e is encoded, to x'. A
-// residual may belong to another tensor (comm/tensor_state.h), so it is not trusted: |e| is clamped
-// to a limit of a few steps u, where u is the step that the encoder has for the values alone. The
-// part that is cut off is dropped. Residuals of the same tensor stay below the limit, so the mean
-// of many sums approaches the exact mean.
+// Error feedback: how much of a residual e is added to a value x. The sum x + e is encoded, and x'
+// is its decoded value. A residual may belong to another tensor (comm/tensor_state.h), so it is not
+// trusted: |e| is clamped to a limit of a few steps u, where u is the step with which the encoder
+// would encode the values without residuals. The part of e above the limit is dropped. Residuals of
+// the same tensor stay below the limit, so the mean of many sums approaches the exact mean.
 //
 // Quantized, in a bucket with L = 2^bits - 1:
 //   stochastic       Limit u. The levels are those of the values alone. Residuals are less than u,
 //                    and |x' - x| < 2 u.
-//   nearest, 1 bit   Limit 2 u. The levels are the ends of the values, or 0 and u, or 0 and -u: the
-//                    sign is that of the x + e with the greatest magnitude. Residuals reach about
-//                    3/2 u, and |x' - x| <= 2 u for any residual.
+//   nearest, 1 bit   Limit 2 u. If all x have one sign, the levels are the minimum and the maximum
+//                    of x. Otherwise they are 0 and u, or 0 and -u: the sign is that of the x + e
+//                    with the greatest magnitude. Residuals reach about 3/2 u, and |x' - x| <= 2 u
+//                    for any residual.
 //   nearest          Limit u. The levels are those of the sums x + e, so that they reach all sums
 //                    although 0 is one of the levels. With |e| <= u the range is at most L u + 2 u,
 //                    so the step of the sums is v <= (1 + 2/L) u, and |x' - x| <= u + v/2 <= (3/2 +
-//                    1/L) u. If the last step was w, |e| <= w/2: then e is cut off only if the
-//                    range of the values fell below 1/2 + 1/L of the last range.
+//                    1/L) u. Let w be the step v of the previous call. Then |e| <= w/2, so e is
+//                    clamped only if the range of x fell below 1/2 + 1/L of the previous range.
 //
-// Packed: limit 4 u, where u is the step of the value's bucket (math/packed.h). Other buckets take
-// bits from this bucket as residuals grow, and values at the last level lose a step, so residuals
-// reach about 4 u. A bucket without bits keeps its values whole as residuals, until they are so
-// large that the bucket gets a bit. So u is at least the greatest scale of the tile without bits.
+// Packed: limit 4 u, where u is the step of the value's bucket (math/packed.h). Residuals reach
+// about 4 u: as they grow, other buckets take bits from this bucket, and a value at the last level
+// loses up to a step. In a bucket of width 0 the residuals take over the whole values, until they
+// are so large that the bucket gets a bit. The limit must allow that. So u is at least the greatest
+// scale that has width 0 in the tile.
 //
 // Value codecs: limit spacing(x), which is 1 to 3 distances between the encodable values around x.
 // |x' - x| <= 3/2 spacing(x).

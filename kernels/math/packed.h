@@ -29,14 +29,15 @@
 //
 // A scale is a float with three bits of mantissa: 8 scales in an octave. A bucket has the least
 // scale that is at least its greatest magnitude, so at most 9/8 of it. The scale number is the bits
-// of this float, shifted right by kScaleShift, so numbers count scales. A tile has the 127 scales
-// that end at its greatest one, 16 octaves, and the byte counts from PackedHeader::base. Buckets
-// with smaller scales, or up to 2^-110, are zeros: scale 0 in the byte. With half = 2^(width - 1)
-// the levels are the multiples q of step = scale / half with
+// of this float, shifted right by kScaleShift, so numbers count scales. A tile has 127 scales, 16
+// octaves; the last is the scale of its greatest bucket. The scale in a bucket byte is the scale
+// number minus PackedHeader::base. A bucket with a smaller scale, or one of at most 2^-110, gets
+// scale 0, and all its values decode to 0. With half = 2^(width - 1) and step = scale / half, the
+// levels stand for q * step, with
 //   -half < q <= half    if the value with the greatest magnitude is positive
 //   -half <= q < half    if that value is negative: the side
-// The product q * step is exact. With u = 2^-24, |x' - x| <= step/2 + 3 u |x|. At the end of the
-// levels on the other side |x' - x| <= step + 3 u |x|. With width 0, step = 2 * scale and x' = 0.
+// The product q * step is exact. With u = 2^-24, |x' - x| <= step/2 + 3 u |x|. Beyond the last
+// level on the other side, |x' - x| <= step + 3 u |x|. With width 0, step = 2 * scale and x' = 0.
 // 0 is exact, as +0. The greatest scale is the greatest float; its multiples may be rounded.
 //
 // An infinity or a NaN is 0 among the levels and has a mark: 1 for infinity, 2 for -infinity, 3 for
@@ -54,7 +55,7 @@
 
 namespace slimpi::kernels {
 
-constexpr int kScaleShift = 20;                  // the bits of a float that a scale has not
+constexpr int kScaleShift = 20;                  // the low bits of a float, 0 in every scale
 constexpr std::uint32_t kScales = 127;           // scales of a tile, without the scale 0 of zeros
 constexpr std::uint32_t kLeastBase = 136;        // the scale number of 2^-110
 constexpr std::uint32_t kMostScale = 0x7f8;      // the scale number of the greatest float
@@ -90,8 +91,8 @@ SLIMPI_HD std::uint32_t negative_of(const BucketExtremes& extremes) {
 }
 
 // Returns the scale number of a bucket with these extremes: 0 for zeros, kNonfinite if an element
-// is not finite. The bit kNegative: the value with the greatest magnitude is negative. In the bits
-// from kMarksShift on, marked_number() adds the marks byte.
+// is not finite. The bit kNegative is set if the value with the greatest magnitude is negative.
+// marked_number() also puts the marks byte into the bits from kMarksShift on.
 constexpr std::uint32_t kMarksShift = 11;
 constexpr std::uint16_t kNegative = 0x8000, kNonfinite = 0x7fff;
 SLIMPI_HD std::uint16_t scale_number(const BucketExtremes& extremes) {
@@ -116,7 +117,7 @@ SLIMPI_HD std::uint32_t marks_of(std::uint16_t number) {
   return number >> kMarksShift & 15;
 }
 
-// Returns the bound of all magnitudes in a finite bucket with this scale number.
+// Returns the scale, as a float: no magnitude in a finite bucket with this number is larger.
 SLIMPI_HD float greatest_of_number(std::uint16_t number) {
   return scale_value(0, finite_number(number));
 }
@@ -134,9 +135,9 @@ SLIMPI_HD std::uint8_t scale_byte(std::uint16_t number, std::uint32_t base, bool
   return (std::uint8_t)(nonfinite ? kNonfiniteBucket : scale == 0 ? 0 : scale | side);
 }
 
-// The width of a bucket with this bucket byte. A scale that is an octave less has half a bit less,
-// so the step of a bucket is proportional to the square root of its scale. Two neighboring scales
-// have the same half_scale(), on which the width depends. Zeros have width 0.
+// width_of() returns the width of a bucket with this bucket byte: floor((detail + half_scale) / 8),
+// between 0 and kMostWidth. An octave of scales changes it by half a bit on average, so the step of
+// a bucket is about proportional to the square root of its scale. Zeros have width 0.
 constexpr std::int32_t kMostWidth = 16;
 SLIMPI_HD std::int32_t half_scale(std::uint8_t byte) {
   return (byte & 0x7f) == 0 ? -0x100000 : (byte & 0x7f) >> 1;
@@ -149,8 +150,8 @@ SLIMPI_HD std::int32_t width_of_half(std::int32_t half, std::int32_t detail) {
 SLIMPI_HD std::int32_t width_of(std::uint8_t byte, std::int32_t detail) {
   return width_of_half(half_scale(byte), detail);
 }
-// Returns the greatest scale whose buckets have width 0 in the tile, or that of `base` if there is
-// none. The `finer` buckets with this scale may have width 1.
+// Returns the greatest scale whose buckets have width 0 in the tile. If there is no such scale,
+// returns the scale with the number `base`. The `finer` buckets with this scale may have width 1.
 SLIMPI_HD float scale_without_bits(const PackedHeader& header) {
   const std::int32_t scale = 2 * (7 - header.detail) + 1, most = (std::int32_t)kScales;
   const std::int32_t low = scale > 0 ? scale : 0;
@@ -247,8 +248,8 @@ struct PackedScale {
 constexpr float kRounding = 0x1.8p23f;
 constexpr std::int32_t kRoundingBits = 0x4b400000;
 
-// Returns scale / half. Each bit of the width makes the exponent 1 less. Infinite if the width is 0
-// and the scale is above 2^127.
+// Returns scale / half = scale * 2^(1 - width). The step is infinite if the width is 0 and the
+// scale is 2^127 or more.
 SLIMPI_HD float step_of(std::uint32_t base, std::uint32_t scale, std::int32_t width) {
   return scale_value(base, scale) * float_of((std::uint32_t)(128 - width) << 23);
 }
@@ -259,7 +260,7 @@ SLIMPI_HD float inverse_step_of(std::uint32_t base, std::uint32_t scale, std::in
 SLIMPI_HD PackedScale packed_scale(float step, float inverse_step, std::uint8_t byte,
                                    std::int32_t width) {
   const std::int32_t levels = 1 << width, half = levels >> 1;
-  const std::int32_t zero = half - 1 + byte / kNegativeSide;  // no branch: a side is at random
+  const std::int32_t zero = half - 1 + byte / kNegativeSide;  // no branch: sides are random
   return {step, inverse_step, float_of((std::uint32_t)(kRoundingBits + zero)),
           kRoundingBits + levels - 1};
 }
@@ -274,9 +275,9 @@ SLIMPI_HD float level_value(const PackedScale& scale, std::uint16_t level) {
   return (float_of(level | (std::uint32_t)kRoundingBits) - scale.origin) * scale.step;
 }
 
-// is_huge: returns whether a tile may have values above 2^100, so that rounding may make a sum
-// infinite. slack_of: then returns a bound of the error of its values, for saturated_sum() in
-// quantizer.h.
+// is_huge() returns whether a tile may have values above 2^100, so that rounding may make a sum
+// infinite. For a tile of this kind slack_of() returns a bound of the error of its values, which
+// saturated_sum() in quantizer.h needs.
 SLIMPI_HD bool is_huge(const PackedHeader& header) {
   return header.base + kScales > kHugeScale;
 }

@@ -130,7 +130,7 @@ struct Scale {
 template <typename Real>
 SLIMPI_HD Scale<Real> scale_of(const Header& coded, int bits, bool stochastic) {
   const Header header = finite_part(coded);
-  const bool one = !is_finite(coded.min);  // 1 bit: a level for one infinity, one for all values
+  const bool one = !is_finite(coded.min);  // 1 bit: one level for infinity, one for finite values
   const std::int32_t below = (one ? coded.min < 0 : coded.min > coded.max) ? 1 : 0;
   const std::int32_t above = (one ? coded.min > 0 : coded.min > coded.max) ? 1 : 0;
   const std::int32_t last = one ? 0 : (1 << bits) - 1 - below - above;
@@ -159,7 +159,8 @@ SLIMPI_HD std::int32_t clamp_level(const Scale<Real>& scale, std::int32_t level)
   return level < scale.last_level ? level : scale.last_level;
 }
 
-// Returns the level of x in a bucket with levels for infinities; `level` in other buckets.
+// Returns the level of x, counting the levels for infinities, which come before and after the
+// levels of finite values. `level` is the level among these. Without infinities returns `level`.
 SLIMPI_HD std::int32_t with_infinities(const Scale<float>&, float, std::int32_t level) {
   return level;
 }
@@ -207,9 +208,9 @@ SLIMPI_HD double slack_of(const Header& header, int bits, bool stochastic) {
   const double step = scale_of<double>(header, bits, stochastic).step;
   return stochastic ? step : 0.5 * step + 0x1p107;
 }
-// Returns the replacement of a float sum that is not finite. `total` is the sum in double, `slack`
-// the sum of slack_of() its encoded buckets. A total that exceeds the greatest float by `slack` or
-// more is a real overflow and stays infinite.
+// Returns the replacement of a float sum that is not finite. `total` is the sum in double. `slack`
+// is the sum of slack_of() over the near-overflow buckets of its encoded addends. A total that
+// exceeds the greatest float by `slack` or more is a real overflow and stays infinite.
 SLIMPI_HD float saturated_sum(double total, double slack) {
   const double limit = 0x1.fffffep127 + slack;
   return total < limit && total > -limit ? to_float(total) : canonical((float)total);

@@ -25,7 +25,7 @@ constexpr std::size_t kPiece = 64 << 10;   // bytes of a message, and floats of 
 constexpr std::size_t kStream = 16 << 20;  // bytes of a bandwidth measurement
 constexpr int kTag = 1;
 
-// What something takes when nothing disturbs it.
+// Returns the least result of `times` measurements: the time when nothing disturbs it.
 double least_of(int times, const std::function<double()>& measure) {
   double least = measure();
   for (int i = 1; i < times; ++i) least = std::min(least, measure());
@@ -42,8 +42,8 @@ double processor_seconds() {
   return double(std::clock()) / CLOCKS_PER_SEC;
 }
 
-// Messages of `size` bytes to and from `peer`, `count` each way, with a
-// few on the way at any time. Sleeps between looks when `calm`. Seconds for all of it.
+// Exchanges messages of `size` bytes with `peer`, `count` in each direction, with a few in flight
+// at any time. With `calm`, sleeps between polls. Returns the seconds for all messages.
 double stream(int peer, std::size_t size, std::size_t count, bool calm) {
   constexpr std::size_t kWindow = 8;
   static std::vector<char> out(kPiece), in(kWindow * kPiece);
@@ -70,7 +70,7 @@ double stream(int peer, std::size_t size, std::size_t count, bool calm) {
   }
 }
 
-// The first rank of each node.
+// Returns the first rank of each node.
 std::vector<int> leaders(const World& world) {
   std::vector<int> all(std::size_t(world.ranks)), found;
   const int mine = world.speaks_for_node ? 1 : 0;
@@ -103,7 +103,7 @@ double exchange_per_byte(int peer) {
   });
 }
 
-// What two nodes that talk to each other cost.
+// Measures the communication of two nodes.
 void measure_pair(int peer, bool first, Calibration& calibration) {
   Constants& c = calibration.constants;
   const double pieces = double(kStream) / double(kPiece);
@@ -131,7 +131,7 @@ double per_byte(const std::function<void(std::size_t)>& work, std::size_t floats
          double(floats * sizeof(float));
 }
 
-// What the processor needs for the arithmetic, segment by segment from memory.
+// Measures the processor's time for the arithmetic, segment by segment from memory.
 void measure_arithmetic(Constants& c) {
   const kernels::Kernels& k = *device::host().kernels();
   const std::size_t floats = kStream / sizeof(float);
@@ -210,7 +210,8 @@ Calibration calibrate(const World& world, const Contact& contact) {
 }
 
 std::string summary(const Options& options, const Calibration& calibration) {
-  // Times of one link that differ more than this were disturbed, so the least one may be, too.
+  // If the times of one link differ by more than this factor, they were disturbed. Then the least
+  // time may be disturbed, too.
   constexpr double kStable = 1.1;
   const Constants& c = calibration.constants;
   const double payload = 8 / c.link;

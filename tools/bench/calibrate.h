@@ -11,28 +11,29 @@ namespace slimpi::bench {
 
 using namespace cost;
 
-// What it costs a rank that another one becomes its peer: the first message less the second, and
-// the memory. Sees only peers that MPI has not connected yet: call it right after MPI_Init.
+// The cost of a new peer for a rank: the seconds of the first message minus those of the second,
+// and the memory. first_contact() measures only peers that MPI has not connected yet, so call it
+// right after MPI_Init.
 struct Contact {
   double seconds = 0;
   double bytes = 0;
 };
 Contact first_contact();
 
-// What was measured. link_spread: the median of the times of the link, divided by the least one.
+// The results. link_spread: the median of the times of the link, divided by the least time.
 struct Calibration {
   Constants constants;
   double link_spread = 1;
 };
 
-// Needs two nodes or more. The same on every rank.
+// Measures on two nodes or more. All ranks get the same result.
 Calibration calibrate(const World& world, const Contact& contact);
 
-// For the terminal: what was measured, how it compares with the link of --wire, whether it can be
-// relied on, and what to do with the file.
+// Returns a text for the terminal: the results, their comparison with the link of --wire, whether
+// they can be relied on, and what to do with the file.
 std::string summary(const Options& options, const Calibration& calibration);
 
-// "mpiexec -n 2 -ppn 1 slimpi-bench --calibrate FILE", as messages give it.
+// Returns, for messages, "mpiexec -n 2 -ppn 1 slimpi-bench --calibrate FILE".
 std::string calibration_command(const std::string& file);
 
 }  // namespace slimpi::bench

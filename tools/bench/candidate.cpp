@@ -24,7 +24,7 @@ MPI_Comm communicator(const Options& options, const std::string& algorithm, doub
   return with_options(MPI_COMM_WORLD, all);
 }
 
-// Bytes on the wire for each byte of floats; 0 is unknown. `bucket` is that of SLIMPI_BUCKET.
+// Returns the bytes on the wire for each byte of floats; 0: unknown. `bucket` is SLIMPI_BUCKET.
 double coded_share(const std::string& algorithm, double bits, std::uint64_t bucket) {
   const algorithm::Algorithm* const row = algorithm::find(algorithm);
   if (row == nullptr) return algorithm == "plain" || algorithm == "off" ? 1 : 0;
@@ -39,8 +39,8 @@ double coded_share(const std::string& algorithm, double bits, std::uint64_t buck
   return double(kernels::encoded_bytes(format, kCount)) / (sizeof(float) * kCount);
 }
 
-// The algorithms that were asked for; else "", which is what the environment says, and the two
-// baselines.
+// Returns the algorithms that were asked for. If none were, returns the two baselines and "", which
+// is the algorithm of the environment.
 std::vector<std::string> algorithms_of(const Options& options, const Config& config) {
   if (!options.algorithms.empty()) return options.algorithms;
   std::vector<std::string> all{""};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What slimpi-bench compares: plain MPI, and one communicator for each algorithm and width.
+// The candidates that slimpi-bench compares: plain MPI, and a communicator for each algorithm and
+// number of bits.
 #pragma once
 #include <mpi.h>
 
@@ -13,30 +14,32 @@
 namespace slimpi::bench {
 
 struct Candidate {
-  std::string name;  // "plain", "bytegrad", ...; "slimpi" where only the environment knows
-  double bits = 0;   // of a quantizer that was asked for by name; 0 otherwise
-  double coded = 0;  // bytes on the wire for each byte of floats; 0 is unknown
+  std::string name;  // "plain", "bytegrad", ...; "slimpi" if the environment sets the algorithm
+  double bits = 0;   // bits of a quantizer that was asked for by name; 0 otherwise
+  double coded = 0;  // bytes on the wire for each byte of floats; 0: unknown
   MPI_Comm comm = MPI_COMM_NULL;
   Collective collective = Collective::allreduce;
 
   bool plain() const { return name == "plain"; }
-  // One sum of `count` floats; `in` may be MPI_IN_PLACE. Of a reduce-scatter, to equal blocks.
+  // Makes one sum of `count` floats. A reduce-scatter gives each rank an equal block. `in` may be
+  // MPI_IN_PLACE.
   void run(const void* in, float* out, std::uint64_t count) const;
 };
 
-// The options of every candidate: --set, else the environment and its file, else the table's
-// defaults. A value that cannot be used is refused by the library itself.
+// Returns the options of every candidate: those of --set, else those of the environment and of its
+// file, else the table's defaults. The library itself refuses a value that cannot be used.
 Config config_of(const Options& options);
 
-// The first one is plain MPI, and the only one where slimpi is not preloaded.
+// Makes the candidates. The first is plain MPI; without a preloaded slimpi there are no others.
 std::vector<Candidate> candidates(const Options& options, const World& world);
 void release(std::vector<Candidate>& candidates);
 
-// Does every rank of this algorithm get the same bytes?
+// Returns whether all ranks get the same bytes with this algorithm.
 bool guarantees_same_bytes(const std::string& algorithm);
 
-// The least time that the links allow, in seconds: each of `nodes` nodes sends and receives
-// (nodes-1)/nodes of the coded buffer in each phase. `wire` is a node's link in bits per second.
+// Returns the least time that the links allow, in seconds: each of `nodes` nodes sends and receives
+// (nodes-1)/nodes of the coded buffer in each phase. `wire` is the rate of a node's link in bits
+// per second.
 double wire_limit(Collective collective, double bytes, double coded, int nodes, double wire);
 
 }  // namespace slimpi::bench

@@ -22,16 +22,16 @@ std::uint64_t floats_in(double bytes) {
   return std::max<std::uint64_t>(1, std::uint64_t(bytes / sizeof(float)));
 }
 
-// How many ranks share a core while `active` ranks of each node work.
+// Returns how many ranks share a core while `active` ranks of each node work.
 double share(const Layout& layout, double active) {
   if (layout.cores <= 0) return 1;
   const double ranks = active * (layout.one_machine ? layout.nodes : 1);
   return std::max(1.0, ranks / layout.cores);
 }
 
-// Swaps of a message of `bytes` with another rank, one after the other, in which `flows` ranks of a
-// node take part. MPI does not overlap one with anything, so link and processor time exclude each
-// other.
+// Adds the cost of `swaps` swaps, one after the other. In a swap a rank exchanges a message of
+// `bytes` bytes with another rank; `flows` ranks of a node do so at the same time. MPI does not
+// overlap a swap with other work. Of its link time and its processor time, the longer one counts.
 void swap(Cost& cost, double swaps, double bytes, bool between_nodes, double flows, double sharing,
           const Constants& c) {
   // The ranks of a node share its link; `bytes` are those of one rank.
@@ -60,8 +60,8 @@ Cost ring(double bytes, double ranks, double nodes, double sharing, const Consta
   return cost;
 }
 
-// Ranks beyond a power of two hand their buffer to another rank first and get the sum at the
-// end.
+// Recursive halving and doubling. The ranks beyond a power of two first send their buffer to
+// another rank, and get the sum at the end.
 Cost halving(double bytes, double ranks, double per_node, double sharing, const Constants& c) {
   Cost cost;
   // The largest power of two among the ranks.
@@ -81,7 +81,8 @@ Cost halving(double bytes, double ranks, double per_node, double sharing, const 
   return cost;
 }
 
-// The ranks of a node sum block by block through shared memory, or get the result from there.
+// Adds the cost of the ranks of a node that sum block by block through shared memory, or read the
+// result there.
 void within_node(Cost& cost, double bytes, double per_node, double sharing, const Constants& c) {
   if (per_node < 2) return;
   const double sum = bytes * (c.node_copy + c.add), copy = bytes * c.node_copy;
@@ -158,7 +159,7 @@ Schedule used(double bytes, int bits, const Layout& layout) {
 
 Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
                   const Constants& constants) {
-  // Of equal ones the schedule that comes first in kSchedules wins.
+  // If costs are equal, the schedule that comes first in kSchedules wins.
   Schedule best = plain ? Schedule::ring : Schedule::flat;
   for (const Schedule schedule : kSchedules)
     if (is_plain(schedule) == plain && predict(schedule, bytes, bits, layout, constants).seconds <

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The cost of an allreduce, on paper, by the schedules of plain MPI and of slimpi:
-// slimpi-bench --predict prints it. The exchange between nodes is inter/cost_model.h's, by which
-// the library chooses.
+// The predicted cost of an allreduce by the schedules of plain MPI and of slimpi, which
+// slimpi-bench --predict prints. inter/cost_model.h computes the exchange between nodes; the
+// library chooses by the same model.
 #pragma once
 #include "inter/cost_model.h"
 
@@ -12,37 +12,37 @@ inline constexpr double kPayload = 1448.0 / 1514.0;
 
 struct Layout {
   double nodes = 1, ranks_per_node = 1;
-  double cores = 0;          // shared by the ranks of a node; 0: one for each
+  double cores = 0;          // cores that the ranks of a node share; 0: a core for each rank
   bool one_machine = false;  // a lab: `cores` are those of all nodes together
 };
 
 enum class Schedule {
-  ring,     // plain MPI: 2(n-1) steps with ring peers of 1/n
+  ring,     // plain MPI: 2(n-1) steps; each sends 1/n of the vector to the next rank of a ring
   halving,  // plain MPI: recursive halving, then doubling, as MPICH does between nodes
-  leaders,  // plain MPI: one rank of a node sums, the leaders halve and double
+  leaders,  // plain MPI: one rank of each node sums its node; these ranks do `halving`
   flat,     // slimpi: reduce-scatter and all-gather between all ranks
-  leader,   // slimpi: the same between one rank of each node
-  sharded,  // slimpi: the same between all nodes, by every rank for its shard
-  bruck,    // slimpi: as leader, in few messages that other nodes store and forward
+  leader,   // slimpi: reduce-scatter and all-gather between one rank of each node
+  sharded,  // slimpi: reduce-scatter and all-gather between nodes, by each rank for its shard
+  bruck,    // slimpi: as leader, but in few messages that other nodes store and forward
 };
 inline constexpr std::array kSchedules{Schedule::ring, Schedule::halving, Schedule::leaders,
                                        Schedule::flat, Schedule::leader,  Schedule::sharded,
                                        Schedule::bruck};
 const char* to_string(Schedule schedule);
-bool is_plain(Schedule schedule);  // one that MPI runs
+bool is_plain(Schedule schedule);  // a schedule of plain MPI
 
-// "link", "processor" or "latency": the largest part of a cost.
+// Returns the largest part of a cost: "link", "processor" or "latency".
 const char* held_by(const Cost& cost);
 
-// One sum of `bytes` bytes of floats; `bits` is ignored by plain schedules. The codec is
-// quantized with buckets of 512.
+// Returns the cost of one sum of `bytes` bytes of floats. Plain schedules ignore `bits`; the others
+// use the codec quantized with buckets of 512.
 Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout,
              const Constants& constants);
 
-// The schedule that slimpi uses between nodes for quantizers: `sharded` or `bruck`.
+// Returns the schedule that slimpi uses between nodes for quantizers: `sharded` or `bruck`.
 Schedule used(double bytes, int bits, const Layout& layout);
 
-// The cheapest schedule among the plain ones, or among those that slimpi runs.
+// Returns the cheapest schedule of plain MPI, or of slimpi.
 Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
                   const Constants& constants);
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kCount = 20'011, kCalls = 2, kBlock = 512;
 
-// The first so many ranks of the job, so many of which count as a node.
+// The first `ranks` ranks of the job make a sum; `per_node` of them count as a node.
 struct Layout {
   int ranks, per_node;
 };
@@ -28,7 +28,7 @@ constexpr Layout kLayouts[] = {{1, 1},  {2, 1},  {3, 1},  {4, 1}, {5, 1}, {8, 1}
 
 struct Sum {
   std::string algorithm;
-  std::string bits;  // "" where the algorithm has none
+  std::string bits;  // "" if the algorithm has no bits
   SetOptions options;
   Collective collective = Collective::allreduce;
 };
@@ -70,8 +70,8 @@ std::uint64_t mixed(std::uint64_t value) {
   return value ^ value >> 31;
 }
 
-// Bell-shaped around 0 and exact in a float, from integers alone: no rounding depends on the
-// machine.
+// Returns a number of a bell-shaped distribution around 0, computed from integers and exact in a
+// float, so that no rounding depends on the machine.
 float bell(int rank, int call, int i) {
   const std::uint64_t bits =
       mixed(std::uint64_t(rank) * 1'000'003 + std::uint64_t(call) * 7919 + std::uint64_t(i) * 64);
@@ -80,14 +80,14 @@ float bell(int rank, int call, int i) {
   return float(sum) / 65536;
 }
 
-// ugly: the first blocks of 512 values have denormals, NaN, infinities, sums that overflow and so
-// on. finite: the same without those that are not finite. models: close to each other, as models
-// that are averaged.
+// The kinds of input. ugly: the first blocks of 512 values have denormals, NaNs, infinities, sums
+// that overflow and so on. finite: as ugly, without values and sums that are not finite. models:
+// the ranks have similar values, as models that are averaged.
 enum class Input { ugly, finite, models };
 
 Input input_of(const Sum& sum) {
   if (!guarantees_same_bytes(sum.algorithm)) return Input::models;
-  // A sum that is not finite leaves no state.
+  // A sum that is not finite keeps no state, so sums with options get finite input.
   return sum.options.empty() ? Input::ugly : Input::finite;
 }
 
@@ -125,7 +125,7 @@ float input(Input kind, int rank, int call, int i) {
   }
 }
 
-// By coreutils. "" where that is not there.
+// Returns the SHA-256 of the values, by sha256sum of coreutils; "" if there is no sha256sum.
 std::string sha256(const std::vector<float>& values) {
   std::FILE* const file = std::tmpfile();
   if (file == nullptr) return "";
@@ -152,7 +152,7 @@ MPI_Comm communicator(MPI_Comm ranks, const Layout& layout, const Sum& sum) {
   return with_options(ranks, all);
 }
 
-// The results of all ranks, in rank order, at rank 0: of each call those of all.
+// Returns at rank 0 the results of all ranks: call by call, each in rank order.
 std::vector<float> results(MPI_Comm comm, int rank, int ranks, const Sum& sum) {
   const Input kind = input_of(sum);
   const bool scatters = sum.collective == Collective::reduce_scatter;
@@ -180,7 +180,7 @@ std::vector<float> results(MPI_Comm comm, int rank, int ranks, const Sum& sum) {
   return all;
 }
 
-// Leaves one rank's results of each call. False where ranks differ.
+// Keeps one rank's results of each call. Returns false if the results of ranks differ.
 bool keep_one(std::vector<float>& all, int ranks) {
   std::vector<float> one;
   for (int call = 0; call < kCalls; ++call) {
@@ -206,7 +206,7 @@ std::string row(const Layout& layout, const Sum& sum, const std::string& digest)
 }  // namespace
 
 int print_digests(const World& world) {
-  if (!statistics()) {  // another tool may be in front of it
+  if (!statistics()) {  // another preloaded tool may be in front of slimpi
     if (world.rank == 0)
       fmt::print(stderr,
                  "slimpi-bench: --digests sums by slimpi, and libslimpi.so is not preloaded: start "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All JSON of slimpi-bench. It is one file because the templates of the library cost a compiler two
-// seconds in each.
+// All JSON of slimpi-bench. It is in one file, because the templates of the JSON library take a
+// compiler two seconds in each file.
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The numbers of the constants by their names, but those that there are for each number of bits.
+// The constants by their names, except those that have a value for each number of bits.
 constexpr std::pair<const char*, double Constants::*> kNumbers[] = {
     {"latency", &Constants::latency},
     {"overhead", &Constants::overhead},
@@ -90,7 +90,7 @@ std::string to_json(const Constants& constants, const std::vector<Forecast>& all
                   {"predictions", rows}});
 }
 
-// A whole number without a point.
+// Returns the number; a whole number is written without a decimal point.
 Json bits_of(double bits) {
   if (bits == 0) return {};
   return bits == double(int(bits)) ? Json(int(bits)) : Json(bits);

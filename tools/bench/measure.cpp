@@ -23,7 +23,7 @@ constexpr int kLeastIterations = 5, kMostIterations = 50;
 constexpr std::uint64_t kWireBytes = 1
                                      << 20;  // calls are repeated until this much could be counted
 
-// The counter of a device stands still once what was queued has left.
+// Returns the counter of a device when it no longer changes: then all queued bytes have left.
 std::optional<std::uint64_t> settled(const std::string& interface) {
   std::optional<std::uint64_t> last = bytes_sent_by(interface);
   for (int still = 0, tries = 0; last && still < 3 && tries < 500; ++tries) {
@@ -57,7 +57,8 @@ std::string Row::label() const {
   return bits == 0 ? name : fmt::format("{} {:g}", name, bits);
 }
 
-// How often a size is measured: in `iterations` rounds, and calls[i] times in a row a round.
+// How often a size is measured: in `iterations` rounds. In each round candidate i makes calls[i]
+// calls in a row.
 struct Bench::Plan {
   int iterations;
   std::vector<int> calls;
@@ -104,7 +105,7 @@ Bench::Plan Bench::plan(std::uint64_t count) {
   for (const Candidate& candidate : candidates_) {
     for (int i = 1; i < options_.warmup; ++i) (void)time(candidate, count, 1);
     const double seconds = largest(time(candidate, count, 1));
-    // A sum in place grows with every call, so there each one starts from the input again.
+    // With --in-place, values grow with every call, so each call begins with a copy of the input.
     const double wanted = options_.in_place ? 1 : std::ceil(kSampleSeconds / seconds);
     plan.calls.push_back(int(std::clamp(wanted, 1.0, double(kMostCalls))));
     round += seconds * plan.calls.back();
@@ -126,7 +127,8 @@ void Bench::find_exact(std::uint64_t count) {
   }
 }
 
-// What a call leaves behind, apart from its time: bytes, error, and whether the ranks agree.
+// Fills in the results of a call other than its time: bytes, error, and whether the ranks have the
+// same result.
 void Bench::judge(const Candidate& candidate, std::uint64_t count, Row& row) {
   const std::uint64_t calls =
       options_.in_place ? 1
@@ -165,7 +167,8 @@ std::vector<Row> Bench::measure(std::uint64_t bytes) {
   const std::uint64_t count = bytes / sizeof(float);
   const Plan plan = this->plan(count);
   std::vector<std::vector<double>> times(candidates_.size());
-  // In an order drawn anew, the same on all ranks, so that what the caches hold favours nobody.
+  // Each round has a new random order, equal on all ranks, so that the contents of the caches
+  // favour no candidate.
   std::vector<std::size_t> order(candidates_.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
   std::mt19937 draw(1);

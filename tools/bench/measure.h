@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Measures every candidate at one size, in turns, so that a busy moment of the machine or of the
-// network meets all of them.
+// Measures all candidates at one size, in turns, so that a busy moment of the machine or of the
+// network slows all of them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace slimpi::bench {
 
-// One candidate at one size. Times are those of the slowest rank, for one call, in seconds.
+// The results of one candidate at one size. Times are seconds of the slowest rank for one call.
 struct Row {
   std::uint64_t bytes = 0;
   std::string name;
@@ -19,15 +19,15 @@ struct Row {
   int iterations = 0;
   double median = 0, least = 0;
   double algbw = 0, busbw = 0;           // bytes per second, as nccl-tests defines them
-  double speedup = 1;                    // median of plain MPI by this one's
+  double speedup = 1;                    // median of plain MPI divided by this median
   std::optional<double> limit;           // least time that the links allow
   std::optional<double> error;           // relative L2, against the sum in double
   std::optional<double> vnmse;           // the square of error
-  std::optional<double> zeros;           // share of the values that are not 0 in that sum
-  std::optional<double> wrong_signs;     // as zeros
+  std::optional<double> zeros;           // share that is 0, of values that are not 0 in double
+  std::optional<double> wrong_signs;     // share with the wrong sign, of the same values
   std::optional<bool> same;              // every rank has the same bytes
-  std::optional<bool> compressed;        // slimpi took the call over and coded it
-  std::optional<std::uint64_t> sent;     // between nodes, by slimpi's own count
+  std::optional<bool> compressed;        // slimpi took the call over and compressed it
+  std::optional<std::uint64_t> sent;     // bytes between nodes, by slimpi's own count
   std::optional<std::uint64_t> on_wire;  // bytes on the nodes' interfaces, headers included
   std::optional<double> predicted;       // by the cost model
   std::string label() const;             // "bytegrad 8"
@@ -41,11 +41,11 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
-  // Every rank has memory for the largest size. The same on every rank; without it, measure()
-  // must not be called.
+  // Returns whether every rank has memory for the largest size; equal on all ranks. If false, do
+  // not call measure().
   bool has_memory() const { return has_memory_; }
 
-  // One row a candidate, plain MPI first. The same on every rank.
+  // Returns a row for each candidate, plain MPI first; equal on all ranks.
   std::vector<Row> measure(std::uint64_t bytes);
 
  private:

@@ -18,8 +18,8 @@ namespace {
 constexpr const char* kVersion = "slimpi-bench " SLIMPI_PACKAGE_VERSION;
 constexpr Size kBytes{4, std::uint64_t(1) << 40};
 
-// CLI11 takes a check that returns what is wrong, or nothing. This one has the option read what the
-// size is in bytes, as a multiple of a float.
+// A check for CLI11: replaces the text of a size by its number of bytes, a multiple of a float.
+// Returns an error text, or "".
 const CLI::Validator kSize(
     [](std::string& text) {
       std::uint64_t bytes = 0;
@@ -31,8 +31,8 @@ const CLI::Validator kSize(
     "");
 
 // The rate of a network as people write it: bits per second with a unit, powers of 1000, such as
-// 1gbit, 500mbit, 2.5G. False for anything else, also for a number without a unit, which could mean
-// anything.
+// 1gbit, 500mbit, 2.5G. Returns false for any other text, also for a number without a unit, whose
+// unit would be a guess.
 bool parse_rate(std::string_view text, double& bits_per_second) {
   const std::string lower = lower_case(text);
   double parsed = 0;
@@ -48,7 +48,7 @@ bool parse_rate(std::string_view text, double& bits_per_second) {
   return true;
 }
 
-// This one has the option read bits per second.
+// A check for CLI11: replaces the text of a rate by its bits per second.
 const CLI::Validator kRate(
     [](std::string& text) {
       double rate = 0;
@@ -58,7 +58,7 @@ const CLI::Validator kRate(
     },
     "");
 
-// Returns what is wrong with a value of one of slimpi's own options; "" where nothing is.
+// Returns an error text for a value of an option of slimpi; "" if the value is right.
 std::string check_option(const std::string& name, const std::string& value) {
   return Config().set(name, value, Source::file);
 }
@@ -69,7 +69,7 @@ std::vector<std::string> collective_names() {
   return names;
 }
 
-// What becomes Options once everything is read.
+// The words of the command line, before they become Options.
 struct Words {
   std::uint64_t least = 4 << 10, most = 64 << 20;
   double factor = 2;
@@ -199,7 +199,8 @@ void add_model(CLI::App& app, Options& options) {
       ->type_name("N");
 }
 
-// An option that would have no effect, because only --predict reads it; "" where there is none.
+// Returns an option that is given without --predict and has no effect, because only --predict reads
+// it; "" if there is none.
 std::string without_predict(const CLI::App& app) {
   for (const char* const name : {"--nodes", "--ranks-per-node", "--latency", "--cores"})
     if (app.count(name) != 0 && app.count("--predict") == 0) return name;

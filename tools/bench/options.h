@@ -29,14 +29,14 @@ struct Options {
   std::string constants;   // file that --calibrate wrote
   bool digests = false;
   bool predict = false;
-  std::uint64_t nodes = 0;  // of the prediction; 0: a table over many
+  std::uint64_t nodes = 0;  // nodes of the predicted job; 0: a table for many numbers
   std::uint64_t ranks_per_node = 1;
-  double latency = 0;       // seconds, one way; 0: that of the constants
-  std::uint64_t cores = 0;  // of a node; 0: a core for every rank
+  double latency = 0;       // seconds, one way; 0: the latency of the constants
+  std::uint64_t cores = 0;  // cores of a node; 0: a core for every rank
 };
 
-// What the command line says. If `status` has a value the program ends with it at once, after
-// `text` was printed (on standard output for 0, else on standard error).
+// The result of parse(). If `status` has a value, the program prints `text` (to standard output if
+// the status is 0, else to standard error) and ends with this status.
 struct Parsed {
   Options options;
   std::optional<int> status;
@@ -44,7 +44,7 @@ struct Parsed {
 };
 Parsed parse(int argc, char** argv);
 
-// For columns of tables: the number of KiB, such as 64, 65536 or 0.5.
+// Returns the number of KiB, for a column of a table: such as 64, 65536 or 0.5.
 std::string in_kib(std::uint64_t bytes);
 
 }  // namespace slimpi::bench

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kColours[] = {"#444444", "#0b6fb8", "#d1495b", "#3a9a5c",
                                     "#8a5fb0", "#e08a1e", "#1aa6a6", "#8c6d46"};
-// As many as colours, so that a picture without colours can be read.
+// As many markers as colours, so that a picture without colours can be read.
 constexpr int kMarkers[] = {7, 5, 9, 11, 13, 6, 4, 8};
 static_assert(std::size(kMarkers) <= std::size(kColours));
 
@@ -25,7 +25,8 @@ std::vector<std::string> labels_of(const std::vector<Row>& rows) {
   return labels;
 }
 
-// One data block a label: size, milliseconds, bus bandwidth, and the link's limits of both.
+// Returns gnuplot's data block of a label: size, milliseconds, bus bandwidth, and the limits that
+// the link sets for both.
 std::string data_block(const std::vector<Row>& rows, const std::string& label, std::size_t index) {
   std::string text = fmt::format("$d{} << END\n", index);
   for (const Row& row : rows) {
@@ -89,7 +90,7 @@ std::string plot_script(const Options& options, const World& world, const std::v
   text += fmt::format("set xrange [{}:{}]\n", double(rows.front().bytes) / 1.5,
                       double(rows.back().bytes) * 1.5);
   text += panel(rows, labels, "time (ms, logarithmic)", 2);
-  text += "unset key\n";  // one for both
+  text += "unset key\n";  // the first panel's key is for both
   text += panel(rows, labels, "bus bandwidth (GB/s, logarithmic)", 3);
   return text + "unset multiplot\n";
 }

@@ -26,7 +26,7 @@ std::string number(double value) {
   return fmt::format("{:.0f}", value);
 }
 
-// With about four digits, and without an exponent.
+// Returns the value with about four digits and without an exponent.
 std::string rounded(double value) {
   if (value == 0) return "0";
   const int decimals = value < 10 ? 3 : value < 100 ? 2 : value < 1000 ? 1 : 0;
@@ -41,7 +41,7 @@ std::string read_constants(const Options& options, Constants& c) {
   c.measured_link = c.link;
   if (options.latency > 0) c.latency = options.latency;
   if (options.wire > 0) {
-    const double slower = c.exchange / c.link;  // what MPI loses beside the link itself
+    const double slower = c.exchange / c.link;  // MPI's loss, kept for another link
     c.link = 8 / (options.wire * cost::kPayload);
     c.exchange = c.link * slower;
   }

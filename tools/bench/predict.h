@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The constants of the cost model, and tables of what it predicts.
+// The constants of the cost model, and tables of its predictions.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,12 +12,12 @@ namespace slimpi::bench {
 using namespace cost;
 
 std::string to_json(const Constants& constants);
-// Reads the file of this path. Returns "" or what is wrong with it.
+// Reads a file of constants. Returns "", or a text that says what is wrong with the file.
 std::string read_json(const std::string& path, Constants& constants);
 
-// The constants of options.constants, or the ones built in if it is empty; then another link or
-// latency where the options name one. measured_link stays that of the constants. Returns "" or
-// what is wrong with the file.
+// Reads the constants of the file options.constants; without a file, takes the built-in constants.
+// measured_link becomes their link. Then replaces the link and the latency by those that the
+// options name. Returns "", or a text that says what is wrong with the file.
 std::string read_constants(const Options& options, Constants& constants);
 
 // One predicted call: the best plain schedule, or one of slimpi's.
@@ -27,19 +27,19 @@ struct Forecast {
   int bits = 0;  // 0: plain
   Schedule schedule{};
   Cost cost;
-  double plain_seconds = 0;  // of the best plain schedule
+  double plain_seconds = 0;  // seconds of the best plain schedule
   bool used = false;         // slimpi's choice
 };
 
-// With options.nodes: every schedule at that size of the job; otherwise the best plain one and the
-// one that slimpi uses, from 2 to 100,000 nodes.
+// Predicts calls. With options.nodes: all schedules, for a job of that many nodes. Otherwise: the
+// best plain schedule and the schedule that slimpi uses, for 2 to 100,000 nodes.
 std::vector<Forecast> forecasts(const Options& options, const Constants& constants);
 
 std::string table(const Options& options, const Constants& constants,
                   const std::vector<Forecast>& all);
 std::string to_json(const Constants& constants, const std::vector<Forecast>& all);
 
-// Puts the prediction beside what was measured in this job.
+// Sets Row::predicted of the rows that were measured in this job.
 void add_predictions(const World& world, const Constants& constants, std::vector<Row>& rows);
 
 }  // namespace slimpi::bench

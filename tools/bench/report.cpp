@@ -22,7 +22,7 @@ std::string microseconds(double seconds) {
   return fixed(seconds * 1e6, 1);
 }
 
-// A share from 0 to 1.
+// Returns a share from 0 to 1 as a percentage.
 std::string percent(const std::optional<double>& share) {
   return share ? fixed(100 * *share, 2) : "-";
 }

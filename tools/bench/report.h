@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What slimpi-bench says: a table while it measures, JSON and a picture when it is done.
+// The output of slimpi-bench: a table while it measures, JSON and a picture at the end.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,9 +15,9 @@ std::string table_line(const Options& options, const Row& row, const Row& plain)
 
 std::string to_json(const Options& options, const World& world, const std::vector<Row>& rows);
 
-// Has gnuplot draw a picture into options.plot: time and bus bandwidth over size, with the limits
-// that a node's link sets. False, and one line on standard error, when that fails; without gnuplot
-// the script is kept beside where the picture would be.
+// Makes gnuplot draw a picture into the file options.plot: time and bus bandwidth over size, with
+// the limits that a node's link sets. On failure prints a line to standard error and returns false.
+// Without gnuplot the script is kept, in the directory of the picture.
 bool plot(const Options& options, const World& world, const std::vector<Row>& rows);
 
 // Prints digests of sums that are the same on every machine, docs/DIGESTS.md: a row for each sum
@@ -25,10 +25,10 @@ bool plot(const Options& options, const World& world, const std::vector<Row>& ro
 // or 1 where ranks that must have the same bytes have not, or where there is no sha256sum.
 int print_digests(const World& world);
 
-// Why a file that the options name could not be written now; "" if all could.
+// Returns why a file that the options name could not be written now; "" if all could be written.
 std::string unwritable(const Options& options);
 
-// Writes `text` to a file, or to standard output for "-". False, and one line, if that fails.
+// Writes `text` to a file, or to standard output for "-". On failure prints a line, returns false.
 bool write_file(const std::string& path, const std::string& text);
 
 }  // namespace slimpi::bench

@@ -10,7 +10,7 @@
 namespace slimpi::bench {
 namespace {
 
-// "MPICH Version:      4.0.2\n..." as "MPICH 4.0.2".
+// Returns the name of the MPI: "MPICH 4.0.2" from "MPICH Version:      4.0.2\n...".
 std::string library_name() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;

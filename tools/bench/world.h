@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What slimpi-bench knows of the job that it runs in, and of a slimpi that may be preloaded into
-// it. Everything but the measured call goes through PMPI names, which slimpi leaves alone.
+// The job in which slimpi-bench runs, and the slimpi that may be preloaded into it. All calls
+// except the measured call use PMPI names, which slimpi does not intercept.
 #pragma once
 #include <mpi.h>
 
@@ -25,8 +25,9 @@ struct World {
 // Call between MPI_Init and leave().
 World enter();
 
-// Before the first MPI function: the wheel's slimpi-bench is linked to no MPI, and loads one with
-// MPICH's ABI from the wheel's environment or from where the loader looks. "" or why there is none.
+// Loads an MPI, before the first MPI function: the wheel's slimpi-bench is linked to no MPI. Takes
+// an MPI with MPICH's ABI from the wheel's environment, or from where the loader looks. Returns "",
+// or why there is none.
 std::string load_mpi();
 void leave(World& world);
 
@@ -34,18 +35,19 @@ void leave(World& world);
 // measured, so they sleep.
 void wait_for_all();
 
-// A copy of a communicator with these options of slimpi.
+// Returns a copy of a communicator, with these options of slimpi.
 MPI_Comm with_options(MPI_Comm comm, const SetOptions& options);
 
-// Over all ranks.
+// Return the result over the values of all ranks.
 double largest(double value);
 std::uint64_t sum(std::uint64_t value);
 bool all_equal(std::uint64_t value);
 
-// slimpi's own count for this rank since the start; nothing where no slimpi is preloaded.
+// Returns slimpi's counters of this rank since the start; nothing if no slimpi is preloaded.
 std::optional<slimpi_statistics_t> statistics();
 
-// Bytes that `interface` of this host has sent since it exists; nothing if it has no such device.
+// Returns the bytes that the network device `interface` of this host has sent since it was made;
+// nothing if the host has no such device.
 std::optional<std::uint64_t> bytes_sent_by(const std::string& interface);
 
 }  // namespace slimpi::bench

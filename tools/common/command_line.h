@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the commands that use CLI11 say of a mistake on their command line.
+// Error and help texts of the commands that parse their command line with CLI11.
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
@@ -9,8 +9,9 @@
 
 namespace slimpi::tools {
 
-// The first word of the command line that looks like an option and is none, as a message; "" if
-// there is none. CLI11 itself lists such words in reverse order, together with their values.
+// Returns a message about the first word of the command line that looks like an option and is not
+// an option; "" if there is none. CLI11's own message lists all of them in reverse order, together
+// with their values.
 inline std::string unknown_option(const CLI::App& app, int argc, const char* const* argv) {
   std::vector<std::string> known;
   for (const CLI::Option* option : app.get_options())
@@ -23,7 +24,7 @@ inline std::string unknown_option(const CLI::App& app, int argc, const char* con
   return "";
 }
 
-// The text of an error of CLI11, as the end of a line.
+// Returns the text of an error of CLI11, in the form of the end of a line.
 inline std::string message(const CLI::ParseError& error) {
   std::string text = error.what();
   if (text[0] >= 'A' && text[0] <= 'Z') text[0] = char(text[0] - 'A' + 'a');
@@ -32,7 +33,8 @@ inline std::string message(const CLI::ParseError& error) {
   return text;
 }
 
-// What --help prints: the usage first, as the other tools have it, and no two empty lines in a row.
+// Returns the text of --help: the usage first, as in the other tools, and no two empty lines in a
+// row.
 inline std::string help(const CLI::App& app) {
   std::string text = app.help();
   for (std::size_t at = 0; (at = text.find("\n\n\n")) != text.npos;) text.erase(at, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Standard output of the tools. What cannot be written there ends the program with one line and
-// status 1, not with an exception and not in silence.
+// Standard output of the tools. If a write fails, the program ends with a line on standard error
+// and status 1; it does not throw, and does not ignore the failure.
 #pragma once
 #include <string_view>
 
@@ -9,8 +9,8 @@ namespace slimpi::tools {
 // Writes `text` to standard output. A failure is kept until finish_output.
 void put(std::string_view text);
 
-// The exit status of `program`: `status`, or 1 after one line on standard error where standard
-// output could not be written. To be called last.
+// Returns the exit status of `program`: `status`; or 1, after a line on standard error, if standard
+// output could not be written. Call it last.
 int finish_output(const char* program, int status);
 
 }  // namespace slimpi::tools

@@ -13,8 +13,8 @@ namespace slimpi::tools {
 
 namespace {
 
-// Why the file that this value of SLIMPI_ALGORITHM names cannot be opened; "" if it can, or if the
-// value names none.
+// Returns why the file that this value of SLIMPI_ALGORITHM names cannot be opened; "" if it can be
+// opened, or if the value names no file.
 std::string missing_file(const std::string& algorithm, const std::string& spelled) {
   const std::size_t colon = algorithm.find(':');
   if (colon == algorithm.npos || access(algorithm.c_str() + colon + 1, R_OK) == 0) return "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether a job with these options could start.
+// Checks whether a job with given options could start.
 #pragma once
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace slimpi::tools {
 
-// The one line with which the library would end the job: a value that cannot be used, a rules
-// file or a hook that cannot be read, an algorithm or a code path that this build or machine lacks.
-// "" if there is none.
+// Returns the line with which the library would end the job; "" if the job could start. Reasons: a
+// value that cannot be used, a rules file or a hook that cannot be read, an algorithm or a code
+// path that this build or machine lacks.
 std::string problem(const Loaded& loaded);
 
 }  // namespace slimpi::tools

@@ -9,8 +9,8 @@ namespace slimpi::tools {
 
 constexpr std::size_t kWidth = 100;
 
-// `text` broken at blanks into lines of kWidth columns. The first line begins with `first`, the
-// others with blanks of the same length, or with `other`; each ends with a newline.
+// Breaks `text` at blanks into lines of at most kWidth columns. The first line begins with `first`.
+// The others begin with `other`, or if it is "" with as many blanks. Each ends with a newline.
 std::string wrapped(const std::string& first, std::string_view text, const std::string& other = "");
 
 // Rows of cells below a heading in capitals, indented by two; two blanks between columns. The last

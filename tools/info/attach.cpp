@@ -33,7 +33,8 @@ struct Descriptor {
   }
 };
 
-// A copy of a record between two writes. False where it is always being written.
+// Copies a record at a moment when it is not being written. Returns false if there was no such
+// moment, or if the record cannot be read.
 bool read_record(int file, std::size_t index, Activity& record) {
   const off_t place = off_t(offsetof(ActivityFile, records) + index * sizeof(Activity));
   for (int attempt = 0; attempt < 1000; ++attempt) {
@@ -59,7 +60,7 @@ double seconds(std::int64_t nanoseconds) {
   return double(std::max<std::int64_t>(nanoseconds, 0)) * 1e-9;
 }
 
-// What a record from another process may hold is not trusted.
+// The count in the record is not trusted, because another process wrote it.
 std::span<const int> absent(const Activity& call) {
   return std::span(call.absent).first(std::min<std::size_t>(call.absent_count, Activity::kAbsent));
 }

@@ -10,20 +10,22 @@
 namespace slimpi::info {
 
 struct Attached {
-  std::int32_t pid = 0, rank = -1, size = 0;  // of the process, in MPI_COMM_WORLD
+  std::int32_t pid = 0, rank = -1, size = 0;  // rank and size are those of MPI_COMM_WORLD
   bool started = false;                       // the process has called a function of slimpi
   std::int64_t now = 0;                       // nanoseconds of CLOCK_MONOTONIC
   std::vector<Activity> calls;
 };
 
-// Returns "", or one line that says why the process cannot be read.
+// Fills `attached`. Returns "", or one line that says why the process cannot be read.
 std::string attach(const std::string& pid, Attached& attached);
 
-// The ranks that a call waits for and knows, and a time in seconds.
+// absent() returns the ranks that a call waits for, as far as they are known. seconds() converts
+// nanoseconds to seconds.
 std::span<const int> absent(const Activity& call);
 double seconds(std::int64_t nanoseconds);
 
-// The records of the file with this descriptor that are in use; false where it is not slimpi's.
+// Reads the records that are in use from the file with this descriptor. Returns false if the file
+// is not slimpi's.
 bool read_activity(int file, Attached& attached);
 
 std::string attached_text(const Attached& attached);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What slimpi-info can tell, each as text and as JSON.
+// The information that slimpi-info prints, as text and as JSON.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace slimpi::info {
 
-// slimpi's version and how it was built; which of it this machine can use.
+// slimpi's version, how slimpi was built, and which of its parts this machine can use.
 struct Build {
-  struct Path {  // of the CPU's kernels
+  struct Path {  // the kernels for one instruction set of the CPU
     std::string name;
     bool built, usable;
   };
-  struct Plugin {  // what is loaded on demand
+  struct Plugin {  // a shared object that is loaded on demand
     std::string name, note;
     bool built, installed;
   };
@@ -27,27 +27,29 @@ struct Build {
 Build build();
 std::string build_text(const Build& build);
 
-// Every option with its value and where that came from. `documented`: with its meaning and values,
-// as a file for SLIMPI_CONFIG, in which what was not set is a comment.
+// Returns every option with its value and the source of the value. With `documented` the text also
+// has the meaning and the accepted values of each option, and is a file for SLIMPI_CONFIG, in which
+// an option that was not set is a comment.
 std::string options_text(const Config& config, bool documented);
 
-// The table for other programs: name, tab, accepted values.
+// Returns the options for other programs, one a line: name, tab, accepted values.
 std::string options_list();
 
 // The options as the items of an mdoc list, for the ENVIRONMENT section of slimpi-options.7.
 std::string options_mdoc();
 
-// The reasons of a bypass: name, tab, meaning; or as the items of an mdoc list, for slimpi.7.
+// Return the reasons of a bypass: reasons_list() one a line (name, tab, meaning), reasons_mdoc() as
+// the items of an mdoc list, for slimpi.7.
 std::string reasons_list();
 std::string reasons_mdoc();
 
-// A sentence: which rank of this machine would talk to other nodes.
+// Returns a sentence that says which rank of this machine would talk to other nodes.
 std::string leader_text(const topology::Topology& topology);
 
-// NUMA nodes, GPUs and NICs, and who would talk to other nodes.
+// Returns the NUMA nodes, GPUs and NICs, and the rank that would talk to other nodes.
 std::string topology_text(const topology::Topology& topology);
 
-// An object with a key for each that is not null: version, options, topology.
+// Returns a JSON object with a key for each argument that is not null: version, options, topology.
 std::string to_json(const Build* build, const Config* config, const topology::Topology* topology);
 
 }  // namespace slimpi::info

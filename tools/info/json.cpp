@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// All JSON of slimpi-info. It is one file because the templates of the library cost a compiler two
-// seconds in each.
+// All JSON of slimpi-info. It is in one file, because the templates of the JSON library take a
+// compiler two seconds in each file.
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

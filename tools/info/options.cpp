@@ -32,7 +32,7 @@ const char* scope_text(Scope scope) {
   return "";
 }
 
-// `sentence` begins in lower case and lacks its full stop.
+// Returns `text`, which begins in lower case and lacks a full stop, as a sentence.
 std::string sentence(std::string text) {
   if (text[0] >= 'a' && text[0] <= 'z') text[0] = char(text[0] - 'a' + 'A');
   return text + ".";
@@ -69,7 +69,7 @@ std::string options_text(const Config& config, bool documented) {
       text += "# Set it in the environment or with slimpi-run; not in a file.\n";
       continue;
     }
-    // What was not set stays a comment.
+    // An option that was not set is a comment.
     const bool set = given.source != Source::built_in && !given.text.empty();
     text += fmt::format("{}{} ={}{}\n", set ? "" : "# ", row.name, given.text.empty() ? "" : " ",
                         given.text);
@@ -111,7 +111,7 @@ std::string options_mdoc() {
     text += fmt::format(".It Ev {} Pq {}\n", row.variable, or_unset(standard));
     text += mdoc(row.meaning);
     text += mdoc(fmt::format("Accepted: {}.", row.accepted));
-    // The page says once what holds for options of a communicator.
+    // The page says once, elsewhere, what holds for options of a communicator.
     if (row.scope != Scope::agree) text += mdoc(sentence(scope_text(row.scope)));
   }
   return text;

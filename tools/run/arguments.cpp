@@ -22,7 +22,7 @@ const OptionRow* find_row(const std::string& name) {
 }
 
 std::string unknown(const std::string& word, const std::string& name) {
-  // A launcher's option behind the wrapper is the usual mistake.
+  // A usual mistake: an option of the launcher stands behind slimpi-run.
   for (const char* launcher : {"-n", "-np", "-N", "-f", "-ppn", "-hosts", "-host", "-genv"})
     if (word == launcher)
       return word + " belongs to the launcher: mpiexec " + word + " ... slimpi-run PROGRAM";
@@ -32,7 +32,7 @@ std::string unknown(const std::string& word, const std::string& name) {
                        : "; did you mean " + dashed(near) + "?");
 }
 
-// A switch without its value takes the program's name for it.
+// If an on/off option is given without its value, the program's name was taken for the value.
 std::string value_missing(const OptionRow& row, const std::string& value) {
   const bool is_switch = row.accepted.starts_with("1/0");
   return is_switch && value[0] != '-' ? "; to switch it on: " + dashed(row.name) + " 1 " + value

@@ -8,22 +8,22 @@ namespace slimpi::tools {
 
 struct Arguments {
   bool help = false, version = false, dry_run = false;
-  bool compare = false;    // every call is verified; a report at the end
+  bool compare = false;    // verify every call, and print a report at the end
   bool stand_in = false;   // a library of MPI's name leads to slimpi, too: tools/run/stand_in.h
   bool torch = false;      // DistributedDataParallel models of a Python program get slimpi's hook
-  std::string torch_sums;  // which sums are compressed then; "": none was given
+  std::string torch_sums;  // which sums are compressed with `torch`; "": not given
   std::map<std::string, std::string> variables;  // SLIMPI_ names and the values given for them
   int program = 0;                               // index of the program in argv; argc if missing
   std::string error;                             // "" or one line
 };
 
-// Options end at the first word that is none, or behind "--".
+// Parses the command line. Options end at the first word that is not an option, or behind "--".
 Arguments parse_arguments(int argc, const char* const* argv);
 
-// "min_size" as people write it on a command line: "--min-size".
+// Returns an option's name in its form for a command line: "--min-size" for "min_size".
 std::string dashed(const std::string& name);
 
-// What --help prints.
+// Returns the text of --help.
 std::string help_text();
 
 }  // namespace slimpi::tools

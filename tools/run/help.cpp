@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What slimpi-run --help prints: the options in groups, each with a name for its value.
+// The text of slimpi-run --help: the options in groups, each option with a name for its value.
 #include <string_view>
 #include <utility>
 
@@ -11,7 +11,7 @@ namespace slimpi::tools {
 
 namespace {
 
-// The heading before an option, which is the first of its group in the table.
+// Pairs of an option that is the first of its group in the table, and the heading of the group.
 constexpr std::pair<std::string_view, const char*> kHeadings[] = {
     {"algorithm", "Compression"},
     {"min_size", "Which calls"},
@@ -22,7 +22,7 @@ constexpr std::pair<std::string_view, const char*> kHeadings[] = {
     {"config", "Option sources"},
 };
 
-// "N", "FILE", "on|off": made from what the option accepts.
+// Returns a name for an option's value, such as "N", "FILE", "on|off", from the accepted values.
 std::string value_name(const std::string& accepted) {
   constexpr std::size_t kLongest = 24;
   const auto has = [&](std::string_view text) { return accepted.find(text) != accepted.npos; };

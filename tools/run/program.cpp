@@ -38,8 +38,8 @@ bool is_elf(const unsigned char* start) {
   return std::memcmp(start, ELFMAG, SELFMAG) == 0;
 }
 
-// The interpreter, which is the dynamic linker, of a program of our own class and machine; "":
-// none.
+// Returns the ELF interpreter, which is the dynamic linker, of a program of slimpi-run's own ELF
+// class and machine; "" if it has none.
 std::string interpreter_of(std::ifstream& file, const Elf64_Ehdr& header) {
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
@@ -53,8 +53,9 @@ std::string interpreter_of(std::ifstream& file, const Elf64_Ehdr& header) {
   return "";
 }
 
-// Whether the dynamic linker is of a C library for which the library was not built, with which no
-// program starts that preloads it: not glibc, or an older one. Only 2.34 and later have this name.
+// Returns whether the dynamic linker belongs to a C library for which libslimpi was not built: not
+// glibc, or an older glibc. With it, a program that preloads libslimpi does not start. Only glibc
+// 2.34 and later have this name.
 bool is_of_other_libc(const std::string& linker) {
 #if __GLIBC_PREREQ(2, 34)
   std::ifstream file(linker, std::ios::binary);

@@ -6,18 +6,19 @@
 namespace slimpi::tools {
 
 struct Program {
-  std::string path;  // what to execute; "" if it cannot be
-  int status = 0;    // the exit status that says why not: 127 not found, 126 not executable
-  std::string why;   // the same in words
+  std::string path;  // the file to execute; "" if there is none
+  int status = 0;    // then the exit status: 127 not found, 126 not executable
+  std::string why;   // the reason in words
 };
 
-// Looks for `name` as a shell does: as it is if it has a slash, else in the directories of `path`,
-// the value of PATH.
+// Looks for the program `name` as a shell does. A name with a slash is a path. Another name is
+// looked for in the directories of `path`, the value of PATH.
 Program find_program(const std::string& name, const std::string& path);
 
-// Why the dynamic linker will not load `library` into the program at `path`, in words that follow
-// its name: "is statically linked"; "" if it will, or if the program is a script. *starts: false
-// where the program would not start with LD_PRELOAD set.
+// Returns why the dynamic linker will not load `library` into the program at `path`, in words that
+// follow the program's name, such as "is statically linked". Returns "" if the linker will load it,
+// or if the program is a script. *starts becomes false if the program would not start with
+// LD_PRELOAD set.
 std::string unreachable(const std::string& path, const std::string& library, bool* starts);
 
 }  // namespace slimpi::tools

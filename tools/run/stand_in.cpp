@@ -25,7 +25,7 @@ namespace slimpi::tools {
 
 namespace {
 
-// By which programs ask for an MPI: of MPICH's ABI, of Open MPI, of the standard ABI.
+// The names by which programs load an MPI: of MPICH's ABI, of Open MPI, of the standard ABI.
 constexpr const char* kNames[] = {
     "libmpi.so",         "libmpi.so.12", "libmpich.so",   "libmpich.so.12",  "libmpi_cray.so",
     "libmpi_cray.so.12", "libmpi.so.40", "libmpi_abi.so", "libmpi_abi.so.0", "libmpi_abi.so.1"};
@@ -38,8 +38,8 @@ using Symbol = ElfW(Sym);
 
 constexpr std::size_t kLargestPage = 1 << 16;
 
-// What comes before the dynamic section and the strings. The table of symbols has the one that
-// every table begins with.
+// The part of the file before the dynamic section and the strings. The table of symbols has only
+// the null symbol, with which every table begins.
 struct Start {
   Header header;
   Segment segments[3];  // the whole file, the dynamic section, the stack
@@ -57,8 +57,9 @@ Segment segment(unsigned type, std::size_t offset, std::size_t size, std::size_t
   return made;
 }
 
-// The bytes of a shared library that has no name and no code, and needs these others, in this
-// order. For the machine of `model`, the path of a shared library; "" if that cannot be read.
+// Returns the bytes of a shared library that has no name and no code, and needs the libraries
+// `needed`, in this order. Its machine is that of the shared library with the path `model`. Returns
+// "" if that file cannot be read.
 std::string shared_library(const std::string& model, const std::vector<std::string>& needed) {
   Start start{};
   std::ifstream file(model, std::ios::binary);
@@ -103,8 +104,8 @@ std::string real_path(const std::string& path) {
   return std::filesystem::canonical(path, error);
 }
 
-// The file that the dynamic linker finds under this name; "" if there is none. It is loaded here
-// for that, because only the dynamic linker knows where it looks.
+// Returns the file that the dynamic linker finds under this name; "" if there is none. Loads the
+// library to find out, because only the dynamic linker knows where it looks.
 std::string found(const char* name) {
   void* const handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
   link_map* map = nullptr;
@@ -112,14 +113,14 @@ std::string found(const char* name) {
   return map->l_name;
 }
 
-// A directory of this user's, which nobody else can write.
+// Makes a directory that belongs to this user and that nobody else can write.
 bool make_own(const std::string& path) {
   struct stat entry;
   return (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) && lstat(path.c_str(), &entry) == 0 &&
          S_ISDIR(entry.st_mode) && entry.st_uid == geteuid() && (entry.st_mode & 022) == 0;
 }
 
-// Other ranks write the same file at the same time.
+// Writes a file that other ranks may be writing, too: readers see it only whole.
 bool write_whole(const std::string& path, const std::string& bytes) {
   std::ifstream there(path, std::ios::binary);
   if (std::string(std::istreambuf_iterator<char>(there), {}) == bytes) return true;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Libraries that stand in for MPI's. A program that looks functions up by the handle of an MPI that
-// it loaded (dlopen, dlsym), or loads it with RTLD_DEEPBIND, never asks a preloaded library. A
-// library of MPI's name that LD_LIBRARY_PATH leads to and that needs libslimpi.so and then the real
-// MPI gives both to the program, in this order.
+// Stand-ins: libraries with the names of MPI's libraries. Some programs load MPI by dlopen, and
+// look its functions up by the handle with dlsym, or load MPI with RTLD_DEEPBIND. They never get a
+// function of a preloaded library. A stand-in needs libslimpi.so first and the real MPI second. A
+// program that finds the stand-in by LD_LIBRARY_PATH thus gets the functions of both, in this
+// order.
 #pragma once
 #include <string>
 
@@ -13,7 +14,7 @@ struct StandIn {
   std::string error;      // "" or one line
 };
 
-// Makes them for each MPI that the dynamic linker finds by its name.
+// Makes a stand-in for each MPI that the dynamic linker finds by its name.
 StandIn make_stand_in(const std::string& library);
 
 }  // namespace slimpi::tools

@@ -10,7 +10,7 @@ __all__ = ["Error", "allreduce", "get_state", "rank", "set_state", "size"]
 
 
 def rank():
-    """Returns this process's rank in MPI_COMM_WORLD. Initializes MPI if nobody has."""
+    """Returns this process's rank in MPI_COMM_WORLD. Initializes MPI if that was not done."""
     return _world().rank
 
 
@@ -58,7 +58,7 @@ def _default():
 
 def get_state(name):
     """Returns, for a checkpoint, the bytes that error feedback or PowerSGD keeps on this rank for
-    the array that allreduce() sums under this name; None if it keeps nothing."""
+    the array that allreduce() sums under this name; None if nothing is kept."""
     world, comm = _default()
     return world.worker.do(world.mpi.get_state, comm, name)
 

@@ -67,7 +67,7 @@ def _agree(world):
         host, port, addresses = _broadcast(world, (socket.gethostname(),
                                                    listener.getsockname()[1], _own_addresses()))
         reached = _smallest(world, [_reached(host, address, port) for address in addresses])
-    _smallest(world, [0])  # the port is free again: no rank may connect to this listener later
+    _smallest(world, [0])  # a barrier: the port is free now, and no rank connects to it any more
     for address, good in zip(addresses, reached):
         if good:
             return address, port
@@ -76,8 +76,8 @@ def _agree(world):
 
 
 def set_master():
-    """Sets MASTER_ADDR and MASTER_PORT, under a launcher of MPI, to an address and port of rank 0
-    that all ranks can reach. Variables that are set stay."""
+    """Sets MASTER_ADDR and MASTER_PORT to an address and port of rank 0 that all ranks can reach.
+    Does so only under a launcher of MPI. A variable that is set keeps its value."""
     if ("MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ or
             not (_launcher.is_of_mpi() or "SLURM_PROCID" in os.environ)):
         return

@@ -8,11 +8,12 @@ from ._mpi import Error
 
 
 def gather(store, rank, size, mine):
-    """Returns the `mine` of all ranks of a new process group, by rank. The store may have served an
-    earlier group of the same name; then all ranks of that group have called this before."""
+    """Exchanges data in a new process group: returns a list with `mine` of each rank. An earlier
+    group of the same name may have used the store; all its ranks have called gather(), too, so the
+    number of calls tells the groups apart."""
     name = f"slimpi {(store.add('slimpi', 1) - 1) // size}"
     store.set(f"{name} {rank}", json.dumps(mine))
-    if rank == 0:  # rank 0 collects the answers, so that the others ask the store once
+    if rank == 0:  # rank 0 collects the answers, so that each other rank asks once
         answers = [json.loads(store.get(f"{name} {other}")) for other in range(size)]
         store.set(name, json.dumps(answers))
     return json.loads(store.get(name))

@@ -27,16 +27,16 @@ def _register(group, gloo):
 
 
 def _is_by_hand():
-    """Returns whether a Python function of torch.distributed called the Group's method that asks
-    this. Otherwise C++ code did, for DTensor or for functional collectives."""
+    """Returns whether the Group's method that calls this function was called by a Python function
+    of torch.distributed. Otherwise C++ code called it, for DTensor or functional collectives."""
     caller = sys._getframe(2).f_back  # None in a thread of C++
     return caller is not None and (
         caller.f_globals.get("__name__") == "torch.distributed.distributed_c10d")
 
 
 class Group(ProcessGroup):
-    """A process group with gloo, some of whose sums go to MPI. Making one is collective over its
-    ranks."""
+    """A process group of gloo, some of whose sums go to MPI. The constructor is collective over the
+    ranks of the group."""
 
     def __init__(self, store, rank, size, timeout):
         super().__init__(rank, size)
@@ -61,7 +61,7 @@ class Group(ProcessGroup):
             self._gloo.shutdown()
 
     def _by_gloo(self, results, opts, function):
-        """Makes a sum by gloo. function: calls gloo with its options."""
+        """Makes a sum by gloo. function(opts) calls gloo with options."""
         if not getattr(opts, "reduceOp", opts) == ReduceOp.AVG:
             return function(opts)
         if opts == ReduceOp.AVG:
@@ -114,8 +114,8 @@ class Group(ProcessGroup):
 
 
 def _of_tensors(name):
-    """Returns the method for reduce_scatter of one tensor, or of several, with one of the names
-    that PyTorch's versions have for it."""
+    """Returns the method for reduce_scatter of one tensor, or of several if the name ends in
+    "_coalesced". Versions of PyTorch have different names for it."""
     coalesced = "_coalesced" if name.endswith("_coalesced") else ""
 
     def function(self, outputs, inputs, opts=None):
@@ -129,9 +129,9 @@ def _of_tensors(name):
 
 
 def _of_gloo(name):
-    """Returns a method that calls gloo's. The inherited method would deadlock: it takes the
-    interpreter's lock to look for a Python method, and keeps it while it waits for gloo's lock, and
-    gloo's threads take the two in the other order."""
+    """Returns a method that calls gloo's method of this name. The inherited method would deadlock:
+    it takes the interpreter's lock to look for a Python method, and keeps this lock while it waits
+    for gloo's lock. gloo's threads take the two locks in the other order."""
     def function(self, *arguments, **keywords):
         return getattr(self._gloo, name)(*arguments, **keywords)
 

@@ -4,10 +4,9 @@ more, that are of gradients or that slimpi.torch.compress() asked for.
 
 Whether MPI sums a tensor depends on properties that are the same on all ranks of a group: its type,
 its length, its device, the operation, and the code that asks for the sum. MPI gets all sums that
-the program makes itself, because ranks may differ in whether the tensor is a gradient. The ranks
-tell each other, and the sum is compressed if the tensor is a gradient on all of them. Each group
-has communicators and a thread of its own, so its sums keep their order, and no group waits for
-another.
+the program itself asks for, because a tensor may be a gradient on some ranks only. For such a sum
+the ranks vote: it is compressed if the tensor is a gradient on all ranks. Each group has
+communicators and a thread of its own, so its sums keep their order, and no group waits for another.
 """
 import fnmatch
 import functools
@@ -31,13 +30,15 @@ from .torch import EXACT, OF_MODELS
 _FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
 _TYPES = torch.float32, torch.float16, torch.bfloat16
 _MOST = 2**31 - 1  # the count of MPI_Reduce_scatter_block is an int
-# The reason of calls that are errors in most backends, which have their own texts for them.
+# The reason for which calls with unlike tensors are left to the backend. Most backends raise an
+# error of their own for these calls.
 _UNLIKE = "of tensors of unlike types or lengths"
-# Whether PyTorch's C++ keeps the Python object of the Work that it holds. Before 2.7 it does not,
-# and DistributedDataParallel asks the Work for its future as soon as it has the Work.
+# Whether PyTorch's C++ code keeps the Python object of a Work that it holds. Before 2.7 it does
+# not. Then submit() keeps the last Work; that is enough, because DistributedDataParallel asks a
+# Work for its future at once.
 _KEEPS_WORK = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
 
-lenient = False  # if a group cannot use MPI: true: its backend makes its sums; false: an error
+lenient = False  # a group that cannot use MPI: true: its backend makes its sums; false: an error
 tell = lambda collectives: None  # called before each sum that MPI gets
 
 
@@ -70,9 +71,9 @@ class Collectives:
     """The sums of one process group. Making one is collective over the ranks of the group."""
 
     def __init__(self, rank, size, seconds, backend, store, name):
-        """seconds: the timeout of a sum. backend: the name of the backend that makes the other
-        sums. store: the group's store. name: a function that returns the name of its
-        communicators."""
+        """seconds: the timeout of a sum. backend: the name of the backend that makes the sums that
+        MPI does not make. store: the group's store. name: a function that returns the name for the
+        group's communicators."""
         self._name, self._all, self._exact_comm = name, False, None
         self.rank, self.size, self.backend, self._seconds = rank, size, backend, seconds
         self._comm, self._worker, self._streams = None, None, {}
@@ -107,7 +108,7 @@ class Collectives:
                 raise
             self._left, self.refusal = "of a refused group", str(error)
             return
-        # A number that no member has used, so two groups of the same ranks have different tags.
+        # No member has used this number, so two groups of the same ranks have different tags.
         self._number = max(answer["number"] for answer in answers)
         world.numbers = self._number + 1
         self._waits = {} if world.mpi.option("timeout") else {"timeout": str(timeout)}
@@ -209,8 +210,8 @@ class Collectives:
             self.summed += 1
 
     def all_reduce(self, name, tensors, op, by_hand):
-        """Returns the Work of a sum in place; None: the backend must make it. by_hand: a function
-        of torch.distributed asks for it, which any part of the program may have called."""
+        """Returns the Work of a sum in place; None: the backend must make the sum. by_hand: whether
+        a function of torch.distributed asks for the sum; any code may have called the function."""
         reason = None
         if len({tensor.dtype for tensor in tensors}) > 1:
             reason = _UNLIKE
@@ -219,7 +220,7 @@ class Collectives:
         return self._take(name, self._sum, tensors, tensors, op, by_hand, reason)
 
     def reduce_scatter(self, name, inputs, outputs, op, by_hand):
-        """Returns the Work of a reduce-scatter; None: the backend must make it. With the name
+        """Returns the Work of a reduce-scatter; None: the backend must do it. With the name
         "reduce_scatter" there is one output, and the inputs are the blocks of all ranks. With other
         names each output has one input, a tensor with all blocks."""
         reason = None
@@ -245,7 +246,7 @@ class Collectives:
         if not _KEEPS_WORK:
             self._last = one
         with self._lock:
-            if self._worker is None:  # a group of one rank has one, too, for gloo's means
+            if self._worker is None:  # also for a group of one rank: gloo's means are made here
                 self._worker = Worker() if self._left else _world().new_worker()
         self._worker.submit(lambda: one.run(function, *arguments))
         return one
@@ -258,7 +259,8 @@ class Collectives:
                                          1 + self._number % 32766)
 
     def _communicator(self):
-        """Returns the communicator of compressed sums, made at the first. Called in the thread."""
+        """Returns the communicator of compressed sums; the first call makes it. Called in the
+        thread."""
         if self._comm is None:
             self._comm = self._new_communicator({})
         return self._comm
@@ -271,8 +273,8 @@ class Collectives:
         return self._exact_comm
 
     def _votes(self, mine):
-        """Sums the votes of the ranks: 0: not a gradient, 1: a gradient, 2: compress(). Returns the
-        number of ranks that voted 0 and that voted 1. Called in the thread."""
+        """Sums the votes of the ranks: 0: not a gradient, 1: a gradient, 2: compress(). Returns how
+        many ranks voted 0 and how many voted 1. Called in the thread."""
         votes = torch.zeros(3)
         votes[mine] = 1
         _world().sum(self._exact_communicator(), votes.data_ptr(), 3)

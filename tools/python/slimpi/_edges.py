@@ -2,9 +2,9 @@
 """Sums of a DDP bucket in which no parameter loses accuracy to a parameter of larger scale.
 
 Small parameters are summed uncompressed. Each other parameter begins a quantization bucket. With
-packed, whose buckets compete for bits, each parameter is also multiplied by a power of two before
-the sum and divided by it after the sum. These powers would have given all parameters of the
-iteration before a norm per value between 1/2 and 1."""
+packed, whose buckets compete for bits, each parameter is also multiplied by a factor, a power of
+two, before the sum, and divided by it after the sum. The norms of the previous iteration determine
+the factors: with its factor, each parameter would then have had a norm per value of 1/2 to 1."""
 import collections
 import math
 
@@ -17,8 +17,8 @@ _MOST_EXPONENT = 100  # of a factor, so that finite values stay finite
 
 
 class _Layout:
-    """The places of parameters of these sizes, which follow one another in a DDP bucket, in the
-    coded (compressed) and the exact sum of the bucket.
+    """The places of parameters in the coded (compressed) sum and in the exact sum of a DDP bucket,
+    in which the parameters follow one another.
 
     coded: rows (first float in the DDP bucket, count, first float in the coded sum), one for each
         parameter that is not small
@@ -57,7 +57,7 @@ class _Layout:
         return base
 
     def exact_on(self, device):
-        self.exact = self.exact.to(device)  # kept: buckets of these sizes are on one device
+        self.exact = self.exact.to(device)  # kept, because these buckets are on one device
         return self.exact
 
 
@@ -79,9 +79,9 @@ class Memory:
 
 
 class Spread:
-    """The places of pieces of parameters in a sum that has room between them, so that each piece
-    begins a quantization bucket and its result depends on itself alone. In the program's tensor the
-    pieces follow one another, in each row of it."""
+    """The places of pieces of parameters in a sum that has zeros between the pieces. So each piece
+    begins a quantization bucket, and its result depends on no other piece. In each row of the
+    program's tensor the pieces follow one another."""
 
     def __init__(self, pieces, align):
         self._rows, first, self._length = [], 0, 0
@@ -90,12 +90,12 @@ class Spread:
             first += count
             self._length += -(-count // align) * align
         if len(self._rows) == 1:
-            self._length = first  # no piece comes behind it
+            self._length = first  # one piece needs no zeros behind it
         self._count = first
 
     def spread(self, floats, rows, memory):
-        """Returns the floats of `rows` rows with zeros behind the pieces. The memory is used again
-        by the next call."""
+        """Returns the floats of `rows` rows, with zeros behind the pieces. The next call overwrites
+        the memory of the result."""
         if self._length == self._count:
             return floats
         floats, end = floats.view(rows, self._count), 0
@@ -141,8 +141,8 @@ def rests_together(rests):
 
 
 def alignment(algorithm, bucket):
-    """Returns the floats of a quantization bucket; 0 where the algorithm has no buckets, or a whole
-    chunk is one."""
+    """Returns the floats of a quantization bucket. Returns 0 if the algorithm has no buckets, or
+    if a whole chunk is one bucket."""
     if algorithm == "packed":
         return _PACKED_BUCKET
     return bucket if algorithm in ("bytegrad", "qsgd", "auto") else 0
@@ -157,8 +157,8 @@ class Edges:
     """Makes the coded sums of DDP buckets.
 
     algorithm, bucket: the options. least: the fewest floats of a compressed sum. feedback: whether
-    there is error feedback. Its state has the unit of the sums, so parameters get no factors
-    then."""
+    there is error feedback. The state of error feedback has the unit of the sums, so with it
+    parameters get no factors."""
 
     def __init__(self, algorithm, bucket, least, feedback):
         self._scales = algorithm == "packed" and not feedback
@@ -169,8 +169,8 @@ class Edges:
         self._memory = Memory()
 
     def layout(self, sizes):
-        """Returns the layout of a DDP bucket of parameters of these sizes; None: it is summed as it
-        is."""
+        """Returns the layout of a DDP bucket of parameters of these sizes; None: the bucket is
+        summed as it is."""
         if not self._align:
             return None
         sizes = tuple(sizes)
@@ -221,8 +221,8 @@ class Edges:
             self._memory.give(coded.held)
 
     def end_exact(self, rests, together):
-        """Splits the sum of what rests_together() returned: values go to each rest.exact, and norms
-        give the factors of the next sums."""
+        """Splits `together`, the result of rests_together() after its sum. The values go to each
+        rest.exact; the norms determine the factors of the next sums."""
         summed = iter(together.split([part.numel() for rest in rests for part in rest.parts()]))
         for rest in rests:
             rest.exact, norms = next(summed), next(summed)

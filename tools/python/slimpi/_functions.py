@@ -13,7 +13,7 @@ _groups = {}    # Collectives by process group
 
 
 def _may_take(tensors, op):
-    """Returns whether MPI may take a sum, by what all ranks have the same: types and operation."""
+    """Returns whether MPI may take a sum, by its types and operation, which all ranks share."""
     import torch
     kinds = torch.float32, torch.float16, torch.bfloat16
     operations = torch.distributed.ReduceOp.SUM, torch.distributed.ReduceOp.AVG
@@ -31,7 +31,7 @@ def _join(module, group):
     if not active or module._rank_not_in_group(group) or hasattr(group, "collectives"):
         return
     backend, size = str(module.get_backend(group)), module.get_world_size(group)
-    # MPI's own backend, and a backend whose ranks do not exist.
+    # "mpi" is PyTorch's own backend for MPI; the ranks of "fake" do not exist.
     if backend in ("mpi", "fake") or size > (_launcher.size() or size):
         return
     name = name_of(group)
@@ -44,7 +44,7 @@ def _join(module, group):
 
 
 def _joined(module, function):
-    """Returns a function that makes a group as `function` does, and its Collectives."""
+    """Returns a function that makes a group as `function` does, and the group's Collectives."""
 
     @functools.wraps(function)
     def make(*arguments, **keywords):
@@ -57,8 +57,8 @@ def _joined(module, function):
 
 
 def collectives_of(group):
-    """Returns the Collectives of a process group of any backend; None where slimpi makes none of
-    its sums."""
+    """Returns the Collectives of a process group of any backend; None if slimpi makes no sums of
+    the group."""
     return getattr(group, "collectives", None) or _groups.get(group)
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds out which sums of torch.distributed are of gradients: those that functions of PyTorch and
-DeepSpeed make for that purpose, and sums of tensors that are gradients."""
+"""Finds out which sums of torch.distributed are sums of gradients: (1) sums by the functions with
+which PyTorch and DeepSpeed sum gradients; (2) sums of tensors that are gradients."""
 import functools
 import threading
 import weakref
 
 from . import _late
 
-# The functions that sum gradients, by the module that calls them, so that it does not matter when
-# slimpi is imported.
+# The functions that sum gradients, by the module that calls them. Changing them there works also if
+# slimpi is imported late.
 _FUNCTIONS = {
     "torch.distributed.fsdp._runtime_utils": ("_reduce_grad", "_reduce_grad_no_shard"),
     "torch.distributed.fsdp._fully_shard._fsdp_param_group": ("foreach_reduce",),
@@ -119,7 +119,7 @@ def _change_functions(names, module):
 
 
 def _change_optimizer(module):
-    """Makes each optimizer known, also those that pickle or copy.deepcopy makes."""
+    """Adds each new optimizer to _optimizers, also optimizers made by pickle or copy.deepcopy."""
     def known(function):
         @functools.wraps(function)
         def call(self, *arguments, **keywords):
@@ -133,8 +133,8 @@ def _change_optimizer(module):
 
 
 def _change_reducer(module):
-    """Gives the C++ code that makes DistributedDataParallel's own sums the group `of_gradients` in
-    place of its group."""
+    """Changes the group of DistributedDataParallel's own sums, which C++ code makes: it gets
+    group.of_gradients in place of the group."""
     make = module.dist.Reducer
 
     @functools.wraps(make, updated=())

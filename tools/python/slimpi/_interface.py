@@ -2,8 +2,8 @@
 """Makes MPICH use the network interfaces that the user named for PyTorch.
 
 GLOO_SOCKET_IFNAME is a list of names. NCCL_SOCKET_IFNAME is a list of prefixes; "=" before the list
-makes them whole names, "^" excludes them. MPICH's UCX reads UCX_NET_DEVICES, and its libfabric
-reads FI_TCP_IFACE; if one of these is set, neither is changed."""
+makes them whole names, "^" excludes them. UCX in MPICH reads UCX_NET_DEVICES, and libfabric in
+MPICH reads FI_TCP_IFACE; if one of these two is set, neither is changed."""
 import glob
 import os
 import socket
@@ -14,8 +14,7 @@ _VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 
 def matching(variable, value, names):
-    """Returns the interfaces among `names` that the value of a variable means, in the value's
-    order."""
+    """Returns those of `names` that the value of a variable selects, in the order of the value."""
     exclude, exact = False, variable == _VARIABLES[0]
     if not exact:
         exclude, value = value.startswith("^"), value.removeprefix("^")
@@ -30,8 +29,8 @@ def matching(variable, value, names):
 
 
 def _rdma_ports():
-    """Returns the ports of RDMA devices by UCX's names. They stay in use, because the variables are
-    about sockets only."""
+    """Returns UCX's names of the ports of RDMA devices. These ports stay in use, because the
+    variables of Gloo and NCCL are about sockets only."""
     return [f"{path.split('/')[4]}:{path.split('/')[6]}"
             for path in sorted(glob.glob("/sys/class/infiniband/*/ports/*"))]
 

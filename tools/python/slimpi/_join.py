@@ -20,7 +20,7 @@ from ._mpi import Error, WrongLauncher, mapped
 SECONDS = 1800          # for all ranks to connect; gloo has the same default timeout
 _SECONDS_TO_CONNECT = 30
 
-offered = None   # (store, rank, size) of the default group, while torch.distributed makes it
+offered = None   # (store, rank, size) of the default group, while that group is being made
 _times = 0       # the number of joins of this process; the same on all ranks
 _kept = []       # objects that live as long as the process: rank 0's store and server
 _joined = False
@@ -47,8 +47,8 @@ def _group():
 
 
 def _address(store, size):
-    """Returns the address at which rank 0's server listens, "" for all addresses, and the address
-    at which the other ranks find it."""
+    """Returns two addresses: at which rank 0's server listens ("" for all addresses), and by which
+    the other ranks find the server."""
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
     master = getattr(store, "host", None) or os.environ.get("MASTER_ADDR") or socket.getfqdn()
@@ -93,7 +93,7 @@ def _start_server(store, size):
 
 
 def of_attempt(store):
-    """Returns the part of the store for this start of the ranks: torchrun may keep one store for
+    """Returns a store with entries of this start of the ranks only. torchrun may keep one store for
     all restarts, with entries of ranks that have ended."""
     from torch.distributed import PrefixStore
     attempt = (os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID",
@@ -128,7 +128,7 @@ def _connect(host, port):
 
 
 def _meet(place, mpi, error):
-    """Returns the connection to the server, when all ranks are there."""
+    """Connects to the server, and returns the connection when all ranks have connected."""
     channel = _connect(place["host"], place["port"])
     channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -136,7 +136,7 @@ def _meet(place, mpi, error):
     channel.sendall(hello.encode())
     channel.settimeout(SECONDS + _SECONDS_TO_CONNECT)
     try:
-        with channel.makefile("rb", buffering=0) as lines:  # MPICH must read what follows the line
+        with channel.makefile("rb", buffering=0) as lines:  # the bytes after the line are MPICH's
             answer = json.loads(lines.readline())
     except (OSError, ValueError):
         raise Error("rank 0 ended before all ranks were there") from None
@@ -163,8 +163,8 @@ def _check(mpi, size):
 
 
 def join(make):
-    """Calls make(), which finds the process's MPI, joins the ranks, and returns what make() does.
-    If one rank raises an Error, all ranks raise it."""
+    """Calls make(), which finds the process's MPI, joins the ranks, and returns the result of
+    make(). If one rank raises an Error, all ranks raise it."""
     group = _group()
     if group is None:
         return make()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes that wait for the program: a function is called with a module when the program has
-imported it, and environment variables are set when the program reads them."""
+"""Changes that wait for the program. after() calls a function with a module when the program has
+imported the module. variables() sets environment variables when the program reads them."""
 import importlib.abc
 import importlib.machinery
 import os
@@ -41,9 +41,9 @@ def after(name, function):
 
 
 class _Environment(type(os.environ)):
-    """os.environ, in which os.environ[NAME] of some names calls find(), if the variable is not set.
-    `in` and get() do not: with these a program asks whether there is a value, sometimes on some
-    ranks only, and find() is collective."""
+    """The class of os.environ after variables(). If NAME is in `names` and not set,
+    os.environ[NAME] calls find(). `in` and get() do not call it: a program may use them on some
+    ranks only, to ask whether there is a value, and find() is collective."""
     names, find = (), None
 
     def __getitem__(self, name):

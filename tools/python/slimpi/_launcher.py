@@ -47,7 +47,7 @@ def local_size():
 
 
 def family():
-    """Returns "mpich" or "openmpi", as the launcher says; None where it may be either."""
+    """Returns "mpich" or "openmpi", the family of the launcher's MPI; None if that is unknown."""
     if not is_of_mpi():
         return None
     if "OMPI_COMM_WORLD_SIZE" in os.environ:
@@ -56,8 +56,8 @@ def family():
 
 
 def prefix():
-    """Returns the prefix of the launcher's MPI, found by the launcher's process, an ancestor of
-    this process; None where there is none."""
+    """Returns the installation prefix of the launcher's MPI: that of the launcher's program, which
+    runs in an ancestor of this process. Returns None if no ancestor is a launcher."""
     if by_torch():
         return None
     process = os.getppid()

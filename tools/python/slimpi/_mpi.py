@@ -125,7 +125,7 @@ class Mpi:
         self.version = self.slimpi.slimpi_version().decode()
         text, length = ctypes.create_string_buffer(_TEXT_BYTES), ctypes.c_int()
         self.call("MPI_Get_library_version", text, ctypes.byref(length))
-        # Open MPI's text is long: "Open MPI v4.1.4, package: ...". The comma ends what is kept.
+        # Open MPI's text is long: "Open MPI v4.1.4, package: ...". The part before "," is kept.
         line = text.value.decode(errors="replace").splitlines()[0].partition(",")[0]
         self.description = " ".join(line.split())
 
@@ -161,13 +161,13 @@ class Mpi:
         return text.value.decode(errors="replace")
 
     def integer(self, name, *arguments):
-        """Calls a function whose last argument is an int that it writes, and returns that."""
+        """Calls a function whose last argument is an int that it writes. Returns the int."""
         value = ctypes.c_int()
         self.call(name, *arguments, ctypes.byref(value))
         return value.value
 
     def handle(self, name, *arguments):
-        """Calls a function whose last argument is a handle that it writes, and returns that."""
+        """Calls a function whose last argument is a handle that it writes. Returns the handle."""
         value = ctypes.c_uint64(0)
         self.call(name, *arguments, ctypes.byref(value))
         return value.value
@@ -203,8 +203,9 @@ class Mpi:
         return state.raw
 
     def set_state(self, comm, name, state):
-        """Sets the state of a named tensor from bytes; None, on all ranks: its next sum begins
-        without state. Returns whether the bytes are a state of this rank."""
+        """Sets the state of a named tensor from bytes. If `state` is None, on all ranks, the next
+        sum of the tensor begins without state. Returns whether the bytes are a state of this
+        rank."""
         comm = ctypes.c_uint64(comm)
         return self.slimpi.slimpi_set_state(ctypes.byref(comm), name.encode(), state,
                                             ctypes.c_uint64(len(state or b""))) == 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parameters of a model: their names, which stay the same from one iteration to the next and after
-a checkpoint, and the shapes that slimpi needs of them."""
+"""Parameters of a model: their names and their shapes. The names stay the same from one iteration
+to the next, and after a checkpoint."""
 import functools
 import hashlib
 import math
@@ -14,9 +14,9 @@ _here = threading.local()  # pieces: lengths of the pieces that fully_shard sums
 
 
 class Parameters:
-    """Names of parameters. A tensor is identified by its id(), not its address: programs move its
-    data (p.data = ...), and memory of one parameter becomes memory of another. Tensors are held
-    weakly. They cannot be keys of a WeakKeyDictionary, because == compares their elements."""
+    """Names of parameters. A tensor is identified by its id(), not by the address of its data:
+    programs move the data (p.data = ...), and memory of one parameter becomes memory of another.
+    Tensors are held weakly, but not in a WeakKeyDictionary, because == compares their elements."""
 
     def __init__(self, model=None):
         self._names = {}  # by id(): (weak reference, name)
@@ -33,8 +33,8 @@ class Parameters:
 
 
 def bucket_name(index, layout):
-    """Returns the name of a bucket of parameters with the names `layout`. Buckets of other
-    parameters have other names."""
+    """Returns a name for a bucket. `layout` has the names of its parameters; a bucket of other
+    parameters gets another name."""
     digest = hashlib.sha256(repr(layout).encode()).hexdigest()[:16]
     return f"bucket {index} ({layout[0]} to {layout[-1]}), {digest}"
 
@@ -53,7 +53,7 @@ def matrices_of(parameters):
 
 def watch_pieces(module):
     """Changes PyTorch's module _fsdp_collectives so that it notes the lengths of the pieces that
-    fully_shard sums: a row for each rank, with a piece of each gradient."""
+    fully_shard sums. Its sum has a row for each rank, and a row has a piece of each gradient."""
     copy = module.foreach_reduce_scatter_copy_in
 
     @functools.wraps(copy)
@@ -66,14 +66,14 @@ def watch_pieces(module):
 
 
 def pieces_of_row(length):
-    """Returns the lengths of the pieces of a row of `length` elements, if fully_shard sums such
-    rows in this thread now; None for another sum. All ranks get the same."""
+    """Returns the lengths of the pieces of a row of `length` elements, if fully_shard now sums rows
+    of this length in this thread; else None. All ranks get the same result."""
     pieces = getattr(_here, "pieces", ())
     return pieces if pieces and sum(pieces) == length else None
 
 
 def bytes_of(text):
-    """Returns the bytes of a size in the text of slimpi's options, such as 65536, 64K or 64KiB."""
+    """Returns the bytes that a size of slimpi's options means, such as 65536, 64K or 64KiB."""
     digits, unit = re.match(r"\s*(\d+)([kmg]?)", text.lower()).groups()
     return int(digits) << 10 * " kmg".index(unit or " ")
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A server of PMI-1, the protocol by which MPICH and its relatives learn of the other ranks, for
-one job. Rank 0 starts it (_join). It is a process of its own, because ranks still need it in
+"""A server of PMI-1 for one job. By this protocol MPICH and its relatives learn of the other ranks.
+Rank 0 starts the server (_join). The server is a process of its own, because ranks still need it in
 MPI_Finalize, which an exit handler of C calls after Python's threads have ended.
 
-Standard input is one line of JSON: `job`, a name that no other job has; `tokens`, one for each
-rank; `address`, to listen at, "" for all addresses; `seconds`, how long to wait for the ranks.
-Standard output is one line with the port.
+The server reads one line of JSON from standard input: `job`, a name that no other job has;
+`tokens`, a token for each rank; `address`, where to listen, "" for all addresses; `seconds`, how
+long to wait for the ranks. It writes one line to standard output, the port.
 
-A rank sends a line: its token and, in JSON, its `mpi` and, if it cannot take part, its `error`.
-When all ranks have done so, each gets a line of JSON, whose `error`, if not null, says why there is
-no job. PMI-1 follows, line by line. The server ends when every rank has closed its connection, or
-when the process of rank 0 has ended.
+A rank sends a line: its token, and a JSON object with its `mpi` and, if it cannot take part, its
+`error`. When all ranks have sent their lines, each rank gets a line of JSON; its `error`, if not
+null, says why there is no job. Then PMI-1 follows, line by line. The server ends when every rank
+has closed its connection, or when the process of rank 0 ends without MPI_Finalize.
 """
 import json
 import os
@@ -20,8 +20,8 @@ import socket
 import sys
 import time
 
-SECONDS_FOR_TOKEN = 10  # from a connection to its token
-MORE_CONNECTIONS = 64   # without a token, beyond the number of ranks
+SECONDS_FOR_TOKEN = 10  # a new connection must send its token within this time
+MORE_CONNECTIONS = 64   # connections without a token, in excess of the number of ranks
 LONGEST = 65536         # bytes of a line, because an error may have a long text
 SECONDS_TO_END = 6      # for the launcher to end the ranks that wait for a rank that has gone
 
@@ -51,8 +51,8 @@ class Connection:
         self.received, self.rank = b"", None
 
     def say(self, text):
-        """Sends a line and returns whether that worked. It does not block: lines are short, and a
-        rank reads each before it asks again."""
+        """Sends a line and returns whether that worked. Does not block: lines are short, and a rank
+        reads each answer before it asks again."""
         try:
             self.channel.sendall(text.encode() + b"\n")
             return True
@@ -100,7 +100,7 @@ class Server:
             missing = [rank for rank in range(self.size) if rank not in self.ranks]
             self._start(f"{ranks_text(missing)} did not come within {self.seconds} seconds")
         if self.lost is not None and self.waiting and now - self.lost > SECONDS_TO_END:
-            return True  # the ranks in `waiting` wait in vain
+            return True  # the barrier of the ranks in `waiting` can never be complete
         if os.getppid() != self.parent and 0 not in self.finalized:
             return True
         return self.started and not self.ranks
@@ -167,7 +167,7 @@ class Server:
             self._start(self._why_not())
 
     def _why_not(self):
-        """Returns why the ranks cannot be one job; None where they can."""
+        """Returns why the ranks cannot be one job; None if they can be."""
         hellos = [self.hellos[rank] for rank in range(self.size)]
         for rank, hello in enumerate(hellos):
             if hello.get("error"):
@@ -179,7 +179,7 @@ class Server:
         return None
 
     def _start(self, error):
-        """Tells all ranks that the job starts, or the error, and listens no more."""
+        """Tells all ranks that the job starts, or the error. Accepts no more connections."""
         self.started = True
         self.selector.unregister(self.listener)
         self.listener.close()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Registers the backend "slimpi" with torch.distributed, when the program imports that."""
+"""Registers the backend "slimpi" with torch.distributed when the program imports this module of
+PyTorch."""
 from . import _gradients, _late
 from ._late import OLDEST
 from ._mpi import Error
@@ -12,7 +13,7 @@ def is_old():
 
 
 def missing(module):
-    """Returns why this PyTorch cannot have the backend; None where it can."""
+    """Returns why this PyTorch cannot have the backend; None if it can have the backend."""
     import torch
     if is_old():
         return (f"the backend slimpi needs PyTorch {OLDEST[0]}.{OLDEST[1]} or later, and this is "

@@ -3,9 +3,9 @@
 
  - Under a launcher of MPI, RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are set from its
    variables. MASTER_ADDR and MASTER_PORT are set when init_process_group needs them or the program
-   reads them. Variables that are set stay.
+   reads them. A variable that the user set is not changed.
  - A DistributedDataParallel model gets slimpi's hook when it is made. A hook that the program
-   registers later takes its place.
+   registers later replaces slimpi's hook.
  - On CPUs, a program that asks for gloo or for no backend gets slimpi's backend: _backend.
  - Functions of torch.distributed hand sums of groups with another backend to MPI: _functions.
  - If the model's ranks share processors, each rank computes with its share of them: _threads.
@@ -53,7 +53,8 @@ def _asks_for_gloo(asked):
 
 
 def _change_backend(module, init_process_group):
-    """Puts slimpi's backend in the place of gloo. Returns an init_process_group that does so."""
+    """Replaces new_group, and returns a replacement of init_process_group. Both make a group of
+    slimpi's backend if the program asks for gloo."""
     new_group, get_backend = module.new_group, module.get_backend
     signature = inspect.signature(init_process_group)
 
@@ -119,7 +120,7 @@ def _become_rank():
         return False
     os.environ[_MARK] = str(os.getpid())
     if not _launcher.is_of_mpi() and os.environ.get("SLIMPIRUN_PID") != str(os.getpid()):
-        os.environ["SLIMPIRUN_PID"] = str(os.getpid())  # not the launcher's
+        os.environ["SLIMPIRUN_PID"] = str(os.getpid())  # in place of the launcher's pid
         _watch_end()
     return True
 
@@ -136,14 +137,15 @@ def _find_master():
 
 def _read_master():
     """Sets MASTER_ADDR and MASTER_PORT when the program reads one of them before
-    init_process_group. All ranks do that, because the program would fail on a rank without them."""
+    init_process_group. This is collective. A program that reads them does so on all ranks, because
+    it would fail on a rank without them."""
     if _become_rank():
         _find_master()
 
 
 def _change_deepspeed(module):
-    """Replaces DeepSpeed's mpi_discovery, which asks mpi4py for the ranks where MASTER_ADDR is not
-    set, and takes one port for all jobs. Here the ranks are in the environment."""
+    """Replaces DeepSpeed's mpi_discovery. If MASTER_ADDR is not set, DeepSpeed's function asks
+    mpi4py for the ranks, and takes one port for all jobs. Here the environment has the ranks."""
     discover = module.mpi_discovery
 
     @functools.wraps(discover)
@@ -212,8 +214,8 @@ class _Holder:
         self.state, self.hook, self.rank, self.said = state, hook, rank, False
 
     def __reduce__(self):
-        """Makes a copy of the model, by pickle or copy.deepcopy, use PyTorch's own sums. Without
-        slimpi a copy of a model with a hook does so, too."""
+        """Makes a copy of the holder None, so that a copy of the model, by pickle or copy.deepcopy,
+        has PyTorch's own sums. So has, without slimpi, a copy of a model with a hook."""
         return type(None), ()
 
 
@@ -341,8 +343,8 @@ def _say_if_unused():
         return
     world = sys.modules.get("slimpi._world")
     used = world is not None and world._world is not None and world._world.communicators
-    # Says nothing after an exception of the program's or an exit status that is not 0, if Python
-    # found no program, and if the program makes its ranks itself.
+    # Prints nothing in these cases: the program ended by an exception or an exit status that is not
+    # 0; Python found no program; the program makes its ranks itself.
     missing = sys.argv[0] not in ("", "-c", "-m") and not os.path.exists(sys.argv[0])
     if hasattr(sys, "last_type") or _status or missing or _makes_ranks:
         return

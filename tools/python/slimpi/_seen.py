@@ -47,8 +47,8 @@ def count(name, length, reason=None, backend=None):
 
 
 def count_exact(length, place, is_mixed):
-    """Counts a sum that MPI made exactly. place: the program's line. is_mixed: some ranks, not all,
-    have gradients in it."""
+    """Counts a sum that MPI made exactly. place: the line of the program that asks for the sum.
+    is_mixed: on some ranks, but not on all, the tensors of the sum are gradients."""
     _add(_exact, _MIXED if is_mixed else _BY_HAND, length)
     if place:
         _places[place] = None
@@ -73,7 +73,7 @@ def _counted(function):
         global _counts
         if not _counts:
             return function(*arguments, **keywords)
-        # The longest argument is what is summed: reduce_scatter also gets a tensor for its result.
+        # The longest argument is the input: reduce_scatter also gets a tensor for the result.
         _add(_calls, function.__name__, max(map(bytes_of, (*arguments, *keywords.values())),
                                             default=0))
         _counts = False
@@ -86,7 +86,8 @@ def _counted(function):
 
 
 def watch(module):
-    """Makes the functions of torch.distributed.distributed_c10d that sum count their calls."""
+    """Changes the functions of torch.distributed.distributed_c10d that make sums: each counts its
+    calls."""
     for name, function in list(vars(module).items()):
         # isinstance() would ask a deprecated object of PyTorch for its class, and get a warning.
         if type(function) is types.FunctionType and re.match(_SUMS, name):
@@ -133,7 +134,8 @@ def of_groups(hooked):
 
 
 def advice():
-    """Returns a sentence that says which sums were seen without the backend, and what to do."""
+    """Returns a sentence for a program without slimpi's backend: which sums were seen, and what to
+    change so that slimpi compresses them."""
     made = _text(_calls)
     if any("scatter" in name for name in _calls):
         return (f"; rank 0 called {made}, as FSDP does, which slimpi takes on CPUs with PyTorch "

@@ -9,8 +9,8 @@ import torch
 from ._edges import rests_together
 
 FLOAT_BYTES = 4
-# Types whose values are divided before they are summed, as PyTorch does. The mean of values of
-# shorter types is computed in float32.
+# Values of these types are divided before the sum, as in PyTorch. Values of shorter types are
+# summed in float32 and then divided.
 WIDE = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
@@ -23,11 +23,11 @@ def unwrapped(future):
 
 class Place:
     """The device of a sum's buffer. On a GPU the sum begins after the work that the caller's stream
-    has queued until now, and slimpi's threads use a stream of their own. MPI knows no streams: it
-    gets the buffer when its values are there, and has written it when the sum is complete."""
+    has queued until now, and slimpi's threads use a stream of their own. MPI knows no streams: MPI
+    gets a buffer whose values are complete, and has written it when the sum is complete."""
 
     def __init__(self, device, streams):
-        """streams: the threads' own streams, by device; one is made where it is missing."""
+        """streams: the threads' own streams, by device. A missing stream is made."""
         self.devices, self._ready, self._stream = [], None, None
         if device.type == "cuda":
             self.devices = [device]
@@ -127,8 +127,8 @@ class Sum:
 
 
 class ExactSum:
-    """The exact sum of the rests of all sums on one device. It has so few floats that their number
-    does not matter for its time. The constructor starts it, beside the last other sum."""
+    """The exact sum of the rests of all sums on one device. It has so few floats that its time does
+    not depend on their number. The constructor starts the sum, while the last other sum runs."""
 
     def __init__(self, state, sums):
         self._state, self._sums = state, sums
@@ -154,8 +154,9 @@ class Iteration:
         self._waiting = []  # buckets that the exact sums complete, for the finisher's thread
 
     def submit(self, state, pending, sums, last):
-        """Makes the sums when all of `pending`, a list of buckets, can be read. Ends the buckets
-        after these sums, or after the exact sums. last: whether no other sums follow."""
+        """Makes the sums when all buckets in the list `pending` can be read. Ends the buckets after
+        these sums, or after the exact sums that complete them. last: whether no other sums
+        follow."""
         state._world.worker.submit(
             functools.partial(self._start, state, pending, sums, last))
 
@@ -198,7 +199,7 @@ class Iteration:
         else:
             self._waiting += pending
         if last:
-            # If an exact sum was not started, the buckets that wait for it have failed, too.
+            # If an exact sum was not started, the buckets in self._waiting fail with this error.
             failure = failure if len(self._exact) < len(self._rests) else None
             try:
                 for place, exact in self._exact:

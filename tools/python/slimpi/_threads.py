@@ -13,7 +13,7 @@ from collections import Counter
 from ._mpi import mapped
 
 _VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_free = False  # whether neither the user nor the program chose a number of threads
+_free = False  # whether slimpi may choose: neither user nor program chose a number of threads
 _set_num_threads = None  # PyTorch's own torch.set_num_threads
 
 
@@ -66,8 +66,8 @@ def share(places, rank):
 
 
 def limit(torch, places, rank):
-    """Lowers this rank's number of threads to its share of the processors, unless it was chosen.
-    Returns a sentence if that changed anything. places: place() of all ranks."""
+    """Lowers this rank's number of threads to its share of the processors, unless user or program
+    chose the number. Returns a sentence if the number changed. places: place() of all ranks."""
     threads, sharing, processors = share(places, rank)
     before = torch.get_num_threads()
     most = max([before] + [blas.openblas_get_num_threads() for blas in _openblas()])

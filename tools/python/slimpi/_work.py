@@ -30,8 +30,8 @@ class SumWork(Work):
     """A sum on its way. wait() and the future raise what its thread raised."""
 
     def __init__(self, name, tensors, seconds, streams):
-        """tensors: the results, all on one device. seconds: the time limit. streams: the thread's,
-        by device."""
+        """tensors: the results, all on one device. seconds: the time limit. streams: the streams of
+        the worker's thread, by device."""
         global _watcher
         super().__init__()
         self.name, self._tensors, self._seconds, self._error = name, tensors, seconds, None
@@ -66,7 +66,7 @@ class SumWork(Work):
             self._ended.set()
             asked = self._asked
         _pending.discard(self)
-        if asked:  # not in this thread: callbacks of the future may wait for its other sums
+        if asked:  # another thread: callbacks of the future may wait for sums of this thread
             threading.Thread(target=self._complete, name="slimpi future").start()
 
     def _complete(self):
@@ -74,7 +74,7 @@ class SumWork(Work):
         self._place.run(self._outcome.set_result, outcome)
 
     def expire(self):
-        """Ends the Work with an error: the sum takes too long, and MPI may never end it."""
+        """Ends the Work with an error: the sum takes too long, and may never be complete."""
         _world().stuck = True
         self._end(self._late(self._seconds, "init_process_group"))
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The process's part in the MPI job: the threads that make all MPI calls, and the end of the job.
 
-A thread of slimpi initializes MPI, unless the program did, and makes MPI's calls, so any thread
-level that MPI gives serves. At the end of the program it finalizes MPI, if it initialized MPI. If
-an exception ends the program, the job is aborted, because other ranks would wait for sums that
-never come."""
+A thread of slimpi initializes MPI, unless the program did, and makes all MPI calls. So slimpi can
+use any thread level that its MPI_Init_thread gets. If slimpi initialized MPI, it finalizes MPI at
+the end of the program. If an exception ends the program, slimpi aborts the job, because other ranks
+would wait for sums that never come."""
 import atexit
 import ctypes
 import functools
@@ -29,9 +29,9 @@ _lock = threading.Lock()
 
 
 class _Leaving:
-    """An object that is held by the SystemExit of sys.exit and deleted with it. If the interpreter
-    deletes it, the program ends. If it is deleted in a function, the program has caught the
-    SystemExit, and note(0) is called."""
+    """An object that the SystemExit of sys.exit holds, so that both are deleted together. If that
+    happens in a Python function, the program has caught the SystemExit, and note(0) is called.
+    Otherwise the interpreter deletes them, and the program ends."""
 
     def __init__(self, note):
         self._note = note
@@ -45,8 +45,8 @@ class _Leaving:
 
 
 def watch_end(note):
-    """Makes note(status) be called when an exception or sys.exit is about to end the program with
-    that status, and note(0) if the program then catches it."""
+    """Calls note(status) from now on when an exception or sys.exit is about to end the program with
+    that status, and note(0) if the program then catches the SystemExit of sys.exit."""
     hook, leave, process = sys.excepthook, sys.exit, os.getpid()
 
     def excepthook(kind, error, trace):
@@ -73,7 +73,7 @@ class Worker:
     """A daemon thread that runs jobs in the order in which they were submitted."""
 
     def __init__(self, ends=True):
-        """ends: whether end() ends the thread; false: several users share it."""
+        """ends: whether end() ends the thread; false if several users share the Worker."""
         self._jobs, self._ends = queue.SimpleQueue(), ends
         self._thread = threading.Thread(target=self._run, name="slimpi", daemon=True)
         self._thread.start()
@@ -88,8 +88,8 @@ class Worker:
         self._jobs.put(job)
 
     def end(self, wait=False):
-        """Ends the thread after its jobs, unless users share it. wait: returns when it has
-        ended."""
+        """Ends the thread after its jobs, unless users share the Worker. wait: whether to return
+        only after the thread has ended."""
         if self._ends:
             self._jobs.put(None)
         if wait:
@@ -161,10 +161,10 @@ class World:
         return self.communicators[key]
 
     def count(self, group, algorithm):
-        """Counts a compressed sum of a group in which values of several parameters share scales or
-        bits. group: an object with `members` and `summed`. Warns once if the group crosses a group
-        that has made no such sums: that is tensor parallelism. A group of HSDP has made some by
-        the group's third sum, when this looks."""
+        """Counts a compressed sum in which values of several parameters share scales or bits.
+        group: the object with `members` and `summed` that makes the sum. At the group's third sum,
+        warns, once in a process, if the group crosses a group that has made no such sums: that is
+        tensor parallelism. In HSDP the other group has made such sums by then."""
         group.summed += 1
         if group.summed != _SUMS_BEFORE_WARNING or self.warned or self.rank != 0:
             return
@@ -181,9 +181,9 @@ class World:
                 return
 
     def new_worker(self):
-        """Returns a Worker for the sums of one communicator. If several threads may not call MPI,
-        it is the one Worker of the process. Then all ranks must make the sums of all communicators
-        in one order."""
+        """Returns a Worker for the sums of one communicator: a new Worker if several threads may
+        call MPI, else self.worker, which all communicators share. In that case all ranks must make
+        the sums of all communicators in the same order."""
         if not self._threads:
             return self.worker
         worker = Worker()
@@ -191,8 +191,8 @@ class World:
         return worker
 
     def new_communicator(self, ranks, options, name, tag=0):
-        """Makes a communicator, in a worker's thread. If another thread may make one of the same
-        ranks at the same time, the tags must differ."""
+        """Makes a communicator, in a worker's thread. If another thread may make a communicator of
+        the same ranks at the same time, the tags must differ."""
         mpi = self.mpi
         world = ctypes.c_uint64(mpi.handle("MPI_Comm_group", self.comm))
         group = ctypes.c_uint64(mpi.handle("MPI_Group_incl", world.value, len(ranks),
@@ -219,9 +219,9 @@ class World:
             self.mpi.call("MPI_Allreduce", *what)
 
     def start_sum(self, comm, *arguments):
-        """Starts a sum as sum() makes it, and returns requests for finish_sum(). The sum is
-        blocking where slimpi could leave a nonblocking one to MPI: without MPI_THREAD_MULTIPLE, and
-        as the first sum of a communicator."""
+        """Starts a sum of sum(), and returns requests for finish_sum(). In two cases slimpi could
+        leave a nonblocking sum to MPI: without MPI_THREAD_MULTIPLE, and as the first sum of a
+        communicator. There the sum is blocking, and no requests are returned."""
         if not self._threads or comm not in self._summed:
             self._summed.add(comm)
             self.sum(comm, *arguments)
@@ -272,7 +272,7 @@ class World:
             return
         if self.status != 0 or self.stuck:
             self.abort()
-        self.worker.do(lambda: None)  # jobs of self.worker may wait for those of the others
+        self.worker.do(lambda: None)  # before the other Workers end: its jobs may wait for theirs
         for worker in list(self._workers):
             worker.end(wait=True)
         self.worker.do(lambda: None)  # no sum is in flight any more

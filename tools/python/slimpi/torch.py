@@ -32,15 +32,15 @@ __all__ = ["State", "compress", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
 OF_MODELS = ("decentralized", "low_precision_decentralized")
-_ON_THEIR_WAY = 2  # the most buckets at a time: one uses the network while the other does not
-_FIRST_ITERATIONS = 10  # exact ones, with PowerSGD; slimpi's option `start` has the same default
+_ON_THEIR_WAY = 2  # the most buckets in flight: one uses the network while the other does not
+_FIRST_ITERATIONS = 10  # exact iterations with PowerSGD; the default of slimpi's option `start`
 # Options of the communicator for sums that are not compressed: those of the first iterations of
 # algorithms with state, short sums, and sums of other values than gradients. slimpi makes these
 # sums itself, because MPI's ranks wait without a pause and take the core from ranks that compute.
 EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
 
 
-# Options that decide the bits of a sum. A checkpoint has these and the options of the State.
+# Options on which the bits of a result depend. A checkpoint has these options and the State's own.
 _OF_RESULTS = ("algorithm", "bits", "bucket", "error_feedback", "hierarchy", "max_error",
                "min_size", "powersgd_rank", "rounding", "seed")
 
@@ -50,8 +50,8 @@ def _text(value):
 
 
 def _agree(group, mine):
-    """Returns the ranks of the group in MPI's world, and its longest timeout. The group's own
-    backend carries the answers, so that a rank without MPI can say so."""
+    """Returns the ranks of the group in MPI's world, and the longest timeout of its ranks. The
+    group's own backend exchanges the answers, so that a rank without MPI can answer, too."""
     answers = [None] * dist.get_world_size(group)
     dist.all_gather_object(answers, mine, group=group)
     return check_answers(answers, mine)
@@ -64,9 +64,9 @@ class State:
     model: the DistributedDataParallel model. With it, parameters are identified by their names,
         without it by their places in the buckets of the first iteration.
     start_powerSGD_iter: the first iteration that is compressed if the algorithm is powersgd or
-        batched_powersgd (default 10; at least 1, because DDP makes its buckets anew in the first).
+        batched_powersgd. Default 10; at least 1, because DDP makes new buckets in iteration 0.
     All other keywords are slimpi's options by their names, such as bits=4, error_feedback=True,
-    algorithm="powersgd", powersgd_rank=2; they win over SLIMPI_NAME.
+    algorithm="powersgd", powersgd_rank=2. A keyword replaces the value of SLIMPI_NAME.
     """
 
     def __init__(self, process_group=None, *, model=None, start_powerSGD_iter=None, **options):
@@ -102,14 +102,14 @@ class State:
         self._known = {}    # by bucket: its parameters' identities, its name and its matrices
         self._overflowed = False  # a compressed sum of this iteration was not finite
         self._loaded = {}   # by bucket: a checkpoint's layout, until DDP's bucket has the same
-        self._held = []     # buckets that wait until all of their iteration are there
+        self._held = []     # buckets that wait for all buckets of their iteration
         self._sums = Iteration()
         self._finisher = self._world.new_worker()
         self._room = threading.Semaphore(_ON_THEIR_WAY)
 
     def _finish(self, job):
-        """Runs a job in the finisher's thread. Called in the worker's thread, which may be the
-        same."""
+        """Runs a job in the finisher's thread. Called in the worker's thread; both may be the same
+        thread."""
         if self._finisher is self._world.worker:
             job()
         else:
@@ -165,10 +165,10 @@ class State:
         return self._known[index][1:]
 
     def _end_iteration(self, names):
-        """Waits for the last sum of an iteration, in the worker's thread, which begins the next
-        iteration's sums after that. Drops the state after a sum that is not finite: the program
-        then skips its step and often lowers its loss scale, and the state is in units of the old
-        scale. All ranks do the same, because all have the same sums."""
+        """Waits for the last sum of an iteration, in the worker's thread, which then begins the
+        sums of the next iteration. Drops the state if a sum was not finite: the program then skips
+        its step and often lowers its loss scale, but the state is in units of the old scale. All
+        ranks do the same, because all have the same sums."""
         if self._finisher is not self._world.worker:
             self._finisher.do(lambda: None)
         if self._overflowed:
@@ -178,7 +178,8 @@ class State:
 
     def _holds(self, bucket):
         """Returns whether a bucket must be held, because the loaded checkpoint has other buckets:
-        DDP has not made its buckets anew yet. Then this iteration sums the checkpoint's buckets."""
+        DDP has not made its buckets anew yet. In an iteration with held buckets, slimpi sums the
+        checkpoint's buckets."""
         if not self._loaded:
             return False
         if self._loaded.get(bucket.index()) == self._layouts[bucket.index()]:
@@ -206,7 +207,7 @@ class State:
                  [parts[name][0] for name in layout]) for index, layout in loaded.items()]
 
     def _key(self):
-        """Returns the key of this rank's part in a checkpoint that has all ranks, as
+        """Returns the key of this rank's part in a checkpoint of all ranks, such as
         torch.distributed.checkpoint makes."""
         return f"buckets of rank {dist.get_rank(self.process_group)} of {self.world_size}"
 
@@ -257,8 +258,8 @@ class State:
 
 
 def hook(state, bucket):
-    """Returns a future of the mean of a bucket over the ranks. A hook for
-    DistributedDataParallel.register_comm_hook."""
+    """The hook for DistributedDataParallel.register_comm_hook. Returns a future of the mean of a
+    bucket over the ranks."""
     if isinstance(bucket, tuple):  # (gradient, parameter): the Python reducer calls the hook
         check_model(types.SimpleNamespace(_use_python_reducer=True))
     buffer, last = bucket.buffer(), bucket.is_last()
@@ -311,9 +312,9 @@ def register(model, **options):
 def compress(what=None):
     """Makes slimpi compress sums that it does not know to be of gradients. Returns `what`.
 
-    what: a tensor: sums of it and of its views are compressed, if all ranks call this for them. A
-        process group (None: the default group): all its float sums of SLIMPI_MIN_SIZE and more are
-        compressed; call this on all ranks of the group."""
+    what: (1) a tensor: sums of the tensor and of its views are compressed, if all ranks call this
+        function for their tensors. (2) a process group, or None for the default group: all its
+        float sums of SLIMPI_MIN_SIZE and more are compressed. Call it on all ranks of the group."""
     if isinstance(what, torch.Tensor):
         _gradients.mark(what)
         return what
