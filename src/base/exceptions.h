@@ -41,8 +41,8 @@ inline Status status_of_exception() {
   }
 }
 
-// Calls run() and returns its Status, or that of an exception. run() may return nothing: then only
-// an exception is a failure.
+// Calls run() and returns its Status; if run() throws, the Status of the exception. If run()
+// returns nothing, the result is Status::ok unless it throws.
 template <typename Run>
 Status caught(const Run& run) {
   try {

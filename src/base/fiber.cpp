@@ -86,8 +86,8 @@ void Fiber::begin(unsigned high, unsigned low) {
   setcontext(&self->entered_from_);
 }
 
-// Disables the cancellation of the thread meanwhile: it would unwind the fiber's stack, which is
-// not the thread's.
+// Disables the cancellation of the thread while the function runs: a cancellation would unwind the
+// fiber's stack, not the thread's own.
 bool Fiber::enter() {
   int cancellation = 0;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
@@ -146,8 +146,8 @@ Status wait_for_blocking(std::function<void()> function,
       done->store(true, std::memory_order_release);
     });
   } catch (const std::exception&) {
-    // No thread can be made, so this thread calls the function and may block. The other ranks are
-    // on their way into the call.
+    // No thread can be made, so this thread calls the function. It may block until the other ranks
+    // make the call, too.
     function();
     return Status::ok;
   }

@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: BSD-3-Clause
-// A Fiber runs a function on a stack of its own. The function can be left in its middle and entered
-// again later, also by another thread. The state that its call keeps in a thread goes with it:
-// CallLocals, the floating-point environment, and exceptions that are being handled.
+// SPDX-License-Identifier: BSD-3-Clause A Fiber runs a function on a stack of its own. A thread can
+// leave the function in its middle, and the same or another thread can later enter it again there.
+// The per-thread state of the call moves with the function: CallLocals, the floating-point
+// environment, and exceptions that are being handled.
 #pragma once
 #include <ucontext.h>
 
@@ -23,8 +23,9 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Makes the next enter() begin body(argument), which must not throw, in the floating-point
-  // environment of this call. Call it only if no function is begun and not ended.
+  // Makes the next enter() begin body(argument), which must not throw. The body runs in the
+  // floating-point environment that the caller of prepare() has. Call prepare() only if the fiber
+  // has no function that has not ended.
   void prepare(void (*body)(void*), void* argument);
 
   // Runs the function until it leaves or ends. Returns false if the function has ended. Do not call
@@ -49,7 +50,7 @@ class Fiber {
   void* argument_ = nullptr;
   bool ended_ = true;
   ucontext_t own_{}, entered_from_{};
-  void *seen_ = nullptr, *entered_from_seen_ = nullptr;  // the names of a sanitizer for these
+  void *seen_ = nullptr, *entered_from_seen_ = nullptr;  // ThreadSanitizer's handles of the two
   CallLocals locals_;
   struct Exceptions {  // the layout of the C++ ABI's __cxa_eh_globals
     void* caught = nullptr;
@@ -57,9 +58,9 @@ class Fiber {
   } exceptions_;
 };
 
-// Calls function(argument), which may block in MPI. Inside a fiber another thread calls it, and the
-// fiber is left meanwhile, so that nothing blocks the program. That thread has no ActiveCall and no
-// FailureScope: the function gets all that it needs through `argument`.
+// Calls function(argument), which may block in MPI. Inside a fiber another thread calls the
+// function, and the fiber is left meanwhile, so the program is not blocked. The other thread has no
+// ActiveCall and no FailureScope, so the function must get all that it needs through `argument`.
 void call_blocking(void (*function)(void*), void* argument);
 
 template <typename Function>
@@ -68,9 +69,9 @@ void call_blocking(Function&& function) {
                 &function);
 }
 
-// Calls function(), which may never return, in another thread; only inside a fiber. Meanwhile
-// wait(done) waits for it. Returns the status of wait(); if that is a failure, the other thread is
-// left behind.
+// Calls function(), which may never return, in another thread. Use only inside a fiber. Meanwhile
+// calls wait(done), which waits until `done` is true. Returns the status of wait(). If it is a
+// failure, the other thread goes on alone.
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait);
 

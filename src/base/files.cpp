@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kMost = std::size_t(1) << 20;  // bytes
 
-// Reads a regular file of at most kMost bytes into `text`. Returns "" or why that fails. The length
-// that was read is tested, because the file may grow meanwhile.
+// Reads a regular file of at most kMost bytes into `text`. Returns "" or why that fails. Tests the
+// length that was read, not only the size before, because the file may grow meanwhile.
 std::string read_open_file(int file, std::string& text) {
   struct stat status {};
   if (fstat(file, &status) != 0) return std::strerror(errno);
@@ -64,7 +64,7 @@ bool within_file_size_limit(std::size_t bytes) {
 int open_result(const char* path) {
   const int file = above_standard_streams(
       open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666));
-  // Writes to the file block from here on, so that a slow reader of a pipe gets the whole text.
+  // From here on write() blocks, so that a slow reader of a pipe gets the whole text.
   if (file >= 0) fcntl(file, F_SETFL, fcntl(file, F_GETFL) & ~O_NONBLOCK);
   return file;
 }

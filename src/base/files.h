@@ -8,11 +8,12 @@
 namespace slimpi {
 
 // Reads the file `path` into `text`. Returns "", or why the file cannot be read. Reads only a
-// regular file of at most 1 MiB: a pipe or a device could make a rank wait for ever, or never end.
+// regular file of at most 1 MiB: reading a pipe could wait for ever, and reading a device might
+// never end.
 std::string read_text_file(const std::string& path, std::string& text);
 
-// Returns whether a file may have so many bytes. A file that grows beyond the process's limit
-// (RLIMIT_FSIZE) raises SIGXFSZ, which ends the process.
+// Returns whether the process may make a file of `bytes` bytes. Beyond the process's limit
+// (RLIMIT_FSIZE) the system sends SIGXFSZ, which ends the process.
 bool within_file_size_limit(std::size_t bytes);
 
 // Opens and empties a file that is written once, at the end of a process. Returns -1 and sets errno
@@ -23,9 +24,9 @@ int open_result(const char* path);
 // Returns the text for an errno of open_result() or write_all(). Allocates nothing.
 const char* why_no_result(int error);
 
-// Returns a descriptor of `file` that is above the numbers of the standard streams. If the program
-// has closed a standard stream, open() may return its number; then this function duplicates `file`
-// (closed on exec) and closes the number. So text that the program or the log writes to a standard
+// Returns a descriptor of `file` whose number is above 2. If the program has closed a standard
+// stream, open() may return 0, 1 or 2; then this function duplicates `file` (closed on exec) to a
+// higher number and closes the low one. So text that the program or the log writes to a standard
 // stream never reaches a file of slimpi. -1 stays -1.
 int above_standard_streams(int file);
 

@@ -47,9 +47,9 @@ bool usable(const path& file) {
   return access(file.c_str(), R_OK) == 0;
 }
 
-// The file that Automake leaves in every directory that it compiles into, and never installs. So a
-// program beside this file is in a build tree. That is safe: a user who can make this file there
-// can also replace the program.
+// Automake leaves this file in every directory that it compiles into, and never installs the file.
+// So a program beside this file is in a build tree. Trusting the file is safe: a user who can make
+// it there can also replace the program.
 constexpr const char* kBuilt = ".dirstamp";
 
 // Returns the library directory for a program in the directory `own`; "" if there is none. That is

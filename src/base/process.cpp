@@ -42,9 +42,10 @@ std::string launched_rank() {
   return environment_variable("WORLD_SIZE").empty() ? "" : environment_variable("RANK");
 }
 
-// A variable that agrees with MPI decides, because a launcher inside another launcher's job leaves
-// the outer variables in place. Slurm's variable does not decide: it counts the tasks of a job
-// step, and a shell in a job step may start the ranks by another launcher.
+// If a launcher's variable says `world_size`, returns 0 ranks, whatever other variables say: a
+// launcher inside another launcher's job leaves the outer variables in place. This does not hold
+// for Slurm's variable: it counts the tasks of a job step, and a shell in a job step may start the
+// ranks by another launcher.
 LaunchedRanks launched_ranks(int world_size) {
   LaunchedRanks found;
   for (const char* name :

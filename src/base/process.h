@@ -19,8 +19,8 @@ std::string environment_variable(const char* name);
 // do not give a rank.
 std::string launched_rank();
 
-// Returns the number of ranks that the launcher started, if its variables say more than
-// `world_size`; else 0 ranks.
+// Returns the number of ranks that the launcher started, by the launcher's variables, if the number
+// is larger than `world_size`; otherwise 0.
 struct LaunchedRanks {
   int ranks = 0;
   std::string variable;  // the variable that says so

@@ -21,7 +21,8 @@ namespace {
 #define MFD_NOEXEC_SEAL 8u
 #endif
 
-// The bytes that one fallocate reserves: few, because a signal interrupts it and undoes its work.
+// The bytes that one fallocate reserves. They are few, because a signal that interrupts fallocate
+// undoes what that call has reserved.
 constexpr std::size_t kReservePiece = 256 << 10;
 
 Status failed(const char* what) {
@@ -120,7 +121,7 @@ Status FileOffer::open(std::uint64_t name) {
   return Status::ok;
 }
 
-// Drops a connection of an unrelated process, which may come first.
+// Drops connections of unrelated processes, which may come before the request.
 Status FileOffer::give(const SharedFile& file, std::uint64_t token) {
   for (;;) {
     const Descriptor connection(above_standard_streams(without_interruption(

@@ -24,8 +24,8 @@ class SharedFile {
   // Makes a new file of `bytes` bytes. Reserves no memory yet.
   Status create(std::size_t bytes);
 
-  // Reserves memory for these bytes, on the NUMA node of the calling thread if that has free
-  // memory. Bytes that were never written read as 0.
+  // Reserves memory for these bytes of the file, on the NUMA node of the calling thread if this
+  // node has free memory. Bytes that were never written read as 0.
   Status reserve(std::size_t offset, std::size_t bytes);
 
   // Maps the whole file for reading and writing. Bytes outside reserved ranges must not be

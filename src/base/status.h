@@ -17,7 +17,7 @@ enum class [[nodiscard]] Status{
     absent,        // another rank does not take part in the call, or not in time
     disagreement,  // ranks differ in their options, in the call, or in states or shapes
     device,        // the GPU or its driver failed
-    hook,          // a user's hook failed; known to all ranks, which are at the same point
+    hook,          // a user's hook failed; all ranks know, at the same point of the call
     unsupported,   // not supported by this build or machine
     internal,      // a C++ exception other than std::bad_alloc: a defect of slimpi
 };

@@ -88,9 +88,9 @@ class Autotuner {
 // The autotuners of a communicator. Each choice that is made by time has its own autotuner.
 class Autotuners : public Attachment {
  public:
-  // Finds the autotuner for the plans of a row of the rules, by its number, and a size class.
-  // *found is null if some rank has no memory for it. The first call with these numbers is
-  // collective, because later calls may go to MPI without a message between the ranks.
+  // Sets *found to the autotuner for the plans of row number `row` of the rules and for a size
+  // class. The first call with this row and class makes it, and is collective: if some rank has no
+  // memory, *found is null on all ranks. Later calls send no message.
   Status find(Communicator& communicator, int row, std::size_t size_class, int candidates,
               Autotuner** found);
 

@@ -72,15 +72,17 @@ struct Call {
   // Set by Algorithm::run if it used another codec than the codec of the plan's format.
   std::optional<UsedCodec> used_codec = {};
 
-  // Memory of the device to which the inter-node exchange writes the sums of this rank's chunk,
-  // before they are encoded; null if they are not needed.
+  // Device memory, into which the inter-node exchange writes the sums of this rank's chunk before
+  // it encodes them. Null: nobody needs these sums.
   float* totals = nullptr;
 
   // The counts of a reduce-scatter; null: all ranks get the whole sum. The program's call owns it.
   const Scatter* scatter = nullptr;
-  bool copies_input = false;  // in a reduce-scatter: `in` will be CallScratch::colocated
-  // The ranges that their owners on this rank's node add, or share with the node; empty: equal
-  // shards.
+  // True: the input of a reduce-scatter is in memory of another device or GPU than the output. The
+  // call copies it to CallScratch::colocated.
+  bool copies_input = false;
+  // By shard, in a reduce-scatter: the range that the shard's owner on this node adds up, or sends
+  // to the ranks of the node. Empty: equal shards.
   std::span<const Range> shards = {};
 
   // Set by the sum inside the node, for the all-gather after it.
@@ -93,15 +95,15 @@ struct Call {
   Status reserve(Memory& memory, device::Place place, std::size_t bytes) const;
 };
 
-// Returns the call with another plan: the same buffers, scratch memory, state and number in
-// messages. The results of run are set in the returned object, not in `call`.
+// Returns a copy of the call with another plan. Buffers, scratch memory, state and number are the
+// same. Algorithm::run sets its results (bypass, used_codec) in the copy, not in `call`.
 inline Call with_plan(const Call& call, const Plan& plan) {
   return {call.communicator, call.scratch,  plan,        call.in,     call.out,
           call.count,        call.location, call.stream, call.number, call.state};
 }
 
-// The codec of a compressed call, for the statistics and the report: 1 to 16 bits,
-// the value codecs of kernels/codecs.h, packed, two thin factors, or a hook.
+// The numbers of UsedCodec, in this order: quantized in 1 to 16 bits, the value codecs of
+// kernels/codecs.h, packed, two thin factors (low-rank), and a hook.
 constexpr std::size_t kQuantizedKeys = kernels::kMostBits,
                       kValueKeys = std::size(kernels::kValueCodecs);
 constexpr UsedCodec kPackedCodec{kQuantizedKeys + kValueKeys},

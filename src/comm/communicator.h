@@ -47,7 +47,7 @@ class Attachment {
 // docs/PROTOCOLS.md what the ranks do in them.
 enum class Life : std::uint8_t {
   fresh,       // this rank has sent nothing
-  refused,     // this rank has told the others that it leaves to MPI what may be their first sum
+  refused,     // this rank left a sum to MPI, perhaps the first of other ranks, and told them
   connecting,  // the ranks make the internal communicator
   connected,   // the ranks have it; they compare their options before the next sum
   agreed,      // all have the same options
@@ -59,27 +59,29 @@ enum class Life : std::uint8_t {
 
 // The nonblocking sums of a communicator in the order in which they begin, which is the same on all
 // ranks. Ranks may learn at different times that all have the same options. A sum is undecided if
-// some rank began it before it learned this. An undecided sum is decided in its fiber, any other
-// sum where it begins.
+// some rank began the sum before that rank learned this. Whether slimpi takes an undecided sum is
+// decided in the sum's fiber; for any other sum it is decided where the sum begins.
 class NonblockingSums {
  public:
   // Counts a sum that begins and that slimpi may take. Returns its number, from 1.
   std::uint64_t begin() { return ++begun_; }
   // Returns whether any sum has begun: it may have made the ranks make the internal communicator.
   bool any() const { return begun_ != 0; }
-  // Returns whether every rank began the sum with this number when it knew that all agree.
+  // Returns whether each rank, when it began the sum with this number, knew that all ranks agree.
   bool began_agreed(std::uint64_t number) const { return number > undecided_; }
-  // Returns whether some rank has begun the next sum before it knew that all agree.
+  // Returns whether some rank began the next sum before that rank knew that all ranks agree.
   bool next_is_undecided() const { return begun_ < undecided_; }
   // Counts a fiber that has ended. Returns whether it was the fiber of the last undecided sum.
   bool end_undecided() { return ++ended_ == undecided_; }
-  // Returns whether every rank began the sum with this number when it knew that all share one node.
+  // Returns whether each rank, when it began the sum with this number, knew that all ranks share
+  // one node.
   bool began_on_one_node(std::uint64_t number) const { return number > unplaced_; }
 
-  // Compare, in the fiber of an earlier sum, how many sums each rank has begun: before all agree,
-  // and before all know that they share one node. comparing() is true from the moment at which this
-  // rank says its number until it knows the numbers of the other ranks; meanwhile this rank begins
-  // no sum. All ranks have reached that point, so the wait is short. Collective.
+  // Find the largest number of sums that any rank has begun so far. agree() calls the first
+  // function before the ranks know that all agree. find_nodes(), in a fiber, calls the second
+  // before they know that they share one node. comparing() is true from the moment at which this
+  // rank sends its number until it has the result; meanwhile this rank begins no sum. That wait is
+  // short, because all ranks are here. Collective.
   Status compare_before_agreed(Exchange& exchange) { return compare(exchange, &undecided_); }
   Status compare_before_placed(Exchange& exchange) { return compare(exchange, &unplaced_); }
   bool comparing() const { return comparing_.load(std::memory_order_acquire); }
@@ -90,7 +92,7 @@ class NonblockingSums {
   std::uint64_t begun_ = 0;
   std::uint64_t undecided_ = 0;  // the last sum that some rank began before it had agreed
   std::uint64_t ended_ = 0;      // fibers that have ended
-  std::uint64_t unplaced_ = 0;   // the last one that some rank began before it knew of the one node
+  std::uint64_t unplaced_ = 0;   // the last sum that some rank began before it knew of the one node
   std::atomic<bool> comparing_{false};
 };
 
@@ -141,17 +143,17 @@ class Communicator {
   // Makes the internal communicator and compares among the ranks the options that must agree, and
   // `rules`, the text of the rules that apply here. Collective; must come before anything else.
   // Status::disagreement names the option and both values on every rank. If options of some rank
-  // changed, all ranks drop what they derived from them. If the communicator cannot be made in a
-  // fiber, all sums fail: the ranks know of it at different times, so none may leave the call to
-  // MPI.
+  // have changed, all ranks drop what they derived from options. If a fiber cannot make the
+  // internal communicator, all sums fail: the ranks learn of this at different times, so no rank
+  // may leave a call to MPI.
   Status agree(const std::string& rules);
   bool agreed() const { return is_in(Life::agreed) || is_in(Life::laid_out); }
   bool unusable() const { return is_in(Life::unusable); }
   // Ends the use of this communicator for good, after a call failed whose messages may still be in
   // flight: no other call may follow, and its context id is never used again.
   void give_up();
-  // Returns whether no call may follow. A failure after messages were sent is kept in the internal
-  // communicator, which persistent sums share, and not in Life: life_ stays where the call left it.
+  // Returns whether no call may follow. If a call fails after it has sent messages, the failure is
+  // kept in InternalComm::failed, which persistent sums share; life_ does not change.
   bool failed() const {
     return is_in(Life::failed) || (connected() && exchange_.internal()->failed);
   }
@@ -159,15 +161,16 @@ class Communicator {
   bool connected() const { return exchange_.internal() != nullptr; }
   // Returns why the ranks could not make the internal communicator.
   mpi::Refusal refusal() const { return refusal_; }
-  // Tells the other ranks that this rank leaves to MPI what may be their first sum. Sends this
-  // once, and does not wait.
+  // Tells the other ranks that this rank leaves a sum to MPI, which may be the first sum of other
+  // ranks. Sends this once, and does not wait.
   void refuse_to_meet(mpi::Refusal why = mpi::Refusal::single_threaded);
   bool refused() const { return is_in(Life::refused); }
   // Returns whether MPI has room for an internal communicator. To be called in the first
   // nonblocking sum.
   bool has_room() const { return mpi::has_room_in_fiber(api_, user_); }
-  // Counts the fiber of a nonblocking sum that has ended. If other sums go to MPI, because this
-  // process serves too many communicators, the last undecided sum frees the internal communicator.
+  // Counts the ended fiber of a nonblocking sum. After the fiber of the last undecided sum, closes
+  // the exchange if the communicator is unusable (some process serves too many communicators). That
+  // frees the internal communicator.
   void end_nonblocking();
   // Tells the other ranks that this rank leaves to MPI a sum of a type that its SLIMPI_TYPES does
   // not name; once for each type. Does nothing if an earlier sum has made, or makes, the internal
@@ -207,8 +210,10 @@ class Communicator {
   Status stream_for(const device::Location& location, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
 
-  // The number of calls so far that slimpi took, or began to take until the ranks agreed to leave
-  // them to MPI, and of comparisons of options after the first comparison.
+  // Counts what messages number on this communicator:
+  //  - calls that slimpi took, also those that the ranks then agreed to leave to MPI
+  //  - comparisons of options, except those before the first such call
+  //  - comparisons of counts when a persistent sum is made
   std::uint64_t taken = 0;
   std::uint64_t calls = 0;  // compressed calls so far; message headers carry it
   TensorStates states;
@@ -223,15 +228,16 @@ class Communicator {
     return result;
   }
 
-  // Notes that no call follows on this rank. From begin_end() on, this rank says so to ranks that
-  // wait.
+  // Notes that this rank makes no further call here. After begin_end() this rank's answers to ranks
+  // that wait in a later call say so.
   void end_calls();
-  // Notes that this rank has called MPI_Finalize: ranks that wait for it in a later call get an
-  // error that says so. Starts `request`, which is complete when all ranks have called it, unless a
-  // call failed before. `word` must be valid until then.
+  // Notes that this rank has called MPI_Finalize. A rank that waits for this rank in a later call
+  // gets an error that says so. Starts `request`, which is complete when all ranks have called
+  // MPI_Finalize; starts nothing if a call has failed. `word` must be valid until the request is
+  // complete.
   void begin_end(int* word, mpi::Request* request);
   // Answers ranks that wait. Returns false if a rank has reported a failure: that rank has not
-  // begun the end.
+  // called begin_end(), so the request would never be complete.
   bool serve_end();
   // Drops all MPI handles without freeing them: after MPI_Finalize began nothing may be freed.
   void abandon();
@@ -252,7 +258,7 @@ class Communicator {
   Config config_;
   mpi::Comm user_;
   int rank_ = 0, size_ = 1;
-  int number_ = 0;  // names it in messages; the same on all ranks; 0 before agree()
+  int number_ = 0;  // of the communicator, in messages; the same on all ranks; 0 before agree()
   bool inter_ = false;
   std::string name_;
   std::atomic<Life> life_{Life::fresh};  // read also while a fiber agrees

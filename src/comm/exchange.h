@@ -26,11 +26,11 @@
 
 namespace slimpi::comm {
 
-// One internal communicator. Several exchanges share it: the exchange of the program's communicator
-// and one for each of its persistent sums, which may be started in another order on every rank. An
-// exchange has its own channel, which is a part of the tags of its messages, so sums of different
-// channels run side by side. A failure ends all channels: messages of the failed sum may still
-// arrive.
+// One internal communicator. Several exchanges share it: the exchange of the program's
+// communicator, and one for each persistent sum on that communicator. Each rank may start
+// persistent sums in an order of its own. So each exchange has its own channel, which is a part of
+// the tags of its messages, and sums of different channels run side by side. A failure ends all
+// channels: messages of the failed sum may still arrive.
 class InternalComm {
  public:
   // Owns `comm`, whose error handler must return.
@@ -48,8 +48,9 @@ class InternalComm {
   // none.
   int free_channel(int least);
 
-  // Return how many channels the tags of this MPI can tell apart, how many counts in each channel,
-  // and the first row of tags of a channel; see InternalComm() and Exchange::mpi_tag().
+  // Return the number of channels that the tags of this MPI allow; the number of rows of tags of a
+  // channel, by which the counts of calls are told apart; and the first row of a channel. See
+  // InternalComm() and Exchange::mpi_tag().
   int channels() const { return channels_; }
   std::uint64_t counts(int channel) const { return channel == 0 ? rows_ / 2 : counts_; }
   std::uint64_t first_row(int channel) const {
@@ -57,8 +58,8 @@ class InternalComm {
   }
 
   // Guards the members below that change, because channels run in different threads. A thread also
-  // locks it to probe for a message that any channel may receive. A fiber is never left with it
-  // locked.
+  // locks the mutex to probe for a message that any channel may receive. No fiber is left while it
+  // holds the mutex.
   std::recursive_mutex mutex;
 
   const mpi::Api& api;
@@ -77,8 +78,8 @@ class InternalComm {
   };
   // The report of this rank, until it is sent. MPI owns it from then until the end of the process.
   std::unique_ptr<Failure> failure = std::make_unique<Failure>();
-  // By rank: whether it has reported a failure and receives nothing any more. The constructor sets
-  // the size, because after a failure there may be no memory.
+  // By rank: whether that rank has reported a failure, and so receives nothing any more. The
+  // constructor sets the vector's size, because after a failure there may be no memory.
   std::vector<bool> failed_ranks;
   std::atomic<int> failed_count{0};
   // The received report of the earliest call. `reported` is set last; it is also read without the
@@ -109,7 +110,7 @@ class Exchange final : public PointToPoint {
   void close();
   const std::shared_ptr<InternalComm>& internal() const { return internal_; }
 
-  // The longest wait: SLIMPI_TIMEOUT of the communicator; 0: without end.
+  // Set and return the longest wait, SLIMPI_TIMEOUT of the communicator; 0: waits never end.
   void set_timeout(std::chrono::seconds timeout) { timeout_ = timeout; }
   std::chrono::seconds timeout() const { return timeout_; }
 
@@ -154,8 +155,8 @@ class Exchange final : public PointToPoint {
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 
-  // Sets *flag to whether it is true on all ranks; collective, as all_min(). After a failure *flag
-  // is false, which is then not an answer of the ranks.
+  // Sets *flag to whether it is true on all ranks; collective, as all_min(). If the function fails,
+  // *flag is false, but says nothing about the ranks.
   Status all_true(bool* flag);
 
   // Computes the element-wise sum over all ranks, the same on all of them; collective. Its bytes
@@ -185,8 +186,9 @@ class Exchange final : public PointToPoint {
 
   Exchange* exchange() override { return this; }
 
-  // Makes the error text when all ranks found that their values for `name` differ: from `text` of
-  // two ranks with different `value`. Rank 0 prints it. Collective.
+  // Makes the error text after all ranks found that their values for `name` differ. It shows `text`
+  // of rank 0 and of the first rank whose `value` differs from rank 0's. Rank 0 prints it.
+  // Collective.
   Status describe_disagreement(const std::string& name, const std::string& value,
                                const std::string& text, const std::string& remedy);
 
@@ -227,8 +229,8 @@ class Exchange final : public PointToPoint {
   int channel() const { return channel_; }
 
  private:
-  // The number of words in the first message of an agreement. All agreements have the same, so that
-  // ranks which agree on different things find it out.
+  // The number of words in the first message of an agreement. It is the same for all agreements, so
+  // ranks that agree on different things can compare their first messages, and fail.
   static constexpr std::size_t kAgreed = 16;
 
   Status spread_maxima(std::span<std::uint64_t> words);
@@ -276,7 +278,7 @@ class Exchange final : public PointToPoint {
   // received. After a failure MPI keeps them, because it may still use them.
   std::unique_ptr<std::vector<std::uint64_t>> passed_;
   mpi::Request agreement_[2] = {mpi::abi.request_null, mpi::abi.request_null};
-  int agrees_with_ = -1;               // the other rank of the request that is waited for
+  int agrees_with_ = -1;               // the other rank of the agreement_ that is waited for
   std::vector<std::uint64_t> agreed_;  // words of agree() and all_sum()
 };
 

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause
-// A few values that a kernel finds and the host then reads. The kernel writes them to memory of the
-// device, and fetch() queues their copy: a kernel cannot reach the host's stack.
+// SPDX-License-Identifier: BSD-3-Clause A few values that a kernel finds and the host then reads.
+// The kernel writes the values to memory of the device, because a kernel cannot reach the host's
+// stack. fetch() queues a copy to the host.
 #pragma once
 #include "comm/call.h"
 #include "comm/communicator.h"
@@ -47,8 +47,8 @@ class KernelResult {
   T *found_ = nullptr, *copy_ = nullptr;
 };
 
-// Sets *found to whether any absolute value of the `count` floats in `data`, at the location, is
-// above the limit; a NaN is above it. Waits for the location's stream. Not collective.
+// Sets *found to whether one of the `count` floats in `data`, which lie at the location, is NaN or
+// has an absolute value above the limit. Waits for the location's stream. Not collective.
 inline Status find_beyond(const Call& call, const device::Location& location, const float* data,
                           std::uint64_t count, float limit, bool* found) {
   const device::Device& device = *location.device;

@@ -13,7 +13,7 @@
 
 namespace slimpi::comm {
 
-// The kind of memory under which the report counts it.
+// The line of the report that counts a memory: scratch memory, or tensor state.
 enum class Held { scratch, state };
 
 // Owned memory that grows but never shrinks. It has one block for each location and place that was
@@ -54,10 +54,11 @@ class Memory {
   std::vector<Block> blocks_;  // the block that was reserved last comes first
 };
 
-// Memory for the small objects and lists of one call. A freed block is kept for the next object of
-// that size, by powers of two, so a call like the last one allocates nothing. The pools of the
-// standard library cannot be used: with GCC 12 they crash at the first allocation after a failed
-// one. Only one thread at a time uses a pool. Objects must be gone before the pool.
+// Memory for the small objects and lists of one call. Sizes are rounded up to a power of two. A
+// freed block is kept for the next object of its size, so a call that resembles the last call
+// allocates nothing. The pools of the standard library cannot be used: with GCC 12 they crash at
+// the first allocation after an allocation that failed. Only one thread at a time uses a pool.
+// Objects must be gone before the pool.
 class ObjectPool : public std::pmr::memory_resource {
  public:
   ObjectPool() = default;
@@ -88,9 +89,9 @@ struct CallScratch {
   // memory has the size of the largest.
   //   near     messages, between nodes and inside one, near the program's buffers; values of other
   //            ranks of the node that kernels cannot read where they are
-  //   staging  the same messages in host memory, if the device is staged; the whole vector, for an
-  //            algorithm that has no kernels on its device: all parts of the call then run on this
-  //            copy, where they need no staging
+  //   staging  host memory: the same messages, if the device is staged; or a copy of the whole
+  //            vector, if the algorithm has no kernels on the device. In the second case all parts
+  //            of the call run on this copy, so they need no other staging
   //   sums     partial sums: of more addends than a kernel takes, and of the pairwise sums inside a
   //            node; segments before a hook encodes them and after it has decoded them
   //   found    the result of a kernel, and its copy for the host (kernel_result.h)
@@ -119,7 +120,8 @@ class CallScratchPool {
   std::unique_ptr<CallScratch> take();
   void release(std::unique_ptr<CallScratch> set);
 
-  // Counts the communicators that may make calls. With none left, the pool frees its memory.
+  // Add and remove a communicator that may make calls. When no communicator is left, the pool frees
+  // its memory.
   void add_user();
   void remove_user();
 
@@ -139,7 +141,7 @@ class CallScratchLease {
   CallScratchLease(const CallScratchLease&) = delete;
   CallScratchLease& operator=(const CallScratchLease&) = delete;
 
-  // Leaves the memory to MPI, for good.
+  // Never gives the set back, because MPI may still use its memory.
   void leave() { (void)set_.release(); }
 
   CallScratch* take() {

@@ -43,8 +43,8 @@ struct MessageHeader {
   // True if a user's hook encoded the payload: the codec byte is 255, and only the sender knows the
   // payload's size.
   bool hook = false;
-  // Only of a hook: bytes of payload, below 2 GiB, perhaps with kMarked; or kNoPayload. In an
-  // expected header: the most bytes.
+  // Set only with a hook. Sent: the bytes of the payload (below 2 GiB), plus the bit kMarked if
+  // marks follow; or kNoPayload. Expected: the largest number of bytes that is accepted.
   std::uint64_t payload = 0;
 };
 
@@ -55,8 +55,7 @@ void write_header(std::byte* to, const MessageHeader& message);
 // every field. The text of Status::bad_message names what was expected and what was received.
 Status check_message(const std::byte* from, std::size_t received, const MessageHeader& expected);
 
-// Returns the payload size in the header of a checked message, in bytes, perhaps with kMarked; or
-// kNoPayload.
+// Returns MessageHeader::payload of a message that check_message() has accepted.
 std::uint32_t payload_of(const std::byte* from);
 
 // Returns the bytes of a hook's message, by its header; header and marks included. A multiple of 4.

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause
-// The messages of a communicator in the trace: each is a flow arrow from the rank that sends it to
-// the rank that receives it. Both ranks compute the same number for it. Does nothing unless a trace
-// runs.
+// SPDX-License-Identifier: BSD-3-Clause Writes the messages of a communicator to the trace. Each
+// message is a flow arrow from its sender to its receiver. Both ranks compute the same number for
+// the arrow. Does nothing unless a trace runs.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,13 +17,14 @@ class MessageTrace {
  public:
   explicit MessageTrace(const mpi::Api& api) : api_(api) {}
 
-  // Sets the communicator for messages; `number` is the number of Exchange::open().
+  // Sets the communicator of the messages. `number`: as in Exchange::open().
   void set_comm(mpi::Comm comm, int number) {
     first_ = -1;
     if (comm == mpi::abi.comm_null || Trace::running() == nullptr) return;
     api_.Comm_rank(comm, &me_);
     if (mpi::has_world(api_)) mpi::first_rank_in(api_, comm, mpi::abi.comm_world, &first_);
-    // The two mix() are nested: another number and another first rank must not cancel out.
+    // Calls mix() twice, nested, so that two communicators that differ in both values get different
+    // hashes.
     communicator_ = mix(mix(1, std::uint64_t(number)), std::uint64_t(first_));
   }
 
@@ -32,8 +32,9 @@ class MessageTrace {
   // -1. With the communicator's number it identifies the communicator in the whole job.
   int first_world_rank() const { return first_; }
 
-  // A message that was started. `number`: its position among the messages to or from this peer with
-  // this tag, in the order in which they are started, which is the same on both ranks.
+  // A message that was started. `number` counts the messages with this tag to (or from) this peer,
+  // in the order in which they are started. Both ranks start them in the same order, so both have
+  // the same number.
   struct Message {
     int peer;
     Tag tag;
@@ -58,7 +59,7 @@ class MessageTrace {
                       to_string(stage));
   }
 
-  // Notes that all messages so far are complete or lost: slices count messages from here on.
+  // Notes that all messages so far are complete or lost. The steps in slices begin at 0 again.
   void all_completed() {
     for (auto& [message, numbers] : numbers_) numbers.first = numbers.next;
   }

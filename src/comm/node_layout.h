@@ -21,19 +21,21 @@ struct Range {
 // may be short. align >= 1.
 Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align);
 
-// Returns whether the values that are encoded together are a single bucket, however long: then
-// nothing can divide them.
+// Returns whether all values that are encoded together form one bucket, of any length. Then a chunk
+// is not divided into segments.
 bool one_bucket(const kernels::Format& format);
 
 // Returns the multiple of elements at which shards and chunks start: a whole bucket; 64 without
 // buckets; 1 with one_bucket().
 std::uint64_t chunk_alignment(const kernels::Format& format);
 
-// Returns the multiple of elements of which a segment consists, unless it ends with its chunk.
+// Returns the number of elements of which the length of a segment is a multiple. The last segment
+// of a chunk may have any length.
 std::uint64_t segment_alignment(const kernels::Format& format);
 
 // Returns the format for the exchange of `count` elements that are divided into `parts` chunks.
-// With the packed codec the tiles get about the same length, which is the longest that fits.
+// With the packed codec `bucket` of the format is the longest tile. The result has the tile length
+// that divides the longest chunk into tiles of about the same length, as few as possible.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts);
 // Returns the format for the exchange of chunks, the longest of which has `longest` elements.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t longest);
@@ -79,11 +81,11 @@ struct InterNodeGroup {
 };
 // The places of the blocks of a reduce-scatter, and which rank makes the sum of which block.
 //
-// Every rank gets one block of the sum. The vector in which the nodes exchange has the blocks in
-// another order than the program's: by shard, then by node, then by rank. So a shard is one range.
-// Each member of its inter-node group owns a range of the shard, its chunk: the blocks of the
-// member's node that belong to the shard. If all nodes have the same number of ranks, the chunk is
-// the rank's own block. The further ranks of a larger node get their blocks inside the node.
+// Every rank gets one block of the sum. The nodes exchange a vector in which the blocks have an
+// order of their own, the exchange's order: by shard, then by node, then by rank. So each shard is
+// one range. A member of the shard's inter-node group owns a chunk of the shard: the blocks of the
+// member's node that belong to the shard. If all nodes have the same number of ranks, a chunk is
+// the block of one rank. On a larger node the further ranks get their blocks inside the node.
 struct Scatter {
   // Makes the lists, in `memory`. `blocks`: by rank, in the program's vector.
   Scatter(const NodeLayout& layout, const InterNodeGroup& group, std::pmr::vector<Range> blocks,

@@ -1,8 +1,7 @@
-// SPDX-License-Identifier: BSD-3-Clause
-// Waits for work of a device: they record an event, then poll it. With an exchange, messages make
-// progress meanwhile, and the wait fails when another rank has reported a failure. A wait during a
-// schedule must have an exchange: a rank for which this rank waits may itself wait for messages of
-// this rank.
+// SPDX-License-Identifier: BSD-3-Clause Functions that wait for work of a device. Each records an
+// event and polls the event. With an exchange, messages make progress meanwhile, and the wait fails
+// when another rank has reported a failure. A wait during a schedule must have an exchange: a rank
+// for which this rank waits may itself wait for messages of this rank.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +19,8 @@ inline Status wait_for_event(const device::DeviceStream& on, std::uint64_t event
                     [&](bool* done) { return on.device.query(on.stream, event, done); });
 }
 
-// Makes work that is queued on `later` from now on wait for all work that is queued on `earlier` so
-// far: its event *number.
+// Records an event on `earlier`, and makes all work that is queued on `later` from now on wait for
+// the event. *number gets the number of the event.
 inline Status hold_up(const device::Device& device, device::Stream* later, device::Stream* earlier,
                       std::uint64_t* number = nullptr) {
   std::uint64_t event = 0;

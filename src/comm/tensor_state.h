@@ -4,18 +4,20 @@
 //
 // A tensor is identified by what the program says: a name (slimpi_describe_next), or the index of
 // its sum modulo SLIMPI_CALLS_PER_STEP. That index counts every float sum that is not too small,
-// also sums that were left to MPI. Without either, slimpi takes it for the tensor that had the same
-// address before. That proves nothing: malloc gives an address to one tensor after the other. So
-// algorithms do not trust their state. Each bounds what the state of another tensor can do to a
-// sum: kernels/math/feedback.h, algorithm/powersgd.h, algorithm/residual_limit.h,
-// algorithm/decentralized.cpp.
+// also sums that were left to MPI. If the program says neither, slimpi assumes that a buffer at the
+// same address is the same tensor. This assumption may be wrong: malloc gives an address to one
+// tensor after the other. So algorithms do not trust their state. Each algorithm bounds the error
+// that the state of another tensor can cause in a sum: kernels/math/feedback.h,
+// algorithm/powersgd.h, algorithm/residual_limit.h, algorithm/decentralized.cpp.
 //
-// A tensor has one state for each function, counts and hierarchy with which it is summed, because
-// each rank's arrays hold other elements with each.
+// A tensor that is summed by several functions, or with several counts or hierarchies, has one
+// state for each: in each the arrays of a rank hold other elements.
 //
-// State is freed with its communicator; when options change (Communicator::start_anew); when the
-// ranks found different states, or some rank had no memory for one (call/sum_agreement.cpp);
-// when the tensor comes with another algorithm or from another memory; and at the limits below.
+// The arrays of a state are freed:
+//  - with the communicator, and when options change (Communicator::start_anew)
+//  - when the ranks found different states, or some rank lacked memory (call/sum_agreement.cpp)
+//  - when the tensor comes with another algorithm or from another memory
+//  - at the limits below
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -36,7 +38,7 @@ namespace slimpi::comm {
 
 // The identity of a state on a communicator.
 struct TensorKey {
-  // others: the number of the state on other ranks, for a rank that gets no part of the sum.
+  // others: a rank that gets no part of the sum has no address, and uses the other ranks' number.
   enum class By : std::uint8_t { address, index, name, others };
   By by = By::address;
   std::uint64_t number = 0;  // the address, the index, or TensorState::number of the other ranks
@@ -87,12 +89,13 @@ class TensorState {
  public:
   TensorState(TensorStates& owner, const TensorKey& key) : key(key), owner_(owner) {}
 
-  // Returns whether the program says which tensor it is, so that the state is of no other tensor.
+  // Returns whether the program identifies the tensor, by a name or an index. Then the state cannot
+  // belong to another tensor.
   bool named() const { return key.by == TensorKey::By::index || key.by == TensorKey::By::name; }
 
   const TensorKey key;
-  std::uint64_t number = 0;   // the same on all ranks, or the state is dropped
-  std::uint64_t calls = 0;    // calls of this buffer so far, those left exact by SLIMPI_START too
+  std::uint64_t number = 0;   // if it differs between ranks, they drop the state
+  std::uint64_t calls = 0;    // calls of this buffer so far, the exact ones of SLIMPI_START too
   bool uninitialized = true;  // no call has used the arrays yet
   int nonfinite = 0;  // set by an algorithm whose state became non-finite: all ranks drop it
 
@@ -103,7 +106,8 @@ class TensorState {
   };
   // Sets *array to `elements` floats at `location`. They are zero if the array is new or its size
   // changed. *array is null if `elements` is 0. The report counts the memory as state. A rank
-  // without elements makes the array, too, because eviction must pick the same states on all ranks.
+  // without elements also makes the array, because all ranks must free the arrays of the same
+  // states at the limit.
   Status open(const StateArray& which, std::uint64_t elements, const device::Location& location,
               device::Stream* stream, Statistics& statistics, float** array);
   void close(const StateArray& which);
@@ -146,9 +150,9 @@ class TensorState {
 
 class TensorStates {
  public:
-  // The number of states that may have arrays at first. When a program uses a state again whose
-  // arrays were freed, the limit is doubled. So only a program that never uses a buffer again stays
-  // at the limit.
+  // At first, this many states may have arrays; beyond that the arrays of the oldest states are
+  // freed. When the program then uses one of these states again, the limit is doubled. So only a
+  // program that never uses a buffer again stays at this limit.
   static constexpr std::size_t kFirstLimit = 32;
   // The most states that are kept, with or without arrays.
   static constexpr std::size_t kMost = 4096;
@@ -179,9 +183,9 @@ class TensorStates {
   // Returns the number that the next new state of an address would get on this rank.
   std::uint64_t next_number() const { return next_number_; }
 
-  // Drops the arrays of `state`, because the ranks found different states: every rank drops its
-  // own, and all continue with `number`, the largest of their next numbers. Named states keep their
-  // number.
+  // Drops the arrays of `state` after the ranks found that their states differ. Every rank calls
+  // this for its own state. The state gets `number`, the largest next_number() of all ranks; a
+  // named state keeps its number.
   void realign(TensorState& state, std::uint64_t number);
 
   void drop_all();

@@ -3,14 +3,14 @@
 // cannot be counted: containers and virtual machines on one machine do not know each other. So each
 // thread measures how long it loses its core when it gives the core away.
 //
-// A wait yields at first. On a core of its own a yield is a short system call. On a core that
-// several ranks share, a yield lets the rank run for which the other ranks wait; soon that rank
-// waits, too. But a thread that computes keeps the core for a time slice, whatever its priority.
-// After this loss the core counts as contended. Then a wait for a message sleeps until shortly
-// before the message is due. This time follows from the bytes of the message and the rate of
-// earlier messages. A wait for something else spins for as long as a sleep would take, and sleeps
-// after that. A thread that wakes up gets its core sooner than a thread that yielded. After a while
-// the thread yields again. The while gets longer each time that yields soon lose the core again.
+// A wait yields at first. On a core of its own a yield is a short system call. If ranks share the
+// core, a yield lets another rank run, which soon waits and yields, too. But if the thread that
+// gets the core computes, it keeps the core for a time slice, whatever its priority. After this
+// loss the core counts as contended. Then a wait for a message sleeps until shortly before the
+// message is due. This time follows from the bytes of the message and the rate of earlier messages.
+// A wait for something else spins for as long as a sleep would take, and sleeps after that. A
+// thread that wakes up gets its core sooner than a thread that yielded. After a delay the thread
+// yields again. If yields then soon lose the core again, the next delay is longer.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -62,8 +62,9 @@ class WaitPolicy {
   // A yield that takes at least this long is a loss of the core. The limit is shorter than the time
   // slices of Linux, 0.7 to 4 ms, and longer than what ranks do between two waits.
   static constexpr Time kLoss = std::chrono::microseconds(500);
-  // The time for which a core counts as contended: the delay. It doubles if yields lost a larger
-  // part of the time before than 1/kLostPart.
+  // The delay: the time for which a core counts as contended after a loss. If the loss took more
+  // than 1/kLostPart of the time since the thread began to yield, the delay is twice the last
+  // delay; otherwise it is kFirstDelay.
   static constexpr Time kFirstDelay = std::chrono::milliseconds(100);
   static constexpr Time kLongestDelay = std::chrono::seconds(10);
   static constexpr int kLostPart = 8;
@@ -114,9 +115,9 @@ class WaitPolicy {
   Time yields_since_{}, yields_at_{}, delay_{};
 };
 
-// The rate at which messages come to an exchange: it tells when the next message is due. The time
-// for a byte is the shortest time that was seen, and grows by an eighth with each longer time that
-// is seen. If this time is too short, a wait only has more sleeps.
+// The rate at which messages come to an exchange. From it follows when the next message is due. The
+// time per byte is the shortest that was measured; each longer measured time makes it an eighth
+// longer, at most the measured time. If it is too short, waits only sleep more often.
 class ArrivalRate {
  public:
   using Time = WaitPolicy::Time;

@@ -22,13 +22,14 @@ class PointToPoint;
 
 class Waiter {
  public:
-  // The work of one poll of the caller. memory: reads a word in memory. mpi: calls MPI, which makes
-  // progress by it. device: calls a device's driver; MPI must be called as well to make progress.
+  // The work of one poll of the caller. memory: reads a word in memory. mpi: calls MPI, and so lets
+  // messages make progress. device: calls a device's driver; the wait must also call MPI, or no
+  // message makes progress.
   enum class Poll { memory, mpi, device };
 
   // Begins a wait. Without an exchange, failures of other ranks are not checked and MPI makes no
-  // progress. `stage` and `request` say what the wait is for; with a request the exchange knows the
-  // stage.
+  // progress. `stage` says what the wait is for. If `request` is given, the wait is for this
+  // request, and the exchange tells its stage.
   explicit Waiter(Poll poll, PointToPoint* exchange = nullptr, WaitStage stage = WaitStage::device,
                   const mpi::Request* request = nullptr);
   ~Waiter() {
@@ -62,7 +63,7 @@ class Waiter {
   // Questions to the other ranks, in this order; see RollCall.
   enum class Question { none, compare, report, timeout };
 
-  bool give_way();  // returns whether it took long
+  bool give_way();  // returns whether the core was given away for long
   WaitPolicy::Time due();
   Status check();
   Status check_long(Clock::time_point now);
@@ -77,7 +78,8 @@ class Waiter {
   WaitPolicy::Wait rests_;
   bool rested_ = false;
   std::uint64_t polls_ = 0;
-  Clock::time_point began_{}, looked_{};  // first check, or later after a suspension; last check
+  // began_: the first check, plus the time in which the process did not wait. looked_: last check.
+  Clock::time_point began_{}, looked_{};
 
   // The members of a wait that lasts long. Both pointers may be null.
   Exchange* const asks_;  // the exchange that asks the other ranks
@@ -94,7 +96,8 @@ class Waiter {
 // Returns the time of WaitPolicy's clock.
 WaitPolicy::Time now();
 
-// Lets this thread neither yield nor sleep in waits: a test runs all ranks in one thread.
+// Makes the waits of this thread neither yield nor sleep. For a test that runs all ranks in one
+// thread.
 void poll_without_rest();
 
 // Calls poll(&done), which returns a Status, until it sets `done`.

@@ -12,9 +12,9 @@ namespace slimpi::mpi {
 
 using Word = std::uintptr_t;
 
-// The handles. The upper half of the word of a 32-bit handle is 0; cut() makes it so for handles
-// from the program. MPI writes only the lower half of that word through a pointer, so a word
-// needs a value before, for example that of the null handle.
+// The handles. A 32-bit handle is in the lower half of its word; the upper half is 0, and cut()
+// sets it to 0 in handles from the program. If MPI writes a 32-bit handle through a pointer, it
+// writes only the lower half. So initialize each word first, for example with the null handle.
 enum class Comm : Word {};
 enum class Datatype : Word {};
 enum class Errhandler : Word {};
@@ -65,8 +65,9 @@ struct alignas(64) Abi {
 
   Address<MessageStatus> status_ignore;
 
-  // Whether Fortran's calls, and the callbacks in them, reach only PMPI_ names. If not, they reach
-  // the names of C, except functions of mpi_f08 without a buffer: these are mpi_..._f08_.
+  // True: the MPI's Fortran functions, and the callbacks that they run, call only PMPI_ names.
+  // False: they call C's MPI_ names; only functions of mpi_f08 without a buffer do not, so slimpi
+  // intercepts their own names, mpi_..._f08_.
   bool fortran_calls_pmpi;
 
   // Whether messages of MPI_Comm_create_group can match receives of the program on the parent.
@@ -80,7 +81,7 @@ struct alignas(64) Abi {
 };
 
 // The MPIs that slimpi knows.
-extern const Abi kMpich;     // MPICH 3.2 and later, and what has its ABI: Intel MPI, MVAPICH
+extern const Abi kMpich;     // MPICH from 3.2 on, and MPIs with its ABI: Intel MPI, MVAPICH
 extern const Abi kStandard;  // MPI 5.0, chapter 20
 // Returns the ABI of Open MPI 4 and 5. Handles are the addresses of objects; `symbol` returns the
 // address of an object, or null.
@@ -138,8 +139,8 @@ void write(void* pointer, Handle handle) {
   std::memcpy(pointer, &handle, handle_bytes());
 }
 
-// Returns whether a datatype is certainly predefined, so that the elements lie at the buffer's
-// address. Looks only at the handle. False means unknown.
+// Returns true if the handle shows that the datatype is predefined. Then the elements lie at the
+// buffer's address. False means unknown.
 inline bool is_predefined(Datatype type) {
   for (const auto& [first, end] : abi.predefined)
     if (Word(type) - first < end - first) return true;

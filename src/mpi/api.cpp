@@ -41,9 +41,10 @@ bool has_mpich_abi(std::string_view version) {
   return false;
 }
 
-// The 16-bit float types of the MPIs whose handles are numbers, from the first release that was
-// seen to sum them. The same number means different types in different MPIs. Older releases have
-// some of these types in their headers, too, but end the process in a sum of them.
+// The 16-bit float types of the MPIs whose handles are numbers. major.minor is the first release
+// that was seen to sum the types of the row. Older releases also have some of these types in their
+// headers, but a sum of them ends the process. The same number means different types in different
+// MPIs.
 struct ShortFloats {
   std::string_view maker;  // before the number of the release in the version line
   int major, minor;

@@ -26,8 +26,8 @@ Found find(Api& api, std::string& description);
 // Returns whether a library of MPI's name was loaded from this directory.
 bool has_loaded_from(std::string_view directory);
 
-// Returns the next definition of an intercepted function after this library, another tool's or
-// MPI's own; null if there is none. `name` is the full name ("MPI_Allreduce").
+// Returns the next definition of an intercepted function after slimpi's: that of another tool or of
+// MPI. Null: there is none. `name` is the full name ("MPI_Allreduce").
 void* next_definition(const char* name);
 
 // Returns whether this MPI reports that it takes pointers to GPU memory; false if it cannot be

@@ -25,7 +25,7 @@ std::atomic<bool> g_has_hidden_world{false};
 // search for a common id.
 constexpr int kEnoughRoom = 16;
 
-// The tag for MPI_Comm_create_group, which does not share tags with messages.
+// The tag for MPI_Comm_create_group. Its tags are separate from the tags of messages.
 constexpr int kGroupTag = 31739;
 
 bool is_threaded(const Api& api) {
@@ -33,8 +33,9 @@ bool is_threaded(const Api& api) {
   return api.Query_thread(&level) != mpi::kSuccess || level == mpi::abi.thread_multiple;
 }
 
-// Makes a communicator of this rank alone, with MPI_ERRORS_RETURN. Only MPI_Comm_create_from_group,
-// of MPI 4.0, takes the error handler as an argument; without it, returns MPI_COMM_NULL.
+// Makes a communicator of this rank alone, with MPI_ERRORS_RETURN. Only MPI_Comm_create_from_group
+// (MPI 4.0) takes the error handler as an argument. If MPI lacks this function, returns
+// MPI_COMM_NULL.
 mpi::Comm make_own(const Api& api, mpi::Group group) {
   using Create = int(mpi::Group, const char*, mpi::Info, mpi::Errhandler, mpi::Comm*);
   static auto* const create =
@@ -292,10 +293,10 @@ Refusal FirstExchange::refusal() const {
   return Refusal(last);
 }
 
-// Makes the communicator. In a program with threads slimpi must not change the error handler, which
-// another thread could see. So all ranks first check whether MPI has free context ids, which costs
-// more. Even kEnoughRoom free ids on every rank may have no id in common; then the program's error
-// handler runs.
+// Makes the communicator. In a program with threads slimpi must not change the error handler,
+// because another thread could see the change. So each rank first checks whether MPI has
+// kEnoughRoom free context ids; this check costs time. If the ranks nevertheless have no free id in
+// common, the program's error handler runs.
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,
                      mpi::Comm* made, int* number, Refusal* refusal) {
   *made = mpi::abi.comm_null;
@@ -309,20 +310,21 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   *number = next_number();
   Status status = find_maxima(api, user, wait, true, number, refusal);
   use_number(*number);
-  // Ranks with another refusal are in MPI.
+  // With a refusal from single_threaded on, the ranks that refused are in MPI, and make no second
+  // exchange.
   if (!in_fiber && *refusal < Refusal::single_threaded) status = confirm(api, user, wait, status);
   if (status == Status::ok && !(in_fiber && *refusal == Refusal::no_more))
     status = refuse(*refusal);
   if (status == Status::ok && in_fiber) {
-    // MPI_Comm_create_group is the only such function that may run while the program is in
-    // collectives on `user`. Groups that overlap have different numbers, so their messages have
-    // different tags.
+    // MPI_Comm_create_group is the only function that makes a communicator and may run while the
+    // program is in collectives on `user`. On the hidden world, groups that overlap have different
+    // numbers, and so different tags.
     const mpi::Comm parent = mpi::abi.create_group_is_seen ? g_hidden_world.load() : user;
     const int tag = mpi::abi.create_group_is_seen ? *number % kGroupTag : kGroupTag;
     status = create_group(api, parent, group, tag, wait, made);
     if (status == Status::absent) group = mpi::abi.group_null;  // the thread uses it
   } else if (status == Status::ok) {
-    // All ranks fail together: no context id is free on all of them.
+    // If no context id is free on all ranks, create() fails on all ranks.
     const Quiet quiet(api, user, !threaded);
     status = create(api, user, group, made);
   }

@@ -29,9 +29,9 @@ namespace slimpi::mpi {
 
 constexpr int kMostServed = 32;
 
-// WaitFor waits until poll(&done) sets `done`. `arrivals`: a word for each rank, negative until a
-// message came from that rank; empty if MPI does not tell. `limited`: SLIMPI_TIMEOUT ends the wait,
-// with Status::absent.
+// WaitFor waits until poll(&done) sets `done`. `arrivals` has a word for each rank, negative until
+// a message came from that rank; it is empty if MPI does not tell. `limited`: after SLIMPI_TIMEOUT
+// the wait fails with Status::absent.
 using Poll = std::function<Status(bool* done)>;
 using WaitFor =
     std::function<Status(const Poll& poll, std::span<const int> arrivals, bool limited)>;
@@ -48,15 +48,15 @@ enum class Refusal {
 };
 
 // Returns the failure for a refusal. Status::unsupported: nothing is wrong, and the program's calls
-// go to MPI without a warning. Status::disagreement: not printed yet; the ranks that refuse are in
-// MPI.
+// go to MPI without a warning. Status::disagreement: the ranks that refused are in MPI's sum; no
+// rank has printed the failure yet.
 Status refuse(Refusal why);
 
 // The first exchange between the ranks of a communicator, on that communicator. All ranks get the
 // highest number of any rank (at least 0 and less than 2^24) and the largest refusal. With up to
-// kShownRanks ranks, every rank sends its words to every other rank, so that each arrival is seen.
-// The object must not move or end before the request is complete, because MPI uses it; so a
-// FirstExchange::Owner owns it.
+// kShownRanks ranks, every rank sends its word to every other rank, so each rank sees which ranks
+// have arrived. The object must not move or end before the request is complete, because MPI uses
+// it; so a FirstExchange::Owner owns it.
 class FirstExchange {
  public:
   // Nonblocking; collective.
@@ -96,8 +96,9 @@ class FirstExchange {
 //
 // `in_fiber`: the caller runs in a fiber, which needs MPI_THREAD_MULTIPLE on all ranks. If a rank
 // lacks it, the call fails on the ranks that have it. All that is collective over `user` begins
-// before the first wait. In a fiber sums have begun and need a communicator: if a rank already
-// serves kMostServed, all ranks still get one, with *refusal no_more, to be freed after these sums.
+// before the first wait. In a fiber, sums have already begun and need a communicator. So even if a
+// rank already serves kMostServed communicators, all ranks get one, with *refusal no_more, and free
+// it after these sums.
 //
 // A rank that gives up after SLIMPI_TIMEOUT must not leave the other ranks in MPI_Comm_create. So
 // there are two exchanges before MPI_Comm_create. A rank gives up only in the first exchange, and
@@ -107,13 +108,15 @@ class FirstExchange {
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,
                      mpi::Comm* made, int* number, Refusal* refusal);
 
-// Makes a communicator with the ranks of an internal communicator. It does not count as served.
-// Calls at the same time have different tags, from 0 to 4096. Collective, also in a fiber.
+// Makes another communicator with the ranks of an internal communicator. The new one does not count
+// towards kMostServed. Calls that run at the same time must have different `tag`s, from 0 to 4096.
+// Collective; may run in a fiber.
 Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* made);
 
-// Makes a communicator of all processes of MPI_COMM_WORLD, which the program does not see. slimpi
-// calls MPI_Comm_create_group on it, if it cannot do so on a communicator of the program
-// (Abi::create_group_is_seen). Collective over MPI_COMM_WORLD.
+// Makes a communicator of all processes of MPI_COMM_WORLD, which the program does not see. With an
+// MPI whose MPI_Comm_create_group sends messages that the program could receive
+// (Abi::create_group_is_seen), slimpi calls that function on this communicator. Collective over
+// MPI_COMM_WORLD.
 void make_hidden_world(const Api& api);
 // Returns whether make_internal() can be called in a fiber; the same on all ranks, unless they
 // initialized MPI differently.
@@ -126,8 +129,9 @@ bool has_room_in_fiber(const Api& api, mpi::Comm comm);
 // MPI_THREAD_MULTIPLE, and no tool hides the functions that complete requests.
 bool can_help(const Api& api);
 
-// Whether a tool before slimpi calls the functions that start, or complete, requests by PMPI_
-// names, so that slimpi does not see these calls. Set when slimpi starts.
+// True: a tool in front of slimpi calls the functions that start (g_starts_hidden) or complete
+// (g_completions_hidden) requests by their PMPI_ names, so slimpi does not see these calls. Set
+// when slimpi starts.
 inline std::atomic<bool> g_starts_hidden{false}, g_completions_hidden{false};
 
 // Returns a number that no communicator or channel of this process has.

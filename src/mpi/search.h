@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: BSD-3-Clause
-// Finds MPI's functions and data. A process may have several MPIs: one that it is linked to, and
-// others by dlopen. All that is found belongs to one of them: the MPI for which the program's calls
-// are.
+// SPDX-License-Identifier: BSD-3-Clause Finds MPI's functions and data. A process may have several
+// MPIs: one that it is linked to, and others by dlopen. All functions and data that are found
+// belong to one MPI: the MPI that the program's calls are meant for.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -37,7 +36,7 @@ class LoadedMpis {
  public:
   LoadedMpis();
 
-  // Calls visit(path) for each until one returns true.
+  // Calls visit(path) for each library until visit() returns true.
   template <typename Visit>
   void find(const Visit& visit) const {
     for (std::size_t at = 0; at < length_; at += std::string_view(pages_.text + at).size() + 1)

@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: BSD-3-Clause
-// The current calls of this process, for other processes to read: `slimpi-info --attach`. Each call
-// that slimpi takes has a record, in a file in memory that a process of the same user can open
-// through /proc/PID/fd. A call that is left to MPI before slimpi has begun it has no record. A call
-// that MPI does as a candidate or as a fallback has the state in_mpi.
+// SPDX-License-Identifier: BSD-3-Clause The current calls of this process, for other processes to
+// read: `slimpi-info --attach`. Each call that slimpi takes has a record. The records are in a file
+// in memory, which a process of the same user can open through /proc/PID/fd. A bypassed call has no
+// record. If MPI does a call as a candidate of the autotuner or as a fallback, the record has the
+// state in_mpi.
 #pragma once
 #include <array>
 #include <chrono>
@@ -69,7 +69,8 @@ struct Activity {
   std::int64_t since = 0, waits_since = 0;
   char name[48] = "";
   char tensor[64] = "";  // the name (slimpi_describe_next), cut to this length; "": none
-  // reported: 1 after the wait was reported. absent: the ranks not heard from, as many as fit.
+  // reported: 1 after the wait was reported. absent_count: the number of ranks not heard from;
+  // absent: these ranks, as many as fit.
   std::uint32_t reported = 0, absent_count = 0;
   std::array<std::int32_t, kAbsent> absent{};
 };
@@ -118,9 +119,9 @@ class ActiveCall {
   std::uint64_t count() const { return record_->count; }
   int first() const { return first_; }
   Function function() const { return Function::of(record_->function); }
-  // Returns a hash of the call's sum in so many bits, by which ranks find out that their sums
-  // differ. It has the function and the low bits of the count. For a tensor with a name it is a
-  // hash of function, count and name, with the highest bit set.
+  // Returns a word of `bits` bits that describes the sum. By it ranks find out that their sums
+  // differ. It consists of the function and the low bits of the count. For a tensor with a name the
+  // word is a hash of function, count and name, with the highest bit set.
   std::uint64_t sum_word(int bits) const;
   void works();
   void in_mpi();
@@ -157,9 +158,9 @@ std::string describe_call(const Activity& record);
 // floats, in call 7 ...".
 std::string describe_other_function(int rank, Function theirs);
 
-// Returns the text about a rank whose sum_word() differs from the word of the thread's call: "rank
-// 1 passes 100 floats in call 7 on ...; all ranks must pass the same count", or that it calls
-// another function, or sums another type or tensor.
+// Returns the text about a rank whose sum_word() is `word`, which differs from that of this
+// thread's call. It says what differs: function and type, named tensor, or count, such as "rank 1
+// passes 100 floats in call 7 on ...; all ranks must pass the same count".
 std::string describe_other_sum(int rank, std::uint64_t word, int bits);
 
 // Returns a text such as "rank 3" or "ranks 1, 2 and 5"; at most `most` are named.

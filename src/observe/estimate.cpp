@@ -22,8 +22,8 @@ std::string size_text(const CountedCalls& calls) {
   return power_text(calls.size_class) + " to " + power_text(calls.size_class + 1);
 }
 
-// Returns the text of the last column. It names the option if slimpi would take the type with it in
-// SLIMPI_TYPES.
+// Returns the text of the last column. The text names the option --types if slimpi would take the
+// calls with their type in SLIMPI_TYPES.
 std::string fate_text(const Estimate& estimate, const CountedCalls& calls) {
   if (!calls.reason) return "compressed";
   const std::string text = std::string("MPI: ") + to_string(*calls.reason);
@@ -99,8 +99,8 @@ double bytes_at(const Estimate& estimate, const CountedCalls& calls, int bits) {
 }
 
 std::optional<BypassReason> dominant_reason(const Estimate& estimate) {
-  // The bytes decide, because the time of nonblocking calls is not known. A call of no bytes counts
-  // as one byte.
+  // The bytes decide, because the time of nonblocking calls is not known. Each call counts as one
+  // byte more than it has, so that calls of no bytes count, too.
   std::array<std::uint64_t, kBypassReasons> bytes{};
   std::uint64_t compressed = 0;
   for (const CountedCalls& calls : estimate.counted)

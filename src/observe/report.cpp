@@ -92,7 +92,7 @@ std::string algorithms_of(const Report& report) {
   for (std::size_t i = 0; i < kAlgorithms; ++i) {
     if (report.own.algorithms[i].calls == 0) continue;
     const std::string name = to_string(AlgorithmId(i));
-    // The name has its argument, such as the path of a hook.
+    // SLIMPI_ALGORITHM may be a name with an argument, such as the path of a hook. Then shows both.
     const bool chosen = report.algorithm.starts_with(name + ":");
     names += (names.empty() ? "" : ", ") + (chosen ? report.algorithm : name);
   }
@@ -156,8 +156,8 @@ std::string calls_line(const Report& report) {
                      reasons.empty() ? "" : "; left to MPI: " + reasons);
 }
 
-// Returns the line of the algorithms and codecs that ran: the rules or the bound of an error may
-// have chosen others than SLIMPI_ALGORITHM and SLIMPI_BITS.
+// Returns the line of the algorithms and codecs that ran. They may differ from SLIMPI_ALGORITHM and
+// SLIMPI_BITS, because rules or SLIMPI_MAX_ERROR may have chosen others.
 std::string used_line(const Report& report) {
   if (report.own.compressed == 0) return "";
   std::string algorithms, codecs;
@@ -219,8 +219,8 @@ std::string more_bytes_line(const Report& report) {
          "bytegrad in few bits, sends less\n";
 }
 
-// Returns the next step if most was not compressed, by the bytes of sums. The bytes of nonblocking
-// sums may not be known, so their calls count.
+// Returns the line of advice if most bytes of sums were not compressed. The bytes of nonblocking
+// sums may not be known, so the number of these sums is compared instead.
 std::string advice_line(const Report& report) {
   Counts counts = report.own;
   if (counts.compressed != 0) {
@@ -232,7 +232,7 @@ std::string advice_line(const Report& report) {
       return "";
     if (nonblocking > counts.compressed)
       counts.bypassed[std::size_t(BypassReason::nonblocking)] = nonblocking;
-    // Calls with these reasons are many, and have few bytes.
+    // Calls with these reasons are often many but have few bytes, so they do not decide.
     for (const BypassReason few :
          {BypassReason::small, BypassReason::datatype, BypassReason::op, BypassReason::comm})
       counts.bypassed[std::size_t(few)] = 0;

@@ -22,17 +22,17 @@ struct Report {
   double wall_seconds = 0;
   std::vector<std::pair<std::string, std::string>> options;  // set by the user: name and value
   std::vector<std::string> hosts;            // each once, in the order of their first rank
-  std::vector<std::string> codecs;           // names, in the order of UsedCodec; bits: their number
+  std::vector<std::string> codecs;           // names, in the order of UsedCodec; "8" is 8 bits
   std::vector<AutoChoice> choices;           // choices of the autotuner
-  std::vector<std::string> unmatched_rules;  // rows of SLIMPI_RULES that no call of rank 0 had
+  std::vector<std::string> unmatched_rules;  // rows of SLIMPI_RULES that decided no call of rank 0
   int ranks = 0, nodes = 0;
   int ranks_counted = 0;                      // ranks in `job`; fewer if no call spanned the job
   Counts own, job;                            // own: of rank 0; job: summed over the ranks
   std::array<Errors, kSizeClasses> errors{};  // errors of rank 0's calls that SLIMPI_VERIFY checked
 };
 
-// The bytes between nodes of all float sums of the job: `plain` with plain MPI, and `done` as they
-// were done. A sum that MPI did counts in both with the bytes of an optimal allreduce.
+// The bytes that all float sums of the job send between nodes: `plain` with plain MPI, `done` in
+// this job. A sum that MPI did adds the bytes of an optimal allreduce to both.
 struct Totals {
   double plain = 0, done = 0;
   double compressed_share = 0;  // compressed part of `plain`, from 0 to 1
@@ -45,18 +45,20 @@ struct CallsBetweenNodes {
 };
 CallsBetweenNodes calls_between_nodes(const Report& report);
 
-// Returns calls, bytes and time of the sums in float32, in `counts` of the report.
+// Returns calls, bytes and time of the sums that were sent in float32. `counts`: own or job of the
+// report.
 Share float32_of(const Report& report, const Counts& counts);
 
 // Returns the most frequent reason why sums were not compressed; empty if every call was
 // compressed. Sums that slimpi did inside one node count as single_node.
 std::optional<BypassReason> dominant_reason(const Counts& counts);
 
-// Returns the next step if most calls have this reason. `command` is the command of the program.
+// Returns the advice for a user whose calls mostly have this reason. `command` is the command of
+// the program.
 std::string advice_of(BypassReason reason, const std::string& command);
 
-// Returns the number of tensor states that no second call used. A state that was dropped has a
-// first and a second time again.
+// Returns the number of tensor states that only one call has used. If a state was dropped, its next
+// two calls count as a first and a second call again.
 std::uint64_t states_never_reused(const Counts& counts);
 
 // Returns the algorithms that compressed calls, joined by ", "; SLIMPI_ALGORITHM if there were
@@ -66,19 +68,19 @@ std::string algorithms_of(const Report& report);
 std::string to_json(const Report& report);
 std::string to_text(const Report& report);
 
-// Return the kind of a target of SLIMPI_REPORT. "stdout" or "-", and "stderr", are streams and get
-// text. A file gets text if its name ends in .txt or .log, otherwise JSON.
+// Return whether a target of SLIMPI_REPORT is a stream, and whether it gets text. "stdout", "-" and
+// "stderr" are streams and get text. A file gets text if its name ends in .txt or .log, otherwise
+// JSON.
 bool is_stream(const std::string& target);
 bool is_text(const std::string& target);
 
-// Returns why no file of this name can be written now, such as "No such file or directory"; "" if
-// one can.
+// Returns why this file cannot be written now, such as "No such file or directory"; "" if it can.
 std::string why_not_writable(const std::string& path);
 
 // Writes a text to `target`, the value of the option `variable`.
 Status write_to(const std::string& target, const char* variable, const std::string& text);
 
-// Return texts such as "1.25 MiB", in units of 1024 as sizes are given, and "1 call" or "2 calls".
+// bytes_text(1310720) is "1.25 MiB": a KiB is 1024 bytes. number_of(2, "call") is "2 calls".
 std::string bytes_text(double value);
 std::string number_of(std::uint64_t number, const char* what);
 

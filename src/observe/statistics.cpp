@@ -68,8 +68,8 @@ void Statistics::read(std::array<Errors, kSizeClasses>& errors) const {
   errors = errors_;
 }
 
-// Finds the row, or makes it. Allocates nothing for a row that exists: every call of auto comes
-// here.
+// Finds the row, or makes it. Allocates nothing if the row exists, because every call with
+// SLIMPI_ALGORITHM=auto comes here.
 AutoChoice& AutoChoices::row_of(Candidates candidates, std::uint64_t bytes) {
   const std::uint64_t from = std::uint64_t(1) << size_class_of(bytes);
   const auto has_name = [](const AutoChoice::Candidate& one, const char* name) {

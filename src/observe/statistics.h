@@ -74,8 +74,8 @@ struct Deviation {
   // 0, or have the other sign, in the result.
   std::uint64_t nonzero = 0, zeros = 0, wrong_signs = 0;
 
-  // Returns the squared error, normalized by the squared L2 norm of the exact sum; not normalized
-  // if that is 0.
+  // Returns the squared error divided by the squared L2 norm of the exact sum. If this norm is 0,
+  // returns the squared error.
   double vnmse() const { return exact > 0 ? error / exact : error; }
   double relative_l2() const { return std::sqrt(vnmse()); }
 };
@@ -112,8 +112,7 @@ struct Errors {
   }
   // Returns the mean over the calls, from a sum over them.
   double mean(double sum) const { return checked == 0 ? 0 : sum / double(checked); }
-  // Returns the share of so many values in the values that are not 0 in the exact sums, from 0 to
-  // 1.
+  // Returns `values` divided by the number of values that are not 0 in the exact sums: from 0 to 1.
   double share(std::uint64_t values) const {
     return nonzero == 0 ? 0 : double(values) / double(nonzero);
   }
@@ -157,8 +156,8 @@ struct Stage {
   static constexpr Counter intra = &Counts::intra_nanoseconds;
 };
 
-// The names of the ways to do a call that the autotuner may choose: "mpi", MPI's own allreduce, or
-// an algorithm between nodes.
+// The names of the candidates of the autotuner: "mpi", which is MPI's own allreduce, or an
+// algorithm between nodes.
 using Candidates = std::span<const char* const>;
 
 // The autotuner's trials for buffers of from_bytes to 2 from_bytes - 1 bytes, and its last choice.
@@ -195,9 +194,9 @@ class Statistics {
   void bypassed(BypassReason reason) { add(counts_.bypassed[std::size_t(reason)]); }
   void compressed(const CompressedCall& call);
   void count(Counter number, std::uint64_t amount = 1) { add(counts_.*number, amount); }
-  // Adds the error of a call with a buffer of so many bytes.
+  // Adds the error of a call whose buffer has `bytes` bytes.
   void error(std::uint64_t bytes, const Deviation& deviation);
-  // Count memory that is held from now on, or, if the number is negative, no longer.
+  // Count memory that is held from now on. A negative number: memory that is no longer held.
   void scratch(std::int64_t bytes_more) {
     hold(counts_.scratch_bytes, counts_.most_scratch, bytes_more);
   }
@@ -207,7 +206,7 @@ class Statistics {
   }
 
   Counts counts() const;
-  // Reads the counts into memory that is not on the stack.
+  // Reads the counts into `now`, for a caller whose stack may have no room for them.
   void read(Counts& now) const;
   // Reads the errors, by the size classes of Counts::sizes.
   void read(std::array<Errors, kSizeClasses>& errors) const;
@@ -244,8 +243,8 @@ class Inside {
   const Trace::Clock::time_point begin_;
 };
 
-// Adds the time from its construction to its destruction to a stage, and to the trace when one
-// runs.
+// Measures the time from its construction to its destruction. Adds the time to a stage, and, if a
+// trace runs, a slice to the trace.
 class Timed {
  public:
   Timed(Statistics& statistics, Counter stage, const char* name, std::uint64_t bytes)

@@ -22,8 +22,8 @@ std::atomic<Trace*> Trace::running_{nullptr};
 
 namespace {
 
-// Returns the number of this thread or fiber. They are numbered in the order in which they first
-// traced, so that the rows are easy to read.
+// Returns the number of this thread or fiber. Numbers are given in the order of the first events,
+// so that the rows are easy to read.
 std::uint32_t thread_number() {
   static std::atomic<std::uint32_t> last{0};
   if (t_locals.trace_row == 0) t_locals.trace_row = last.fetch_add(1) + 1;
@@ -154,7 +154,8 @@ void Trace::waited_for(std::int32_t peer, std::uint32_t step, const char* phase)
 void Trace::add(const char* name, Clock::time_point begin, Clock::time_point end,
                 std::uint64_t bytes, std::uint32_t row) {
   Event event{name, begin, end, bytes, 0, 0, 0, {}, row, Kind::slice, 0};
-  // Work of a device runs beside the messages of its thread.
+  // Only the thread's own row shows the message: the work of a device runs at the same time as
+  // messages.
   if (ActiveCall* const active = ActiveCall::current(); active != nullptr && row == kThread)
     event.message = std::exchange(active->traced.message, {});
   if (event.message.count != 1) event.message = {};

@@ -49,30 +49,30 @@ class Trace {
   // the calling thread.
   static constexpr std::uint32_t kThread = 0, kDevice = 1001, kCopiesOut = 1002, kCopiesIn = 1003;
 
-  // Adds a slice to the row of the calling thread, or to another row. After kMost slices, or
-  // without memory, it warns once and then only counts the slices. Any thread may call it. It
-  // throws nothing.
+  // Adds a slice to the row of the calling thread, or to another row. When kMost events are kept,
+  // or memory is lacking, warns once and from then on only counts the events. Any thread may call
+  // this function. Throws nothing.
   void add(const char* name, Clock::time_point begin, Clock::time_point end, std::uint64_t bytes,
            std::uint32_t row = kThread);
 
-  // Adds a slice: the calling thread waited in a barrier of its node. The two numbers are those of
-  // Message.
+  // Adds a slice for a wait of the calling thread in a barrier of its node. `node`: peer of
+  // Message; `number`: step of Message.
   void add_barrier(Clock::time_point begin, Clock::time_point end, std::int32_t node,
                    std::uint32_t number);
 
-  // Adds the start or the end of an arrow, at the time of the call, on the row of the calling
+  // Adds the start or the end of a flow arrow, at the present time, on the row of the calling
   // thread.
   void add_flow(Kind kind, std::uint64_t flow, std::uint64_t bytes);
 
-  // Notes that the calling thread has received a message of its ActiveCall: an argument of its next
-  // slice.
+  // Notes the message for which the calling thread has waited in its ActiveCall. The thread's next
+  // slice shows the message as an argument.
   static void waited_for(std::int32_t peer, std::uint32_t step, const char* phase);
 
   // Writes all events to a file. Returns 0, or the errno of the first failure, after which a
   // regular file is removed. Allocates nothing, because the process may have no memory left. Only
-  // the thread that ends MPI calls it. Times are relative to the start of this rank's trace, which
-  // the first event has: viewers keep microseconds in a double, in which times since 1970 would
-  // lose so many bits that slices overlap.
+  // the thread that ends MPI calls it. Times are relative to the start of this rank's trace; the
+  // first event has the start on the wall clock. Reason: viewers keep microseconds in a double, in
+  // which times since 1970 would lose so many bits that slices overlap.
   int write(const char* path, int rank) const;
 
   // The running trace; null while SLIMPI_TRACE is unset.
@@ -92,16 +92,16 @@ class Trace {
   mutable std::mutex mutex_;
   std::array<Event*, kMost / kChunk> chunks_{};
   std::size_t held_ = 0, events_ = 0;  // numbers of chunks and of events
-  std::uint64_t left_out_ = 0;         // events that were not recorded; none is after the first
+  std::uint64_t left_out_ = 0;         // events not kept; after the first, no event is kept
   std::bitset<kRows> rows_;            // rows that have slices
-  // The start of the trace on the clock of the slices and on the wall clock, which ranks on other
-  // hosts share.
+  // The start of the trace, on the clock of the slices (steady_) and on the wall clock, which is
+  // common to all hosts (wall_).
   Clock::time_point steady_;
   std::chrono::system_clock::time_point wall_;
 };
 
-// A slice of the running trace, from construction to destruction. It is not added without a trace,
-// or if `bytes` is 0.
+// Adds a slice from its construction to its destruction to the running trace. Adds none if no trace
+// runs, or if `bytes` is 0.
 class Slice {
  public:
   // `name`: a literal.

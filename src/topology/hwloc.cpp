@@ -132,7 +132,8 @@ std::vector<hwloc_obj_t> find_nics(hwloc_topology_t topology, Topology& result) 
   return nics;
 }
 
-// hwloc's own search for a common ancestor works for objects with cores only; these have none.
+// hwloc's own search for a common ancestor works only for objects that have cores. GPUs and NICs
+// have no cores.
 hwloc_obj_t common_ancestor(hwloc_obj_t a, hwloc_obj_t b) {
   for (; a != nullptr; a = a->parent)
     for (hwloc_obj_t other = b; other != nullptr; other = other->parent)

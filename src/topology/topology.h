@@ -12,8 +12,8 @@
 
 namespace slimpi::topology {
 
-// The distance of two devices: the nearest part that they share. The enumerators begin with the
-// nearest.
+// The distance of two devices: the smallest part of the machine that contains both. The enumerators
+// are in the order of distance, the smallest first.
 enum class Distance { pci_switch, pci_root, numa_node, package, machine, unknown };
 
 const char* to_string(Distance distance);  // "same PCI switch"
@@ -28,7 +28,7 @@ struct Device {
   std::string bus_id;  // "0000:3b:00.0"; "" if it is not on PCI
   std::string name;    // "ib0, mlx5_0"; may be ""
   std::string model;   // may be ""
-  int numa_node = -1;  // the operating system's number; -1: no single one is nearest
+  int numa_node = -1;  // nearest, the operating system's number; -1: no single one is nearest
 };
 
 struct Topology {
