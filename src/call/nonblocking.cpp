@@ -27,11 +27,11 @@ namespace slimpi::call {
 
 namespace {
 
-// The time without a thread in the fibers after which the helper thread enters them, unless it
-// always does.
+// If no thread of the program has entered the fibers for this time, the helper thread enters them.
+// With SLIMPI_PROGRESS=thread it always does.
 constexpr auto kLeftAlone = std::chrono::milliseconds(1);
-// The time between two polls of the helper thread, each of some microseconds. The thread may not
-// yield instead: a program that computes would lose half of its core.
+// The time that the helper thread sleeps between two polls. A poll takes some microseconds. Instead
+// of sleeping the thread may not yield: a program that computes would lose half of its core.
 constexpr auto kBetweenPolls = std::chrono::microseconds(100);
 
 std::atomic<std::uint64_t> g_entries{0};  // how often the program's threads entered fibers
@@ -116,8 +116,8 @@ void Queues::count_in_order(comm::Communicator& communicator) {
   communicator.states.count_call();
 }
 
-// Lets all sums go on. Does nothing if another thread is in the fibers: that thread serves all
-// sums.
+// Lets all sums go on. Does nothing if another thread is in the fibers, because that thread serves
+// all sums.
 void Queues::advance() noexcept {
   if (!t_helps) g_entries.fetch_add(1, std::memory_order_relaxed);
   const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -132,7 +132,8 @@ void Queues::advance() noexcept {
   }
 }
 
-// Lets the sums of a queue go on until one has to wait. Returns false if all are complete.
+// Lets the sums of a queue go on until one of them has to wait. Returns false if all sums of the
+// queue are complete.
 bool Queues::step(Queue& queue) {
   while (!queue.sums.empty()) {
     Pending& sum = *queue.sums.front();
