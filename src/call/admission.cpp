@@ -36,23 +36,24 @@ void ask_mpi_about_devices() {
 }
 
 // Finds kinds of memory that the process has got since the last call. Each call does this once. If
-// a buffer may be a device's, it does so before the first bypass, because MPI may need a copy of
-// the buffer. Otherwise it does so when no step of admit() has left the call to MPI, because a call
-// of host buffers that goes to MPI shall cost nothing.
+// a buffer may be in device memory, the call does so before the first bypass, because MPI may need
+// a copy of the buffer. A call of host buffers does so only after admit() has not left it to MPI,
+// because a call of host buffers that goes to MPI shall cost nothing.
 void find_devices() {
   device::load_plugins();
   if (device::others()) ask_mpi_about_devices();
   device::begin_call();
 }
 
-// Returns whether both buffers are certainly the host's. A derived datatype may lead elsewhere.
+// Returns whether both buffers are certainly in host memory. With a derived datatype the answer is
+// false, because its elements may lie elsewhere.
 bool on_host(const Request& request) {
   return mpi::is_predefined(request.datatype) && device::in_process_memory(request.buffer()) &&
          (request.in == mpi::abi.in_place || device::in_process_memory(request.in));
 }
 
-// Returns whether some other rank may take part. Asks nothing of MPI, for which the handle may be
-// invalid.
+// Returns whether the communicator may have other ranks, by its handle. Calls no MPI function,
+// because the handle may be invalid.
 bool may_have_others(const Request& request) {
   const auto comm = request.comm;
   return comm != mpi::abi.comm_self && comm != mpi::abi.comm_null;
@@ -75,8 +76,8 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
-// Finds the nodes before a call that policy takes. *reason: why the call is left to MPI all the
-// same.
+// Finds the nodes before a call that policy takes. Sets *reason if the call goes to MPI
+// nevertheless.
 Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
                              const Request& request, std::optional<BypassReason>* reason) {
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
@@ -87,8 +88,8 @@ Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
   return Status::ok;
 }
 
-// Lets MPI do a call that policy takes, with SLIMPI_ESTIMATE, and counts what would become of the
-// call.
+// Does a call that policy takes while SLIMPI_ESTIMATE is set: MPI makes the sum, and the estimate
+// counts what slimpi would have done.
 Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                      Outcome* outcome) {
   std::optional<BypassReason> left;
@@ -107,8 +108,8 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const R
   return Status::ok;
 }
 
-// Lets the ranks compare their options and learn who reports: before the first call of a
-// communicator, and before the first call after MPI_Comm_set_info.
+// Lets the ranks compare their options and learn who reports. To be called before the first call of
+// a communicator, and before the first call after MPI_Comm_set_info.
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   const Config& config = communicator.config();
   const Rules& rules = runtime.rules_of(communicator);
@@ -118,7 +119,8 @@ Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   return runtime.report.offer(communicator);
 }
 
-// Returns the result of a call whose ranks could not act together.
+// Ends a call whose ranks could not act together. If the communicator is unusable by slimpi, the
+// call goes to MPI; otherwise the call fails. Returns the outcome.
 Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                 Status status) {
   if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
@@ -129,8 +131,8 @@ Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Reques
   return bypass(runtime, BypassReason::failure, communicator, request);
 }
 
-// Ends the job if some ranks leave the sum to MPI and others do not: the former are in MPI, where
-// no error reaches them.
+// Ends the job if some ranks have left the sum to MPI and others have not. No error can reach the
+// ranks that are in MPI.
 void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.refusal() < mpi::Refusal::single_threaded) return;
   runtime.errors.end_job(communicator.user(), failure_text());
@@ -140,8 +142,8 @@ void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
 Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
                   const algorithm::Decision& decision, const Request& request) {
   const std::vector<comm::Plan>& plans = decision.plans;
-  // The environment is set only here, because that costs more than all the steps of a call that is
-  // left to MPI.
+  // The floating-point environment is set only here, because setting it costs more than all the
+  // steps of a call that is left to MPI.
   const OwnFloats environment;
   const ActiveCall active(subject(communicator, request));
   std::optional<BypassReason> reason;
@@ -192,10 +194,10 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
     return {bypass(runtime, BypassReason::failure, communicator, request)};
   if (!communicator.agreed() && !communicator.failed()) {
     communicator.exchange().begin_call();
-    communicator.read_name();  // the subject below has the name
+    communicator.read_name();  // subject() below shows the name
     const OwnFloats environment;
-    // The comparison has its own number: others may still be in the last call, and this call may be
-    // left to MPI.
+    // The comparison gets its own number. It cannot have the number of the last call, in which
+    // other ranks may still be, nor that of this call, which may go to MPI without a number.
     if (communicator.taken != 0) ++communicator.taken;
     const ActiveCall active(subject(communicator, request));
     const Status begun = begin_communicator(runtime, communicator);
@@ -204,7 +206,8 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
       return {give_up(runtime, communicator, request, begun)};
     }
   }
-  // The other ranks have prepared their decisions, and fail for the calls that policy takes.
+  // The comparison has failed on this rank. The other ranks may have prepared their decisions; for
+  // a call that policy takes they fail. This rank must find the same decisions.
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
   const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
   if (decision.take) return {{}, &decision};
@@ -249,8 +252,8 @@ bool is_float_sum(const Request& request) {
 
 namespace {
 
-// Makes the steps that look at nothing but the arguments. Most calls that are left to MPI end here,
-// so every instruction of this function counts. If no outcome is returned, *its_runtime is set.
+// Makes the steps that look only at the arguments. Most calls that are left to MPI end here, so
+// every instruction of this function counts. If no outcome is returned, *its_runtime is set.
 [[gnu::always_inline]] inline std::optional<Outcome> bypassed_at_sight(const Request& request,
                                                                        Runtime** its_runtime) {
   if (Finalizing::is_finalizing()) return Outcome();
@@ -303,9 +306,9 @@ namespace {
     return {bypass(*runtime, BypassReason::datatype)};
   }
   if (!has_peers) return {bypass(*runtime, BypassReason::comm)};
-  // This comes before anything is looked up: most calls that are left to MPI are small. Nonblocking
-  // sums are decided in their order, and at the init of a persistent sum the ranks compare its
-  // count.
+  // A small blocking sum goes to MPI here, before the steps that cost more, because most calls that
+  // are left to MPI are small. A nonblocking sum waits for its turn to be decided. At the init of a
+  // persistent sum the ranks first compare its count.
   if (way == Way::blocking && communicator->agreed() && !communicator->unusable() &&
       bytes_of(request) < communicator->config().min_size)
     return {bypass(*runtime, BypassReason::small, *communicator, request)};

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The way in: the steps with which every kind of call begins, blocking, nonblocking or persistent.
-// Two decisions follow each other. admit() needs no other rank: it leaves a call to MPI if every
-// rank does the same, whatever its options are. decide() makes the ranks compare their options, if
-// they have not yet, and then decides by the options. So nothing is decided from options of one
-// rank.
+// There are two decisions, one after the other. admit() waits for no other rank. It leaves a call
+// to MPI only if every rank does so, whatever options the ranks have. decide() first makes the
+// ranks compare their options, if they have not done so, and then decides by the options. So no
+// decision depends on options that only one rank has.
 //
 //   blocking     dispatch(): the steps of admit(), decide(), run()
-//   nonblocking  admit(); decide() and run() in a fiber, or decide at once where all ranks can
+//   nonblocking  admit(); then decide() and run() in a fiber. If every rank began the sum after the
+//                ranks had compared their options, a sum that goes to MPI needs no fiber.
 //   persistent   admit() and decide() at the init; run() in a fiber at each start
 //
 // In run() all ranks together may still leave a call to MPI: `tests/check/reasons.sh --list` prints
@@ -18,7 +19,8 @@
 
 namespace slimpi::call {
 
-// The result of admit(). Without a communicator the call has ended with the outcome.
+// The result of admit(). If `communicator` is null, slimpi does not take the call, and `outcome` is
+// the result of the call.
 struct Admission {
   Outcome outcome;
   Runtime* runtime = nullptr;
@@ -26,8 +28,8 @@ struct Admission {
 };
 Admission admit(Request& request, Way way);
 
-// The decision of all ranks, and the outcome of a call that slimpi does not take. Without a
-// decision the ranks could not decide.
+// The result of decide(). `decision` is the same on all ranks; null if the ranks could not decide.
+// If it is null or says that slimpi does not take the call, `outcome` is the result of the call.
 struct Decided {
   Outcome outcome;
   const algorithm::Decision* decision = nullptr;
@@ -41,21 +43,25 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
 Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
             const Request& request);
 
-// Returns the error of a sum that was decided on, after an earlier sum of the communicator failed.
+// Raises an MPI error in place of a sum that was decided on, because an earlier sum of the
+// communicator failed.
 Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator);
 
-// Calls decide() and run(), and counts the sum for SLIMPI_CALLS_PER_STEP.
+// Calls decide() and run(). Counts the sum for SLIMPI_CALLS_PER_STEP, unless it is smaller than
+// SLIMPI_MIN_SIZE.
 Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
-// Returns whether slimpi may take the call: it sums some elements of a type in SLIMPI_TYPES.
+// Returns whether slimpi may take the call: it is an MPI_SUM of one element or more, of a type that
+// SLIMPI_TYPES names.
 bool is_float_sum(const Request& call);
 
-// Returns whether this rank can take sums that are not blocking. A thread must be able to let them
-// make progress while the program blocks, in MPI or elsewhere, and other ranks wait for its part.
+// Returns whether this rank can take sums that are not blocking. Such sums need a thread of slimpi:
+// while the program blocks, in MPI or elsewhere, other ranks may wait for this rank's part.
 bool has_threads(const Runtime& runtime);
 
-// Gives a float sum, maybe of no elements, the description that the program made for it. A sum that
-// is left to MPI gets it, too, because a description is for one sum.
+// Moves the description that slimpi_describe_next has set to the request, if the request is a float
+// sum, also of no elements. A sum that goes to MPI takes the description, too, because a
+// description is for one sum and must not stay for the next.
 void take_description(Request& request);
 
 // Makes the decisions for the calls of a communicator from this rank's options.
@@ -65,8 +71,9 @@ void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
 void count_bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
                   const Request& request);
 
-// Count a call that MPI makes. Without a communicator, because none was looked at, rank 0 of the
-// job counts the bytes of float sums.
+// Count a call that goes to MPI, and the bytes of a float sum. With a communicator whose nodes are
+// known, these are this rank's part of the bytes that an optimal algorithm sends between nodes.
+// Otherwise Counts::bytes_bypassed_elsewhere counts them.
 inline Outcome bypass(Runtime& runtime, BypassReason reason) {
   runtime.statistics.bypassed(reason);
   return Outcome::bypassed(reason);

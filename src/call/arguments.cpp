@@ -36,7 +36,7 @@ void count_blocks(Request& call, int rank, int ranks) {
 
 namespace {
 
-// Returns the first counts, as many as an error has room for.
+// Returns the first counts as text, as many as an error message has room for.
 std::string describe_counts(const BlockCounts& blocks, int ranks) {
   constexpr std::size_t kRoom = 100;
   std::string text;
@@ -56,8 +56,8 @@ const char* owner_of(const Request& request) {
 
 }  // namespace
 
-// Compares the counts of blocks: every message has the count of the whole vector in its tag, which
-// says nothing of the blocks.
+// Compares the counts of blocks. Messages do not show a difference: the tag of every message has
+// the count of the whole vector, but no count of a block.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request) {
   if (request.blocks.array == nullptr || request.blocks.agreed) return Status::ok;
   const ActiveCall active(subject(communicator, request));
@@ -90,7 +90,7 @@ Status agree_on_memory(comm::Communicator& communicator, const Request& request,
   const char* const owner = owner_of(request);
   if (!asks) {
     if (owner == nullptr) return Status::ok;
-    // The other ranks take the call, and cannot be asked any more.
+    // The other ranks take the call, and do not wait for words of this rank.
     communicator.give_up();
     return fail(Status::device,
                 std::string("a buffer lies in the memory of ") + owner +

@@ -10,21 +10,22 @@
 
 namespace slimpi::call {
 
-// Finds the counts of a reduce-scatter of so many ranks. The count is negative if the count of a
-// block is negative.
+// Sets `count` and `own_count` of a reduce-scatter on `ranks` ranks. If the count of a block is
+// negative, or the sum of the counts overflows, `count` is negative.
 void count_blocks(Request& call, int rank, int ranks);
 
-// Fails unless all ranks pass the same counts of blocks, if the call has several. Collective for
-// such calls.
+// Fails unless all ranks pass the same array of counts. Collective for calls with an array; other
+// calls have one count, and nothing is compared.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request);
 
 // Sets *reason if the call goes to MPI because of the memory of its buffers; the same on all ranks.
-// Buffers of the ranks may lie in different kinds of memory. The call goes to MPI in three cases.
-// (1) A buffer of some rank lies in memory of a GPU that slimpi cannot use (device/foreign.h). (2)
-// SLIMPI_BUFFERS excludes the result buffers, which count as a GPU's if some rank's is. (3) All
-// ranks share one node, and no buffer is a GPU's. Costs an exchange of words; only one load if
-// SLIMPI_BUFFERS is not set, no rank of the communicator has loaded a library of (1), and (3) needs
-// no question.
+// Buffers of the ranks may lie in different kinds of memory. The call goes to MPI in three cases:
+// (1) A buffer of some rank lies in memory of a GPU that slimpi cannot use (device/foreign.h).
+// (2) SLIMPI_BUFFERS excludes the result buffers. These count as a GPU's if some rank's is.
+// (3) All ranks share one node, and no buffer is a GPU's.
+// The ranks exchange words, unless they are on several nodes, SLIMPI_BUFFERS is not set, and no
+// rank had loaded a library of (1) when they compared their options. Without an exchange the cost
+// is one load.
 Status agree_on_memory(comm::Communicator& communicator, const Request& request,
                        std::optional<BypassReason>* reason);
 
@@ -32,8 +33,8 @@ Status agree_on_memory(comm::Communicator& communicator, const Request& request,
 // about its buffers: no rank has a GPU, or the sum is short or slimpi never makes it on one node.
 bool stays_on_node(const comm::Communicator& communicator, const Request& request);
 
-// Returns the description of a call of the communicator, for trace and messages, while its thread
-// is in it.
+// Returns the description of a call, for trace and messages. A thread that is in the call keeps it
+// in an ActiveCall. `init`: the call is the init of a persistent sum.
 ActiveCall::Subject subject(const comm::Communicator& communicator, const Request& request,
                             bool init = false);
 

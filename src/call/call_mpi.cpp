@@ -19,8 +19,8 @@ namespace slimpi::call {
 
 namespace {
 
-// Lets MPI do the call, on copies if needed. Asks the driver where the buffers lie, so it is called
-// only if there is memory that MPI cannot take.
+// Lets MPI do the call, on copies if needed. Called only if there is memory that MPI cannot take,
+// because it asks the driver where the buffers lie.
 int call_mpi_staged(const Request& call) {
   Runtime& runtime = *Runtime::started();  // exists: it added the other devices
   if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(call);
@@ -77,7 +77,8 @@ TimedCall call_mpi_timed(const Request& call, const char* name) {
 
 }  // namespace
 
-// Costs three loads in the usual case: a call that is left to MPI must cost nothing else.
+// In the usual case this function costs three loads: a call that is left to MPI must cost nothing
+// else.
 int call_mpi(const Request& call, std::optional<BypassReason> reason) {
   if (Trace::running() == nullptr && CallEstimate::running() == nullptr) [[likely]] {
     const int code = call_mpi_untraced(call);
@@ -89,8 +90,8 @@ int call_mpi(const Request& call, std::optional<BypassReason> reason) {
 
 namespace {
 
-// Returns the count of all elements. A reduce-scatter of a type that slimpi does not take has not
-// been counted yet. The communicator is valid: MPI has just used it.
+// Returns the count of all elements, which a reduce-scatter of a type that slimpi does not take
+// lacks so far. The communicator is valid: MPI has just used it.
 std::int64_t count_of_all(Runtime& runtime, const Request& call) {
   if (call.collective == Collective::allreduce) return call.count;
   Request measured = call;

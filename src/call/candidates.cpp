@@ -72,12 +72,14 @@ std::uint64_t steady_nanoseconds() {
   return std::uint64_t(std::chrono::nanoseconds(now).count());
 }
 
-// The time that is recorded for a call in which MPI failed, in nanoseconds: longer than any other,
-// and the sum of many does not overflow.
+// The time in nanoseconds that is recorded for a call in which MPI failed: longer than any real
+// time, but short enough that the sum of many does not overflow.
 constexpr std::uint64_t kFailedInMpi = 3'600'000'000'000;
 
-// The result of a candidate: its code for the program; whether the call counts, which is the same
-// on all ranks; and the nanoseconds of it that were no work of the candidate.
+// The result of a call by one candidate:
+// code       the code for the program
+// counts     whether the autotuner counts the call; the same on all ranks
+// verifying  the nanoseconds that were no work of the candidate: SLIMPI_VERIFY, SLIMPI_SELFTEST
 struct Ran {
   int code = mpi::kSuccess;
   bool counts = true;
@@ -118,12 +120,13 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   const Ran ran = run_candidate(runtime, communicator, decision, candidate, request);
   const Outcome done = Outcome::finished(ran.code);
   if (!ran.counts || communicator.failed()) return done;
-  // An error of MPI may occur on one rank only, and all ranks must count the same calls.
+  // An error of MPI counts as a long time. It may occur on one rank only, but all ranks must record
+  // the same calls.
   const std::uint64_t spent =
       ran.code == mpi::kSuccess ? candidate_clock() - begin - ran.verifying : kFailedInMpi;
   const std::uint64_t bytes = bytes_of(request);
-  // An exception here costs a row of the report only. The other ranks have the sum and may be in
-  // their next call.
+  // An exception here must not end the call: it costs only a row of the report. The other ranks
+  // have the sum and may be in their next call.
   if (communicator.rank() == 0)
     (void)caught(
         [&] { runtime.statistics.choices.add(candidates, bytes, std::size_t(candidate), spent); });
@@ -140,8 +143,8 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   return done;
 }
 
-// Returns the size class of a call. Each type has its own classes, and so have reduce-scatters and
-// nonblocking sums, which take longer beside the program's computation.
+// Returns the size class of a call. Each type has its own classes. So have reduce-scatters, and
+// nonblocking sums, because these take longer beside the computation of the program.
 std::size_t size_class(const Request& request) {
   constexpr std::size_t kClasses = 65;  // bits of a count
   const std::size_t kind = std::size_t(request.collective) * 2 + (Fiber::inside() ? 1 : 0);

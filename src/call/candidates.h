@@ -16,10 +16,10 @@
 
 namespace slimpi::call {
 
-// The decisions of one communicator. A decision depends on the size of a call only by the rows of
-// the rules and by SLIMPI_MIN_SIZE. So all are made before the ranks agree on their options.
-// Finding a decision later allocates nothing: a rank without memory would keep the other ranks
-// waiting inside MPI, if these leave that call to MPI.
+// The decisions of one communicator. The size of a call affects its decision only by the rows of
+// the rules and by SLIMPI_MIN_SIZE. So all decisions are made in advance, before the ranks agree on
+// their options, and find() allocates nothing. If find() could fail for lack of memory on one rank,
+// the others might leave that call to MPI and wait there for this rank.
 class Decisions : public comm::Attachment {
  public:
   // Makes the decisions for the communicator called `name`. To be called each time before the ranks
@@ -58,7 +58,7 @@ Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
                     const algorithm::Decision& decision, const Request& request);
 
 // Does a call with one plan, or inside one node. On a fallback the call is left to MPI. *verifying,
-// if given, is set to the nanoseconds of the call for SLIMPI_VERIFY and SLIMPI_SELFTEST.
+// if given, gets the nanoseconds that SLIMPI_VERIFY and SLIMPI_SELFTEST took in the call.
 Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                  const Request& request, std::uint64_t* verifying = nullptr);
 

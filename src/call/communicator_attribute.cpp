@@ -16,7 +16,8 @@
 
 namespace slimpi::call {
 
-// Keeps keyval_ from being freed while this object lives, because the thread uses it.
+// Keeps keyval_ from being freed while this object lives. A thread has one as long as it uses
+// keyval_.
 class Registry::Pin {
  public:
   explicit Pin(Registry& registry) : registry_(registry) {
@@ -52,7 +53,8 @@ comm::Communicator* Registry::find(mpi::Comm comm, std::optional<int>* raised) {
   return found;
 }
 
-// Invalidates what was found by the handle of a communicator: it is not looked up any more.
+// Forgets everything that find() and the threads remember by the handle of a communicator, because
+// MPI may give the handle to another communicator.
 void Registry::handles_end() {
   for (auto& comm : refused_types) comm.store(mpi::Comm(), std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
@@ -65,9 +67,9 @@ comm::Communicator* Registry::find_made(mpi::Comm comm) {
   return found == followed_.end() ? nullptr : *found;
 }
 
-// Finds or makes the state. An invalid handle is passed to only one MPI call, the first one here.
-// MPICH 5 returns MPI_SUCCESS from a call whose error handler was a function of the program and
-// ran; the output of that call then stays unset.
+// Finds or makes the state. Only the first MPI call here gets an invalid handle: if it fails, no
+// other follows. Under MPICH 5 its code is not enough: if the error handler is a function of the
+// program, a failed call returns MPI_SUCCESS and leaves its output unset (kUnset).
 comm::Communicator* Registry::follow(mpi::Comm comm, std::optional<int>* raised) {
   constexpr int kUnset = -1;
   const Pin pin(*this);
@@ -130,8 +132,8 @@ void Registry::unpin() {
 int Registry::forget(mpi::Comm comm, int, void* value, void* self) {
   auto* const registry = static_cast<Registry*>(self);
   auto* const communicator = static_cast<comm::Communicator*>(value);
-  // MPI may free the communicator later than the program, when a request of it is complete. Then
-  // MPI calls this function in the middle of its progress, where no function of MPI may be called.
+  // MPI may free the communicator later than the program: when its last request is complete. Then
+  // MPI calls this function in the middle of its progress, where no MPI function may be called.
   const bool late = !registry->abandoned_ && !Freeing::is_freeing(comm);
   registry->handles_end();
   {
@@ -177,8 +179,8 @@ void Registry::drop_late() {
   }
 }
 
-// Lets ranks that wait for this rank get an error in place of a wait without end. MPI_Finalize
-// waits for all ranks, too, but answers none of them.
+// Waits for all ranks, as MPI_Finalize does, but meanwhile answers ranks that wait for this rank in
+// a sum. So these ranks get an error and do not wait for ever.
 void Registry::wait_for_finalize() {
   struct End {
     comm::Communicator* communicator;

@@ -23,31 +23,33 @@ class Registry {
  public:
   explicit Registry(Runtime& runtime) : runtime_(runtime) {}
 
-  // Returns slimpi's state for the user's communicator; makes it at its first call. Null for
-  // MPI_COMM_NULL, for a communicator that is being freed or left alone, and for one that MPI does
-  // not know. In the last case its error handler has run, and *raised, if given, is the code for
-  // the program.
+  // Returns slimpi's state for the user's communicator. The first call for a communicator makes the
+  // state. Null in four cases: MPI_COMM_NULL; a communicator that is being freed; MPI cannot attach
+  // the state; MPI does not know the communicator. In the last case the error handler has run, and
+  // *raised, if given, is the code for the program.
   comm::Communicator* find(mpi::Comm comm, std::optional<int>* raised = nullptr);
 
   // Returns slimpi's state if there is one already; null otherwise. Calls no MPI function.
   comm::Communicator* find_made(mpi::Comm comm);
 
-  // Drops the states of communicators that MPI has freed later than the program (forget()). Not to
-  // be called in MPI's progress.
+  // Drops the states of communicators that MPI freed late: after the program's free had returned
+  // (see forget()). Not to be called in a callback of MPI, where no MPI function may be called.
   void drop_late();
 
   // Begins MPI_Finalize: ranks that wait for this rank get an error.
   void wait_for_finalize();
 
-  // Makes all communicators abandon their handles: they call MPI no more.
+  // Makes all communicators abandon their handles: afterwards they call no MPI function. mpi_works:
+  // MPI still works, so notes of roll calls are received first.
   void abandon(bool mpi_works);
 
   // Drops all states after MPI has ended: every handle is invalid, also of communicators that were
   // never freed.
   void mpi_ended();
 
-  // By type that SLIMPI_TYPES does not name: the communicator whose ranks were told of this last,
-  // if that was necessary. Its later sums of that type go to MPI at once.
+  // For each type that SLIMPI_TYPES does not name: the communicator on which this rank last left a
+  // sum of that type to MPI (and told the other ranks if they could wait for it). Later sums of the
+  // type on that communicator go to MPI at once.
   std::array<std::atomic<mpi::Comm>, kElementTypes> refused_types{};
 
  private:
@@ -93,8 +95,8 @@ class Freeing {
   const Freeing* const outer_;
 };
 
-// Marks that MPI_Finalize runs while this object lives. Delete callbacks of the program may call
-// MPI_Allreduce on communicators that are about to be freed.
+// Marks that MPI_Finalize runs while this object lives. Meanwhile all sums go to MPI: delete
+// callbacks of the program may call MPI_Allreduce on communicators that are about to be freed.
 class Finalizing {
  public:
   Finalizing();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The settings that the program makes while it runs. Levels of MPI_Pcontrol switch slimpi off and
-// on. Info keys are options that the program sets on one communicator. An option of the whole
-// process cannot be set there; it ends the job like an invalid value. No key is accepted without
-// effect.
+// on. Info keys set options of one communicator. A key with an option of the whole process ends the
+// job, as an invalid value does. So no key is accepted without effect.
 #include "call/control.h"
 
 #include "algorithm/policy.h"
@@ -92,8 +91,8 @@ int take_info(mpi::Comm comm, mpi::Info info) {
       info == mpi::abi.info_null)
     return mpi::kSuccess;
   const mpi::Api& api = runtime->api;
-  // All ranks are in this call, but their keys may differ. So all ranks compare their options
-  // again, also a rank that gets no key, or has no memory below.
+  // All ranks are in this call, but their keys may differ. So every rank compares its options
+  // again, even if it gets no key, or has no memory below.
   comm::Communicator* communicator = runtime->communicators.find_made(comm);
   if (communicator != nullptr) communicator->compare_options_again();
   int keys = 0;
@@ -109,7 +108,8 @@ int take_info(mpi::Comm comm, mpi::Info info) {
     if (found != 0 && communicator != nullptr) take_key(*runtime, *communicator, option, value);
   }
   if (communicator == nullptr) return mpi::kSuccess;
-  // The check comes after the last key: options that exclude each other may come in any order.
+  // The options are checked together after the last key, because keys of options that exclude each
+  // other may come in any order.
   const std::string error =
       algorithm::refuse(communicator->config(), runtime->rules_of(*communicator));
   if (!error.empty()) runtime->errors.end_job(comm, error);

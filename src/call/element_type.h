@@ -12,15 +12,15 @@
 
 namespace slimpi::call {
 
-// Returns the type that any of MPI's names stands for; empty for all other types. Looks at the
-// handle only.
+// Returns the type of elements that an MPI datatype stands for; empty if slimpi sums no such
+// elements. Compares the handle only and calls no MPI function.
 inline std::optional<ElementType> element_type(mpi::Datatype type) {
   const mpi::Abi& abi = mpi::abi;
   if (type == abi.type_float || type == abi.type_real || type == abi.type_real4)
     return ElementType::float32;
   if (type == abi.type_double || type == abi.type_double_precision || type == abi.type_real8)
     return ElementType::float64;
-  if (type == mpi::Datatype()) return std::nullopt;  // many an MPI has this in place of those below
+  if (type == mpi::Datatype()) return std::nullopt;  // the handle of a type that MPI lacks
   if (type == abi.type_float16 || type == abi.type_real2) return ElementType::float16;
   if (type == abi.type_bfloat16) return ElementType::bfloat16;
   return std::nullopt;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions by which src/intercept begins sums and lets them end, by the source that defines
-// them. It also uses communicator_attribute.h, control.h, persistent.h, requests.h, saved_state.h.
+// them. src/intercept also uses communicator_attribute.h, control.h, persistent.h, requests.h and
+// saved_state.h.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,18 +15,18 @@ namespace slimpi::call {
 
 // admission.cpp
 
-// Does the call, or leaves it to MPI. All three ways to begin a call count the blocks of a
-// reduce-scatter, unless bypassed_at_sight() leaves it to MPI.
+// Does the call, or leaves it to MPI. dispatch(), begin() and init_persistent() also set the counts
+// of a reduce-scatter (count_blocks), unless an earlier step leaves the call to MPI.
 Outcome dispatch(Request& call);
 
 // raise_error.cpp
 
-// Ends the job with one line, if the job has begun. To be called after an exception in dispatch(),
-// begin() or init_persistent(), which became `status`.
+// Ends the job with one line, or does nothing if slimpi has not started. To be called after an
+// exception in dispatch(), begin() or init_persistent(); the exception became `status`.
 void end_for(mpi::Comm comm, Status status);
 
-// Raises an MPI error on the communicator after another exception, and returns the code for the
-// program.
+// Raises an MPI error on the communicator after an exception in any other function. Returns the
+// code for the program.
 int fail_on(mpi::Comm comm, Status status);
 
 // call_mpi.cpp
@@ -37,16 +38,17 @@ int call_mpi(const Request& call, std::optional<BypassReason> reason);
 // Calls the next definition without staging, trace and estimate. src/intercept defines it.
 int call_mpi_unstaged(const Request& call);
 
-// Counts the bytes of a call that MPI made because of its type, for the share in the report. A sum
-// may also be an operation that the program defined.
+// Counts the bytes of a call that MPI made because of its type. The report computes from them the
+// share that was compressed. count_other_bytes() counts any operation except MPI_MAX and MPI_MIN,
+// because an operation that the program defined may be a sum.
 void count_bytes_of(const Request& call);
 inline void count_other_bytes(const Request& call, int code) {
   if (code == mpi::kSuccess && call.op != mpi::abi.op_max && call.op != mpi::abi.op_min)
     count_bytes_of(call);
 }
 
-// Refuses a count that only a missing function could take: logs an error and returns an MPI error
-// code.
+// Refuses a count above INT_MAX, because the process's MPI lacks the function `name` for large
+// counts: logs an error and returns an MPI error code.
 int refuse_count(const char* name, std::int64_t count);
 
 // estimate.cpp
@@ -70,12 +72,13 @@ bool make_complete_request(int (&requests)[2]);
 // its MPI request, or leaves the call to MPI. May wait for the other ranks.
 Outcome init_persistent(Request& call, void* request);
 
-// Starts the persistent sums among the program's requests. MPI has to start all requests, too.
+// Starts the persistent sums among the program's requests. Afterwards the caller must have MPI
+// start all the requests.
 int start_persistent(int count, const void* requests);
 
 // staged_requests.cpp
 
-// Has MPI begin a nonblocking call, or make a persistent one, on copies of buffers that it cannot
+// Has MPI begin a nonblocking call, or make a persistent one, on copies of buffers that MPI cannot
 // take. To be called if device::some_need_copies(). `next` calls the next definition, which writes
 // MPI's request to `request`.
 int begin_staged(const Request& call, void* request, bool persistent,
@@ -83,7 +86,8 @@ int begin_staged(const Request& call, void* request, bool persistent,
 
 // nonblocking.cpp
 
-// Returns whether nonblocking sums are in flight. The functions below are for that case.
+// Returns whether sums that are not blocking are in flight: sums of slimpi, or sums that MPI makes
+// on copies (begin_staged). The functions below are for the case that there are some.
 inline bool sums_in_flight() {
   return g_fibers.load(std::memory_order_acquire) != 0;
 }
@@ -98,22 +102,23 @@ void wait_until(bool (*poll)(void*), void* argument);
 void wait_for_sums_on(mpi::Comm comm);
 void wait_for_all_sums();
 
-// Waits, before a communicator is freed, for its nonblocking sums, which use its state, and for
-// slimpi's requests on it. MPI keeps a communicator that has a request, and MPI_Comm_disconnect
-// waits.
+// To be called before a communicator is freed. Waits for its nonblocking sums, because they use its
+// state, and for slimpi's own requests on it: MPI would keep a communicator that has a request, and
+// MPI_Comm_disconnect would wait.
 void finish_on(mpi::Comm comm);
 
-// Raises an error if the request is a sum in flight, and returns its code; otherwise returns
-// MPI_SUCCESS.
+// Refuses MPI_Cancel of a sum in flight: raises an error and returns its code. For another request
+// returns MPI_SUCCESS.
 int refuse_to_cancel(const void* request);
 
-// Notes that the program frees a request, so that no rank completes it.
+// Notes that the program frees a request. No function will complete it, so an error of its sum is
+// not kept.
 void drop_request(const void* request);
 
-// Lets MPI make the call of this fiber, as call_mpi_unstaged() does, but on slimpi's own
-// communicator: on the program's, other collectives may have begun since. begin() calls MPI's
-// nonblocking function of the call's form, because another form may add in another order. Returns
-// MPI's code.
+// Lets MPI make the call of this fiber on slimpi's own communicator. On the program's communicator,
+// which call_mpi_unstaged() uses, the program may have begun other collectives since. begin() calls
+// MPI's nonblocking function of the call's form, because another form may add in another order.
+// Returns MPI's code.
 int sum_by_mpi(const Request& call, int (*begin)(const Request& call, mpi::Request* request));
 
 }  // namespace slimpi::call

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The counts of SLIMPI_ESTIMATE. Every call goes to MPI. This object counts the calls, and says
+// The counts of SLIMPI_ESTIMATE. Every call goes to MPI. A CallEstimate counts the calls, and says
 // what policy would do with them.
 #pragma once
 #include <atomic>
@@ -21,8 +21,8 @@ class Runtime;
 
 class CallEstimate {
  public:
-  // Returns the running object; null while SLIMPI_ESTIMATE is unset. Once started it lives for
-  // ever.
+  // Returns the running object; null while SLIMPI_ESTIMATE is unset. After start() the object lives
+  // until the process ends.
   static CallEstimate* running() { return running_.load(std::memory_order_acquire); }
   static void start(const mpi::Api& api, const Config& config);
 

@@ -27,11 +27,11 @@ namespace slimpi::call {
 
 namespace {
 
-// The time without a thread in the fibers after which the helper thread enters them, unless it
-// always does.
+// If no thread of the program has entered the fibers for this time, the helper thread enters them.
+// With SLIMPI_PROGRESS=thread it always does.
 constexpr auto kLeftAlone = std::chrono::milliseconds(1);
-// The time between two polls of the helper thread, each of some microseconds. The thread may not
-// yield instead: a program that computes would lose half of its core.
+// The time that the helper thread sleeps between two polls. A poll takes some microseconds. Instead
+// of sleeping the thread may not yield: a program that computes would lose half of its core.
 constexpr auto kBetweenPolls = std::chrono::microseconds(100);
 
 std::atomic<std::uint64_t> g_entries{0};  // how often the program's threads entered fibers
@@ -116,8 +116,8 @@ void Queues::count_in_order(comm::Communicator& communicator) {
   communicator.states.count_call();
 }
 
-// Lets all sums go on. Does nothing if another thread is in the fibers: that thread serves all
-// sums.
+// Lets all sums go on. Does nothing if another thread is in the fibers, because that thread serves
+// all sums.
 void Queues::advance() noexcept {
   if (!t_helps) g_entries.fetch_add(1, std::memory_order_relaxed);
   const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -132,7 +132,8 @@ void Queues::advance() noexcept {
   }
 }
 
-// Lets the sums of a queue go on until one has to wait. Returns false if all are complete.
+// Lets the sums of a queue go on until one of them has to wait. Returns false if all sums of the
+// queue are complete.
 bool Queues::step(Queue& queue) {
   while (!queue.sums.empty()) {
     Pending& sum = *queue.sums.front();
@@ -151,9 +152,10 @@ bool Queues::step(Queue& queue) {
   return false;
 }
 
-// Completes the request of a sum. A failed sum counts as in flight until the program has completed
-// its request and got the error. Another sum counts until its request is complete: MPI_Waitall of
-// MPICH takes no generalized request that is pending.
+// Completes the request of a sum. A sum counts as in flight (g_fibers) after its fiber has ended:
+// - a sum without failure: until its request is complete, because MPI_Waitall of MPICH cannot wait
+//   for a generalized request that is pending;
+// - a failed sum: until the program has completed the request and has got the error.
 void Queues::complete(std::unique_ptr<Pending> sum) {
   void (*const end)(void*, bool) = sum->end;
   void* const argument = sum->end_argument;
@@ -181,15 +183,15 @@ void Queues::run(void* argument) {
   if (status == Status::ok && !outcome.done)
     status = caught([&] { sum.code = call_mpi(sum.call, outcome.reason); });
   if (status == Status::ok) return;
-  // Without an internal communicator no message tells the other ranks, which may wait for this
-  // rank.
+  // Other ranks may wait for this rank. Without an internal communicator no message can tell them
+  // of the failure, so the job ends.
   if (!sum.communicator.connected())
     end_for(comm_for_errors(sum.runtime, sum.comm, sum.of_comm), status);
   (void)caught([&] { sum.code = fail_call(sum.runtime, sum.communicator, status); });
 }
 
-// Lets the sums go on while the program's threads do not: they compute, or block in MPI, while
-// other ranks may wait for this rank's part.
+// The loop of the helper thread. It lets the sums go on while no thread of the program does,
+// because the threads compute, or block in MPI. Other ranks may wait for this rank's part.
 void Queues::help() {
   sigset_t every;
   sigfillset(&every);
@@ -248,8 +250,8 @@ bool Queues::has_any_of(std::span<const mpi::Request> requests) {
   return find(requests) != nullptr;
 }
 
-// Raises an error if the request is a sum in flight: MPI would cancel the receive that stands for
-// the sum.
+// Raises an error if the request is a sum in flight. Otherwise MPI would cancel the receive that
+// stands for a persistent sum.
 std::optional<int> Queues::refuse_to_cancel(mpi::Request request) {
   std::unique_lock lock(mutex_);
   const Pending* const sum = find({&request, 1});

@@ -34,17 +34,17 @@ struct Pending {
 
   Runtime& runtime;
   comm::Communicator& communicator;
-  const mpi::Comm comm;  // the program's communicator, as long as it has this state
+  const mpi::Comm comm;  // the program's communicator, as long as its state is of_comm
   const comm::Communicator* of_comm = &communicator;
   Request call;
   const algorithm::Decision* decision = nullptr;  // only of a persistent sum: from its init
   std::optional<BypassReason> bypass = {};        // why MPI makes it; decided at its start
   mpi::Request request = mpi::abi.request_null;
-  // Completes the request. The sum may be destroyed by then.
+  // Completes the request. When it is called, the sum may be destroyed already.
   void (*end)(void* argument, bool failed) = nullptr;
   void* end_argument = nullptr;
-  // Sums of the communicator that MPI made since this sum began, and that SLIMPI_CALLS_PER_STEP
-  // counts after it.
+  // The number of sums of the communicator that MPI made since this sum began.
+  // SLIMPI_CALLS_PER_STEP counts them after this sum.
   std::uint64_t counted_later = 0;
   std::unique_ptr<Pending> next_failed;
   bool dropped = false;  // the program has freed the request
@@ -58,18 +58,19 @@ struct Pending {
 // Lets all sums go on.
 void enter_fibers();
 
-// Adds a sum, whose request is made, to its communicator's queue, and begins the sum if it is the
-// first there.
+// Adds a sum to the queue of its communicator, and begins the sum if it is the first in the queue.
+// The request of the sum must be made before.
 void start_sum(std::unique_ptr<Pending> sum);
 
-// Returns whether sums with these requests are not complete.
+// Returns whether a sum with one of these requests is in flight.
 bool are_in_flight(std::span<const mpi::Request> requests);
 
-// Counts a sum of the communicator that MPI makes, after the sums that have begun there.
+// Counts a sum that MPI makes for SLIMPI_CALLS_PER_STEP: after the sums in flight on the
+// communicator, or at once if there are none.
 void count_in_order(comm::Communicator& communicator);
 
-// An object of this type keeps other threads from entering a fiber while it lives: calls on a
-// communicator can then be looked at.
+// Keeps other threads from entering a fiber while this object lives. So a thread can examine what
+// the fibers of a communicator change.
 class HoldFibers {
  public:
   HoldFibers();
@@ -87,7 +88,8 @@ void wait_for_sums(const comm::Communicator& communicator);
 // Returns the sum that runs in this fiber; null outside a fiber.
 Pending* running_sum();
 
-// Keeps a failure of the sum that runs in this fiber for the call that completes the request.
+// Keeps a failure of the sum that runs in this fiber. The call that completes the request raises
+// the error.
 int postpone_failure(Pending& sum, Status status, bool logs);
 
 }  // namespace slimpi::call

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Persistent sums. Ranks may start the sums of one communicator in different orders. So each sum
-// has its own channel of the internal communicator and its own state, made together at
-// MPI_Allreduce_init. That call also decides whether and how the sum is compressed, by the options
-// that the communicator has then.
+// has its own channel of the internal communicator and its own state. All ranks make both together
+// at MPI_Allreduce_init. At that call they also decide whether and how the sum is compressed, by
+// the options that the communicator has then.
 #include "call/persistent.h"
 
 #include <algorithm>
@@ -95,9 +95,9 @@ void start(Persistent& persistent) {
   start_sum(std::move(sum));
 }
 
-// Compares the count on all ranks: a request whose counts differ would hang at its first start.
-// *left: MPI makes the sum, because all ranks share one node and have host buffers. *seen: slimpi
-// sees the starts of all ranks.
+// Compares the counts of the ranks, because a sum whose counts differ would hang at its first
+// start. *left: MPI makes the sum, because all ranks share one node and have host buffers. *seen:
+// slimpi sees the starts on all ranks.
 Status compare_counts(comm::Communicator& communicator, const Request& request, bool* left,
                       bool* seen) {
   const OwnFloats environment;
@@ -113,8 +113,8 @@ Status compare_counts(comm::Communicator& communicator, const Request& request, 
   return Status::ok;
 }
 
-// Finds a number and a channel for a sum, which no other sum of this process has; the same on all
-// ranks. *channel is -1 if some rank has no free one. Collective.
+// Finds a communicator number and a channel for a new sum. On every rank no other sum of the
+// process has this number or channel. *channel is -1 if some rank has no free channel. Collective.
 Status find_channel(comm::Exchange& exchange, int* number, int* channel) {
   comm::InternalComm& internal = *exchange.internal();
   std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
@@ -185,7 +185,8 @@ Outcome init_persistent(Request& request, void* handle) {
     active.emplace(subject(communicator, request, true));
     compared = compare_counts(communicator, request, &left, &seen);
   }
-  // MPI could not tell all ranks the nodes; the sums of the communicator go to MPI from now on.
+  // If MPI could not tell all ranks the nodes, the communicator is unusable, and its sums go to MPI
+  // from now on.
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   if (compared != Status::ok) return Outcome::finished(fail_call(runtime, communicator, compared));
   if (!decision->take) return outcome;

@@ -31,8 +31,8 @@ struct BlockCounts {
     return wide ? static_cast<const std::int64_t*>(array)[rank]
                 : static_cast<const int*>(array)[rank];
   }
-  // Copies the array, because the program may free it before the sum runs. Copies of a call share
-  // it.
+  // Copies the array, because the program may free the array before the sum runs. Copies of a
+  // Request share the copied array.
   void keep(int ranks) {
     if (array == nullptr || kept != nullptr) return;
     const std::size_t bytes = std::size_t(ranks) * (wide ? sizeof(std::int64_t) : sizeof(int));
@@ -43,12 +43,12 @@ struct BlockCounts {
   std::shared_ptr<std::int64_t[]> kept = nullptr;
 };
 
-// The arguments of a call of the program to MPI_Allreduce or to another collective that sums. The
-// handles are cut: see mpi/abi.h. A request owns its tensor and, after keep(), its counts.
+// The arguments of a call of the program to MPI_Allreduce or to another collective that sums. cut()
+// of mpi/abi.h has made the handles. A request owns its tensor and, after keep(), its counts.
 struct Request {
   const void* in;
   void* out;
-  std::int64_t count;  // elements of the input; in a reduce-scatter of all blocks, once counted
+  std::int64_t count;  // elements of the input; of a reduce-scatter: set by count_blocks()
   mpi::Datatype datatype;
   mpi::Op op;
   mpi::Comm comm;
@@ -64,7 +64,8 @@ struct Request {
   std::int64_t result_count() const {
     return collective == Collective::allreduce ? count : own_count;
   }
-  // Returns the buffer whose address identifies the call's memory: an empty block may be anywhere.
+  // Returns the buffer whose address and memory count for the call: `out`, or the input if this
+  // rank's block is empty, because the address of an empty block means nothing.
   const void* buffer() const { return result_count() == 0 && in != mpi::abi.in_place ? in : out; }
 };
 
@@ -80,7 +81,8 @@ struct Outcome {
   static Outcome bypassed(BypassReason reason) { return {false, 0, reason}; }
 };
 
-// Returns whether MPI has to make the call and to report its own errors, if there are any.
+// Returns whether the call has no elements or wrong arguments. MPI then makes the call, and reports
+// its own errors if there are any.
 inline bool is_invalid(const Request& call) {
   const bool writes = call.result_count() != 0 || call.in == mpi::abi.in_place;
   return call.count <= 0 || call.in == nullptr || call.out == mpi::abi.in_place ||

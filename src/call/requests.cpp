@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The requests of nonblocking sums: how they begin, whether a sum is decided at once or in its
-// fiber, and how the functions that complete requests raise the errors of sums.
+// The requests of nonblocking sums:
+// - how the sums begin, and whether a sum is decided at once or in its fiber;
+// - how the functions that complete requests raise the errors of sums.
 #include "call/requests.h"
 
 #include <dlfcn.h>
@@ -154,7 +155,7 @@ int Completing::raise(int code, const Completed& completed, bool ends) {
 
 namespace {
 
-// Returns the definition of a function that a tool in front of slimpi has; null: there is none.
+// Returns the definition of a function by a tool in front of slimpi; null if no tool defines it.
 template <typename Function>
 Function* tools_definition(const char* name) {
   void* const seen = dlsym(RTLD_DEFAULT, name);
@@ -182,7 +183,7 @@ bool is_hidden(const char* name, Arguments... arguments) {
 // Returns whether a tool hides the calls of a function that starts requests from slimpi.
 template <typename... Arguments>
 bool hides_starts(const mpi::Api& api, const char* name, Arguments... arguments) {
-  constexpr int kTag = 31740;  // no message of the program, which is alone on MPI_COMM_SELF
+  constexpr int kTag = 31740;  // the program sends itself no such message
   mpi::Request request = mpi::abi.request_null;
   if (tools_definition<int(Arguments..., mpi::Request*)>(name) == nullptr ||
       api.Recv_init(nullptr, 0, mpi::abi.type_char, 0, kTag, mpi::abi.comm_self, &request) !=
@@ -197,8 +198,9 @@ bool hides_starts(const mpi::Api& api, const char* name, Arguments... arguments)
 
 }  // namespace
 
-// Looks for a tool that knows neither nonblocking nor persistent collectives. It may call MPI_Start
-// or MPI_Wait by their PMPI names, and persistent sums would then never start.
+// Looks for a tool that knows neither nonblocking nor persistent collectives. If the tool calls
+// MPI_Start or MPI_Wait by their PMPI_ names, slimpi does not see these calls, and persistent sums
+// would never start.
 void find_hidden_functions(const Runtime& runtime) {
   mpi::Request none = mpi::abi.request_null;
   int flag = 0, index = 0, found = 0;
@@ -230,16 +232,16 @@ void find_hidden_functions(const Runtime& runtime) {
 
 namespace {
 
-// The state of a nonblocking sum that MPI keeps until its generalized request is freed. The request
-// is not a message to this process: before the ranks have an internal communicator, only a
-// communicator of this process alone could carry the message, and MPICH's messages on it are not
-// safe among threads.
+// The state of a nonblocking sum that MPI keeps until its generalized request is freed. Unlike a
+// persistent sum, a nonblocking sum cannot use a message to this process as its request. Before the
+// ranks have an internal communicator, the message would need a communicator of this process alone,
+// on which MPICH's messages are not safe among threads.
 struct Completion {
   explicit Completion(const mpi::Api& its_api) : api(its_api) {}
   const mpi::Api& api;
   mpi::Request request = mpi::abi.request_null;
   bool failed = false;
-  std::atomic<int> holders{2};  // MPI, which may free it before the sum has ended; and the sum
+  std::atomic<int> holders{2};  // MPI, which may free the request before the sum ends; the sum
 };
 
 void release(Completion* completion) {
@@ -250,7 +252,8 @@ int query(void* extra, mpi::MessageStatus* status) {
   const Completion& completion = *static_cast<Completion*>(extra);
   completion.api.Status_set_cancelled(status, 0);
   completion.api.Status_set_elements(status, mpi::abi.type_byte, 0);
-  // A completion that slimpi does not see cannot raise the error otherwise.
+  // If slimpi does not see the function that completes the request, only this code tells the
+  // program of the error.
   if (!completion.failed || is_completing()) return mpi::kSuccess;
   forget_failure(completion.request);
   return mpi::abi.err_other;
@@ -261,7 +264,7 @@ int free_request(void* extra) {
   return mpi::kSuccess;
 }
 
-// Refuses to cancel, because the standard has no cancellation of collectives.
+// Refuses to cancel: the MPI standard does not allow it for collectives.
 int cancel(void*, int complete) {
   return complete != 0 ? mpi::kSuccess : mpi::abi.err_other;
 }
@@ -270,12 +273,13 @@ int cancel(void*, int complete) {
 // the same call. The first nonblocking sum makes the internal communicator.
 bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.unusable()) return communicator.nonblocking.next_is_undecided();
-  // In its fiber the first sum finds out more, at different times on the ranks.
+  // After the first sum the answer must not change: in its fiber that sum learns more of the ranks,
+  // at different times on each rank.
   if (communicator.nonblocking.any()) return true;
   if (communicator.connected()) return communicator.threaded();
   if (has_threads(runtime) && mpi::can_make_internal_in_fiber()) {
-    // A communicator for which MPI had no room stays refused to nonblocking sums: the ranks would
-    // not know when to change that.
+    // If MPI had no room, the communicator stays refused to nonblocking sums, even when there is
+    // room again: the ranks could not change the answer at the same call.
     if (!communicator.refused() && communicator.has_room()) return true;
     communicator.refuse_to_meet(mpi::Refusal::no_room);
     return false;
@@ -310,7 +314,7 @@ Outcome begin_held(const Admission& admitted, const Request& request, void* hand
   Runtime& runtime = *admitted.runtime;
   comm::Communicator& communicator = *admitted.communicator;
   if (CallEstimate::running() != nullptr) {
-    // Ranks without an estimate would wait for this rank.
+    // Tells ranks without an estimate of the refusal; otherwise they would wait for this rank.
     if (!communicator.connected()) communicator.refuse_to_meet();
     return estimate_begun(runtime, communicator, request);
   }
@@ -340,8 +344,8 @@ Outcome begin_held(const Admission& admitted, const Request& request, void* hand
 }  // namespace
 
 Outcome begin(Request& request, void* handle) {
-  // Leaves to MPI a hook's own calls, and calls of callbacks that MPI makes meanwhile. MPI reports
-  // a wrong handle.
+  // Inside a fiber, calls of a hook, and of callbacks that MPI runs meanwhile, go to MPI. A null
+  // handle goes to MPI, too, which reports the error.
   if (Fiber::inside() || handle == nullptr) return {};
   take_description(request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {

@@ -13,9 +13,10 @@ namespace slimpi::call {
 class Runtime;
 struct Pending;
 
-// Set while slimpi calls a function of MPI as the program does, to see whether the call comes back
-// to slimpi: slimpi's definition then only sets *t_probe to true. Null: there is no such call. Sums
-// count as in flight meanwhile.
+// Set while slimpi makes a probe: it calls a function of MPI as the program does, to see whether
+// this call comes back to slimpi. Then slimpi's definition only sets *t_probe to true. Null: this
+// thread makes no probe. Sums count as in flight during a probe, because otherwise the definitions
+// do not look at t_probe.
 inline constinit thread_local bool* t_probe = nullptr;
 inline bool is_probe() {
   if (t_probe != nullptr) *t_probe = true;
@@ -41,13 +42,14 @@ class Completing {
     const int* indices = nullptr;  // indices of the requests; null: the first ones
     int base = 0;                  // first index: 0 in C, 1 in Fortran
     void* statuses = nullptr;      // the function's array of statuses, if any; `count` long
-    bool several = false;          // the function has an array
+    bool several = false;          // the function takes an array
   };
 
   // Does the work that follows when a function has completed requests: copies the results of staged
   // calls to the program, takes the failures of the completed sums, raises their errors, and sets
-  // the errors in the statuses. Returns the code for the program; MPI's own is `code`. ends: MPI
-  // has freed the requests.
+  // the errors in the statuses. `code` is the code that MPI returned. Returns the code for the
+  // program. ends: MPI has freed the completed requests, as all functions but
+  // MPI_Request_get_status do.
   int raise(int code, const Completed& completed, bool ends = true);
 
  private:
@@ -59,15 +61,15 @@ class Completing {
 // Returns whether this thread is in an intercepted function that completes requests.
 bool is_completing();
 
-// Keeps a failed sum, before its request is completed. The function that completes the request then
-// raises the error.
+// Keeps a failed sum. To be called before its request is completed. The function that completes the
+// request then raises the error.
 void keep_failure(std::unique_ptr<Pending> sum);
 
 // Drops the failure of the sum with this request: no function raises it any more.
 void forget_failure(mpi::Request request);
 
-// Returns the communicator on which to raise an error: `comm`, or MPI_COMM_WORLD if the program has
-// freed `comm` since it had the state `of_comm`.
+// Returns the communicator on which to raise an error: `comm`, or MPI_COMM_WORLD if `comm` no
+// longer has the state `of_comm`, because the program has freed it.
 mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm);
 
 // Finds the functions that a tool hides from slimpi (mpi::g_completions_hidden and

@@ -27,9 +27,10 @@ namespace {
 
 std::atomic<bool> g_inert{false};  // found an MPI that slimpi does not support, and said so
 
-// Ends slimpi in processes that never call MPI_Finalize, such as those with sessions. This is not
-// an exit handler: programs call MPI_Finalize from an exit handler or from the destructor of a
-// static object, and handlers that they registered before their first sum run later.
+// Ends slimpi in processes that never call MPI_Finalize, such as those with sessions. This
+// destructor is not an exit handler: programs call MPI_Finalize from an exit handler or from the
+// destructor of a static object. An exit handler of slimpi would run before the handlers that the
+// program registered before its first sum.
 [[gnu::destructor]] void unload() {
   if (Runtime* const runtime = Runtime::started(); runtime != nullptr)
     runtime->leave();
@@ -37,8 +38,9 @@ std::atomic<bool> g_inert{false};  // found an MPI that slimpi does not support,
     (void)caught(report_no_sums);
 }
 
-// Makes the paths of the files that are written at the end of the job start where the process
-// started, wherever it is by then. In the name of a trace a percent sign is written twice.
+// Prefixes the directory in which the process started to the relative paths of the files that are
+// written at the end of the job, because the process may have another directory by then. In the
+// path of the trace, a percent sign of that directory is written twice.
 void keep_directory(Config& config) {
   for (std::optional<std::string>* const path : {&config.report, &config.estimate})
     if (*path && !is_stream(**path)) *path = path_from_start(**path);
@@ -50,8 +52,8 @@ void keep_directory(Config& config) {
   *config.trace = directory + *config.trace;
 }
 
-// Ends the job: the other ranks would wait for this rank, which cannot tell them, because it has no
-// communicator yet.
+// Ends the job, because the other ranks would wait for this rank. This rank has no communicator yet
+// by which it could tell them.
 void cannot_start(mpi::Comm comm) {
   using Initialized = int(int*);
   using Abort = int(mpi::Comm, int);
@@ -76,8 +78,8 @@ bool Runtime::finds_mpi() {
   return mpi::find(found, version) == mpi::Found::yes;
 }
 
-// Starts the runtime if it can start now. A missing MPI, or one that is not initialized, is not
-// cached: it may come later. An MPI with another ABI is cached.
+// Starts the runtime if it can start now. If there is no MPI, or MPI is not initialized, the next
+// call tries again. If MPI has another ABI, no later call does.
 Runtime* Runtime::begin(mpi::Comm comm) {
   static std::mutex mutex;
   if (g_inert.load(std::memory_order_relaxed)) return nullptr;
@@ -237,7 +239,7 @@ void Runtime::watch_for_the_end() {
       mpi::kSuccess)
     return;
   api.Comm_set_attr(mpi::abi.comm_self, keyval, this);
-  api.Comm_free_keyval(&keyval);  // the attribute keeps what it needs
+  api.Comm_free_keyval(&keyval);  // MPI keeps it as long as the attribute exists
 }
 
 int Runtime::end(mpi::Comm, int, void*, void* runtime) {

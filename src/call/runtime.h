@@ -27,9 +27,10 @@ struct RulesOfInfo : comm::Attachment {
 
 class Runtime {
  public:
-  // Returns the running object. It starts with the first call of the program between MPI_Init and
-  // MPI_Finalize. Null before that, in a process without MPI, and if MPI has another ABI. `comm` is
-  // the communicator of the call: with sessions only this proves that MPI runs.
+  // Returns the running object. The first call between MPI_Init and MPI_Finalize starts it. Null
+  // before that, in a process without MPI, and if MPI has an ABI that slimpi does not know. `comm`
+  // is the communicator of the program's call: without MPI_Init, with sessions, only a communicator
+  // proves that MPI runs.
   static Runtime* get(mpi::Comm comm = mpi::abi.comm_null) {
     Runtime* const runtime = started();
     return runtime != nullptr ? runtime : begin(comm);
@@ -50,8 +51,8 @@ class Runtime {
   // Returns the rules of SLIMPI_RULES, or the rules that the program set on this communicator.
   const Rules& rules_of(comm::Communicator& communicator) const;
 
-  // Ends slimpi: writes report and trace. After it every call goes to MPI. If MPI does not work any
-  // more, the report has this process's numbers only.
+  // Ends slimpi: writes report and trace. Afterwards every call goes to MPI. If MPI does not work
+  // any more, the report has only the numbers of this process.
   void finish(bool mpi_works = true);
 
   // Ends slimpi in a process that did not finalize MPI. Does nothing in a forked child.
@@ -67,9 +68,9 @@ class Runtime {
   std::atomic<bool> finished{false};
   std::atomic<bool> banner_logged{false};  // the banner was printed
   std::atomic<bool> rounding_told{false};  // the job was told that its sums are rounded
-  // The rank and the size; without MPI_COMM_WORLD those of the largest communicator so far.
+  // The rank and the size of MPI_COMM_WORLD; without it, of the largest communicator so far.
   std::atomic<int> world_rank{-1}, world_size{0};
-  std::atomic<int> nodes{1};           // nodes of the communicator that has most
+  std::atomic<int> nodes{1};           // the largest number of nodes of a communicator
   std::atomic<bool> has_world{false};  // MPI_COMM_WORLD exists
 
   Registry communicators{*this};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The states of a named tensor as bytes, for checkpoints: slimpi_get_state writes them and
-// slimpi_set_state reads them. Only error feedback and the low-rank algorithms have such states.
-// The replicas of the decentralized algorithms belong to the replicas of peers, and a hook keeps
+// slimpi_set_state reads them. Only states of error feedback and of the low-rank algorithms are
+// saved. The replicas of the decentralized algorithms must fit those of the peers, and a hook keeps
 // its own data.
 #include "call/saved_state.h"
 
@@ -128,8 +128,9 @@ std::optional<SavedState> copy_of(comm::Communicator& communicator,
   return copy;
 }
 
-// Returns the communicator that owns the states of a name: the communicator of a persistent sum, or
-// of the program, on which no sum is in flight then. Null if slimpi knows no such communicator.
+// Returns the communicator that owns the states of a name: that of the persistent sum with this
+// name, or else that of the program. No sum is in flight on it when this returns. Null if slimpi
+// does not know `comm`.
 comm::Communicator* find_owner(mpi::Comm comm, const std::string& name) {
   Runtime* const runtime = Runtime::get(comm);
   if (runtime == nullptr || runtime->finished) return nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Nonblocking and persistent calls that MPI makes on copies of buffers that it cannot take. The
-// program holds MPI's own request. The input is copied when the call begins, or, for a persistent
-// call, at each start. The function that completes the request copies the result.
+// Nonblocking and persistent calls that MPI makes on copies of buffers, because MPI cannot take the
+// buffers. The program holds MPI's own request. The input is copied when the call begins, or, for a
+// persistent call, at each start. The function that completes the request copies the result.
 #include "call/staged_requests.h"
 
 #include <atomic>
@@ -32,7 +32,7 @@ struct StagedRequest {
   std::uint64_t number = 0;
 };
 
-// All staged requests of the process. Each counts as a sum in flight while it runs, so that slimpi
+// All staged requests of the process. A request that runs counts as a sum in flight, so that slimpi
 // sees its completion.
 struct All {
   std::mutex mutex;
@@ -90,7 +90,8 @@ int begin_staged(const Request& call, void* handle, bool persistent,
   const int code = programs_code([&] { return next(made->call.copy()); });
   if (code != mpi::kSuccess) return code;
   made->request = mpi::read<mpi::Request>(handle);
-  // MPI may use one handle for all calls that are complete at once.
+  // If the call is complete at once, its handle identifies nothing: MPI may use one handle for all
+  // calls of this kind.
   int done = 0;
   if (!persistent) runtime->api.Request_get_status(made->request, &done, mpi::abi.status_ignore);
   if (done != 0) {
@@ -141,8 +142,8 @@ int finish_staged(std::uint64_t number, Finish how) {
   return status == Status::ok ? mpi::kSuccess : Runtime::started()->errors.raise(comm, status);
 }
 
-// Drops a request. To free the request of a nonblocking sum is an error of the program, and MPI may
-// still use the copies. So they are kept.
+// Drops a request. If a program frees the request of a nonblocking sum, that is an error, and MPI
+// may still use the copies. So these copies are kept.
 void free_staged(std::uint64_t number) {
   if (number == 0) return;
   const std::lock_guard lock(all().mutex);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The requests of calls that MPI makes on copies of buffers that it cannot take. Each request has a
-// number, because MPI uses its handle again as soon as it is complete, maybe in another thread. 0:
-// no request.
+// The requests of calls that MPI makes on copies of buffers, because MPI cannot take the buffers.
+// Each request gets a number. Its handle cannot identify it: once the request is complete, MPI uses
+// the handle again, maybe in another thread. 0: no request.
 #pragma once
 #include <cstdint>
 
@@ -16,7 +16,8 @@ std::uint64_t staged_number(mpi::Request request);
 // Copies the input of a persistent request, before MPI starts it.
 Status start_staged(std::uint64_t number);
 
-// Gives the program the result, once. Returns the code for the program.
+// finish_staged() copies the result to the program's buffer, once. Returns the code for the
+// program.
 enum class Finish {
   ends,    // the request is complete, and MPI has freed it, unless it is persistent
   stays,   // the request is complete
@@ -24,7 +25,7 @@ enum class Finish {
 };
 int finish_staged(std::uint64_t number, Finish how);
 
-// Drops a request that MPI has freed: one that was not complete, or is persistent.
+// Drops a request that MPI has freed for the program: an incomplete or a persistent request.
 void free_staged(std::uint64_t number);
 
 // Forgets all requests, because MPI has ended.

@@ -16,7 +16,7 @@ namespace {
 
 using device::Location;
 
-constexpr std::size_t kAlignment = 256;  // copies have the address of their buffers modulo this
+constexpr std::size_t kAlignment = 256;  // a copy has its buffer's address modulo this
 
 // Staging memory of calls that MPI does on copies. It is kept for later calls. Any thread may use
 // it.
@@ -43,8 +43,8 @@ class StagingPool {
   std::vector<StagingBuffer*> free_;                  // buffers that no call uses
 };
 
-// Drops the stream and the memory of a buffer if the stream has failed. A failed stream fails for
-// good, and copies into the memory may still run.
+// Drops the stream and the memory of a buffer if the stream has failed. A failed stream never works
+// again, and copies into the memory may still run.
 void drop_if_failed(StagingBuffer& buffer) {
   bool reached = false;
   const device::Device& device = *buffer.location.device;
@@ -66,7 +66,7 @@ Status StagingPool::take(const device::Location& location, std::size_t bytes,
   if (bytes <= memory.size()) return Status::ok;
   if (memory.reserve(location, device::Place::staging, bytes, statistics) == Status::ok)
     return Status::ok;
-  // Other host memory is slower, but otherwise equal.
+  // The host's other memory serves, too, but copies to and from a GPU are slower with it.
   return memory.reserve({}, device::Place::device, bytes, statistics);
 }
 
@@ -97,8 +97,8 @@ StagingBuffer* StagingPool::pick(const device::Location& location, std::size_t b
   return found;
 }
 
-// Finds the bytes of `count` elements. Returns false if there is nothing to copy, or if MPI will
-// reject the call.
+// Finds the bytes that `count` elements span; none if count is 0. Returns false if elements have no
+// bytes, or if MPI will reject the call.
 bool find_span(const mpi::Api& api, const Request& call, std::int64_t count, Span* span) {
   const auto type = call.datatype;
   if (count < 0 || type == mpi::abi.datatype_null) return false;
@@ -193,7 +193,8 @@ Status StagedCall::open() {
 }
 
 Status StagedCall::bring_in() {
-  // The bytes between the elements are copied in, too, because they are copied back.
+  // The output is copied in if it is the input, too. If there are bytes between elements, it is
+  // also copied in, because bring_back() writes these bytes.
   if (copies_out_ && (in_place_ || aliased_ || spans_.in.gaps)) SLIMPI_TRY(out_.bring_in());
   return copies_in_ ? in_.bring_in() : Status::ok;
 }

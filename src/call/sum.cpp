@@ -92,8 +92,8 @@ Status Sum::timed_verify(const Step& step) {
   return status;
 }
 
-// Makes the steps that end in a decision of all ranks first. Until the call has its number, every
-// rank can still leave the call to MPI, and no rank has written to the program's buffers.
+// Makes first the steps in which all ranks decide. Until the call has its number, all ranks can
+// still leave it to MPI, and no rank has written to the program's buffers.
 Status Sum::run(std::optional<BypassReason>* bypass) {
   const Inside inside(runtime_.statistics);
   if (communicator_.on_one_node()) return run_in_node(bypass);
@@ -114,7 +114,7 @@ Status Sum::run(std::optional<BypassReason>* bypass) {
   SLIMPI_TRY(agree(call, bypass));
   if (*bypass) return Status::ok;
   log_banner();
-  (void)caught([&] { warn_of_rounding(); });  // a call is worth more than the line
+  (void)caught([&] { warn_of_rounding(); });  // without memory for the line the call goes on
   const TracedBits bits(plan_);
   call.number = ++communicator_.calls;
   const std::uint64_t every = communicator_.config().verify;
@@ -129,7 +129,8 @@ Status Sum::run(std::optional<BypassReason>* bypass) {
   return timed_verify([&] { return verify_result(call); });
 }
 
-// Runs the algorithm, with both buffers in one place, to the end of the work on their device.
+// Moves input and output to one device, runs the algorithm, and waits until the device has done the
+// work.
 Status Sum::run_plan(comm::Call& call) {
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t sent_before = communicator_.exchange().bytes_sent();
@@ -155,9 +156,9 @@ const void* Sum::programs_input() const {
   return request_.in == mpi::abi.in_place ? request_.out : request_.in;
 }
 
-// Converts the values to floats. Does nothing if a GPU has the buffers: the ranks leave that call
-// to MPI. The limit of doubles is the limit of error feedback, so that no sum overflows if the sum
-// in double does not.
+// Converts the values to floats. Does nothing if a GPU has the buffers, because the ranks leave
+// that call to MPI. Doubles have the limit of error feedback (algorithm::safe_limit), so the sum in
+// float32 overflows only if the sum in double does.
 Status Sum::take_floats() {
   if (left_on_device_) return Status::ok;
   comm::Memory& copy = scratch_.take()->floats;
@@ -179,8 +180,8 @@ Status Sum::take_floats() {
   return Status::ok;
 }
 
-// Converts the result. All ranks have the same floats of an allreduce, so their elements are the
-// same, too.
+// Converts the result to the type of the program. After an allreduce all ranks have the same
+// floats, so they get the same elements, too.
 void Sum::give_result() {
   const Timed timed(runtime_.statistics, Stage::decode, "from float32", bytes_of(request_));
   const kernels::Kernels& host = *device::host().kernels();
@@ -210,7 +211,7 @@ comm::Call Sum::call() {
   return call;
 }
 
-// Returns the elements of the sum that the call has in out_.
+// Returns which elements of the sum are in out_ after the call.
 comm::Range Sum::result_range() const {
   return scatter_ ? scatter_->blocks[std::size_t(communicator_.rank())] : comm::Range{0, count_};
 }
@@ -224,8 +225,8 @@ Status Sum::run_in_node(std::optional<BypassReason>* bypass) {
     *bypass = BypassReason::single_node;
     return Status::ok;
   }
-  // The memory is reserved at every call: the call may lease another set of scratch memory, with
-  // less.
+  // The memory is reserved at every call, because a call may lease another set of scratch memory,
+  // in which less memory is reserved.
   SLIMPI_TRY(intra::reserve_intra_allreduce(call));
   SLIMPI_TRY(communicator_.stream_for(location_, &call.stream));
   SLIMPI_TRY(colocate_buffers(call));
@@ -234,9 +235,9 @@ Status Sum::run_in_node(std::optional<BypassReason>* bypass) {
   return comm::synchronize(call.device_stream());
 }
 
-// Copies the input to the output, or, in a reduce-scatter, whose output is shorter, to scratch
-// memory. Does so only if input and output are in memory of different devices or of different GPUs.
-// The output's device does the work.
+// Copies the input if input and output are in memory of different devices or of different GPUs. The
+// copy goes to the output, whose device does the work. In a reduce-scatter the output is too short,
+// so the copy goes to scratch memory.
 Status Sum::colocate_buffers(comm::Call& call) {
   if (in_ == out_) return Status::ok;
   if (in_location_ == location_) return Status::ok;
@@ -279,8 +280,8 @@ void Sum::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t
   runtime_.statistics.compressed(done);
 }
 
-// Warns once a job that sums are rounded. A user who chose the algorithm, its bits or its error
-// knows this.
+// Warns once per job that sums are rounded. A user who chose the algorithm, the bits, the error or
+// rules knows this and gets no warning.
 void Sum::warn_of_rounding() {
   if (runtime_.world_rank != 0 || plan_.format.codec != kernels::Codec::quantized ||
       runtime_.rounding_told.load(std::memory_order_relaxed))
@@ -319,7 +320,7 @@ void Sum::log_banner() {
 
 namespace {
 
-// Adds the call to the failure text: a message says what differs, but not in which call.
+// Adds the call to the text of a failure, because the check of a message names only what differs.
 Status name_call(Status status) {
   const ActiveCall* const active = ActiveCall::current();
   const std::string text = failure_text();

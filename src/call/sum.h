@@ -41,7 +41,8 @@ class Sum {
   Status take_floats();
   void give_result();
   const void* programs_input() const;
-  // Returns whether in_ holds the call's values; of another type than float, the complete copy.
+  // Returns whether in_ holds the values of the call. If the elements are not floats, in_ is the
+  // copy of take_floats(), which must be complete.
   bool can_be_read() const { return !left_on_device_ && copied_ == Status::ok && holds_; }
   Status run_plan(comm::Call& call);
   Status run_in_node(std::optional<BypassReason>* bypass);
@@ -75,11 +76,11 @@ class Sum {
   const std::uint64_t result_count_ = count_;      // elements of out_
   const ElementType type_ = ElementType::float32;  // type of the program's elements
   const bool left_on_device_ = false;              // a GPU has some elements that must be converted
-  Status copied_ = Status::ok;                     // whether there was memory for the copy
-  bool holds_ = true;                              // the copy can stand for the values
+  Status copied_ = Status::ok;                     // the result of take_floats()
+  bool holds_ = true;                              // float32 can hold the values
   const device::Location location_;                // location of out_; the work is done there
   device::Location in_location_;
-  const comm::TensorKey key_;  // key of the tensor, if the plan needs state; without its elements
+  const comm::TensorKey key_;  // key of the tensor, if the plan needs state; without key.elements
   std::uint64_t verifying_ = 0;
   comm::CallScratchLease scratch_;
   std::optional<comm::Scatter> scatter_;  // only in a reduce-scatter; in memory of scratch_
@@ -87,7 +88,8 @@ class Sum {
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error
 // on the program's communicator. Returns the code for the program. Messages may still be in flight,
-// so no later call on this communicator can be done, unless all ranks know the failure.
+// so later calls on this communicator fail, too. Exception: after a failure that all ranks know, no
+// message is in flight, and calls go on.
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status);
 
 }  // namespace slimpi::call

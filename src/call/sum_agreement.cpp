@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The agreement of the ranks before a call between nodes: on the tensor state, and whether all
-// values are finite. Each question is one reduction that all ranks call, so no rank decides alone
-// to leave the call to MPI.
+// The agreement of the ranks before a call between nodes: which tensor state they use, and whether
+// all values are finite. Each question is one reduction over all ranks. So no rank alone decides to
+// leave the call to MPI.
 #include <algorithm>
 #include <cstring>
 
@@ -20,12 +20,13 @@ struct Sum::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
   std::uint64_t no_memory, nonfinite, large, state_nonfinite;
   std::uint64_t unfit;  // the state is too far from the call's values
-  // The elements are of another type than float. on_device: a GPU has them; unheld: float32 cannot
-  // hold them.
+  // Only for elements of another type than float. on_device: a GPU has the elements; unheld:
+  // float32 cannot hold the values.
   std::uint64_t on_device, unheld;
 
-  // Returns whether all ranks have the same state. all_max() gives the maximum of a word and of its
-  // complement. These are complements of each other only if all ranks have the same word.
+  // Returns whether all ranks have the same state. After all_max() `number` is the maximum of the
+  // ranks' numbers, and `other_number` that of their complements. These two are complements of each
+  // other only if all ranks have the same number.
   bool alike() const { return number == ~other_number && history == ~other_history; }
   bool shapes_alike() const { return shape == ~other_shape; }
 };
@@ -112,8 +113,9 @@ Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
     ++call.state->calls;
     *bypass = BypassReason::start;
   } else if (!agreement.shapes_alike()) {
-    // The factor's length follows the shape, so some ranks have made it anew in compare(). A sum
-    // after the program has corrected the shape would mix two factors.
+    // The length of a factor depends on the shape, so some ranks have made the factor anew in
+    // compare(). All ranks drop it: otherwise a sum after the program has corrected the shape would
+    // mix two factors.
     call.state->close({comm::StateArray::factor});
     return name_shapes();
   } else if (agreement.on_device != 0) {
@@ -129,7 +131,7 @@ Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
     *bypass = BypassReason::nonfinite;
   } else if (agreement.large != 0) {
     // A value is not finite, or the sum may overflow. The program will discard this training step,
-    // so the residual is kept for the next step.
+    // so this call runs without error feedback and keeps the residual for the next step.
     plan_.error_feedback = false;
   } else if (agreement.unfit != 0) {
     call.state->uninitialized = true;
@@ -138,7 +140,7 @@ Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
   return Status::ok;
 }
 
-// Reports that some rank has a shape from slimpi_describe_next that others do not have.
+// Reports that the ranks have different shapes from slimpi_describe_next.
 Status Sum::name_shapes() {
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
   std::string text;
@@ -177,8 +179,8 @@ Status Sum::check_state(comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// Returns the key of the tensor: by its description, by its place in the step, or else by its
-// address.
+// Returns the key of the tensor: the name in its description, or else its place in the step, or
+// else its address.
 comm::TensorKey Sum::tensor_key() const {
   if (request_.tensor != nullptr && !request_.tensor->name.empty())
     return comm::TensorKey::of_name(request_.tensor->name, count_);
@@ -202,8 +204,9 @@ std::uint64_t Sum::digest_elements() const {
   return digest.value();
 }
 
-// Finds the tensor state. A rank whose block is empty gets no part of the sum, and knows the tensor
-// by no address. The other ranks tell it which state they mean.
+// Finds the tensor state. A rank whose block is empty gets no part of the sum, so it has no address
+// that identifies the tensor. The other ranks tell it the number of the state that they mean
+// (By::others).
 Status Sum::find_state(comm::Call& call) {
   comm::TensorStates& states = communicator_.states;
   comm::TensorKey key = key_;

@@ -25,11 +25,11 @@ namespace slimpi::call {
 
 namespace {
 
-// A check of a result against a bound of its error that holds whatever the state is:
+// A check of a result against a bound of its error. The bound holds for any tensor state:
 //   error feedback in quantized buckets    each element: algorithm/residual_limit.h
 //   packed, also without feedback          each element: algorithm/residual_limit.h
 //   low-rank algorithms                    each matrix: algorithm/powersgd.h
-// The bound is computed from `sums` numbers of each rank's values, which the ranks add.
+// Each rank computes sums() numbers of its values. The bound follows from their sum over the ranks.
 struct Sums;
 struct BoundCheck {
   bool (*applies)(const comm::Call& call);
@@ -97,25 +97,25 @@ void compare_blocks(const comm::Call& call, const Sums& of, const Blocks& blocks
   count_beyond(call, found);
 }
 
-// Returns the rounding error. A sum of floats is rounded once for each rank, and the arithmetic of
-// the codecs rounds a few times (kernels/math/quantizer.h, kernels/math/packed.h). Tiny values lose
-// up to the smallest float.
+// Returns a bound of the rounding error. A sum of floats is rounded once for each rank, and the
+// arithmetic of the codecs rounds a few times (kernels/math/quantizer.h, kernels/math/packed.h).
+// Tiny values lose up to the smallest float.
 double rounding_of(const comm::Call& call, double magnitude) {
   return (double(call.communicator.size()) + 24) * (0x1p-24 * magnitude + 0x1p-149);
 }
 
-// Returns whether the bound of error feedback holds. It does not if buckets lie across blocks of a
-// reduce-scatter that are not neighbors in the vector.
+// Returns whether the bound of error feedback applies. It does not if blocks of a reduce-scatter
+// that are not neighbors in the vector share a bucket.
 bool has_feedback(const comm::Call& call) {
   if (call.scatter != nullptr && !call.scatter->in_order) return false;
   return call.plan.error_feedback && call.plan.format.codec == kernels::Codec::quantized &&
          call.plan.hook == nullptr;
 }
 
-// Returns the blocks for which a bound is computed. The schedule decides where a bucket begins. A
-// bucket has no more elements than a block of Format::bucket elements. So it lies within the block
-// of its element and the two blocks beside it, and its quantization step is at most the step of all
-// their values. So the checked bound is somewhat larger than the real bound.
+// Returns the blocks for which a bound is computed. The schedule decides where a bucket begins, but
+// no bucket is longer than a block. So the bucket of an element lies within the element's block and
+// the two blocks beside it. The quantization step of these three blocks is at least that of the
+// bucket. So the bound is somewhat larger than the real bound.
 Blocks blocks_of(const comm::Call& call) {
   return {call.count,
           std::max<std::uint64_t>(1, kernels::bucket_elements(call.plan.format, call.count))};
@@ -143,8 +143,8 @@ void find_steps(const comm::Call& call, const float* in, double* sums) {
   }
 }
 
-// Compares each element with its bound. Errors of the nodes make the range of their sum larger than
-// the range of the exact sum.
+// Compares each element with its bound. The sums of the nodes have errors, so their range can be
+// larger than that of the exact sum: hence the factor 1 + 2 most / last_level.
 void compare_elements(const comm::Call& call, const Sums& of, const double* sums) {
   const Blocks blocks = blocks_of(call);
   const double most = algorithm::most_steps(call.plan.format);
@@ -155,15 +155,16 @@ void compare_elements(const comm::Call& call, const Sums& of, const double* sums
   });
 }
 
-// Returns whether the bound of packed holds. It does not in a reduce-scatter, where buckets begin
-// with the block of each rank.
+// Returns whether the bound of packed applies. In a reduce-scatter it does not, because there
+// buckets begin with the block of each rank.
 bool is_packed(const comm::Call& call) {
   return call.scatter == nullptr && call.plan.format.codec == kernels::Codec::packed &&
          call.plan.hook == nullptr && call.plan.max_error == 0;
 }
 
-// Return the blocks of packed. Its buckets begin at multiples of their length. Its tiles begin
-// anywhere and lie within a block of Format::bucket elements and the two blocks beside it.
+// Return the blocks for the bound of packed. buckets_of(): the buckets, which begin at multiples of
+// their length. tiles_of(): a tile may begin anywhere, but lies within one of these blocks, of
+// Format::bucket elements, and the two blocks beside it.
 Blocks buckets_of(const comm::Call& call) {
   return {call.count, kernels::kPackedBucket};
 }
@@ -171,8 +172,8 @@ Blocks tiles_of(const comm::Call& call) {
   return {call.count, call.plan.format.bucket};
 }
 
-// Returns the number of sums: the magnitude of each bucket, then the magnitude of each block with
-// those beside it.
+// Returns the number of sums: the magnitude of each bucket, and for each block of tiles_of() the
+// magnitude of that block with the two blocks beside it.
 std::size_t sums_of_tiles(const comm::Call& call) {
   return buckets_of(call).number() + tiles_of(call).number();
 }
@@ -259,8 +260,8 @@ const BoundCheck* bound_check_of(const comm::Call& call) {
   return nullptr;
 }
 
-// Sets *found to whether MPI's sum is an infinity or a NaN only where the input of some rank is
-// one: some input is not finite, and the finite values cannot overflow in any order. Collective.
+// Sets *found if some input value is not finite and the finite values cannot overflow in any order
+// of additions. Then MPI's sum is an infinity or a NaN only where some input is. Collective.
 Status find_nonfinite(const comm::Call& call, const float* in, bool* found) {
   std::uint64_t most[] = {0, 0};  // whether a value is not finite; the greatest finite magnitude
   for (const float value : std::span(in, call.count)) {
@@ -274,7 +275,7 @@ Status find_nonfinite(const comm::Call& call, const float* in, bool* found) {
   return Status::ok;
 }
 
-// Counts elements that are finite where MPI's sum is not, and warns of the first.
+// Counts elements of the result that are finite where MPI's sum is not, and warns of the first.
 void compare_nonfinite(const comm::Call& call, const Sums& of) {
   std::uint64_t lost = 0;
   for (std::uint64_t i = 0; i < of.range.count; ++i) {
@@ -298,7 +299,7 @@ std::size_t bytes_of_sum(const comm::Call& call) {
   return (call.count * sizeof(float) + 7) / 8 * 8;
 }
 
-// Returns the memory behind the exact sum, for the check that applies to the call.
+// Returns the memory behind the exact sum, for the sums of a BoundCheck.
 double* sums_of_check(const comm::Call& call) {
   return reinterpret_cast<double*>(call.scratch.exact.data() + bytes_of_sum(call));
 }
@@ -315,8 +316,8 @@ Status find_result(const comm::Call& call, std::uint64_t count, const float** re
 
 }  // namespace
 
-// Keeps the input before the call; of doubles, the doubles of the program. *kept is false on all
-// ranks if some rank has no memory for the two sums. Collective.
+// Keeps a copy of the input before the call; of doubles, the program's doubles. *kept is false on
+// all ranks if some rank has no memory for the copy and the result. Collective.
 Status Sum::keep_input(const comm::Call& call, bool* kept) {
   const bool doubles = type_ == ElementType::float64;
   const device::Location host;
@@ -344,15 +345,15 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
   return comm::synchronize({*in_location_.device, stream});
 }
 
-// Has MPI add the kept inputs after the call, and counts how far the result is from the exact sum.
-// With 16-bit floats the result is what was rounded for the program, and MPI adds 32-bit floats.
-// Collective.
+// After the call has MPI add the kept inputs, and records the error of the result. For 16-bit
+// floats the result is what the program got, and MPI adds 32-bit floats. Collective.
 Status Sum::verify_result(const comm::Call& call) {
   const bool floats = type_ == ElementType::float32, doubles = type_ == ElementType::float64;
   const Inside verifying(runtime_.statistics, &Counts::verify_nanoseconds);
   comm::Exchange& exchange = communicator_.exchange();
   float* const exact = exact_of(call);
-  // No failure ends MPI's sum, so no rank begins it before all ranks have come through the call.
+  // No failure of a rank ends the wait for MPI's sum. So no rank begins that sum before all ranks
+  // have come through the call.
   bool here = true;
   SLIMPI_TRY(exchange.all_true(&here));
   bool nonfinite = false;
@@ -372,7 +373,8 @@ Status Sum::verify_result(const comm::Call& call) {
   if (code != mpi::kSuccess)
     return fail(Status::mpi,
                 "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
-  // The rounding of the result is an error, too. The bound of error feedback is a bound without it.
+  // For 16-bit floats the error includes the rounding to 16 bits: the program's buffer is compared.
+  // The bounds do not include that rounding, so no BoundCheck applies.
   if (const auto codec = codec_of(type_); codec && !floats)
     device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(request_.out),
                                      result_count_, call.out, nullptr);

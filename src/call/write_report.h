@@ -21,15 +21,16 @@ class JobReport {
  public:
   explicit JobReport(Runtime& runtime) : runtime_(runtime) {}
 
-  // Keeps a communicator that spans the job, over which the report is summed. Collective.
+  // Keeps a copy of a communicator that spans the job, if there is none yet. The report is summed
+  // over it. Collective.
   Status offer(comm::Communicator& communicator);
 
   // Returns the communicator for the report, if it must be freed together with `owner`; null
   // otherwise.
   mpi::Comm release(const comm::Communicator& owner);
 
-  // Writes the report to the target of SLIMPI_REPORT. `together`: with the bytes of all ranks;
-  // collective over the job once offer() found a communicator.
+  // Writes the report to the target of SLIMPI_REPORT. `together`: with the sums of all ranks'
+  // numbers. Then it is collective over the job, once offer() found a communicator.
   void write(bool together);
 
   // Warns if the report or the trace could not be written.

@@ -80,8 +80,8 @@ Loaded load_config(const Environment& environment);
 // Returns whether there is an option called `name` (lower case).
 bool is_option(std::string_view name);
 
-// Returns the option that `name`, with or without the prefix, probably means: the nearest by edit
-// distance, or else the first that begins with it; "" if there is none.
+// Returns the option that `name`, with or without the prefix, probably means: the option nearest by
+// edit distance, or else the first option that begins with `name`; "" if there is none.
 std::string nearest_option(std::string_view name);
 
 // Returns the word of `words` that is nearest to `given` by edit distance (insertions, deletions,

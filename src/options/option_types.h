@@ -51,7 +51,8 @@ struct ElementTypes {
 enum class Collective { allreduce, reduce_scatter };
 struct CollectiveRow {
   const char* name;  // name in SLIMPI_CALLS
-  unsigned phases;   // how often an optimal one sends (nodes - 1) / nodes of the vector
+  // An optimal algorithm sends phases * (nodes - 1) / nodes of the vector from each node.
+  unsigned phases;
 };
 constexpr CollectiveRow kCollectiveRows[] = {{"allreduce", 2}, {"reduce_scatter", 1}};
 constexpr int kCollectives = std::size(kCollectiveRows);
@@ -105,7 +106,7 @@ std::string lower_case(std::string_view text);    // also trimmed
 std::string_view content_of_line(std::string_view line, int number);
 bool parse_integer(std::string_view text, std::uint64_t& value);
 
-// A number of bits: a whole number, or a number with a half, such as 2.5.
+// A number of bits from `low` to `high`, in steps of 0.5, such as 2.5.
 struct HalfBits {
   int low = 1, high = 16;
   bool parse(std::string_view text, double& value) const;
@@ -128,7 +129,7 @@ struct Integer {
   std::string text(std::uint64_t value) const { return std::to_string(value); }
 };
 
-// The frequency of an action: at every so many sums; 0: never (off); kFirst: at the first sum only.
+// The frequency of an action. N: at every Nth sum; 0: never (off); kFirst: at the first sum only.
 struct Frequency {
   static constexpr std::uint64_t kFirst = UINT64_MAX;
   bool parse(std::string_view text, std::uint64_t& value) const;
@@ -136,7 +137,8 @@ struct Frequency {
   std::string text(std::uint64_t value) const;
 };
 
-// A number of bytes or elements, with K, M or G (powers of 1024). 0 is valid if `zero` is set.
+// A number of bytes or elements from `low` to `high`, with K, M or G (powers of 1024). If `zero` is
+// set, 0 is valid, too.
 struct Size {
   std::uint64_t low, high;
   bool zero = false;
@@ -166,8 +168,8 @@ struct Text {
   std::string text(const std::string& value) const { return value; }
 };
 
-// The place to which a text goes: stderr, stdout, or a file. A word that looks like a switch is
-// refused.
+// The place to which a text goes: stderr, stdout, or a file. A value of Boolean, such as 1 or yes,
+// is refused.
 struct Target {
   bool parse(std::string_view text, std::string& value) const;
   std::string accepted() const { return "stderr, stdout, or a file"; }
@@ -181,8 +183,8 @@ struct AlgorithmName {
   std::string text(const std::string& value) const { return value; }
 };
 
-// The names of element types with commas between. float must be among them: ranks that leave it out
-// could not agree on their options before a sum of floats.
+// The names of element types with commas between. `float` must be one of the names: a rank without
+// it could not compare its options with the other ranks before a sum of floats.
 struct TypeNames {
   bool parse(std::string_view text, ElementTypes& value) const;
   std::string accepted() const;
