@@ -24,8 +24,8 @@ class SegmentRing {
   SegmentRing(const Context& context, const PairwiseLayout& layout, std::span<const int> ranks,
               comm::Range shard, bool once);
 
-  // Posts all receives of a segment. Its buffers must be free. Peers may send much later. A receive
-  // never depends on its send, so no send waits for a receive that waits for that send.
+  // Posts all receives of a segment. Its buffers must be free. Peers may send much later. Receives
+  // are posted ahead, never in answer to a send, so no send waits for ever for its receive.
   Status post(std::int64_t number);
 
   // Call stage_out after the kernel that writes a step's message was queued. It records an event,
