@@ -43,16 +43,17 @@ namespace {
 struct Prepared : comm::Attachment {
   void options_changed() override { largest.clear(); }
 
-  // The largest count for which all ranks were ready: by algorithm, bits, bucket, hierarchy, hook,
-  // and whether it is a reduce-scatter. The same on all ranks, because it decides whether prepare()
-  // communicates.
+  // The largest count for which all ranks were ready. The key: algorithm, bits, bucket, hierarchy,
+  // hook, and whether the call is a reduce-scatter. The counts are the same on all ranks, because
+  // they decide whether prepare() communicates.
   std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const std::string*, bool>,
            std::uint64_t>
       largest;
   std::uint64_t calls = 0;
 };
 
-// Reserves memory and streams, and agrees with the other ranks if a size is new, or with `ask`.
+// Reserves memory and streams. If the size is new or `ask` is true, agrees with the other ranks
+// whether all ranks are ready.
 Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready) {
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
@@ -72,7 +73,8 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready
   SLIMPI_TRY(communicator.exchange().all_min(everyone));
   *ready = everyone[0] == 1;
   if (everyone[1] == 0 && communicator.segment_class() == comm::SegmentClass::small) {
-    // Longer messages need more memory: every size is prepared again, this size at once.
+    // Longer messages need more memory, so every size must be prepared again: this size now, each
+    // other size at its next call.
     communicator.use_segments(comm::SegmentClass::large);
     prepared.largest.clear();
     return *ready ? reserve(call, prepared, true, ready) : Status::ok;
@@ -86,7 +88,8 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready
 Status prepare(const comm::Call& call, bool* ready) {
   Prepared& prepared = call.communicator.attachment<Prepared>();
   comm::Communicator& communicator = call.communicator;
-  // Buffers may lie on a GPU in later calls: at the calls 4, 8, 16, ... the ranks look again.
+  // Buffers may lie on a GPU in later calls, of a size that is not new. So in calls 4, 8, 16, ...
+  // the ranks ask each other again.
   const std::uint64_t number = ++prepared.calls;
   const bool ask = number >= 4 && std::has_single_bit(number) &&
                    communicator.config().buffers != Buffers::host &&

@@ -21,17 +21,18 @@ struct Functions {
   // Allocates the arrays that run needs in call.state. It is called before run, so that the ranks
   // can agree whether all succeeded. It is called only if call.state is not null.
   Status (*reserve_state)(comm::Call& call) = nullptr;
-  // Sets *fits to whether call.state, which has been used before, can belong to this call's values.
-  // If so, the values must bound what the state does to the result. If *fits is false on any rank,
-  // all ranks begin anew, with state that is `uninitialized`. Called after reserve_state; the
-  // buffers are in one place. Not collective.
+  // Checks whether call.state, which an earlier call has used, can belong to this call's values.
+  // Sets *fits to true only if the values bound the effect of the state on the result. If *fits is
+  // false on any rank, all ranks begin anew, with state that is `uninitialized`. Called after
+  // reserve_state, when input and output are in memory of one device. Not collective.
   Status (*state_fits)(comm::Call& call, bool* fits) = nullptr;
-  // Opens what calls of this plan need, before the call is prepared. Collective; an error is
-  // returned on all ranks.
+  // Opens the objects that calls of this plan need, such as a hook. It is called before prepare().
+  // Collective; an error is returned on all ranks.
   Status (*open)(const comm::Call& call) = nullptr;
-  // Returns the shape that a call gives its buffer. Ranks compare it if Algorithm::shapes is set.
+  // Returns the rows and columns of the matrix that a call makes of its buffer. The ranks compare
+  // these shapes if Algorithm::shapes is set.
   Shape (*shape)(const comm::Plan& plan, const Config& config, std::uint64_t count) = nullptr;
-  bool scatters = false;  // the functions take a reduce-scatter, too: Call::scatter
+  bool scatters = false;  // the functions also take reduce-scatters, which set Call::scatter
 };
 
 // The functions of every row, which the file of the algorithm defines.
@@ -80,14 +81,15 @@ struct Algorithm {
   }
 };
 
-// Returns the row of a value of SLIMPI_ALGORITHM, with or without its argument; null for auto and
-// off.
+// Returns the row for a value of SLIMPI_ALGORITHM. The argument behind the name may be missing.
+// Null for auto and off.
 const Algorithm* find(std::string_view value);
 std::span<const Algorithm> all();
 
-// Reserves memory and opens streams for the call, as Functions::reserve says. Sets *ready to
-// whether all ranks could, the same on all. The ranks communicate at the first call of a size. Once
-// some rank prepares for a staged device, the segment class is never `small` again.
+// Reserves memory for the call by Functions::reserve, and opens its streams. Sets *ready to whether
+// that worked on all ranks; *ready is the same on all ranks. The ranks communicate at the first
+// call of a size. Once a rank has prepared a call with buffers on a staged device, the segment
+// class of the communicator is `large` for ever.
 Status prepare(const comm::Call& call, bool* ready);
 
 }  // namespace slimpi::algorithm

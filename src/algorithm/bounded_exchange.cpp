@@ -21,8 +21,8 @@ namespace slimpi::algorithm {
 namespace {
 
 constexpr int kMostTries = 3;  // exchanges in one call; the last exchange is exact
-// The largest sum whose error is bounded: a larger sum may saturate, and then its error has no
-// bound.
+// The largest magnitude of a sum with a known bound of its error. A larger sum may saturate, and
+// then its error has no bound.
 constexpr double kGreatestSum = 0x1p126;
 constexpr std::uint64_t kPiece = 16384;  // about how many elements the check encodes in one step
 constexpr std::uint64_t kLanes = 8;  // accumulators, so that additions do not wait for each other
@@ -48,7 +48,7 @@ struct Buffers {
   Buffers(const comm::Call& call, const comm::InterNodeGroup& group);
   Status reserve(const comm::Call& call) const;
 
-  // The lengths of the arrays: in floats, and of `encoded` in bytes.
+  // The lengths of the arrays, in floats; encoded_bytes: the length of `encoded`, in bytes.
   std::uint64_t shard = 0, chunk = 0, piece = 0;
   std::size_t encoded_bytes = 0;
   float *kept = nullptr, *totals = nullptr;                     // in memory of the device
@@ -120,8 +120,8 @@ class Tiles {
     }
   }
 
-  // Adds the errors of `count` values from element `first` of the shard on: the values are `got`
-  // and should be `wanted`.
+  // Adds the errors of elements `first` to `first + count - 1` of the shard to their tiles. `got`
+  // has the values of these elements, `wanted` the values without the error.
   void add(std::uint64_t first, std::uint64_t count, const float* got, const float* wanted);
 
   // Sums the tiles and the two numbers in `more` over all ranks. Collective.
@@ -173,7 +173,7 @@ Status Tiles::gather(comm::Exchange& exchange, double (&more)[2]) {
   return Status::ok;
 }
 
-// One call. It exchanges with finer and finer codecs until the error is small enough.
+// One call: it repeats its exchange with finer and finer codecs until the error is small enough.
 class Bounded {
  public:
   // `rounding`: a bound of the L2 error of the float additions in this rank's share of the sum
@@ -197,7 +197,8 @@ class Bounded {
   void add_sent(const kernels::Format& format, comm::Range chunk, Tiles* tiles);
   Status measure(double* excess);
   Status check(int tries, int* next);
-  // Sets *found to the floats in host memory; with staging it copies them to `copy`.
+  // Sets *found to the `count` floats at `from` in host memory. If the device is staged, copies
+  // them to `copy`, and sets *found to `copy`.
   Status to_host(const float* from, std::uint64_t count, float* copy, const float** found) {
     *found = call_.device.staged ? copy : from;
     if (!call_.device.staged) return Status::ok;
@@ -219,8 +220,8 @@ class Bounded {
   double peak_ = 0;               // no sum has a larger absolute value
 };
 
-// Keeps the input for another exchange. If the input lies in the result buffer, an exchange would
-// overwrite it, so this makes a copy.
+// Keeps the input for another exchange. If the input lies in the result buffer, copies the input,
+// because an exchange overwrites that buffer.
 Status Bounded::keep_input() {
   if (!takes_part_) return Status::ok;
   if (in_ == out_) {
@@ -230,12 +231,14 @@ Status Bounded::keep_input() {
   return to_host(in_, shard_.count, buffers_.in, &host_in_);
 }
 
-// Sets index_ to the codec to start with: the finest codec that some rank chose. With an infinity
-// or a NaN, or with sums that may saturate, the error is unknown, so the exact codec is used. Zeros
-// need no levels.
+// Sets index_ to the codec of the first exchange:
+//   the exact codec     if a value is an infinity or a NaN, or a sum may saturate: its error is
+//                       unknown; also if the chosen codec cannot hold the largest possible sum
+//   the coarsest codec  if all values are zero: zeros need no levels
+//   otherwise           the finest codec that some rank chose
 Status Bounded::agree_on_first(CodecChoice& choice) {
-  // The largest bits without the sign: the bits of a NaN are above those of infinity, which are
-  // above all others.
+  // Compares the bits of the values as integers, without the sign. The bits of a NaN are greater
+  // than those of infinity, and these are greater than the bits of any finite value.
   std::uint32_t largest = 0;
   for (std::uint64_t i = 0; takes_part_ && i < shard_.count; ++i)
     largest = std::max(largest, std::bit_cast<std::uint32_t>(host_in_[i]) & 0x7fffffffu);
@@ -273,9 +276,9 @@ void Bounded::add_sent(const kernels::Format& format, comm::Range chunk, Tiles* 
   }
 }
 
-// Sets *excess to the bound of the error divided by the allowed error: the check passes if it is at
-// most 1. Infinite if there is no bound. Collective; *excess may differ between ranks in its last
-// bits.
+// Sets *excess to the bound of the error divided by the allowed error; infinite if there is no
+// bound. The check passes if *excess is at most 1. Collective; *excess may differ between ranks in
+// its last bits.
 Status Bounded::measure(double* excess) {
   const Timed timed(call_.communicator.statistics(), Stage::encode, "check", 4 * shard_.count);
   Tiles tiles(call_, group_);
@@ -295,11 +298,12 @@ Status Bounded::measure(double* excess) {
     sums[1] += double(members - 1) * kRounding * std::sqrt(energy_of(host_in_, shard_.count));
   }
   SLIMPI_TRY(tiles.gather(call_.communicator.exchange(), sums));
-  // The owners add decoded values. The norm of these may exceed the norm of the encoded values by
-  // the error. The factor covers the rounding of this larger sum.
+  // sums[1] bounds the rounding of additions by the norms of the values before encoding. But the
+  // owners add decoded values, whose norms may be larger by the error. The factor 1.0001 covers
+  // this additional rounding.
   const double error = (std::sqrt(tiles.energy_bound()) + sums[1]) * 1.0001;
-  // max_error is relative to the exact sum, whose norm may be smaller than the norm of the result
-  // by the error.
+  // max_error is relative to the norm of the exact sum. That norm is at least the norm of the
+  // result minus the error.
   const double allowed = call_.plan.max_error / (1 + call_.plan.max_error) * std::sqrt(sums[0]);
   const bool bounded = allowed > 0 && std::isfinite(allowed) && !std::isnan(error);
   *excess = error == 0 ? 0 : bounded ? error / allowed : std::numeric_limits<double>::infinity();
@@ -313,8 +317,9 @@ Status Bounded::check(int tries, int* next) {
   if (!exact) SLIMPI_TRY(measure(&excess));
   int best = next_codec(index_, excess, call_.plan.max_error, peak_);
   if (excess > 1 && tries == kMostTries - 1) best = kUncompressed;
-  // `excess` may differ between ranks in its last bits. So the ranks agree on the finest codecs
-  // that any of them wants: to repeat this sum, and for later sums of this kind.
+  // `excess` may differ between ranks in its last bits, so the ranks agree on two codecs: one to
+  // repeat this sum with, and one for later sums of this size. Each is the finest that a rank
+  // wants.
   std::uint64_t wanted[] = {std::uint64_t(excess > 1 ? best : index_), std::uint64_t(best)};
   if (!exact) SLIMPI_TRY(call_.communicator.exchange().all_max(wanted));
   *next = int(wanted[0]);
@@ -335,7 +340,8 @@ Status Bounded::run() {
     call_.communicator.statistics().count(&Counts::repeated);
     index_ = next;
   }
-  // A decision by these values alone says nothing about the next values.
+  // agree_on_first() may have overruled `choice` because of these values: zeros, an infinity, a NaN
+  // or very large values. That says nothing about the next values, so it is not recorded.
   if (first == choice.first(call_.plan.max_error)) choice.passed(first, index_, coarsest_);
   call_.used_codec = comm::used_codec(codec_at(call_.plan.format, index_));
   return Status::ok;
@@ -343,7 +349,8 @@ Status Bounded::run() {
 
 using SquaredNorms = comm::KernelResult<double, 2>;  // the sums of kernels::Kernels::compare
 
-// Sets *bound to the rounding of the sum inside the node. Not collective.
+// Sets *bound to the bound of this rank's share of the rounding in the sum inside the node. Not
+// collective.
 Status node_rounding(comm::Call& call, double* bound) {
   *bound = 0;
   if (!works_in_node(call) || call.count == 0) return Status::ok;

@@ -35,7 +35,7 @@ Status reserve_bounded(const comm::Call& call);
 //             and from the largest possible error of an element. The bound fails with a
 //             probability below kMissProbability over the random draw, for any data.
 constexpr int kPlaces = 8;  // elements drawn in each tile, uniformly, with replacement
-constexpr double kMissProbability = 1e-6;  // the sampled bound fails so often in one call
+constexpr double kMissProbability = 1e-6;  // probability: the sampled bound of a call fails
 
 // The error in one tile: sums over all ranks.
 struct ErrorTile {
@@ -46,13 +46,13 @@ struct ErrorTile {
 };
 
 // Returns an upper bound of the squared L2 norm of the error; infinite if a tile has no finite
-// bound. `memory` holds lists that end with the function.
+// bound. The function's temporary lists lie in `memory`.
 double error_energy_bound(std::span<const ErrorTile> tiles,
                           std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
-// Returns the number of elements in one tile of the check, for a vector of `count` elements. Short
-// vectors need many drawn elements. For long vectors the number of tiles is limited, so that the
-// message has a bounded size.
+// Returns the number of elements in one tile of the check, for a vector of `count` elements. The
+// tiles of a short vector are short, so that many elements are drawn. The tiles of a long vector
+// are longer, so that their number, and with it the size of the message, is limited.
 std::uint64_t check_tile_elements(std::uint64_t count);
 
 // Returns the drawn element with number `place` in a tile of `count` elements; `stream` identifies

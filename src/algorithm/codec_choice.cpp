@@ -13,22 +13,22 @@ namespace {
 
 using kernels::Codec;
 
-// The short value codec; the relative error of its rounding, in the mean about `error`, at most
-// `most`.
+// The short value codec. `error`: about the mean relative error of its rounding. `most`: the
+// greatest relative error of its rounding.
 constexpr struct {
   Codec codec;
   double error, most;
 } kShort{Codec::fp16, 0x1p-13, 0x1p-11};
 constexpr int kShortIndex = kQuantizers;
 
-// The margin of the next codec, so that it does not just fail. The error of a quantizer is about
-// inversely proportional to its number of levels.
+// The margin in the number of levels of the next quantizer, so that its sum does not narrowly fail
+// the check. The error of a quantizer is only about inversely proportional to its number of levels.
 constexpr double kMargin = 1.05;
 double levels(int index) {
   return std::exp2(index + 1) - 1;
 }
 
-// Returns the coarsest quantizer with at least so many levels; kQuantizers if there is none.
+// Returns the coarsest quantizer with at least `wanted` levels; kQuantizers if there is none.
 int quantizer_with(double wanted) {
   int index = 0;
   while (index < kQuantizers && !(levels(index) >= wanted)) ++index;
@@ -64,8 +64,8 @@ int next_codec(int index, double excess, double max_error, double peak) {
     if (!passed) return kUncompressed;
     return index == kUncompressed && held ? kShortIndex : kQuantizers - 1;
   }
-  // The bound is relative to a result that contains the error. If the error is as large as the
-  // result, the error relative to the exact sum is not known.
+  // `share` is the bound of the error divided by the norm of the result, which contains the error.
+  // From 1 on, the error relative to the exact sum is not known.
   const double share = excess * max_error / (1 + max_error);
   if (!passed)
     excess =
@@ -76,8 +76,9 @@ int next_codec(int index, double excess, double max_error, double peak) {
   return finer < kQuantizers ? finer : held ? kShortIndex : kUncompressed;
 }
 
-// Returns the codec for normally distributed values. In buckets of some hundred to some thousand of
-// these values the range is 6 to 7 standard deviations, and a value is rounded twice.
+// Returns the codec for normally distributed values. kErrorOfOneLevel follows from two facts: in a
+// bucket of some hundred to some thousand such values the range is 6 to 7 standard deviations, and
+// a value is rounded twice.
 int codec_for_normal_values(double max_error) {
   constexpr double kErrorOfOneLevel = 2.5;
   const int index = quantizer_with(kErrorOfOneLevel / max_error);

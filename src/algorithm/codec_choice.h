@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The codec with which a sum under SLIMPI_MAX_ERROR is exchanged first. The check after the
-// exchange keeps the bound (bounded_exchange.h). This choice only decides how often an exchange is
-// repeated and how many bytes it has. The first sum of a size starts with the codec that would do
-// for normally distributed values. Later sums start with the codec that passed last. A coarser
-// codec is tried when the errors of several sums in a row leave room for it. After each failed try,
-// twice as many sums are needed.
+// Chooses the codec with which a sum under SLIMPI_MAX_ERROR is exchanged first. The choice only
+// decides how many bytes an exchange has and how often it is repeated; the check after the exchange
+// guarantees the bound (bounded_exchange.h).
+//   first sum of a size  the codec that would suffice for normally distributed values
+//   later sums           the codec that passed last
+//   coarser codec        tried when the errors of several sums in a row allow it. After each failed
+//                        try, the number of these sums is doubled
 //
 // All ranks choose the same codec, because they record the codecs that they agreed on.
 #pragma once
@@ -28,13 +29,16 @@ kernels::Format codec_at(const kernels::Format& quantizer, int index);
 // Returns whether a sum of absolute value `peak` is finite in codec `index`.
 bool holds(int index, double peak);
 
-// Returns the codec for the next sum of this kind, after codec `index` had `excess` times the error
-// that SLIMPI_MAX_ERROR allows. If excess > 1, it is a finer codec, with which this sum is
-// repeated: the cheapest quantizer that is finer by this factor, judged by its number of levels. If
-// there is no such quantizer, it is the short value codec, or the exact codec if the rounding of
-// the short codec cannot keep `max_error` or if it cannot hold a sum of absolute value `peak`. If
-// excess <= 1, it is the coarsest codec that is worth a try. An error of the last two codecs says
-// nothing about the error of a quantizer, so after these it is the next codec in the list.
+// Returns the codec to use next, after a sum with codec `index` had `excess` times the error that
+// SLIMPI_MAX_ERROR allows. If excess > 1, this sum is repeated with the returned codec, the first
+// of these that exists and suffices:
+//   1  the cheapest quantizer that has about `excess` times as many levels (after a quantizer only)
+//   2  the short value codec, if its rounding keeps `max_error` and it can hold a sum of absolute
+//      value `peak`
+//   3  the exact codec
+// If excess <= 1, the returned codec is for later sums: the coarsest codec that is worth a try. The
+// error of one of the last two codecs says nothing about the error of a quantizer. So after one of
+// these two codecs, the returned codec is the next cheaper one that suffices by rule 2.
 int next_codec(int index, double excess, double max_error, double peak);
 
 // Returns the cheapest codec that is likely to keep `max_error` for normally distributed values.
@@ -46,12 +50,12 @@ class CodecChoice {
   // Returns the codec to start with.
   int first(double max_error) const;
 
-  // Records a sum that began with codec `first` and ended with codec `last`, whose error would also
-  // allow `coarsest`.
+  // Records a sum that began with codec `first` and passed with codec `last`. Its error suggests
+  // that codec `coarsest` would pass, too.
   void passed(int first, int last, int coarsest);
 
  private:
-  static constexpr int kFewest = 4, kMost = 256;  // fewest, most sums before a coarser try
+  static constexpr int kFewest = 4, kMost = 256;  // limits of needed_
 
   int codec_ = -1;        // -1: no sum yet
   int coarsest_ = 0;      // coarsest codec allowed by the errors of all counted sums

@@ -29,7 +29,8 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// Returns the number of ranks on the node of one member of an inter-node group.
+// Returns the number of ranks whose inputs a member of the inter-node group sends: the ranks of its
+// node, or 1 if the hierarchy is flat.
 double ranks_behind(const comm::Communicator& communicator, const comm::InterNodeGroup& group,
                     int member) {
   return group.flat ? 1 : double(communicator.layout().ranks_of[std::size_t(member)].size());
@@ -63,7 +64,8 @@ class Average : public inter::PeerCodec {
                     call_.stream);
   }
 
-  // Reads this worker's own values from its message, because `out` may be `in`.
+  // Reads this worker's own values from its encoded message, not from in_: out_ may be the same
+  // memory, and the first sum overwrites it.
   void apply(const comm::Range& part, const std::byte* own,
              std::span<const std::byte* const> theirs) override {
     const auto term = [&](std::size_t i) {
@@ -105,7 +107,8 @@ void keep_model(comm::Call& call, const NodeShard& shard) {
                                  call.stream);
 }
 
-// Returns the ranks of a row's peers, in the row's order and in its memory.
+// Returns the ranks of the peers in row.peers, in the same order. The list lies in the row's
+// memory.
 std::pmr::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGroup& group) {
   std::pmr::vector<int> ranks(row.peers.get_allocator());
   ranks.reserve(row.peers.size());
@@ -227,7 +230,8 @@ class Difference : public inter::PeerCodec {
   Difference(comm::Call& call, const Replicas& replicas, const NodeShard& shard)
       : call_(call), kernels_(*call.device.kernels()), replicas_(replicas), shard_(shard) {}
 
-  // Writes z to the result buffer. `in` may lie there, too; its values are not needed later.
+  // Writes z to the result buffer. The input may lie in that buffer, too, but is not needed after
+  // z is computed.
   void encode(const comm::Range& part, std::byte* payload) override {
     const std::uint64_t n = part.count;
     float* const z = shard_.out + part.first;
@@ -293,8 +297,8 @@ Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replica
   return infinite.fetch(call.stream);
 }
 
-// Runs a call and records whether a replica overflowed, which would stay infinite. The next call
-// reads the record and drops the replicas.
+// Runs a call, and records in state->nonfinite whether a replica overflowed. An infinite replica
+// would stay infinite, so the next call reads the record and drops the replicas.
 Status run_low_precision(comm::Call& call) {
   const int* flag = nullptr;
   SLIMPI_TRY(run_in_nodes(call, [&](const NodeShard& shard) {

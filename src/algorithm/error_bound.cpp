@@ -29,8 +29,9 @@ double triangle_of(std::span<const ErrorTile* const> tiles) {
   return energy;
 }
 
-// Returns the sampled bound. Each drawn element gives a number between 0 and 1. The mean of this
-// number over the draw is the squared error of its tile divided by `most`, which no tile exceeds.
+// Returns the sampled bound. Each drawn element gives a `share` between 0 and 1. The expected value
+// of a share is the squared error of the element's tile divided by `most`, and the squared error of
+// no tile exceeds `most`.
 double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance) {
   double largest = 0;
   std::uint64_t count = 0;
@@ -58,8 +59,8 @@ double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance
 }  // namespace
 
 double error_energy_bound(std::span<const ErrorTile> tiles, std::pmr::memory_resource* memory) {
-  // Tiles whose largest errors are of the same magnitude share one sample. In one sample of all
-  // tiles, the largest error of all would make the bound of the other tiles useless.
+  // Tiles whose largest errors have the same binary exponent share one sample. If all tiles shared
+  // one sample, the tile with the largest error would make the bound of the other tiles useless.
   std::pmr::map<int, std::pmr::vector<const ErrorTile*>> classes(memory);
   std::pmr::vector<const ErrorTile*> all(memory);
   for (const ErrorTile& tile : tiles) {

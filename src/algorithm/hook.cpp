@@ -36,8 +36,8 @@ struct Inside {
   }
 };
 
-// Calls a function of the hook. An exception counts as a failure. `reason` has room for
-// SLIMPI_HOOK_REASON_BYTES.
+// Calls a function of the hook, and returns its code; 0: success. If the function throws, returns
+// -1 and writes the text of the exception to `reason`, which has SLIMPI_HOOK_REASON_BYTES.
 template <typename Function>
 int call_hook(char* reason, const Function& function) {
   const Inside inside;
@@ -71,7 +71,8 @@ struct Hook::Arguments {
     about.count = call.count;
     if (call.state != nullptr) {
       about.slot = call.state->number;
-      // Nothing in the sums bounds what the hook's data for a slot may do.
+      // A slot that only the buffer's address identifies may now be of another tensor. Nothing
+      // bounds the effect of a hook's old data on the sum, so 0 makes the hook drop the data.
       about.slot_calls = call.state->uninitialized || !call.state->named() ? 0 : call.state->calls;
     }
     about.seed = call.communicator.config().seed;
@@ -102,8 +103,8 @@ Hook::~Hook() {
   if (comm_ != mpi::abi.comm_null) api_.Comm_free(&comm_);
 }
 
-// Returns the path from a set that is never destroyed: exit handlers may still make calls whose
-// plans point into it. The set grows only with the number of different paths.
+// Returns the string from a set of paths. The set is never destroyed, because exit handlers may
+// still make calls whose plans point into it. It grows only with the number of different paths.
 const std::string& hook_file(const std::string& path) {
   static std::mutex mutex;
   static auto& files = *new std::set<std::string>;
@@ -182,7 +183,7 @@ std::uint64_t Hook::identity() const {
   return hash.value();
 }
 
-// Calls a function of the hook. Its failure is the failure of the call.
+// Calls a function of the hook. If the function fails, returns Status::hook with an error text.
 template <typename Function>
 Status Hook::call_function(const char* name, Arguments& arguments, const Function& function) const {
   const int code = call_hook(arguments.reason, function);

@@ -16,9 +16,10 @@
 
 namespace slimpi::algorithm {
 
-// Returns the only string of this path, which stays until the process ends. Two plans have the same
-// hook exactly if they have the same string, so plans are copied and compared by its address. Any
-// thread may call this.
+// Returns a string with this path. The function returns the same string for equal paths, and the
+// string lives until the process ends. So a plan holds only the address of the string, and two
+// plans have the same hook exactly if they hold the same address. Any thread may call this
+// function.
 const std::string& hook_file(const std::string& path);
 
 // Fails with "SLIMPI_ALGORITHM=hook:PATH cannot be used: " and the reason.
@@ -36,7 +37,7 @@ class Hook {
   // The file stays loaded until the process ends. Calls no function of the hook. Not collective.
   Status load();
 
-  // Makes the duplicate of `comm` that a strategy uses. Collective.
+  // Gives a strategy its own duplicate of `comm`; does nothing for a codec. Collective.
   Status give_comm(mpi::Comm comm, int channel);
 
   // Calls the open function of the hook, if the hook has it.
@@ -50,8 +51,8 @@ class Hook {
   bool takes_device_memory() const { return (table_->flags & SLIMPI_HOOK_DEVICE_MEMORY) != 0; }
   std::uint64_t identity() const;  // the same on ranks that loaded the same hook
 
-  // Return, for codecs, the floats of the longest segment, and the most payload bytes of any
-  // segment.
+  // For codecs. piece() returns the floats of the longest segment, most_bytes() the greatest number
+  // of payload bytes of any segment.
   std::uint64_t piece() const { return piece_; }
   std::uint64_t most_bytes() const { return most_bytes_; }
 
@@ -62,8 +63,9 @@ class Hook {
     bool total;
   };
 
-  // Encode and decode a segment. `out` of encode() has most_bytes() bytes and kGuardBytes more, by
-  // which an overrun is detected. *bytes is the number of bytes that the hook wrote.
+  // Encode and decode a segment. The buffer `out` of encode() has most_bytes() bytes, and behind
+  // them kGuardBytes, by which encode() detects an overrun. encode() sets *bytes to the number of
+  // bytes that the hook wrote.
   Status encode(const comm::Call& call, const Piece& piece, const float* in, std::byte* out,
                 std::uint64_t* bytes) const;
   Status decode(const comm::Call& call, const Piece& piece, const std::byte* in,
@@ -89,20 +91,21 @@ class Hook {
   std::uint64_t piece_ = 0, most_bytes_ = 0;
 };
 
-// The number of hook functions that all threads are in. t_locals has the number of this thread: a
-// hook calls MPI through the names that slimpi exports, where no argument says who calls.
+// The number of hook functions that are running, in all threads; t_locals.inside_hook counts those
+// of this thread. The counts are needed because a hook calls MPI through the names that slimpi
+// exports, and no argument says that a hook is the caller.
 inline std::atomic<int> g_all_inside{0};
 
-// Returns the text of a hook's function that this thread has just called, if it failed; "" if not.
-// The ranks go on with their messages before they agree on the failure, so the caller must keep the
-// text.
+// Returns the error text of the hook function that this thread has just called; "" if `status`, its
+// result, is ok. The caller must keep the text, because this rank goes on with its messages before
+// the ranks agree on the failure.
 inline std::string failure_of(Status status) {
   return status == Status::ok ? "" : failure_text();
 }
 
-// Returns whether the calling thread is inside a function of a hook, whose MPI calls go to MPI
-// directly. Relaxed is enough for g_all_inside: a thread sees its own increment, and increments of
-// others do not matter, because t_locals decides.
+// Returns whether the calling thread is inside a hook function; then its MPI calls go to MPI
+// directly. A relaxed load of g_all_inside is enough: a thread always sees its own increment, and
+// increments by other threads do not matter, because t_locals decides.
 inline bool inside_hook() {
   return g_all_inside.load(std::memory_order_relaxed) != 0 && t_locals.inside_hook != 0;
 }

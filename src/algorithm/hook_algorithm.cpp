@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The row "hook" of the table of algorithms: it keeps the hooks that a communicator has open, lets
-// the ranks agree about them, and copies a call's buffers to host memory for them.
+// The row "hook" of the table of algorithms. It keeps the hooks that a communicator has open, makes
+// the ranks agree whether a hook can be used, and copies a call's buffers to host memory for a
+// hook.
 //
-// A user's codec runs in the pairwise schedule (inter/pairwise.h). It determines the length of each
-// payload; the header is slimpi's. The owner of a chunk decodes its own message, so all ranks have
-// the same bytes. A failure of the hook does not end the exchange, because the peers wait for the
-// messages. The message is sent without a payload, and the first failure is kept until the ranks
-// agree on it.
+// A user's codec runs in the pairwise schedule (inter/pairwise.h). The codec determines the length
+// of each payload; slimpi writes the header. The owner of a chunk decodes its own message, so all
+// ranks have the same bytes. If the hook fails on a rank, the exchange goes on, because the peers
+// wait for messages: the rank sends the message without a payload, and keeps the first failure
+// until the ranks agree on it.
 //
-// A codec gets only finite values. It gets 0 in place of an infinity or a NaN. Marks behind its
-// payload say what to put there after decoding.
+// A codec gets only finite values: 0 takes the place of an infinity or a NaN. Marks behind the
+// payload say which infinity or NaN replaces which decoded value.
 //
 // Cost: with M nodes, 2 (M-1) messages per segment and rank.
 // Error: the compression error of each node's sum and of the total. With error feedback, both are
@@ -78,7 +79,7 @@ Status open_hook(const comm::Call& call) {
   if (kind[0] == kind[1])
     return refuse_hook(*plan.hook, "it is a codec on some ranks and a strategy on others");
   SLIMPI_TRY(hook->give_comm(exchange.comm(), exchange.channel()));
-  // The hook is opened for the communicator, so it learns of no count and no buffer.
+  // The hook is opened for all calls of the communicator, so `opening` has no count and no buffers.
   const comm::Call opening{communicator,   call.scratch, plan, nullptr, nullptr, 0,
                            device::host(), nullptr,      0,    nullptr};
   SLIMPI_TRY(agree_on_failure(communicator, failure_of(hook->open(opening))));
@@ -93,7 +94,7 @@ Status open_hook(const comm::Call& call) {
   return Status::ok;
 }
 
-// Returns the call with its buffer in host memory: `copy` is its input and its result.
+// Returns the same call on host memory: `copy` is both its input and its result.
 comm::Call call_on_host(const comm::Call& call, float* copy) {
   return {call.communicator, call.scratch,   call.plan, copy,        copy,
           call.count,        device::host(), nullptr,   call.number, call.state};
@@ -101,7 +102,7 @@ comm::Call call_on_host(const comm::Call& call, float* copy) {
 
 // Returns the factor by which the residual is used.
 float factor_of(const float* values, const float* lost, std::uint64_t count) {
-  // compare() gives the sum of squares of the difference, which is 0 here, and of the second array.
+  // compare(a, b) gives two numbers: the sum of (a - b)^2, which is 0 here, and the sum of b^2.
   double of_values[2], of_lost[2];
   const kernels::Kernels& kernels = *device::host().kernels();
   kernels.compare(values, values, count, of_values, nullptr);
@@ -109,7 +110,7 @@ float factor_of(const float* values, const float* lost, std::uint64_t count) {
   return residual_factor(of_values[1], of_lost[1]);
 }
 
-// The marks of values: kFinite, or what stands in place of a finite value.
+// The marks of values. The mark of a value that is not finite says what the value is.
 enum Mark : std::uint32_t { kFinite, kNan, kPositive, kNegative };
 
 void write_marks(const float* values, std::uint64_t count, std::byte* to) {
@@ -136,7 +137,8 @@ void put_marked(const std::byte* marks, std::uint64_t count, float* values) {
   }
 }
 
-// The hook as the arithmetic of a schedule. Payloads follow their headers in host memory.
+// Encodes, adds and decodes for the pairwise schedule, by the functions of a hook. In host memory
+// each payload follows its header.
 class HookCodec : public inter::ChunkCodec {
  public:
   HookCodec(const comm::Call& call, const Hook& hook, const inter::Context& context,
@@ -156,12 +158,11 @@ class HookCodec : public inter::ChunkCodec {
   }
   void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) override;
 
-  // Returns the hook's text of its first failure on this rank; "": it has not failed.
+  // Returns the text of the hook's first failure on this rank; "" if the hook has not failed.
   const std::string& failure() const { return failure_; }
 
  private:
-  // Encode and decode values. `total`: they are the finished sum; otherwise they are the sum of one
-  // node.
+  // Encode and decode values: the finished sum if `total` is true, otherwise the sum of one node.
   void encode_values(const comm::Range& part, bool total, const float* values, std::byte* payload);
   void decode_values(const comm::Range& part, bool total, const std::byte* payload, float* out);
   void decode(const Hook::Piece& piece, const std::byte* payload, std::uint64_t bytes, float* out) {
@@ -178,8 +179,8 @@ class HookCodec : public inter::ChunkCodec {
   std::string failure_;
 };
 
-// Writes this rank's message, and the new residual. An infinity or a NaN stays out of the residual,
-// which would keep it for ever.
+// Writes this rank's message and the new residual. The residual gets no infinity and no NaN,
+// because it would keep them for ever.
 void HookCodec::encode_values(const comm::Range& part, bool total, const float* values,
                               std::byte* payload) {
   const Hook::Piece piece{shard_.first + part.first, part.count, total};
@@ -216,7 +217,8 @@ void HookCodec::encode_values(const comm::Range& part, bool total, const float* 
   comm::write_header(payload - comm::kHeaderBytes, header);
 }
 
-// Decodes a message; gives zeros if the hook failed on the sender, which reports that itself.
+// Decodes a message. If the hook failed on the sender, sets `out` to zeros; the sender reports the
+// failure.
 void HookCodec::decode_values(const comm::Range& part, bool total, const std::byte* payload,
                               float* out) {
   const std::uint32_t size = comm::payload_of(payload - comm::kHeaderBytes);
@@ -245,8 +247,8 @@ void HookCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFr
   decode(part, payload);
 }
 
-// Returns the layout of the exchange of this rank's shard. Hooks get host memory, so it is the same
-// with any device.
+// Returns the layout of the exchange of this rank's shard. The layout does not depend on the device
+// of the call, because hooks get host memory.
 inter::PairwiseLayout layout_of(const comm::Call& call, const comm::InterNodeGroup& group,
                                 const Hook& hook) {
   const inter::ExchangeSize size{.format = call.plan.format,
@@ -305,8 +307,8 @@ Status run_together(comm::Call& call, const Hook& hook) {
   return agree_on_failure(communicator, failure_of(hook.allreduce(call)));
 }
 
-// Runs the hook. After a failure the tensor state may hold residuals of a result that no rank used,
-// so all ranks drop the state.
+// Runs the hook on the call's buffers. If the hook fails, the tensor state may hold residuals of a
+// result that no rank uses, so all ranks drop the state.
 Status run_in_place(comm::Call& call, const Hook& hook) {
   const Status status = run_together(call, hook);
   if (status == Status::hook && call.state != nullptr) call.state->drop();

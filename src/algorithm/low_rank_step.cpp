@@ -19,9 +19,9 @@ namespace {
 // The number of partial sums. The compiler can vectorize them without changing the order.
 constexpr int kLanes = 8;
 
-// The limit of rounding noise. If the norm of a vector, after the projections on the other vectors
-// are subtracted, is below this fraction of its norm before, the rest is rounding noise. The input
-// is floats, so a rest that is not noise is far larger.
+// The limit of rounding noise. orthonormalize_in_double() subtracts from a vector its projections
+// on the vectors before it. If the norm after that is at most kNothingLeft times the norm before,
+// the rest is only rounding noise. The input is floats, so a rest that is not noise is far larger.
 constexpr double kNothingLeft = 1e-12;
 
 // The largest element of Q: with larger elements, P Q^T could overflow. A row of P has at most 64
@@ -147,8 +147,9 @@ LowRankStep::LowRankStep(comm::Call& call, const Matrices& matrices, bool on_dev
   near_q_ = on_device ? near_p_ + matrices.p : q_;
 }
 
-// Visits all tiles of the elements that exist: first the complete rows, then the last row, which
-// may be incomplete. Calls visit(tile, in + residual of the tile, distance of its rows in floats).
+// Visits the tiles of the matrix's first `count` elements: first the complete rows, then the last
+// row, if it is incomplete. Calls visit(tile, the tile's input plus the used part of its residual,
+// distance of the tile's rows in floats).
 template <typename Visit>
 void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) {
   const std::uint64_t width = std::min(matrix.columns, tile_size_.columns);
@@ -167,11 +168,11 @@ void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) {
   if (rest != 0) band(whole, 1, rest);
 }
 
-// Finds how much of each matrix's residual is used. Each rank uses its own norms. The CPU's
-// instruction sets find the same norms; a GPU may find others in the last bits, as with products.
+// Computes the factor for each matrix's residual, from the norms on this rank. All instruction sets
+// of the CPU give the same norms. A GPU's norms, as its products, may differ in the last bits.
 Status LowRankStep::limit_residuals() {
   if (error_ == nullptr) return Status::ok;
-  // compare() gives the sum of squares of the difference, which is 0 here, and of the second array.
+  // compare(a, b) gives two numbers: the sum of (a - b)^2, which is 0 here, and the sum of b^2.
   double* norms = near_norms_;
   for (const Matrix& matrix : matrices_.low_rank)
     for (const float* const array : {in_, static_cast<const float*>(error_)}) {
@@ -218,16 +219,17 @@ const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int*
   return tile_;
 }
 
-// Sets Q to the orthonormalized Q of the last call. A vector is drawn at random if there is no last
-// call or if the vector has become zero. The lengths of the vectors do not matter; unit vectors
-// avoid overflow and underflow with very large and very small matrices.
+// Sets Q to the Q of the last call, orthonormalized. If there is no last call, or if a vector has
+// become zero, that vector is drawn at random. The result does not depend on the lengths of the
+// vectors; length 1 avoids overflow and underflow with very large and very small matrices.
 void LowRankStep::start_q(const Matrix& matrix) {
   float* const q = q_ + matrix.q;
   std::memcpy(q, last_q_ + matrix.q, matrix.q_floats() * sizeof(float));
   for (int k = 0; k < matrix.rank; ++k) {
     if (orthonormalize_vector(q, matrix.columns, k, vector_)) continue;
-    // A rank number never has the top bit set, so this random stream differs from the stream of
-    // each rank. All buffers share it: a buffer's numbers depend on no other buffer of the program.
+    // kStream takes the place of a rank number. A rank number never has the top bit set, so this
+    // random stream differs from the stream of each rank. All buffers use this stream, so the
+    // numbers of a buffer do not depend on the program's other buffers.
     constexpr std::uint32_t kStream = 0x80000000;
     const std::uint64_t first = std::uint64_t(k) * matrix.columns;
     draw_normal({communicator_.config().seed, kStream, call_.state->calls, matrix.q + first},
@@ -241,7 +243,7 @@ Status LowRankStep::copy(float* to, const float* from, std::uint64_t floats) {
   return on_.device.copy(to, from, floats * sizeof(float), on_.stream);
 }
 
-// Computes P = M Q. A row of M with a non-finite value gives a non-finite row of P, for every Q.
+// Computes P = M Q. For every Q, a non-finite value in a row of M makes that row of P non-finite.
 Status LowRankStep::first_products() {
   const Timed timed(communicator_.statistics(), Stage::encode, "first factor",
                     call_.count * sizeof(float));
@@ -296,8 +298,8 @@ Status LowRankStep::spread_exact_parts() {
   return Status::ok;
 }
 
-// Sums the factors exactly. `phase` makes the call numbers of the two exchanges different, so that
-// the receiver rejects a message of the other exchange.
+// Sums the factors exactly. `phase` (1 for P, 2 for Q) gives the two exchanges different call
+// numbers, so that a receiver rejects a message of the other exchange.
 Status LowRankStep::sum(float* factors, std::uint64_t floats, std::uint64_t phase) {
   return sum_uncompressed(call_, device::host(), factors, factors, floats,
                           call_.number + (phase << 30));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The frame of every algorithm that exchanges between nodes. The node-local ranks add their values
 // exactly, the owners of shards exchange them with the other nodes, and the node-local ranks get
-// the result. Without work inside a node (one rank there, or a flat hierarchy) only the exchange is
-// left.
+// the result. If there is no work inside the node (the node has one rank, or the hierarchy is
+// flat), the frame consists of the exchange alone.
 #pragma once
 #include "algorithm/algorithm.h"
 
@@ -12,8 +12,8 @@ namespace slimpi::algorithm {
 struct NodeShard {
   const comm::InterNodeGroup& group;
   comm::Range range;  // range of the call's vector; empty if this rank owns no shard
-  const float* in;    // the range's first element in the sum of `ranks` ranks; may be `out`
-  float* out;         // the range's first element in the result
+  const float* in;    // values of the range: the sum of `ranks` ranks; may be `out`
+  float* out;         // place for the result of the range
   int ranks;          // ranks of this node; 1 without work inside nodes
 
   bool owned() const { return group.shard_index >= 0; }
@@ -40,12 +40,12 @@ Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
   return share_in_node(call);
 }
 
-// Reserves scratch memory for messages of `bytes` between nodes: near the buffers, and in staging
-// memory if the device is staged.
+// Reserves `bytes` of scratch memory for messages between nodes, in memory of the call's device. If
+// the device is staged, reserves as many bytes of staging memory, too.
 Status reserve_messages(const comm::Call& call, std::size_t bytes);
 
-// Sets *residual to the residual of `shard` in the call's tensor state; makes it at first use. Null
-// without error feedback or without a state.
+// Sets *residual to the residual of `shard` in the call's tensor state, and makes the residual at
+// its first use. Sets *residual to null without error feedback or without a state.
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual);
 
 // Allocates the residual of error feedback in the call's tensor state.

@@ -38,8 +38,8 @@ comm::Plan make_plan(const Config& config, const Algorithm& row, const std::stri
     plan.format.stochastic = config.rounding.value_or(row.rounding) == Rounding::stochastic;
   }
   plan.hierarchy = chosen(config, row);
-  // There is no error feedback with peers: the next difference of models contains the error of the
-  // last difference.
+  // An algorithm with peers has no error feedback, because the next difference of models contains
+  // the error of the last difference anyway.
   plan.error_feedback =
       !row.exact && !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
   if (row.codec == kernels::Codec::quantized && row.takes_max_error)
@@ -52,9 +52,10 @@ comm::Plan make_plan(const Config& config, const Algorithm& row, const std::stri
   return plan;
 }
 
-// Returns why an algorithm cannot be used, or "". A replica belongs to one peer, so algorithms with
-// replicas need peers that never change. SLIMPI_MAX_ERROR is refused for algorithms that cannot
-// guarantee it. Only the packed codec takes half bits.
+// Returns why an algorithm cannot be used, or "". The reasons:
+//   half bits         only the packed codec takes them
+//   shift_one         changes the peers, but a replica belongs to one peer
+//   SLIMPI_MAX_ERROR  the algorithm cannot guarantee it
 std::string refuse_algorithm(const Config& config, const std::string& name, double bits) {
   const Algorithm* const row = find(name);
   if (bits != std::floor(bits) && name != "off" &&
@@ -73,8 +74,8 @@ std::string refuse_algorithm(const Config& config, const std::string& name, doub
   return "SLIMPI_MAX_ERROR cannot be combined with " + name + "; accepted: " + able + "auto, off";
 }
 
-// Refuses one file for two results: the later would replace the earlier. A stream or a device takes
-// both.
+// Returns why two results may not go to one file, or "": the later result would replace the earlier
+// one. Two results may go to one stream or one device.
 std::string refuse_files(const Config& config) {
   const std::pair<const char*, const std::optional<std::string>*> results[] = {
       {"SLIMPI_REPORT", &config.report},

@@ -15,24 +15,24 @@ namespace slimpi::algorithm {
 struct Decision {
   bool take = false;                        // do the call with a plan; false: bypass
   BypassReason reason = BypassReason::off;  // reason of the bypass
-  // One plan. With SLIMPI_ALGORITHM=auto: the plans among which, and plain MPI, the autotuner finds
-  // the fastest.
+  // One plan. With SLIMPI_ALGORITHM=auto several plans: the autotuner finds the fastest of these
+  // and of plain MPI.
   std::vector<comm::Plan> plans;
   bool automatic = false;
   std::vector<const char*> candidates;  // MPI and the plans' algorithms, as the report names them
-  int number = 0;                       // number of the row of the rules, on one communicator
+  int number = 0;                       // of the row among the communicator's rows of the rules
 };
 
 // Returns whether the rules decide about a communicator with these options.
 bool rules_apply(const Config& config);
 
-// Returns the decision for calls that are not too small and whose first matching row is `rule`;
-// null: no row matches. Not collective.
+// Returns the decision for calls of SLIMPI_MIN_SIZE or more. `rule`: the first row of the rules
+// that matches the call; null if no row matches. Not collective.
 Decision decide(const Config& config, const Rule* rule,
                 Collective collective = Collective::allreduce);
 
-// Drops the plans that are expected to send so many bits a value or more. Calls without a plan are
-// left to MPI.
+// Drops the plans that are expected to send `bits` bits a value or more. If no plan is left, makes
+// the decision a bypass: the call is left to MPI.
 void keep_shorter(Decision& decision, int bits);
 
 // Returns the reason why this build cannot use these options; "" if it can.

@@ -22,7 +22,8 @@ std::uint64_t side_of_square(std::uint64_t count) {
   return side;
 }
 
-// Returns the matrix that a buffer of `count` floats is if the program describes none.
+// Returns the rows and columns of a buffer of `count` floats that the program does not describe:
+// those that SLIMPI_POWERSGD_SHAPES has for this count, otherwise a square.
 MatrixSize whole_matrix(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   if (plan.algorithm->shapes && config.powersgd_shapes)
     for (const Shape& shape : *config.powersgd_shapes)
@@ -126,8 +127,8 @@ Status reserve_powersgd(comm::Call& call) {
   return open_state(call, matrices, on_device, &error, &last_q);
 }
 
-// Returns the shape of a buffer that is one matrix. If the program describes several matrices, the
-// ranks compare these, too (call/sum_agreement.cpp).
+// Returns the shape of a buffer as one matrix. If the program describes matrices, the ranks compare
+// the descriptions, too (call/sum_agreement.cpp).
 Shape shape_of(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   const MatrixSize size = whole_matrix(plan, config, count);
   return {count, size.rows, size.columns};

@@ -11,14 +11,15 @@
 // With error feedback, a rank keeps M - out / N as its residual and adds it to its next M.
 //
 // The error has a bound, whichever tensor the residuals E and the last Q belong to. The norms are
-// L2 norms of all elements. The columns of P are orthonormal or zero, so out = P P^T (sum of M + E)
-// is a projection and out - (sum of M) = P P^T (sum of E) - (I - P P^T) (sum of M). These two terms
-// are orthogonal:
+// L2 norms of all elements, and the sums are over the ranks. The columns of P are orthonormal or
+// zero, so P P^T is a projection; Q only decides which projection. Then
+//   out            = P P^T (sum of M + E)
+//   out - sum of M = P P^T (sum of E) - (I - P P^T) (sum of M)
+// The two terms of the last line are orthogonal, so
 //   |out - sum of M|^2 <= |sum of E|^2 + |sum of M|^2
-// Q only decides which projection it is. The used part of E has at most c times the norm of the
-// rank's M (residual_limit.h), so the result is at most sqrt(1 + c^2) times the sum of the ranks'
-// norms away from the exact sum; without error feedback at most once that sum. The rounding of
-// floats is added.
+// A rank uses at most a part of its E with |E| <= c |M| (c = kResidualNorms, residual_limit.h). So
+//   |out - sum of M| <= sqrt(1 + c^2) (sum of |M|)    without error feedback: <= sum of |M|
+// The rounding of floats comes in addition.
 //
 // A buffer is one matrix, or several if slimpi_describe_next says so. Each matrix has its own
 // factors. All factors P are summed in one exchange, all factors Q in another.
@@ -66,8 +67,8 @@ struct Matrices {
 // Returns the parts of the call's buffer. The lists are in the call's scratch memory.
 Matrices matrices_of(const comm::Call& call);
 
-// Returns the guarantee of slimpi(7): the result of a matrix is no further from the exact sum than
-// this many times the sum of the ranks' norms of the matrix.
+// Returns the factor f of the guarantee of slimpi(7). For each matrix M, the L2 distance of the
+// result from the exact sum is at most f times the sum over the ranks of |M|.
 double most_norms(const comm::Plan& plan);
 
 // The arithmetic of a low-rank sum that every rank does on the same numbers. It gives the same
@@ -98,9 +99,10 @@ struct TileSize {
 constexpr TileSize kHostTile = {64 << 10, 16 << 10};
 constexpr TileSize kDeviceTile = {4 << 20, 4 << 20};
 
-// Bytes in the call's scratch memory: a vector of doubles, the norms of matrices and residuals, a
-// tile, P and behind it the parts that are summed exactly, and Q. With products on a GPU, the tile
-// and a copy of the norms and factors lie in GPU memory, and all but the tile in staging memory.
+// Bytes in the call's scratch memory. The contents, in order: a vector of doubles, the norms of
+// matrices and residuals, a tile, P, the parts that are summed exactly, and Q. If a GPU makes the
+// products, all but the tile lie in staging memory. The tile lies in GPU memory, with copies of the
+// norms and of the factors.
 struct LowRankScratch {
   explicit LowRankScratch(const Matrices& matrices)
       : factor_bytes((matrices.p + matrices.q) * sizeof(float)),
@@ -136,8 +138,8 @@ Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, fl
                   float** last_q);
 
 // One sum (low_rank_step.cpp): the order of its steps, and where the matrix and the factors lie.
-// The matrix is worked on in tiles. So only the residual has the length of the buffer, never the
-// sum of input and residual.
+// The step works on M in tiles. So the sum of input and residual needs memory for one tile only;
+// just the residual has the length of the buffer.
 class LowRankStep {
  public:
   // Prepares the sum. `in` and `out` are in the memory of the call's device if on_device, otherwise

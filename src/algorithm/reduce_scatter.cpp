@@ -49,7 +49,8 @@ class ReduceScatter {
   float* const program_out_;
 };
 
-// Puts the blocks in the exchange's order in ordered_. Then the call works in place there.
+// If the exchange's order is not the program's, copies the blocks to ordered_ in the exchange's
+// order. ordered_ is then the input of the call.
 Status ReduceScatter::put_in_order() {
   if (scatter_.in_order) return Status::ok;
   for (std::size_t rank = 0; rank < scatter_.blocks.size(); ++rank) {
@@ -69,8 +70,9 @@ Status ReduceScatter::sum_in_node() {
   return Status::ok;
 }
 
-// Makes the exchange between nodes. With MPI_IN_PLACE the result overlaps input that the kernel
-// still reads. So the kernel writes to ordered_, and the result is copied afterwards.
+// Makes the exchange between nodes. With MPI_IN_PLACE the place of the result may overlap input
+// that the kernel still reads. Then the kernel writes the result to ordered_, from which it is
+// copied.
 Status ReduceScatter::exchange() {
   if (group_.shard_index < 0) return Status::ok;
   const comm::Range shard = own_shard(call_);
@@ -87,7 +89,8 @@ Status ReduceScatter::exchange() {
                                                 : Status::ok;
 }
 
-// Sends a chunk with the blocks of several ranks to all ranks of the node.
+// If chunks of this node hold blocks of several ranks, sends the chunks to all ranks of the node.
+// Each rank then copies its own block.
 Status ReduceScatter::share() {
   if (!scatter_.shared) return Status::ok;
   call_.in = call_.out = ordered_;
@@ -104,7 +107,8 @@ Status ReduceScatter::run() {
   return share();
 }
 
-// Returns the floats of the ordered vector, or of a result that cannot be written to its place yet.
+// Returns the floats that ordered_ needs: for the vector in the exchange's order, for the sum
+// inside the node, or for a result that may overlap the input.
 std::uint64_t ordered_floats(const comm::Call& call) {
   if (works_in_node(call) || !call.scatter->in_order) return call.count;
   return call.in == call.out ? call.scatter->blocks[std::size_t(call.communicator.rank())].count

@@ -6,14 +6,16 @@
 
 namespace slimpi::algorithm {
 
-// Returns the limit a. Let N be the number of ranks. A node of k ranks has values of at most k a,
-// in a bucket with a step of at most 2 k a. So the values with a residual, of at most two steps,
-// are at most 5 k a, and they decode to no more. The sum of all nodes is at most 5 N a, with the
-// owner's residual 25 N a. With the packed codec a step is at most 9/4 of the greatest values, and
-// a residual is at most four steps. So the values are at most 10 k a, and decode to no more than
-// 9/8 of that; the sum and the owner's residual make less than 113 N a, which decodes to 127 N a.
-// With a value codec, a clamped residual is less than 1/64 of its value. The rest is a margin for
-// rounding.
+// Returns the limit a = greatest / (most N), where N is the number of ranks. `most` is larger than
+// the products below, as a margin for rounding. The sum of a node with k ranks is at most k a.
+//
+// Quantized: a step is at most 2 k a, and a residual at most two steps.
+//   node    k a + 2 * 2 k a = 5 k a with its residual; decodes to no more
+//   owner   5 N a for the sum of all nodes, 25 N a with the owner's residual
+// Packed: a step is at most 9/4 of the greatest value, and a residual at most four steps.
+//   node    k a + 4 * 9/4 k a = 10 k a; decodes to no more than 9/8 of that
+//   owner   less than 113 N a with the owner's residual; decodes to less than 127 N a
+// Value codec: a clamped residual is less than 1/64 of its value.
 float safe_limit(const kernels::Format& format, int ranks) {
   const float most = format.codec == kernels::Codec::packed      ? 128
                      : format.codec == kernels::Codec::quantized ? 32
@@ -27,16 +29,18 @@ double most_steps(const kernels::Format& format) {
   return format.stochastic || format.bits == 1 ? 2 : 1.5 + 1 / last_level;
 }
 
-// Returns the bound, which follows from kernels/math/packed.h, with b = floor(bits). A tile has
-// room for b - 1 bits in each of its buckets. With a level of detail more the bits do not fit, so
-// some bucket has b bits then, and so has the bucket with the greatest scale t: its level is at
-// most an eighth of a bit short of b. A scale s has a sixteenth of a bit less for each of the
-// numbers between it and t, of which an octave has 8; the steps of these numbers and of the width
-// cost less than 7/8 + 0.11 of a bit. So a step is at most 2^(2.11 - b) sqrt(s t), and not more
-// than 2 s. With 16 bits it is 2^-15 s. Buckets of more than 15.7 octaves below t become zeros, and
-// their step is below 2^-14 t. A bucket loses no more than its scale.
-//
-// With feedback: the greatest scale without bits is less than 17 - 16 b numbers above t, which is
+// Returns the bound, which follows from kernels/math/packed.h. Let b = floor(bits), t the greatest
+// scale of the tile, and s the scale of a bucket.
+//   1  A tile has room for b - 1 bits in each bucket. With the level of detail raised by 1 the bits
+//      do not fit, so some bucket would have b bits, and so would the bucket of scale t. So the
+//      actual bits of scale t, before they are rounded down, are at least b - 1/8.
+//   2  Scale s has 1/16 of a bit less for each scale number between s and t (8 in an octave).
+//      Rounding these numbers and the width costs less than 7/8 + 0.11 of a bit.
+//   3  So the step of scale s is at most 2^(2.11 - b) sqrt(s t), and at most 2 s. With width 16 the
+//      step is 2^-15 s. Buckets more than 15.7 octaves below t become zeros; their step is below
+//      2^-14 t.
+//   4  A value loses at most the scale of its bucket.
+// With feedback: the greatest scale of width 0 is less than 17 - 16 b numbers above t, so it is
 // less than 1.35 * 2^(2 - 2b) t; or it is the scale of the base.
 double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback,
                          int nodes) {
@@ -52,8 +56,8 @@ double most_packed_error(const kernels::Format& format, double bucket, double ti
          most_packed_error(format, bucket + added(scale), tile + added(top), false, nodes);
 }
 
-// Returns the factor. No square of a float, nor a sum of squares, overflows or underflows in
-// double.
+// Returns the factor. In double no square of a float overflows or underflows, and no sum of such
+// squares does.
 float residual_factor(double values, double residual) {
   if (!std::isfinite(values) || !std::isfinite(residual)) return 0;
   const double limit = kResidualNorms * kResidualNorms * values;

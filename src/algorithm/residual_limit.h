@@ -7,14 +7,16 @@
 
 namespace slimpi::algorithm {
 
-// Returns the limit of input values. If no input value of `ranks` ranks is larger in magnitude,
-// nothing overflows with this codec: no node sum, no sum with a residual, and no decoded value. A
-// call with larger values is done without error feedback, and leaves the residuals as they were.
+// Returns the limit up to which input values are safe with error feedback. If no input value on any
+// of `ranks` ranks has a larger magnitude, nothing overflows with this codec: no node sum, no sum
+// with a residual, and no decoded value. A call with larger values is done without error feedback,
+// and leaves the residuals as they were.
 float safe_limit(const kernels::Format& format, int ranks);
 
-// Returns the guarantee of slimpi(7) for quantized buckets: whatever the residuals are, a result is
-// no further from the exact sum than this many steps of each node's bucket plus as many steps of
-// the bucket of their sum. These are the buckets of the values without residuals.
+// Returns the factor f of the guarantee of slimpi(7) for quantized buckets. For any residuals
+//   |result - exact sum| <= f (u_1 + ... + u_n + u)
+// u_i is the quantization step in the bucket of node i, u the step in the bucket of the nodes' sum.
+// Both are steps for the values without residuals.
 double most_steps(const kernels::Format& format);
 
 // Returns a bound of |decoded - original| for one encoding by packed. It holds if no value of the
@@ -25,17 +27,19 @@ double most_steps(const kernels::Format& format);
 double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback,
                          int nodes = 1);
 
-// A residual is used up to a limit if no bucket gives a step to clamp it to: with low-rank sums and
-// with hooks. The limit of its L2 norm follows from the norm of the values to which it is added: of
-// a matrix, or of a segment that a hook encodes. The part above the limit is dropped, by a factor
-// for all elements, so that the direction stays.
+// The residuals of low-rank sums and of hooks are not clamped, because no bucket gives a step for
+// that. Instead the L2 norm of a residual is limited to kResidualNorms times the L2 norm of the
+// values to which it is added: the values of a matrix, or of a segment that a hook encodes. A
+// residual above the limit is scaled down by one factor for all elements, so that its direction
+// stays.
 
-// The largest norm of the used residual, in norms of the values. A lower limit also cuts residuals
-// of the right tensor, and costs accuracy (docs/DESIGN.md).
+// The largest norm of a residual, in norms of the values. A lower limit would also cut residuals of
+// the right tensor, and cost accuracy (docs/DESIGN.md).
 constexpr double kResidualNorms = 32;
 
-// Returns the factor for the residual, 0 to 1, from the sums of the squares of the values and of
-// the residual. 0 if all values are zero, or if a value or the residual is not finite.
+// Returns the factor for the residual, 0 to 1. `values` and `residual` are sums of squares, of the
+// values and of the residual. The factor is 0 if one of these sums is not finite, or if all values
+// are zero and the residual is not.
 float residual_factor(double values, double residual);
 
 }  // namespace slimpi::algorithm

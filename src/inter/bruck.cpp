@@ -3,9 +3,9 @@
 // log2(M) steps per phase for M nodes. Ranks store and forward blocks without changing them: first
 // the values for the owners of chunks, then the owners' sums (bruck.h).
 //
-// Cost: every rank sends 2 log2(M) messages, to as many peers; (log2(M) / 2 + 1) * n * bits/8
-// bytes. Slower than the pairwise exchange if the additional bytes cost more than the messages that
-// it saves.
+// Cost: every rank sends 2 log2(M) messages, to as many peers, with (log2(M) / 2 + 1) * n * bits/8
+// bytes in all. Slower than the pairwise exchange if the additional bytes cost more than the saved
+// messages.
 #include "inter/bruck.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace slimpi::inter {
 namespace {
 
 // Runs the exchange. Each step waits for its messages before the next step begins. So no memory is
-// written while a message is read from it, and one pair of requests is enough. MPI and the host use
-// `staging_`; kernels use `memory_`. A rank neither decodes nor checks blocks that it forwards.
+// written while MPI sends from it, and one pair of requests is enough. MPI and the host use
+// `staging_`; kernels use `memory_`. A rank forwards blocks without decoding or checking them.
 class BruckExchange {
  public:
   BruckExchange(const Context& context, const BruckLayout& layout,
@@ -80,9 +80,9 @@ class BruckExchange {
   mpi::Request requests_[2] = {mpi::abi.request_null, mpi::abi.request_null};
 };
 
-// Copies between staging and device memory and waits. Blocks are always staged, even with a
-// GPU-aware MPI: if this schedule is the cheapest, blocks are few and short, and the host packs
-// them into messages.
+// On a staged device, copies between staging and device memory and waits. MPI always sends from
+// staging memory, even if it is GPU-aware: the host packs the blocks into messages, and blocks are
+// few and short if this schedule is the cheapest.
 Status BruckExchange::move(const char* name, std::byte* to, const std::byte* from,
                            std::size_t bytes) {
   if (!staged_ || bytes == 0) return Status::ok;
@@ -93,7 +93,8 @@ Status BruckExchange::check(const std::byte* block, int owner, int sender) {
   return comm::check_message(block, layout_.bytes_of(owner), codec_.header(chunk(owner), sender));
 }
 
-// Encodes this rank's values for each owner, into the place given by the owner's distance.
+// Encodes this rank's values for each owner. The number of the place is the number of positions
+// from this rank to the owner.
 Status BruckExchange::encode() {
   for (int number = 1; number < group_size_; ++number) {
     const comm::Range part = chunk(bruck_.further(me_, number));
@@ -109,8 +110,8 @@ Status BruckExchange::encode() {
 }
 
 // Sends a message to one member and receives a message from another; 0 bytes mean that there is no
-// message. Starts both before it waits for one: all ranks do this at once, in rings, and a send may
-// wait for its receive.
+// message. Starts send and receive before it waits for either of them: all ranks send in rings at
+// the same time, and a send may wait for its receive.
 Status BruckExchange::swap(int to, std::size_t send, const std::byte* from, int source,
                            std::size_t receive, std::byte* into, comm::Tag tag) {
   if (receive != 0)
@@ -139,8 +140,9 @@ Status BruckExchange::scatter(int step) {
   const auto bytes_at = [&](int member, int number) {
     return layout_.bytes_of(bruck_.destination(member, number, step));
   };
-  // Takes as many places at a time as fit into a message with the longest blocks. So sender and
-  // receiver divide in the same way, and no place is overwritten before its block was sent.
+  // A message has the blocks of `at_once` places: as many as the longest blocks would allow. So
+  // sender and receiver divide the places in the same way. No place is overwritten before its block
+  // was sent.
   const int at_once = int(std::min(layout_.message() / layout_.block(), std::size_t(places)));
   for (int first = 0; first < places; first += at_once) {
     const int end = std::min(first + at_once, places);
@@ -235,7 +237,8 @@ int BruckSteps::steps() const {
   return steps;
 }
 
-// Counts the places. In every 2 * bit numbers, from 0 on, the last `bit` have the bit set.
+// Counts the numbers below group_size that have bit `step` set. Of each 2 * bit consecutive
+// numbers, from 0 on, the last `bit` numbers have it set.
 int BruckSteps::travelling(int step) const {
   const int bit = 1 << step;
   return group_size_ / (2 * bit) * bit + std::max(0, group_size_ % (2 * bit) - bit);
@@ -245,7 +248,8 @@ int BruckSteps::to_gather(int step) const {
   return std::min(gathered(step), group_size_ - gathered(step));
 }
 
-// The first chunk is the longest.
+// Makes the layout. block_ is the length of the first block, because the first chunk is the
+// longest.
 BruckLayout::BruckLayout(const ExchangeSize& size) : first_of_(1, 0) {
   const std::size_t members = std::size_t(size.group_size);
   chunks_.reserve(members);
@@ -254,13 +258,13 @@ BruckLayout::BruckLayout(const ExchangeSize& size) : first_of_(1, 0) {
   for (int member = 0; member < size.group_size; ++member) {
     chunks_.push_back(
         comm::chunk_of(size.count, size.group_size, member, comm::chunk_alignment(size.format)));
-    // An owner without elements has no blocks and no messages. Another block has a multiple of 16
-    // bytes, as the header has, so that every payload begins at a multiple of 16 bytes.
+    // An owner without elements has no blocks and no messages. The length of any other block is a
+    // multiple of 16 bytes, as that of the header is, so every payload begins at a multiple, too.
     const std::uint64_t elements = chunks_.back().count;
     lengths_.push_back(elements == 0 ? 0 : round_up(message_bytes(size.format, elements), 16));
   }
-  // Counts twice around the ring, so that owners from before to behind the last member are one
-  // interval.
+  // Counts twice around the ring. So the bytes of consecutive owners are one difference, also if
+  // the owners go on from the last member to the first.
   for (std::size_t i = 0; i < 2 * members; ++i)
     first_of_.push_back(first_of_.back() + lengths_[i % members]);
   block_ = lengths_.front();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The steps of the Bruck exchange, and the places of its blocks and messages in scratch memory.
-// Both follow from the size of the sum alone. A block is a message of the pairwise schedule with
-// its header.
+// Steps and places follow from the size of the sum alone. A block is what one member has for one
+// owner: a header and a payload, the same bytes that the pairwise schedule sends as one message.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -17,8 +17,8 @@ namespace slimpi::inter {
 // A member keeps blocks in places 1 to M - 1. At the start, place p holds its block for the member
 // p positions further on. In step k, every block in a place whose number has bit k set is sent to
 // the member 2^k positions further on, into the same place there. After the last step, place p
-// holds the block that the member p positions back had for this one. Before step k, the block in
-// place p has moved by the sum of the bits of p below bit k.
+// holds the block that the member p positions back had for this member. Before step k, the block in
+// place p has moved p % 2^k positions.
 class BruckSteps {
  public:
   explicit BruckSteps(int group_size) : group_size_(group_size) {}
@@ -31,8 +31,9 @@ class BruckSteps {
     return (member - by % group_size_ + group_size_) % group_size_;
   }
 
-  // travelling() returns how many places send their blocks in a step: those whose number has bit
-  // `step` set. place() returns the number of the i-th of these places; the numbers ascend.
+  // In a step, the places whose number has bit `step` set send their blocks. travelling() returns
+  // how many places that are. place() returns the number of the i-th such place, in ascending
+  // order.
   int travelling(int step) const;
   int place(int step, int i) const {
     const int bit = 1 << step;
@@ -45,9 +46,9 @@ class BruckSteps {
   }
 
   // The all-gather, in which all members get one block of each member. A member holds the blocks of
-  // consecutive members, beginning with its own: gathered(step) blocks before a step. In a step it
-  // gets to_gather(step) more blocks from the member gathered(step) positions further on: as many
-  // as it holds; in the last step, as many as are missing.
+  // consecutive members, beginning with its own block: gathered(step) blocks before a step. In the
+  // step it gets to_gather(step) more blocks from the member gathered(step) positions further on.
+  // to_gather(step) is as many as the member holds, or as many as are missing, if these are fewer.
   int gathered(int step) const { return 1 << step; }
   int to_gather(int step) const;
 
@@ -65,8 +66,8 @@ class BruckLayout : public ExchangeLayout {
   const comm::Range& chunk(int owner) const { return chunks_[std::size_t(owner)]; }
   // Returns the bytes of the block for a member's chunk; 0 if the chunk is empty.
   std::size_t bytes_of(int owner) const { return lengths_[std::size_t(owner)]; }
-  // Returns the bytes of the blocks of `blocks` consecutive members from `member` on, at most of
-  // all members.
+  // Returns the bytes of the blocks of `blocks` consecutive members from `member` on. `blocks` is
+  // at most the number of members.
   std::size_t bytes_from(int member, int blocks) const {
     return first_of_[std::size_t(member + blocks)] - first_of_[std::size_t(member)];
   }

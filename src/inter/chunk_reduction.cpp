@@ -17,8 +17,8 @@ ChunkCodec::ChunkCodec(const Context& context, const comm::InterNodeGroup& group
       own_first_(own_first) {}
 
 void ChunkCodec::encode(const comm::Range& part, std::byte* payload) {
-  // On a staged device this is the time to queue the kernel; the trace has the device's own
-  // interval.
+  // On a staged device this measures only the time to queue the kernel; the trace shows the work of
+  // the device in a row of its own.
   const Timed timed(context_.statistics, Stage::encode, "encode", 4 * part.count);
   // The kernel also adds the clamped residual to the values, and stores the new residual.
   context_.kernels.encode(context_.format, random_stream_for(context_, shard_, part),
@@ -31,8 +31,9 @@ void ChunkCodec::decode(const comm::Range& part, const std::byte* payload) {
                           context_.stream());
 }
 
-// Adds the members in groups, each as large as a kernel takes. The context's `partial` holds the
-// sum of the earlier groups, in fp32. The last group writes `payload` and `result`.
+// Adds the values of the members in groups of kMaxAddends, the most addends of a kernel. The
+// context's `partial` holds the sum of the groups so far, in fp32. The kernel of the last group
+// writes `payload` and `result`.
 void ChunkCodec::add_up(const comm::Range& part, const PayloadFrom& encoded, float* residual,
                         std::byte* payload, float* result) {
   const float* carry = nullptr;
@@ -59,7 +60,8 @@ void ChunkCodec::add_up(const comm::Range& part, const PayloadFrom& encoded, flo
 
 void ChunkCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) {
   const Timed timed(context_.statistics, Stage::decode, "sum", 4 * part.count);
-  // Writes the uncompressed sum first, because the encoder writes `out`, which may be `in`.
+  // Writes the uncompressed sum first, because out_ may be in_, and the second add_up() writes
+  // out_.
   if (context_.totals != nullptr) add_up(part, from, nullptr, nullptr, totals(part));
   add_up(part, from, residual(part), payload, out_ + part.first);
 }
@@ -72,7 +74,7 @@ void ChunkCodec::total(const comm::Range& part, const PayloadFrom& from) {
 void ChunkCodec::count_infinities(const std::byte* payload, std::uint64_t count) {
   const std::uint16_t infinity = kernels::row_of(context_.format.codec).infinity;
   if (infinity == 0) return;
-  constexpr std::uint64_t kBlock = 1024;  // a length that compilers make vectors of
+  constexpr std::uint64_t kBlock = 1024;  // a fixed length, for which compilers vectorize the loop
   std::uint64_t found = 0;
   for (std::uint64_t first = 0; first < count; first += kBlock) {
     std::uint16_t values[kBlock] = {}, infinite = 0;

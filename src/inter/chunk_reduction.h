@@ -29,14 +29,15 @@ class ChunkCodec {
   // the shard. Payloads are in memory of the device.
   virtual void encode(const comm::Range& part, std::byte* payload);
   virtual void decode(const comm::Range& part, const std::byte* payload);
-  // Adds the values of all members for a part of this rank's own chunk, in rank order; its own
-  // values are not encoded. Encodes the sum to `payload`, and decodes `payload` to `out`.
+  // Adds the values of all members for a part of this rank's own chunk, in rank order. The others'
+  // values are decoded from their messages; this rank's own values are added as they are. Encodes
+  // the sum to `payload`, and decodes `payload` to `out`.
   virtual void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from);
   // Adds as sum() does, but writes the sum, not encoded, to the context's `totals`.
   void total(const comm::Range& part, const PayloadFrom& from);
 
-  // Counts the 16-bit floats of an encoded sum that are infinite, for the report. `payload` is in
-  // host memory. Call it when the queued work is complete.
+  // With a codec of 16-bit floats, counts the infinite values of an encoded sum, for the report.
+  // `payload` is in host memory. Call it when the queued work is complete.
   void count_infinities(const std::byte* payload, std::uint64_t count);
 
   // Returns the header of a message with `part`, sent by a member.

@@ -27,13 +27,13 @@ Context context_of(comm::Call& call, const Streams& streams) {
           .rank = communicator.rank(),
           .segment_class = communicator.segment_class(),
           .format = call.plan.format,
-          // The number is a part of every random stream and is checked in every header, so it is
-          // the same on all ranks.
+          // The number of the call is the same on all ranks: every header has it, and receivers
+          // compare it. It is also a part of every random stream.
           .call = call.number,
           .tensor = call.state == nullptr ? 0 : call.state->number,
           .seed = communicator.config().seed,
           .messages = messages,
-          // Without staging MPI sends from the memory that kernels write.
+          // If the device is not staged, MPI sends from the memory that kernels write.
           .staging = call.device.staged ? scratch.staging.data() : messages,
           .partial = scratch.sums.floats(),
           .totals = call.totals,
@@ -44,7 +44,8 @@ comm::MessageHeader message_header(const Context& context, const comm::Range& sh
                                    const comm::Range& part, int sender) {
   comm::MessageHeader message;
   message.format = context.format;
-  // `first` counts from the vector's start, so the same part of another shard is another message.
+  // `first` counts from the start of the vector, so parts of different shards have different
+  // headers.
   message.first = shard.first + part.first;
   message.count = part.count;
   message.call = context.call;
@@ -58,7 +59,8 @@ comm::MessageHeader message_header(const Context& context, const comm::Range& sh
 
 kernels::RandomStream random_stream_for(const Context& context, const comm::Range& shard,
                                         const comm::Range& part) {
-  // The numbers count by position in the vector, so that the division into segments changes none.
+  // The last number is the position in the vector. So the random numbers of an element do not
+  // depend on the division into segments.
   return {context.seed, std::uint32_t(context.rank), context.call, shard.first + part.first};
 }
 

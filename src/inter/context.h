@@ -12,8 +12,8 @@
 
 namespace slimpi::inter {
 
-// The streams of a call's device, by StreamRole. All are null on the host. A device that is not
-// staged has only the first. The communicator owns them.
+// The streams of a call's device, by StreamRole. On the host all are null. On a staged device all
+// are open; on another device only the compute stream is. The communicator owns the streams.
 struct Streams {
   device::Stream* by_role[3] = {};
 };
@@ -38,11 +38,11 @@ struct Context {
   float* partial;       // for sums that take more than one kernel, in memory of the device
   float* totals;        // Call::totals
 
-  // The most bytes of a payload, if a hook encodes. Only the hook knows the length of a payload, so
-  // its codec writes the header of each message. Never with a staged device.
+  // Set if a hook encodes: the most bytes of a payload. Only the hook knows the length of each
+  // payload, so the hook's ChunkCodec writes the message headers. Never set with a staged device.
   std::optional<std::uint64_t> hook_bytes{};
 
-  // For objects that live no longer than the exchange.
+  // The memory for lists and other objects that live no longer than the exchange.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();
 
   device::Stream* stream() const { return streams.by_role[int(comm::StreamRole::compute)]; }

@@ -10,7 +10,8 @@ namespace slimpi::cost {
 
 namespace {
 
-// Returns the division of a shard as if the device were staged, so that all ranks get the same.
+// Returns the division of a shard for a staged device, whatever the device is. So all ranks compute
+// the same division.
 inter::Segments segments_of(inter::ExchangeSize size) {
   size.count = std::max<std::uint64_t>(size.count, 1);
   size.staged = true;
@@ -36,8 +37,8 @@ std::size_t bits_of(const kernels::Format& format) {
   return format.codec == kernels::Codec::packed ? format.bits / 2u : format.bits;
 }
 
-// Bytes of the messages with which one rank sends a chunk of `elements` to another, in segments of
-// `segment` elements.
+// Returns the bytes of all messages with which one rank sends a chunk of `elements` elements to
+// another rank, in segments of `segment` elements.
 double chunk_bytes(const kernels::Format& format, std::uint64_t elements, std::uint64_t segment) {
   const std::uint64_t whole = elements / segment, rest = elements % segment;
   return double(whole) * double(inter::message_bytes(format, segment)) +
@@ -50,19 +51,19 @@ double chunk_bytes(const kernels::Format& format, std::uint64_t elements, std::u
 // own chunk to all other ranks.
 Traffic pairwise_traffic(const inter::ExchangeSize& size) {
   const Division division(size);
-  // The traffic of a rank that owns a chunk, the busiest one.
+  // A rank that owns a chunk is the busiest: it sends chunks in both phases.
   const double chunks = division.owners - 1 + division.group_size - 1;
   return {2, chunks * double(division.segments.longest),
           chunks * chunk_bytes(size.format, division.elements, division.segments.elements),
           division.owners, double(division.elements) * sizeof(float)};
 }
 
-// Blocks for one owner gather on the ranks that forward them, so a rank may hold more than its
-// share.
+// A rank that forwards blocks may hold the blocks of several ranks for one owner. So it may send
+// more than an equal share of all blocks.
 Traffic bruck_traffic(const inter::ExchangeSize& size) {
   const Division division(size);
   const int steps = inter::BruckSteps(size.group_size).steps();
-  double blocks = division.owners;  // of the all-gather, in all its steps
+  double blocks = division.owners;  // blocks that a rank sends in all steps of the all-gather
   for (int step = 0; step < steps; ++step)
     blocks += std::min(division.group_size / 2, division.owners / 2 + (1 << step));
   // Counted as one message for each step and phase, however many blocks are in it.
@@ -80,8 +81,9 @@ void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, dou
   const Traffic sent = pairwise_traffic(size);
   const inter::Segments segments = inter::segments_for(size);
   const double encode = c.encode[bits_of(size.format)], decode = c.decode[bits_of(size.format)];
-  // On average a rank encodes for each other owner, and encodes its own sum. It decodes a message
-  // of each other rank, and the sum of each other owner.
+  // A rank encodes its values for each other owner; averaged over all ranks, these are `to_owners`
+  // owners. A rank that owns a chunk also encodes its sum. It decodes a message of each other rank,
+  // and the sum of each other owner.
   const double others = nodes - 1, to_owners = sent.owners * others / nodes;
   const double codec =
       (encode * (to_owners + 1) + decode * (sent.owners - 1 + others)) * sent.chunk;

@@ -23,16 +23,16 @@ constexpr ByBits same(double value) {
 // fitted to times of the schedules there, the others are guesses.
 struct Constants {
   double latency = 24e-6;         // of a small message between nodes, one way
-  double overhead = 3e-6;         // of a processor, for each message that a rank sends and receives
+  double overhead = 3e-6;         // processor time for sending one message and receiving one
   double link = 0.8e-9;           // of a node's link, per byte of payload in one direction
-  double exchange = 0.8e-9;       // per byte where MPI swaps one large message between two nodes
-  double copy = 0.5e-9;           // of a processor, per byte sent or received
-  double add = 0.15e-9;           // of a processor, per byte of floats added to a sum
+  double exchange = 0.8e-9;       // per byte, if two nodes send each other one large message by MPI
+  double copy = 0.5e-9;           // processor time per byte sent or received
+  double add = 0.15e-9;           // processor time per byte of floats added to a sum
   ByBits encode = same(0.1e-9);   // per byte of floats, at each number of bits
-  ByBits decode = same(0.1e-9);   // decode and add, likewise
-  double node_copy = 0.2e-9;      // of a processor, per byte handed to a rank of the same node
-  double peer_memory = 0;         // of a rank, for each rank of another node that it talks to
-  double peer_setup = 0;          // the first time that two ranks talk
+  ByBits decode = same(0.1e-9);   // of decoding and adding, per byte of floats, by bits
+  double node_copy = 0.2e-9;      // processor time per byte handed to a rank of the same node
+  double peer_memory = 0;         // bytes of a rank for each rank of another node as a peer
+  double peer_setup = 0;          // seconds for the first message of two ranks to each other
   int cores = 1;                  // of the machine that the constants were measured on
   double measured_link = 0.8e-9;  // `link` of the network that the constants were measured on
 
@@ -41,8 +41,8 @@ struct Constants {
   bool beyond_measured() const { return link < 0.95 * measured_link; }
 };
 
-// The messages of the busiest rank in a sum of one shard between nodes. The size's `me` and
-// `staged` do not matter.
+// The messages of the busiest rank in a sum of one shard between nodes. ExchangeSize::me and
+// ExchangeSize::staged do not matter.
 struct Traffic {
   double waits = 0;     // steps that wait for the step before
   double messages = 0;  // messages that the rank sends
@@ -56,19 +56,19 @@ Traffic bruck_traffic(const inter::ExchangeSize& size);
 struct Cost {
   double seconds = 0;    // of the whole call
   double link = 0;       // seconds in which a node's link is busy
-  double processor = 0;  // a rank's processor, with codec, sums, copies and messages
-  double waiting = 0;    // latency that nothing hides
-  double messages = 0;   // sent by a rank
-  double peers = 0;      // ranks of other nodes that a rank talks to
-  double memory = 0;     // of a rank for its peers
-  double setup = 0;      // once, at the first call
+  double processor = 0;  // seconds of a rank's processor: codec, sums, copies and messages
+  double waiting = 0;    // seconds of latency that no other work hides
+  double messages = 0;   // number of messages that a rank sends
+  double peers = 0;      // ranks of other nodes with which a rank exchanges messages
+  double memory = 0;     // bytes of a rank: message buffers, and MPI's memory for its peers
+  double setup = 0;      // seconds, once, at the first call
 };
 
-// Adds the exchange of a shard of this size by each of `flows` ranks of a node, which share its
-// link; `sharing` ranks share a core.
+// Adds the cost of a pairwise exchange to `cost`. Each of `flows` ranks of a node exchanges a shard
+// of this size, and these ranks share the node's link. `sharing` ranks share a core.
 void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, double sharing,
                   const Constants& constants);
-// Adds the Bruck exchange of a shard of this size by one rank of each node.
+// Adds the cost of a Bruck exchange, in which one rank of each node exchanges a shard of this size.
 void add_bruck(Cost& cost, const inter::ExchangeSize& size, double sharing,
                const Constants& constants);
 

@@ -35,7 +35,8 @@ class CopyStreams {
   Status copy_out(void* to, const void* from, std::size_t bytes, Event* event);
 
   // Queues a copy, for example from staging memory. All later work on the compute stream waits for
-  // it. The copy does not wait for earlier work on the compute stream, which must not use `to`.
+  // the copy. The copy does not wait for earlier work on the compute stream, so that work must not
+  // use `to`.
   Status copy_in(void* to, const void* from, std::size_t bytes);
 
   // Records an event behind all work that is queued on the compute stream.
@@ -64,24 +65,25 @@ class CopyStreams {
 };
 
 // The message buffers of one call. Each holds one message: its header and its payload. On the host
-// there is one memory. On a staged device, kernels work on the payload in device memory. A
-// GPU-aware MPI sends and receives the whole message there, too; another MPI uses staging memory.
-// The host always reads and writes headers in staging memory. The bytes of a message are the same
-// in all cases, so ranks of different kinds can exchange messages. A buffer belongs to the schedule
-// that uses it. The schedule may reuse it only when its message is no longer in flight and its
-// kernels are complete.
-//
-// If the device allows it, kernels use payloads in staging memory, where MPI uses them (mapped),
-// because a copy and its events cost more than access over the bus.
+// a buffer lies in one memory. On a staged device it has a place in device memory and a place in
+// staging memory:
+//   kernels   use the payload in device memory; or in staging memory (mapped), if the device allows
+//             that, because a copy and its events cost more than access over the bus
+//   MPI       uses the message in device memory if it is GPU-aware, otherwise in staging memory
+//   the host  uses the header in staging memory
+// The bytes of a message are the same in all cases, so ranks with different devices can exchange
+// messages. A buffer belongs to the schedule that uses it. The schedule may use a buffer again only
+// when its message is no longer in flight and the kernels that use it are complete.
 class MessageBuffers {
  public:
   // Makes `count` message buffers of `bytes` bytes in the context's scratch memory. `once`: kernels
-  // use each payload once, and so may use it in staging memory.
+  // read or write each payload only once, so kernels may use payloads in staging memory.
   MessageBuffers(const Context& context, CopyStreams& streams, std::size_t bytes, std::size_t count,
                  bool once);
 
-  // Return a message for MPI, its payload for kernels, and its payload in host memory, which is not
-  // filled if MPI uses device memory.
+  // message() returns the message in the memory that MPI uses, payload() the payload in the memory
+  // that kernels use, host_payload() the payload in host memory. If MPI uses device memory, the
+  // payload in host memory is not filled.
   std::byte* message(std::size_t buffer) const { return wire_ + buffer * bytes_; }
   std::byte* payload(std::size_t buffer) const {
     return (mapped_ ? staging_ : memory_) + buffer * bytes_ + comm::kHeaderBytes;
@@ -90,17 +92,18 @@ class MessageBuffers {
     return staging_ + buffer * bytes_ + comm::kHeaderBytes;
   }
 
-  // Writes the header, `about`, and queues the copies that the message needs. Call it after the
+  // Writes `about` as the header, and queues the copies that the message needs. Call it after the
   // kernel that writes the payload was queued. `event` is complete when the message can be sent.
   Status stage_out(std::size_t buffer, const comm::MessageHeader& about, CopyStreams::Event* event);
 
-  // Checks a message of `received` bytes that has arrived, and queues the copy that it needs. If
-  // only the device has the message, check() checks it later. Call it before the kernel that reads
-  // the payload is queued.
+  // Checks a message of `received` bytes that has arrived, and queues the copy that the message
+  // needs. If MPI has received the message into device memory, it is not checked here: check() does
+  // so later. Call stage_in() before the kernel that reads the payload is queued.
   Status stage_in(std::size_t buffer, std::size_t received, const comm::MessageHeader& expected);
 
-  // Checks a message that only the device has. Call it when work that was queued after stage_in()
-  // is complete. Does nothing unless checks_late().
+  // Checks a message that MPI has received into device memory. Call it when work that was queued
+  // after stage_in() is complete: then the header is in host memory. Does nothing unless
+  // checks_late().
   Status check(std::size_t buffer, const comm::MessageHeader& expected) const;
   bool checks_late() const { return gpu_aware_; }
 

@@ -13,9 +13,9 @@ namespace {
 // the loop the stages work on consecutive segments: segment n is encoded in step n, and sent,
 // applied and recycled in the steps after it.
 //
-//   buffers    Segment n uses the buffers of segment n - depth, after that segment was applied and
-//              recycled: a segment is in the stages for 2 steps, on a staged device for 4, and the
-//              depth is greater if there are more segments.
+//   buffers    Segment n uses the buffers of segment n - depth, which was applied and recycled
+//              before. A segment passes all stages in 2 steps, on a staged device in 4, and the
+//              depth is greater than that, unless it is the number of all segments.
 //   progress   A rank waits for a peer's segment n only after it has sent its own segment n and
 //              posted its receives up to n. Take the rank that waits for the lowest n. All other
 //              ranks wait for n or a later segment, so its peers have sent n and can receive n.
@@ -85,8 +85,8 @@ Status NeighborExchange::apply(std::int64_t number) {
   return ring_.decoded(number, 4 * part(number).count);
 }
 
-// Runs the pipeline. On a staged device the stages lag by a step, so that kernels and copies are
-// complete when the next stage needs them.
+// Runs the pipeline. On a staged device, a segment is sent one step after it was encoded, and
+// recycled one step after it was applied, so that the kernels and copies are complete by then.
 Status NeighborExchange::run_steps() {
   const int lag = context_.device.staged ? 1 : 0;
   for (std::int64_t number = 0; number < layout_.segments().depth; ++number)
@@ -150,7 +150,7 @@ Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,
         if (other != me) row.peers.push_back({other, 1.0 / group_size});
       break;
   }
-  // The rows sum to one and the weights are symmetric, so the mean of all models does not change.
+  // The weights of a row sum to one, and W_ij = W_ji. So the mean of all models does not change.
   for (const Mixing::Peer& peer : row.peers) row.own -= peer.weight;
   return row;
 }

@@ -24,8 +24,8 @@ class PeerCodec {
  public:
   virtual ~PeerCodec() = default;
   virtual void encode(const comm::Range& part, std::byte* payload) = 0;
-  // Uses `own`, which encode wrote, and `theirs`, the peers' encoded segments, in the order of the
-  // ranks passed to exchange_with_neighbors.
+  // Computes the result of a segment. `own`: the payload that encode() wrote. `theirs`: the
+  // payloads of the peers, in the order of the ranks passed to exchange_with_neighbors.
   virtual void apply(const comm::Range& part, const std::byte* own,
                      std::span<const std::byte* const> theirs) = 0;
 };
@@ -47,15 +47,15 @@ struct Mixing {
     int member;
     double weight;
   };
-  std::pmr::vector<Peer> peers;  // never `me`, each once; ring: left, right; else ascending
+  std::pmr::vector<Peer> peers;  // without `me`, each once; ring: left, right; others ascending
   double own = 1;                // weight of `me`: one minus the weights of the peers
 };
 
 // Returns row `me` of the mixing matrix. Its weights are, by `kind`:
 //   ring       1/3 for the left peer, the right peer and `me`; with two members, 1/2 for the peer
-//   shift_one  1/2 for one peer, which changes with `round`. Every pair exchanges once in
-//              group_size rounds, or in group_size - 1 rounds if group_size is even. If it is odd,
-//              one member has no peer in each round
+//   shift_one  1/2 for one peer, which changes with `round`. If group_size is even, every pair
+//              exchanges once in group_size - 1 rounds. If it is odd, every pair exchanges once in
+//              group_size rounds, and in each round one member has no peer
 //   all        1/group_size for every member
 // Only shift_one depends on `round`. The row lies in `memory`.
 Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,

@@ -3,9 +3,9 @@
 // an all-gather.
 //
 // The M ranks of an inter-node group divide a shard into M chunks and own one each. Every rank
-// encodes the chunks that it does not own and sends each to its owner. The owner decodes them, adds
-// them and its own exact values in rank order, encodes the sum, sends it to all ranks, and decodes
-// it itself. So all ranks end with the same bytes.
+// encodes the chunks that it does not own and sends each to its owner. The owner of a chunk decodes
+// the messages, adds them and its own exact values in rank order, encodes the sum, and sends it to
+// all ranks. All ranks, the owner included, decode the same message, so they get the same bytes.
 //
 // The segments of the chunks form a pipeline. In each step a rank sends one message and receives
 // one (pairwise.h). While these messages are in flight, the rank encodes, adds or decodes for the
@@ -53,18 +53,18 @@ namespace {
 //   in_flight_              is the sum of bytes_in_flight over the steps finished_ to index - 1. It
 //                           is at most segments().in_flight, or `index` is the only step in flight
 //   buffers                 a segment is finished, decoded and posted again before a step uses its
-//                           buffers for the segment `depth` later. PairwiseSteps::ready holds back
-//                           what this rank writes. What it receives is held back by the depth:
-//                           segments_for gives at least three cycles more than may be in flight.
-//                           Without an all-gather a segment is posted again as soon as its last
-//                           step is finished. So PairwiseSteps::ready holds back what is received,
-//                           too, where steps of empty chunks count nothing in flight.
+//                           buffers for the segment `depth` later. PairwiseSteps::ready ensures
+//                           this for the buffers that this rank writes. The depth ensures it for
+//                           the buffers that receive: segments_for gives at least three cycles more
+//                           than may be in flight. Without an all-gather, where steps of empty
+//                           chunks count nothing in flight, a segment is posted again as soon as
+//                           its last step is finished. So PairwiseSteps::ready ensures it there.
 //
 // Why no rank waits for ever: all ranks have the same sequence of segments and rounds, and step i
-// of one rank receives what step i of another sends. Take the rank whose wait in finish is for the
-// lowest step, i. Every other rank waits in finish for step i or a later one (or for its device,
-// which waits for no rank), so it has begun step i and has posted its receives of that segment. So
-// the messages of step i can complete, both ways.
+// of a rank receives the message that another rank sends in its step i. Let i be the lowest step
+// for which a rank waits in finish. Every other rank waits in finish for step i or a later step, or
+// waits for its device, which waits for no rank. So every rank has begun step i, and has posted its
+// receives of that segment. So the messages of step i can complete in both directions.
 class ReduceScatterAllgather {
  public:
   ReduceScatterAllgather(const Context& context, const PairwiseLayout& layout,
@@ -111,7 +111,8 @@ void ReduceScatterAllgather::sum(const Step& step, const comm::Range& part) {
   if (!context_.device.staged) codec_.count_infinities(payload, part.count);
 }
 
-// Adds a segment of a reduce-scatter when its last messages have arrived.
+// Without an all-gather: adds a segment of this rank's chunk after its last round, when all its
+// messages have arrived, and posts its buffers again.
 Status ReduceScatterAllgather::keep_sum(const Step& step) {
   if (step.number < 0 || step.round != layout_.rounds() - 1) return Status::ok;
   const comm::Range part = layout_.segment(layout_.me(), step.number);
@@ -143,7 +144,8 @@ Status ReduceScatterAllgather::begin(const Step& step) {
   if (step.gather && step.round != 0) return ring_.send(step);
   SLIMPI_TRY(ring_.wait_for_payload(step));
   if (step.gather) {
-    // The sum has read all received messages, so those not checked on arrival can be checked now.
+    // The kernel of the sum has read all received messages. So messages in device memory, which
+    // were not checked on arrival, can be checked now.
     SLIMPI_TRY(ring_.check(MessageKind::scatter_in, step.number));
     if (context_.device.staged)  // else counted with the sum
       codec_.count_infinities(ring_.host_sum(step.number), part.count);
@@ -151,9 +153,9 @@ Status ReduceScatterAllgather::begin(const Step& step) {
   return ring_.send(step);
 }
 
-// Queues the kernel that decodes a step's received message, and recycles segments. On a staged
-// device it recycles the segment before, whose kernels are complete by now, so the host does not
-// wait for them.
+// Queues the kernel that decodes a step's received message. After the last round of a segment, also
+// recycles its buffers. On a staged device it recycles those of the segment before, whose kernels
+// are complete by now, so that the host need not wait for kernels.
 Status ReduceScatterAllgather::decode(const Step& step) {
   if (!layout_.gathers()) return keep_sum(step);
   if (!step.gather || step.number < 0) return Status::ok;
@@ -240,9 +242,9 @@ Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& 
 StepPeers peers_in_round(int group_size, int me, int round) {
   if (group_size % 2 != 0)
     return {(me + round + 1) % group_size, (me - round - 1 + group_size) % group_size};
-  // The circle method: the last member keeps its position and the others rotate. Two of them are
-  // peers if their numbers add up to the round, modulo `around`; the member that would be its own
-  // peer gets the last member.
+  // The circle method. Two members, the last member excepted, are peers if their numbers add up to
+  // the round, modulo `around`. The last member is the peer of the member that would be its own
+  // peer.
   const int around = group_size - 1;
   int peer = 0;
   if (me == around) {
@@ -353,8 +355,9 @@ std::size_t PairwiseLayout::bytes_in_flight(const Step& step) const {
 }
 
 std::size_t PairwiseLayout::buffer(MessageKind message, std::int64_t number, int round) const {
-  // Each place of the ring has, for an all-gather, a buffer of gather_in for each round and one
-  // buffer of gather_out; for a reduce-scatter, a buffer of each of its two kinds for each round.
+  // The buffers of one ring index:
+  //   all-gather       gather_in: one for each round; gather_out: one
+  //   reduce-scatter   scatter_out and scatter_in: one each for each round
   const std::size_t rounds = std::size_t(this->rounds()), each = std::size_t(round);
   if (!gathers_)
     return ring_index(number) * 2 * rounds + (message == MessageKind::scatter_in ? rounds : 0) +

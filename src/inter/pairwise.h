@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pairwise exchange and its steps: the elements that each step sends and receives, and the
-// message buffer and request that it uses. They are the same for all exchanges of one size. In each
-// step a rank sends a segment to one member and receives a segment from one member. So a link
-// carries no more messages than its rank has in flight, however many members there are.
+// The pairwise exchange and its steps: the elements that each step sends and receives, and its
+// message buffers and requests. All exchanges of one size have the same steps. In each step a rank
+// sends a segment to one member and receives a segment from one member. So a rank's link carries
+// only the messages that the rank has in flight, however many members there are.
 //
 // The message buffers form a ring. Segment n of each chunk uses the buffers of ring index n modulo
 // the pipeline depth, and segment n + depth uses them again.
@@ -27,8 +27,9 @@ struct StepPeers {
 };
 StepPeers peers_in_round(int group_size, int me, int round);
 
-// One step of a rank. Reduce-scatter: it sends a segment of another member's chunk to its owner.
-// All-gather: it sends the sum of a segment of its own chunk to another member.
+// One step of a rank. In a reduce-scatter step the rank sends its values of a segment to the member
+// that owns the segment's chunk. In an all-gather step the rank sends the sum of a segment of its
+// own chunk to another member.
 struct Step {
   bool gather;          // false: reduce-scatter; true: all-gather
   std::int64_t number;  // of the segment; negative: no message
@@ -57,7 +58,7 @@ class PairwiseSteps {
   int round_from(int member) const { return round_from_[std::size_t(member)]; }
 
   // Returns whether the message of step `index` can be made when the first `finished` steps are
-  // complete: the messages that it is made from have arrived, and its message buffer is free.
+  // complete: all messages that it depends on have arrived, and its message buffer is free.
   bool ready(std::int64_t index, std::int64_t finished) const;
 
  private:
@@ -70,8 +71,8 @@ class PairwiseSteps {
   std::pmr::vector<int> round_from_;   // the round in which a member is `from`; by member
 };
 
-// The kinds of messages with one segment of a chunk. There is one message of each kind in a round,
-// except gather_out: one message goes to all members.
+// The kinds of messages with one segment of a chunk. Each round has a message of its own of each
+// kind, except gather_out: one message is sent to the peers of all rounds.
 enum class MessageKind { gather_in, gather_out, scatter_out, scatter_in };
 
 class PairwiseLayout : public ExchangeLayout {
@@ -80,15 +81,17 @@ class PairwiseLayout : public ExchangeLayout {
   // segment comes one cycle after its reduce-scatter; in the class large two cycles, so that a
   // staged device never waits for the host. All ranks have the same order of steps.
   explicit PairwiseLayout(const ExchangeSize& size) : PairwiseLayout(size, segments_for(size)) {}
-  // Makes that layout with other segments. It lies in `memory`.
+  // Makes the layout of a reduce-scatter and all-gather with the given segments, such as
+  // hook_segments(). The layout lies in `memory`.
   PairwiseLayout(const ExchangeSize& size, const Segments& segments,
                  std::pmr::memory_resource* memory = std::pmr::get_default_resource());
-  // The layout of a reduce-scatter alone: each member keeps the sum of its own chunk. It lies in
-  // `memory`.
+  // Makes the layout of a reduce-scatter alone: each member keeps the sum of its own chunk. The
+  // layout lies in `memory`.
   PairwiseLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
                  std::pmr::memory_resource* memory);
-  // The layout of a neighbor exchange: every rank owns a whole shard, and gathers the shards of its
-  // peers, the members 0 to peers - 1; the rank itself is member `peers`. It lies in `memory`.
+  // Makes the layout of a neighbor exchange: every rank owns a whole shard, and gathers the shards
+  // of its peers, the members 0 to peers - 1. The rank itself is member `peers`. The layout lies in
+  // `memory`.
   PairwiseLayout(const kernels::Format& format, std::uint64_t count, int peers,
                  const Segments& segments, std::pmr::memory_resource* memory);
 
@@ -120,7 +123,7 @@ class PairwiseLayout : public ExchangeLayout {
     return step.gather ? comm::Tag::all_gather : comm::Tag::reduce_scatter;
   }
 
-  // Returns the bytes that a step has in flight on this rank's link, in the direction with more.
+  // Returns the bytes of a step's sent message or of its received message, whichever is longer.
   std::size_t bytes_in_flight(const Step& step) const;
 
   std::size_t ring_index(std::int64_t number) const {
@@ -146,8 +149,8 @@ class PairwiseLayout : public ExchangeLayout {
 
 class ChunkCodec;
 
-// Does Schedule::run, or run_pairwise_scatter if the layout has no all-gather, for the values of
-// `codec`. `ranks`: the ranks of the members.
+// Runs the exchange of the layout with the arithmetic of `codec`: Schedule::run, or, if the layout
+// has no all-gather, run_pairwise_scatter. `ranks`: the ranks of the members.
 Status run_pairwise(const Context& context, const PairwiseLayout& layout,
                     std::span<const int> ranks, comm::Range shard, ChunkCodec& codec);
 

@@ -12,9 +12,9 @@ namespace slimpi::inter {
 
 namespace {
 
-// The constants by which schedules are chosen. The choice depends only on the cost of a message
-// relative to that of a byte. A faster network has less of both, so the constants of one network
-// are used for all.
+// The constants by which schedules are chosen. The choice depends only on the ratio of the cost of
+// a message to the cost of a byte. On a faster network both costs are smaller, so the constants of
+// one network are used for all networks.
 constexpr cost::Constants kNetwork;
 
 double pairwise_cost(const ExchangeSize& size) {
@@ -76,13 +76,13 @@ const PreparedExchange& PreparedExchanges::find(const ExchangeSize& size) {
   if (last_ != nullptr && last_->first == size) return last_->second;
   auto found = by_size_.find(size);
   if (found == by_size_.end()) {
-    // Makes the new entry before others are dropped: if this throws, the others stay.
+    // Makes the new exchange before the old exchanges are dropped: if this throws, they stay.
     PreparedExchange made(size);
     // `more` estimates the bytes of the new entry: a layout has some words for each member.
     const std::size_t more = 2 * sizeof(Entries::value_type) + 64 * std::size_t(size.group_size);
     if (bytes_ + more > kMostBytes) {
-      // Drops everything. That costs one computation for each size that comes again, and needs no
-      // record of the order of use.
+      // Drops all exchanges, so no record of the order of use is needed. The cost: the exchange of
+      // each size that comes again is made once more.
       last_ = nullptr;
       by_size_.clear();
       bytes_ = 0;
@@ -112,7 +112,7 @@ Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::R
   const PreparedExchange& prepared = prepared_exchange(call.communicator, call.plan.format, group,
                                                        shard.count, call.device.staged);
   Streams streams;
-  // The streams and the context live until the schedule returns, which keeps no pointer to them.
+  // `streams` and `context` live until run() returns, and run() keeps no pointer to them.
   SLIMPI_TRY(find_streams(call, &streams));
   Context context = context_of(call, streams);
   context.format = comm::with_tiles(context.format, shard.count, int(group.peers.size()));

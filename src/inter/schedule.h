@@ -12,9 +12,9 @@
 
 namespace slimpi::inter {
 
-// The scratch memory that a schedule needs. `bytes`: of Context::messages, and also of
-// Context::staging if the device is staged. `partial`: floats of Context::partial, used with many
-// members.
+// The scratch memory that a schedule needs. `bytes`: the bytes of Context::messages; if the device
+// is staged, Context::staging needs as many. `partial`: the floats of Context::partial, which is
+// used if the group has more members than one kernel adds.
 struct Need {
   std::size_t bytes = 0;
   std::uint64_t partial = 0;
@@ -31,11 +31,12 @@ struct Schedule {
   // Makes the layout: the part of run()'s work that depends on the size alone.
   std::unique_ptr<const ExchangeLayout> (*layout)(const ExchangeSize& size);
 
-  // Sums `shard` of the call's vector over the inter-node group. `layout` is this schedule's for
-  // size_of(context, group, shard.count). `in` and `out` point at the shard; in == out is allowed.
-  // `residual` (of the shard's length, or null) has the values that compression lost in earlier
-  // calls, and is updated. Collective over the group. The context has at least the scratch memory
-  // that need() returns.
+  // Sums `shard` of the call's vector over the inter-node group. Collective over the group.
+  //   layout     from this schedule's layout(), for size_of(context, group, shard.count)
+  //   in, out    point at the shard's first element; in == out is allowed
+  //   residual   null, or as long as the shard: the values that compression lost in earlier calls;
+  //              run() adds them and writes the new residual
+  //   context    has at least the scratch memory that need() returns
   Status (*run)(const Context& context, const ExchangeLayout& layout,
                 const comm::InterNodeGroup& group, comm::Range shard, const float* in, float* out,
                 float* residual);
@@ -55,18 +56,18 @@ Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout
                                     const float* in, float* out, float* residual);
 
 // Adds `shard` over the inter-node group by a pairwise reduce-scatter. Each member gets the sum of
-// its own chunk, not encoded, in the context's `totals`. `chunks`: the chunk of each member, as a
-// range of the shard. `in` points at the shard; `totals` may be this rank's chunk of it. All else
-// is as in Schedule::run.
+// its own chunk, not encoded, in the context's `totals`. `chunks`: the chunk of each member,
+// counted from the shard's first element. `in` points at the shard; `totals` may point into `in`,
+// at this rank's chunk. The other arguments are those of Schedule::run.
 Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& group,
                             comm::Range shard, std::span<const comm::Range> chunks, const float* in,
                             float* residual);
 
-// Returns the cheapest schedule whose memory is bounded; the same on all ranks.
+// Returns the cheapest schedule whose memory stays below a bound; the same on all ranks.
 const Schedule& schedule_for(const ExchangeSize& size);
 
-// A chosen schedule, the memory that it needs, and its layout. All follow from the size alone, so
-// no change of options makes them wrong.
+// A chosen schedule, the memory that it needs, and its layout. All three follow from the size
+// alone, so they stay valid if options change.
 struct PreparedExchange {
   explicit PreparedExchange(const ExchangeSize& size);
 
@@ -107,8 +108,8 @@ ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
 // Returns the scratch memory that run_scatter needs.
 Need scatter_need(const comm::Call& call, const comm::InterNodeGroup& group);
 
-// Runs run_pairwise_scatter for the shard of this rank's group in a call with blocks. `in` points
-// at the shard; `result` gets this rank's chunk.
+// Runs run_pairwise_scatter in a call with Call::scatter, for the shard that this rank owns. `in`
+// points at the shard; `result` gets the sum of this rank's chunk.
 Status run_scatter(comm::Call& call, const comm::InterNodeGroup& group, const float* in,
                    float* result, float* residual);
 

@@ -11,23 +11,25 @@ namespace slimpi::inter {
 
 namespace {
 
-// The encoded bytes of a segment: of the class small, and the most of the class large. The fixed
-// cost of a message does not matter then. Small ones stay below about 19 KiB: above, UCX over TCP
-// uses its rendezvous protocol, which costs four more messages.
+// The encoded bytes of a segment: kSmallBytes in the class small, at most kLargeBytes in the class
+// large. With these lengths the fixed cost of a message does not matter. Small segments stay below
+// about 19 KiB: above that, UCX over TCP uses its rendezvous protocol, which costs four more
+// messages.
 constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 288 << 10;
 constexpr std::size_t kNeighborBytes = 64 << 10;  // of a segment of a neighbor exchange
 
-// The segments of a chunk in the class large: at least kPipeline, so that the pipeline stages
-// overlap. If these would be shorter than kDeviceBytes, only kShortPipeline: a rank waits about 15
-// us for its GPU in every step, longer than a message of this length takes.
+// The number of segments of a chunk in the class large: at least kPipeline, so that the pipeline
+// stages overlap. If such segments would be shorter than kDeviceBytes, the least number is
+// kShortPipeline: in every step a rank waits about 15 us for its GPU, and shorter messages take
+// less time than that.
 constexpr std::size_t kPipeline = 4, kShortPipeline = 2, kDeviceBytes = 64 << 10;
 
-// The least limit of the bytes in flight: enough that the link never waits for arithmetic, few
-// enough that flows rarely compete for a link.
+// The limit of the bytes in flight is at least this: enough that the link never waits for
+// arithmetic, and so few that flows rarely compete for a link.
 constexpr std::size_t kSmallInFlight = 144 << 10;
 
-// The segments that are encoded, summed and decoded at a time. A GPU needs kLateStages more,
-// because it works asynchronously and gets its work a step earlier.
+// kStages: the segments that are being encoded, summed or decoded at a time. With a GPU there are
+// kLateStages more, because a GPU works asynchronously and gets its work a step earlier.
 constexpr int kStages = 4, kLateStages = 3;
 
 // Returns the bytes of a segment, for a chunk of `chunk_bytes` encoded bytes.
@@ -50,9 +52,9 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
   const std::size_t bytes =
       segment_bytes(size.segment_class, kernels::encoded_bytes(format, chunk));
   segments.in_flight = std::max(kSmallInFlight, kPipeline * bytes);
-  // `deepest`: the segments that may be in flight, and those in other stages. All ranks compute
-  // lengths with the depth of a GPU, because ranks with and without a GPU may take part in one
-  // call.
+  // `deepest`: the pipeline depth with a GPU, that is, the segments that may be in flight and those
+  // in other stages. All ranks compute the length of a segment with this depth, because ranks with
+  // and without a GPU may take part in one call.
   const std::size_t deepest = segments.in_flight / bytes / steps + kStages + kLateStages;
   const std::size_t bound = std::max<std::size_t>(kMemoryFloor, encoded);
   const auto value_bits = std::uint64_t(kernels::value_bits(format));
@@ -62,8 +64,8 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
     return std::max<std::uint64_t>(1, std::min(bytes, most) * 8 / value_bits / unit);
   };
   std::uint64_t blocks = blocks_in(bound / (buffers * deepest));
-  // A chunk of fewer than `deepest` segments needs buffers only for these, so they may be longer.
-  // Takes the fewest segments whose buffers fit into `bound`.
+  // A chunk with fewer segments than `deepest` needs only so many buffers, so its segments may be
+  // longer. The loop takes the least number of segments whose buffers fit into `bound`.
   const std::uint64_t all = (chunk + unit - 1) / unit;
   for (std::uint64_t few = (all - 1) / blocks_in(bytes) + 1; few < deepest; ++few) {
     const std::uint64_t each = (all - 1) / few + 1;
@@ -100,8 +102,8 @@ Segments scatter_segments(const ExchangeSize& size, std::uint64_t longest) {
   return divide(size, longest, 2 * peers, std::max<std::size_t>(peers, 1));
 }
 
-// Counts the bytes in flight as floats, because slimpi does not know the length of a hook's
-// payload.
+// Computes the bytes in flight from the lengths of uncompressed segments, because slimpi does not
+// know the lengths of a hook's payloads.
 Segments hook_segments(const ExchangeSize& size, std::uint64_t piece, std::size_t message) {
   const std::size_t peers = std::size_t(size.group_size - 1);
   Segments segments{};

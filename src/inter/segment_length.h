@@ -13,8 +13,8 @@
 
 namespace slimpi::inter {
 
-// All on which the exchange depends, apart from the values. `staged` and `me` belong to this rank;
-// the other members are the same on all ranks of the inter-node group.
+// All that an exchange depends on, apart from the values. `staged` and `me` may differ between
+// ranks; the other members of the struct are the same on all ranks of the inter-node group.
 struct ExchangeSize {
   kernels::Format format;
   std::uint64_t count = 0;  // floats of the shard
@@ -41,11 +41,12 @@ class ExchangeLayout {
   ExchangeLayout& operator=(const ExchangeLayout&) = delete;
 };
 
-// The bytes that message buffers may always take. They may also take as much as the encoded shard.
+// The message buffers of an exchange may take this many bytes, or as many as the encoded shard,
+// whichever is more.
 constexpr std::size_t kMemoryFloor = 16 << 20;
 
-// The division of the chunks of a shard, made from facts that all ranks know. Only `depth` and
-// `total` differ between ranks with and without a staged device.
+// The division of the chunks of a shard. Only `depth` and `total` may differ between ranks: they
+// depend on whether the rank's device is staged. The other members are the same on all ranks.
 struct Segments {
   std::uint64_t align;     // comm::chunk_alignment
   std::uint64_t elements;  // of a segment; whole buckets

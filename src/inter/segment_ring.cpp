@@ -18,7 +18,7 @@ SegmentRing::SegmentRing(const Context& context, const PairwiseLayout& layout,
 
 CopyStreams::Event& SegmentRing::event(const Step& step) {
   const std::size_t index = layout_.ring_index(step.number);
-  // A sum is made once and sent to all members, so all rounds share its event.
+  // The sum of a segment is made once and sent to all members, so all rounds share one event.
   if (step.gather) return summed_[index];
   return encoded_[index * std::size_t(layout_.rounds()) + std::size_t(step.round)];
 }
@@ -26,8 +26,8 @@ CopyStreams::Event& SegmentRing::event(const Step& step) {
 Status SegmentRing::receive(const Step& step) {
   if (layout_.received_in(step).count == 0) return Status::ok;
   const MessageKind message = received_by(step);
-  // Receives up to the longest message, so that the check of the header can name the sender of a
-  // message that is too long.
+  // Allows the length of the longest message, not only the expected length. So a message that is
+  // too long arrives, and the check of its header can name the sender.
   return context_.exchange.receive(
       rank_of(layout_.from(step)), layout_.tag_of(step),
       buffers_.message(layout_.buffer(message, step.number, step.round)),
@@ -92,7 +92,8 @@ Status SegmentRing::finish(const Step& step) {
 }
 
 Status SegmentRing::check(MessageKind message, std::int64_t number) {
-  // MPI has received these messages into device memory. Their headers are on the host now.
+  // MPI has received these messages into device memory; the copies of their headers are in host
+  // memory now.
   for (int round = 0; round < layout_.rounds() && buffers_.checks_late(); ++round) {
     const Step step{message == MessageKind::gather_in, number, round};
     if (const comm::Range part = layout_.received_in(step); part.count != 0)
@@ -107,7 +108,8 @@ Status SegmentRing::decoded(std::int64_t number, std::uint64_t bytes) {
 }
 
 Status SegmentRing::recycle(std::int64_t number) {
-  // If there is no later segment, nothing is posted; only a late check may be left.
+  // If no later segment uses these buffers, nothing is posted; but the messages may still have to
+  // be checked.
   const bool again = number + layout_.segments().depth < layout_.count();
   if (number < 0 || !(again || buffers_.checks_late())) return Status::ok;
   // The kernels that read these buffers must be complete before MPI writes there again.

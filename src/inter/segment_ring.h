@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The messages with the segments that are in the pipeline of a pairwise exchange or of a neighbor
-// exchange: their buffers, requests and events. The ring owns the requests and events; the buffers
-// are the context's scratch memory.
+// A ring of buffers, requests and events for the messages of a pairwise exchange or of a neighbor
+// exchange: for each segment that is in the pipeline. The ring owns the requests and events; the
+// buffers are the context's scratch memory.
 //
-// The states of a segment's buffers, each with the functions that enter it:
+// The states of a segment's buffers, each with the functions that lead to the state:
 //   posted     post: the receives are posted; peers may send
 //   in use     stage_out, send, finish: messages leave and arrive
 //   decoded    decoded: the last kernel that reads the messages is queued
@@ -20,12 +20,12 @@ namespace slimpi::inter {
 
 class SegmentRing {
  public:
-  // `ranks`: the ranks of the layout's members. `once`: kernels use each payload once.
+  // `ranks`: the ranks of the layout's members. `once`: see MessageBuffers.
   SegmentRing(const Context& context, const PairwiseLayout& layout, std::span<const int> ranks,
               comm::Range shard, bool once);
 
-  // Posts all receives of a segment. Its buffers must be free. Peers may send much later; no send
-  // ever waits for a receive that this rank posts only in answer to it.
+  // Posts all receives of a segment. Its buffers must be free. Peers may send much later. Receives
+  // are posted ahead, never in answer to a send, so no send waits for ever for its receive.
   Status post(std::int64_t number);
 
   // Call stage_out after the kernel that writes a step's message was queued. It records an event,
@@ -40,7 +40,8 @@ class SegmentRing {
   // arrived. Then the kernel that reads the received message may be queued.
   Status finish(const Step& step);
 
-  // Checks the messages of a segment that only the device has seen; see MessageBuffers::check.
+  // Checks the messages of a segment that MPI has received into device memory; see
+  // MessageBuffers::check.
   Status check(MessageKind message, std::int64_t number);
 
   // Call decoded() when the last kernel that reads this segment's messages was queued. recycle()

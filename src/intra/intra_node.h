@@ -13,8 +13,8 @@
 //      (nccl). transports.h has the table.
 //   4. The vector passes in blocks. A block has a piece of each shard (node_pass.h). The owner of a
 //      shard adds in rank order; on one node, in pairs of neighbors (ordered_sum.h).
-//   5. A failure of one rank becomes a failure of all ranks (comm::Exchange::settle). After it the
-//      communicator makes no more sums.
+//   5. A failure of one rank becomes a failure of all ranks (comm::Exchange::settle). After a
+//      failure the communicator makes no more sums.
 #pragma once
 #include "comm/call.h"
 
@@ -31,15 +31,16 @@ comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
 // Reserves the scratch memory of intra_reduce_scatter and intra_all_gather. Not collective.
 Status reserve_node_sum(const comm::Call& call, const comm::InterNodeGroup& group);
 
-// Sends this rank's values of the other shards to their owners. Adds the node-local ranks' values
-// of its own shard, in rank order in fp32, into `out`.
+// Sends this rank's values of the other shards to the owners of these shards. Adds the node-local
+// ranks' values of this rank's own shard, in rank order in fp32, and writes the sum to call.out.
 Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Sends each owner's finished shard to every node-local rank, into `out`.
+// Sends each owner's finished shard to every node-local rank, which gets it in call.out.
 Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Does the whole allreduce of a communicator on one node, for buffers of a GPU. Adds in pairs of
-// neighbors, as MPICH does. Needs shared_of(), and the memory of reserve_intra_allreduce().
+// Does the whole allreduce of GPU buffers, for a communicator whose ranks are all on one node. Adds
+// in pairs of neighbors, as MPICH does. Needs the segment of shared_of() and the memory of
+// reserve_intra_allreduce().
 Status intra_allreduce(comm::Call& call);
 
 // Reserves the scratch memory of intra_allreduce. Not collective.

@@ -33,19 +33,20 @@ class NcclGroup {
            64;
   }
 
-  // Returns the word that this rank publishes about a call whose buffers are at `location`.
+  // Returns what this rank publishes about a call with buffers at `location`: whether the rank can
+  // use NCCL for the call (transports.h).
   enum Readiness : std::uint64_t { unavailable = 0, not_open = 1, ready = 2 };
   Readiness readiness(const device::Location& location) const;
 
   // Opens the communicator. Call it when all node-local ranks published `not_open`. *opened is the
-  // same on all of them. If it is false, no rank tries again; with SLIMPI_INTRA=nccl that is an
-  // error.
+  // same on all of these ranks. If *opened is false, no rank tries again. With SLIMPI_INTRA=nccl,
+  // open() returns an error instead.
   Status open(NodeBarrier& shared, comm::Exchange& exchange, const device::Location& location,
               Statistics& statistics, bool* opened);
   bool is_open() const { return location_.has_value(); }
 
-  // Closes the communicator. `in_order`: every node-local rank does so, and nothing is in flight.
-  // Otherwise NCCL aborts.
+  // Closes the communicator. `in_order`: every node-local rank closes it now, and nothing is in
+  // flight. If not `in_order`, NCCL aborts the communicator.
   void close(bool in_order);
 
   // Scratch memory. arrived(): the values of a block that the node-local ranks sent; `index` is the

@@ -26,10 +26,10 @@ class CacheLocality {
   static constexpr std::size_t kProbeBytes = NodeSegment::kProbeBytes;
 
   // Returns whether to probe at this barrier. If so, every rank writes its probe lines before the
-  // barrier, and after it reads the probe lines of a node-local rank. Call it at every barrier, on
-  // all ranks with the same `bytes`: the bytes that passed through a message buffer since the last
-  // barrier. True until every node-local rank was probed twice; later so seldom that the probes
-  // cost next to nothing.
+  // barrier, and after the barrier reads the probe lines of one node-local rank. Call due() at
+  // every barrier, with the same `bytes` on all ranks: the bytes that passed through a message
+  // buffer since the last barrier. due() is true until every node-local rank was probed twice.
+  // Later it is true so rarely that the probes cost next to nothing.
   bool due(std::uint64_t bytes);
   void write_probe_lines(std::byte* mine) const;
 
@@ -54,8 +54,9 @@ class CacheLocality {
   bool cross_cache_ = false;
 };
 
-// Uses the memory that the node-local ranks of a communicator share: each rank has a data area and
-// a word, which all of them can read. A barrier costs one store and a few loads.
+// The barrier, in the memory that the node-local ranks of a communicator share. In this memory each
+// rank has a data area and a word, which all these ranks can read. A barrier costs one store and a
+// few loads.
 class NodeBarrier {
  public:
   // `first`: the node's first rank, in the communicator.
@@ -69,19 +70,21 @@ class NodeBarrier {
   int local_rank() const { return segment_->me(); }
   NodeSegment& segment() const { return *segment_; }
 
-  // Waits until every rank of the node has called barrier() as often as this rank. All that a rank
-  // wrote before is then visible to the other ranks. MPI makes progress meanwhile, because another
-  // rank may wait for a message. Fails when a rank reports a failure. `bytes`: the most bytes of a
-  // rank's data area that were written since the last barrier; the same on all ranks of the node.
+  // Waits until every rank of the node has called barrier() as often as this rank. The data that a
+  // rank wrote before its barrier are then visible to the other ranks. MPI makes progress during
+  // the wait, because another rank may wait for a message. Fails if a rank reports a failure.
+  // `bytes`:
+  // the most bytes that a rank wrote to its data area since the last barrier; the same on all ranks
+  // of the node.
   Status barrier(comm::Exchange& exchange, std::uint64_t bytes = 0);
 
-  // Returns whether some rank of the node shares no cache with this rank at present, so that data
-  // for other ranks should arrive faster through memory. Ranks may differ.
+  // Returns whether some rank of the node shares no cache with this rank at present. If so, data
+  // for other ranks should arrive faster through memory. The result may differ between ranks.
   bool cross_cache() const { return locality_.cross_cache(); }
 
-  // publish() sets this rank's word, at most once between two barriers; transports.h has the fields
-  // of a word. After the next barrier, published() returns the AND (`all`) and the OR (`any`) of
-  // the words of all ranks of the node.
+  // publish() sets this rank's word; transports.h has the fields of a word. Call it at most once
+  // between two barriers. After the next barrier, published() returns the bitwise AND (`all`) and
+  // the bitwise OR (`any`) of the words of all ranks of the node.
   struct Published {
     std::uint64_t all, any;
     bool alike(std::uint64_t field) const { return ((all ^ any) & field) == 0; }

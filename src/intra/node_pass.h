@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The common part of all transports: the ranks that pass a vector between them inside a node, and
-// the blocks in which the vector passes.
+// The common part of all transports. A transport passes a vector, block by block, between the ranks
+// of a node; this file has the blocks and their ranges.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -88,13 +88,14 @@ class NodePass {
 };
 
 // Copies between a rank's device and memory that node-local ranks can access, on the call's stream.
-// The copies before one wait, and the additions queued between them, are one interval in the trace.
+// In the trace, one interval shows all copies between two waits for the stream, and the additions
+// that were queued between these copies.
 class NodeCopies {
  public:
   explicit NodeCopies(const comm::Call& call) : call_(call) {}
 
-  // The place in which the copied bytes are needed next: this core's caches, or memory (by
-  // non-temporal stores, if the device has them).
+  // The place to which the bytes are copied: this core's caches, or memory (by non-temporal stores,
+  // if the device has them).
   enum class Where { caches, memory };
 
   Status copy(void* to, const void* from, std::size_t bytes, Where where = Where::caches) {
@@ -119,9 +120,9 @@ class NodeCopies {
   std::uint64_t bytes_ = 0;  // since the last wait
 };
 
-// Returns the slice of a step inside the node in the trace. `bytes`: the bytes that the step
-// writes; not shown for a device, which only queues its steps. The device's own row shows its
-// copies.
+// Makes the slice of the trace for a step inside the node. `bytes`: the bytes that the step writes.
+// On a staged device the slice shows no bytes, because the step only queues its work; the device's
+// own row shows the copies.
 inline Slice node_slice(const comm::Call& call, const char* name, std::uint64_t bytes) {
   return Slice(name, call.device.staged ? 0 : bytes);
 }

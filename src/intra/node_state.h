@@ -23,9 +23,9 @@ class NodeState : public comm::Attachment {
   // Returns the segment; null if there is none.
   NodeBarrier* shared() const { return shared_.get(); }
 
-  // Prepares a communicator on one node: opens the segment, and reserves the memory that the call
-  // needs. From then on ready() says whether all ranks could do so. Collective. Call it while
-  // ready() is empty.
+  // Prepares a communicator whose ranks are all on one node: opens the segment, and reserves the
+  // memory that the call needs. After prepare(), ready() says whether that worked on all ranks.
+  // Collective. Call it while ready() is empty.
   Status prepare(const comm::Call& call);
   std::optional<bool> ready() const { return ready_; }
 

@@ -14,13 +14,13 @@ namespace slimpi::intra {
 // Both functions queue work on the stream. `addends` are in rank order, `count` floats each; `out`
 // may be one of them. `partial` is scratch memory.
 
-// Adds in rank order. `partial` has `count` floats. It holds the sum, in fp32, between kernels, if
-// there are more addends than one kernel takes.
+// Adds in rank order. `partial` has `count` floats. If there are more addends than one kernel
+// takes, `partial` holds the sum so far, in fp32, between two kernels.
 void add_in_order(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, float* out);
 
-// Adds in pairs of neighbors, the order of MPICH. `partial` has `stride` floats for each addend but
-// the last. `memory` is for the list of sums.
+// Adds in pairs of neighbors, the order of MPICH. `partial` has `stride` floats for each addend
+// except the last. The function's lists of sums lie in `memory`.
 void add_in_pairs(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, std::uint64_t stride, float* out,
                   std::pmr::memory_resource* memory = std::pmr::get_default_resource());

@@ -22,11 +22,12 @@ class NcclGroup;
 // The message buffers of one process, in a ring. Each block of each call passes through the next
 // buffer. All ranks of the node count the same calls, so a block has the same place on all ranks.
 //
-// A short call has short buffers. So many calls pass before a place is written again, and the core
-// that read it no longer has it in its caches: writing takes longer while another core still holds
-// the line. Calls of more than a quarter of the longest buffer use the longest buffers: for them
-// short buffers gain little if such calls follow one another, and lose if other work fills the
-// caches in between (docs/DESIGN.md).
+// A call with short blocks uses short buffers. So many calls pass before the same memory is written
+// again. By then the core that read the memory no longer has it in its caches; writing takes longer
+// while another core still holds the cache line. A call whose blocks are longer than a quarter of
+// the longest buffer uses the longest buffers. For calls of this kind, short buffers gain little if
+// the calls follow one another, and lose if other work fills the caches in between
+// (docs/DESIGN.md).
 //
 // Lengths and places are in floats. A buffer's length is a power of two, and its place a multiple
 // of its length. So any kDepth buffers in sequence do not overlap.
@@ -60,8 +61,9 @@ class BufferRing {
     return {round_up(passed_, length), length, floats()};
   }
 
-  // Call it when the call has used `blocks` buffers. After the longest buffers, skips one buffer:
-  // calls of two blocks then always use the same two, and the third takes no room in the caches.
+  // Call it when the call has used `blocks` buffers. If these are the longest buffers, skips one
+  // more. So calls of two blocks always use the same two of the three buffers, and the third buffer
+  // takes no room in the caches.
   void pass(const Buffers& used, std::uint64_t blocks) {
     passed_ = used.first_ + (blocks + (used.length_ == longest_ ? 1 : 0)) * used.length_;
   }
@@ -78,8 +80,8 @@ class BufferRing {
 // and a data area for message buffers. Only that rank writes its region.
 //
 // Each communicator has its own segment, so calls of different communicators never share memory. A
-// region takes 1.5 MiB. A process has as many regions as slimpi serves communicators, which are few
-// (mpi/internal_comm.h).
+// region takes 1.5 MiB. A process has one region in each communicator that slimpi serves, and these
+// communicators are few (mpi/internal_comm.h).
 class NodeSegment {
  public:
   static constexpr std::size_t kLine = 64;            // bytes of a cache line
@@ -97,8 +99,8 @@ class NodeSegment {
   // Bytes of the whole segment.
   std::size_t bytes() const { return kHeaderBytes + std::size_t(ranks_) * region_bytes(); }
 
-  // Maps the file and reserves memory for this rank's region; if `first`, also for the header. All
-  // bytes are 0.
+  // Maps the file and reserves memory for this rank's region; if `first`, also for the header. The
+  // reserved bytes are 0.
   Status map(SharedFile& file, bool first);
 
   // Maps every page, so that no call pays for page faults. Call it when all ranks have reserved
@@ -119,15 +121,16 @@ class NodeSegment {
   // The message buffers in the data area; the same ring on all ranks.
   BufferRing ring;
 
-  // Pins the segment for copies to and from memory at the location, once for each location. If that
-  // is not possible, such copies are slow and block.
+  // Pins the segment for copies to and from memory at the location, once for each location. If the
+  // segment cannot be pinned, these copies are slow and block.
   void pin(const device::Location& location);
 
   // The NCCL communicator of the ranks. Set when the segment is opened.
   std::unique_ptr<NcclGroup> nccl;
 
-  // Ends this rank's use of a segment. If there is an NCCL communicator, waits briefly for the
-  // other ranks. If a rank has not left by then, keeps the segment until a later leave().
+  // Ends this rank's use of a segment. If the segment has an open NCCL communicator, waits briefly
+  // until the other ranks leave, too. If some rank has not left by then, keeps the segment until a
+  // later leave().
   static void leave(std::unique_ptr<NodeSegment> segment);
 
  private:

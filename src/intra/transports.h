@@ -51,7 +51,8 @@ Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Returns the bytes of one block of a shard from all of `size` node-local ranks, for shm.
+// Returns the scratch memory that shm needs to add one block, in bytes: the values of a shard's
+// piece from each of `size` node-local ranks.
 std::size_t shared_scratch_bytes(std::size_t size, const comm::InterNodeGroup& group);
 
 // The fields of the word that a rank publishes about a call. After the next barrier, decide() makes
@@ -61,7 +62,8 @@ namespace published {
 
 constexpr std::uint64_t kReadiness = 0x3;  // NcclGroup::Readiness
 
-// A hash of the call's sum (ActiveCall::sum_word): a difference is an error of the program.
+// A hash that identifies the call's sum (ActiveCall::sum_word). If the hashes of two ranks differ,
+// the program makes different sums on these ranks, which is an error.
 constexpr int kSumShift = 32, kSumBits = 32;
 constexpr std::uint64_t kSum = std::uint64_t(0xffffffff) << kSumShift;
 
@@ -69,7 +71,7 @@ constexpr std::uint64_t kSum = std::uint64_t(0xffffffff) << kSumShift;
 
 struct PassDecision {
   bool nccl;   // NCCL does the call
-  bool open;   // the ranks first open NCCL: all can, and it is not open
+  bool open;   // the ranks first open NCCL, because all can and it is not open
   bool again;  // some rank did not fill its message buffer before the barrier
 };
 
