@@ -100,7 +100,8 @@ void Autotuner::find_medians() {
 void Autotuner::choose_runoff() {
   find_medians();
   const double least = double(*std::min_element(medians_.begin(), medians_.end()));
-  // The unit is one call of the fastest candidate; watch() counts these calls down.
+  // The time until new trials is counted in calls of the fastest candidate; watch() counts them
+  // down.
   until_again_ = kCostRatio * kRounds * cost_of_others(medians_);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < medians_.size(); ++i)
@@ -118,8 +119,8 @@ void Autotuner::settle() {
     find_medians();
     best_ = in_trial_[std::size_t(std::min_element(medians_.begin(), medians_.end()) -
                                   medians_.begin())];
-    // Only the extra time of the other candidates is a cost: the winner's calls had to be made
-    // anyway.
+    // The cost is only the time that the other candidates took beyond the winner's time, because
+    // the program's calls had to be made in any case.
     const double others = double(medians_.size()) - 1;
     until_again_ += kCostRatio * kInARow * kRepeats * (cost_of_others(medians_) - others);
   }
@@ -131,8 +132,8 @@ void Autotuner::settle() {
 void Autotuner::watch() {
   const std::uint64_t now = median(times_);
   times_.clear();
-  // Trials start when the winner got slower and when it got faster: either may favor another
-  // candidate.
+  // Trials start both when the winner has become slower and when it has become faster: after either
+  // change another candidate may be the fastest.
   if (expected_ == 0) expected_ = now;
   until_again_ -= kWatch;
   const double ratio = double(now) / double(std::max<std::uint64_t>(expected_, 1));

@@ -147,7 +147,8 @@ Status Communicator::make_internal_comm() {
     enter(Life::connected);
     return Status::ok;
   }
-  // Whether the other ranks are not in the sum, or have not left it to MPI.
+  // True: other ranks are in another call, in MPI, or absent, so this rank cannot leave the sum to
+  // MPI together with them.
   const bool apart = status == Status::disagreement || status == Status::absent;
   enter(in_fiber || apart ? Life::failed : Life::unusable);
   return status;
@@ -179,7 +180,7 @@ Status Communicator::agree(const std::string& rules) {
     if (sums[2 * i] != ~sums[2 * i + 1])
       return exchange_.describe_disagreement(entries[i].name, entries[i].value, entries[i].text,
                                              "start all ranks with the same value");
-  // A change on one rank that leads to the values of the others counts as a change on all ranks.
+  // If any rank has changed options, all ranks start anew, even though all values are equal now.
   if (sums[2 * entries.size()] != 0) start_anew();
   exchange_.set_timeout(std::chrono::seconds(config_.timeout.value_or(0)));
   SLIMPI_TRY(nonblocking.compare_before_agreed(exchange_));

@@ -88,13 +88,13 @@ void Exchange::close() {
   internal_ = nullptr;
 }
 
-// Returns the tag of a message. It tells the use of the message, the function of the call, its
-// count and its tensor's name. A message of a rank that calls another function or sums something
-// else finds no receive. So no message is longer than its receive, which MPI would make an error of
-// MPI_COMM_WORLD. Ranks that wait compare function, count and name (waiter.h) and report the
-// difference. With MPICH's usual 2^28 tags, two counts have the same tags once in 2^23 times, and
-// in channels of persistent sums, whose counts were compared before, once in 2^11. The check of the
-// message header finds most of these cases.
+// Returns the tag of a message. The tag depends on the use of the message and on the call's
+// function, count and tensor name. So a message of a rank that calls another function or sums
+// something else matches no receive, and no message is longer than its receive. MPI would make that
+// an error of MPI_COMM_WORLD. Ranks that wait compare function, count and name (waiter.h) and
+// report the difference. With MPICH's usual 2^28 tags, two counts have the same tags once in 2^23
+// times, and in channels of persistent sums, whose counts were compared before, once in 2^11. The
+// check of the message header finds most of these cases.
 int Exchange::mpi_tag(Tag tag) const {
   const ActiveCall* const call = ActiveCall::current();
   std::uint64_t row = internal_->first_row(channel_);
@@ -150,7 +150,8 @@ Status Exchange::wait(mpi::Request& request, std::size_t* received) {
     int words = 0;
     const int code = api_.Get_count(&status, mpi::abi.type_uint32_t, &words);
     if (code != mpi::kSuccess) return mpi_failed("measuring a message", code);
-    // MPI_UNDEFINED: not a whole number of words. No caller expects 0 bytes, so its check fails.
+    // MPI_UNDEFINED: the message is no whole number of words. `bytes` stays 0, which no caller
+    // expects, so the caller's check of the length fails.
     if (words != mpi::kUndefined) bytes = std::size_t(words) * 4;
   }
   if (started != nullptr) trace_.completed(started->message, bytes, stage_of(request));
@@ -186,7 +187,7 @@ bool Exchange::is_send(const mpi::Request& request) const {
   return started != nullptr && started->message.sent;
 }
 
-// Makes a probe, which receives nothing; meanwhile MPI moves all other messages on.
+// Probes for a message and receives none: a probe lets MPI make progress with all messages.
 void Exchange::progress() {
   int flag = 0;
   mpi::MessageStatus status;

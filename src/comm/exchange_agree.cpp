@@ -20,8 +20,8 @@ namespace slimpi::comm {
 
 namespace {
 
-// The call's sum (ActiveCall::sum_word) and the rank are one word. If the sums of two ranks differ,
-// so do the sums in the largest and the smallest word.
+// One word holds ActiveCall::sum_word of the call in its high bits, and the rank in its low bits.
+// If the sum words of two ranks differ, so do those in the largest and the smallest word.
 constexpr int kRankBits = 24, kSumBits = 64 - kRankBits;
 constexpr std::uint64_t kRanks = 1 << kRankBits;
 std::uint64_t sum_of(std::uint64_t word) {
@@ -32,9 +32,9 @@ std::uint64_t own_sum() {
   return call == nullptr ? 0 : call->sum_word(kSumBits);
 }
 
-// The number of words in front of the values that the ranks agree on. Two hold the sum with the
-// rank, and the number of values. Each is followed by its complement. The maxima of all four tell
-// all ranks the largest and the smallest sum and number.
+// The number of words in front of the values: the word above (sum and rank), its complement, the
+// number of values, and its complement. The maxima of these four words tell all ranks the largest
+// and the smallest sum, and the largest and the smallest number of values.
 constexpr std::size_t kFront = 4;
 
 }  // namespace

@@ -141,9 +141,9 @@ bool Exchange::receive_stray() {
   return true;
 }
 
-// Receives what others have sent, until all ranks have failed and their own sends are complete. A
-// message that is never received stays inside MPI, and MPI_Finalize may then crash or hang. A rank
-// that succeeded reports nothing; the wait for it ends after kPatience.
+// Receives the messages of other ranks until all ranks have failed and this rank's sends are
+// complete. A message that is never received stays inside MPI, and MPI_Finalize may then crash or
+// hang. A rank that succeeded reports nothing; the wait for it ends after kPatience.
 void Exchange::drain(Status status, std::span<mpi::Request> requests) {
   const auto in_flight = [&](mpi::Request& request) {
     return is_send(request) && !finished(request);

@@ -43,8 +43,8 @@ void Memory::free(const Block& block) {
   count(block, -std::int64_t(block.size));
 }
 
-// Counts the bytes of a block. A block remembers which statistics counted it, so that it is
-// subtracted there.
+// Adds the bytes to the counts of the block's statistics. A block keeps a pointer to these
+// statistics, so its bytes are later subtracted from the same counts.
 void Memory::count(const Block& block, std::int64_t bytes_more) {
   if (block.held == Held::state)
     block.statistics->count(&Counts::state_bytes, std::uint64_t(bytes_more));

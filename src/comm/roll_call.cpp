@@ -16,9 +16,9 @@ bool is_same_call(const RollCall::Place& place, const ActiveCall& call) {
 
 }  // namespace
 
-// Returns the answer for a rank that waits in a call of `communicator`: after MPI_Finalize this
-// rank's last call there, otherwise the call of this thread, because other threads may be in calls
-// of other communicators.
+// Returns the answer for a rank that waits in a call of `communicator`: after MPI_Finalize, this
+// rank's last call on `communicator`; otherwise the call of this thread, not of other threads,
+// which may be in calls on other communicators.
 RollCall::Place RollCall::own_place(std::uint32_t communicator) const {
   if (finalized_) {
     const auto last = last_calls_.find(communicator);
@@ -59,8 +59,8 @@ bool RollCall::receive(mpi::Comm comm, Note* note, int* from) {
           mpi::kSuccess ||
       found == 0)
     return false;
-  // The note has arrived, so the wait below ends at once. One thread at a time makes the calls of
-  // the communicator, so no other thread takes the note in between.
+  // The note has arrived, so the wait below ends at once. The caller holds InternalComm::mutex (or
+  // is its destructor), so no other thread receives the note in between.
   *from = status.source();
   mpi::Request request = mpi::abi.request_null;
   return api_.Irecv(note, kWords, mpi::abi.type_uint32_t, *from, int(Tag::roll_call), comm,
@@ -74,8 +74,8 @@ bool RollCall::ask(mpi::Comm comm, int peer) {
   api_.Comm_size(comm, &size);
   only_ = size <= kMostRanks ? -1 : peer;
   if (size > kMostRanks && peer < 0) return false;
-  // Answers carry the number of their question. Answers to an earlier question say where a rank was
-  // then.
+  // Answers carry the number of their question. So serve() drops answers to earlier questions,
+  // which say where a rank was then.
   ++question_;
   answers_.assign(std::size_t(size), std::nullopt);
   const Place own = own_place(0);

@@ -15,7 +15,7 @@ TensorStates::States::iterator TensorStates::look_up(const TensorKey& key) {
     const auto known = by_key_.find(key);
     return known == by_key_.end() ? states_.end() : known->second;
   }
-  // realign() may have changed the number.
+  // by_key_ may have an old number: realign() changes TensorState::number, but not the key.
   return std::find_if(states_.begin(), states_.end(), [&](const TensorState& state) {
     return state.key.by == key.by && state.number == key.number && state.key.count == key.count &&
            state.key.elements == key.elements;
@@ -84,9 +84,9 @@ void TensorStates::erase(States::iterator state) {
 }
 
 // Drops the arrays of the oldest states when too many states have arrays. A program that sums a new
-// buffer at every call would fill memory with state that is never used again. At first it looks the
-// same as a program that goes through its buffers for the first time. So the limit is doubled when
-// a state is used again that has lost its arrays.
+// buffer at every call would fill memory with state that is never used again. But a program that
+// uses its many buffers for the first time looks the same. So when a state that has lost its arrays
+// is used again, the limit is doubled.
 void TensorStates::make_room() {
   for (auto state = states_.begin(); holding_ >= limit_; ++state) {
     if (!state->holds_arrays()) continue;

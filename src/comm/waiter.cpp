@@ -55,7 +55,8 @@ constinit Linux g_system;
 // Each thread has a policy, because each has its own core and competitors.
 constinit thread_local WaitPolicy t_policy(g_system);
 constinit thread_local bool t_without_rest = false;
-// The time when a message is due: the message for which the last left fiber waits. 0: not known.
+// The time when the message is due for which a fiber waits: the fiber that was left last. 0: not
+// known.
 constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
 
 }  // namespace
@@ -83,8 +84,8 @@ bool Waiter::give_way() {
   return false;
 }
 
-// Returns when the message is due for which this wait is. A thread that waits for fibers takes the
-// message of the fiber that was left last. 0: not known.
+// Returns when the message that this wait is for is due. If the thread waits for fibers, returns
+// the time of the message of the fiber that was left last. 0: not known.
 WaitPolicy::Time Waiter::due() {
   const bool inside = Fiber::inside();
   if (!inside && request_ == nullptr)

@@ -317,7 +317,7 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
     status = refuse(*refusal);
   if (status == Status::ok && in_fiber) {
     // MPI_Comm_create_group is the only function that makes a communicator and may run while the
-    // program is in collectives on `user`. On the hidden world, groups that overlap have different
+    // program is in collectives on `user`. On g_hidden_world, groups that overlap have different
     // numbers, and so different tags.
     const mpi::Comm parent = mpi::abi.create_group_is_seen ? g_hidden_world.load() : user;
     const int tag = mpi::abi.create_group_is_seen ? *number % kGroupTag : kGroupTag;
