@@ -22,8 +22,8 @@ std::string describe_failure(Status status) {
 
 }  // namespace
 
-// Returns the MPI error code of a kind of failure; makes it at its first use. MPI has room for few
-// codes, so the text of a code is that of the last failure of its kind.
+// Returns the MPI error code of a kind of failure; the first use makes the code. MPI has room for
+// few codes, so all failures of a kind share one code, and its text is that of the last of them.
 int Errors::code_of(Status status, const std::string& text) {
   const std::lock_guard lock(mutex_);
   const mpi::Api& api = runtime_.api;
@@ -37,10 +37,11 @@ int Errors::code_of(Status status, const std::string& text) {
   return code;
 }
 
-// Raises an MPI error. Without memory for the text and its code, the error handler gets
+// Raises an MPI error. If there is no memory for the text and the code, the error handler gets
 // MPI_ERR_OTHER.
 int Errors::raise(mpi::Comm comm, Status status, bool logs) {
-  // A fatal error ends the job now: the program may be waiting for something else.
+  // The failure of a sum in a fiber is postponed until its request is completed, unless the error
+  // is fatal. A fatal error ends the job now: the program may be waiting for something else.
   if (Pending* const sum = running_sum(); sum != nullptr) {
     comm = comm_for_errors(runtime_, sum->comm, sum->of_comm);
     if (!is_fatal(comm)) return postpone_failure(*sum, status, logs);
@@ -55,7 +56,8 @@ int Errors::raise(mpi::Comm comm, Status status, bool logs) {
     if (logs && (status != Status::hook || rank == 0)) log_it();
   });
   if (is_fatal(comm)) {
-    // Another rank logs the failure, or all ranks know it and rank 0 has logged it.
+    // Another rank logs the failure. This rank logs it only if that rank has not ended the job
+    // within 1 s. After a disagreement rank 0 has logged it already.
     if (!logs && status != Status::disagreement) {
       sleep(1);
       (void)caught([&] { log_it(); });
@@ -86,8 +88,8 @@ void Errors::end_job(mpi::Comm comm, const std::string& why) const {
   abort_job(comm);
 }
 
-// Does what MPI_ERRORS_ARE_FATAL does. MPICH 4.2 may end the job with status 0 from
-// MPI_Comm_call_errhandler, or from MPI_Abort of a smaller communicator, and its MPI_Abort may
+// Ends the job, as MPI_ERRORS_ARE_FATAL does. MPICH 4.2 has three faults: MPI_Comm_call_errhandler
+// may end the job with status 0, and so may MPI_Abort of a smaller communicator; MPI_Abort may
 // return.
 void Errors::abort_job(mpi::Comm comm) const {
   usleep(kTimeToForward);
@@ -101,8 +103,8 @@ void Errors::mpi_ended() {
   codes_.fill(0);
 }
 
-// Ends the job, because a rank that has no memory for something small cannot know where the other
-// ranks wait for it. If there is no memory for the text either, the line is empty.
+// Ends the job: a rank that has no memory for something small cannot know where the other ranks
+// wait for it. If there is no memory for the text either, the line is empty.
 void end_for(mpi::Comm comm, Status status) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr) return;

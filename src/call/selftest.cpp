@@ -23,8 +23,8 @@ struct Tested : comm::Attachment {
   std::uint64_t sums = 0;  // sums since the last test that failed; the same on all ranks
 };
 
-// The vector of a test. Every sum over some ranks is a whole number below 2^24, which a float
-// holds, so the order of additions does not matter. This holds for up to 500,000 ranks.
+// The vector of a test. Every sum over some ranks is a whole number below 2^24, which a float holds
+// exactly, so the order of additions does not matter. This holds for up to 500,000 ranks.
 class Numbers {
  public:
   Numbers(int ranks, std::uint64_t test) : ranks_(ranks), test_(test) {}
@@ -48,8 +48,8 @@ class Numbers {
   const std::uint64_t test_;  // so that each test has other values
 };
 
-// Returns how many floats to sum: 4096, or as many more as it takes until the schedule of the call
-// sums them.
+// Returns how many floats to sum: 4096, doubled until the schedule of the call sums them, or until
+// they are as many as those of the call.
 std::uint64_t floats_for(const comm::Call& call, const kernels::Format& format) {
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
   const int members = group.flat ? call.communicator.size() : call.communicator.layout().nodes();
@@ -104,8 +104,8 @@ Status name_wrong(const comm::Call& call, const Numbers& numbers, std::uint64_t 
 
 }  // namespace
 
-// Makes the test. It comes before the call is prepared, which may make the messages of all sizes
-// longer. The test's bytes are not counted as sent.
+// Makes the test before the call is prepared, because preparing a call may raise the segment class:
+// messages of all sizes become longer. The bytes of the test are not counted as sent.
 Status Sum::run_selftest(const comm::Call& call) {
   Tested& tested = communicator_.attachment<Tested>();
   if (tested.sums % communicator_.config().selftest != 0) {

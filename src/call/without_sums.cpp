@@ -25,9 +25,8 @@ double processor_seconds(int whose) {
          1e-6 * double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-// Returns whether this is the process that slimpi-run became, and whether it did the work itself. A
-// shell or a launcher that slimpi-run started leaves the work to its children, which may well have
-// MPI.
+// Returns whether this is the process that slimpi-run became, and did the work itself. A shell or a
+// launcher that slimpi-run started leaves the work to its children, and these may well have MPI.
 bool is_the_program() {
   return environment_variable("SLIMPIRUN_PID") == std::to_string(getpid()) &&
          processor_seconds(RUSAGE_SELF) >= processor_seconds(RUSAGE_CHILDREN);
@@ -39,7 +38,7 @@ std::string why() {
   const std::string stand_in = environment_variable("SLIMPIRUN_STAND_IN");
   switch (mpi::find(api, version)) {
     case mpi::Found::no_mpi: {
-      // An MPI that was closed, or linked statically, leaves no trace.
+      // If MPI was closed before the end, or is linked statically, it leaves no trace.
       std::string program = process_command();
       program.resize(std::min(program.find(' '), program.size()));
       program.erase(0, program.rfind('/') + 1);

@@ -25,9 +25,10 @@
 namespace slimpi::call {
 
 // Offers a communicator for the report. Threads may offer communicators in a different order on
-// every rank, so the ranks of each communicator agree whether it may be used, and number it. The
-// usable communicator with the lowest number wins. If any rank has opened a session, the report's
-// communicator is freed together with its parent, so that it does not outlive the session.
+// every rank. So the ranks of each communicator agree whether it may be used, and get a number from
+// rank 0. The usable communicator with the lowest number wins. If any rank has opened a session,
+// the communicator of the report is freed together with its parent, so that it does not outlive the
+// session.
 Status JobReport::offer(comm::Communicator& communicator) {
   std::uint64_t words[] = {0, 0, 0, 0};
   if (!runtime_.has_world || communicator.size() != runtime_.world_size) return Status::ok;
@@ -107,7 +108,7 @@ std::unique_ptr<Report> JobReport::describe_job() const {
   report.choices = runtime_.statistics.choices.rows();
   report.ranks = std::max(runtime_.world_size.load(), 1);
   report.nodes = runtime_.nodes;
-  // The communicators of rank 0 may have fewer nodes.
+  // Rank 0 may only have communicators of fewer nodes than the job.
   if (runtime_.config.ranks_per_node != 0)
     report.nodes =
         std::max(report.nodes, (report.ranks - 1) / int(runtime_.config.ranks_per_node) + 1);
@@ -115,9 +116,9 @@ std::unique_ptr<Report> JobReport::describe_job() const {
   return made;
 }
 
-// Writes the report. The sum over the ranks comes first and allocates nothing, so a rank that runs
-// out of memory later has already taken part in it. The counts are not on the stack, which may be
-// small.
+// Writes the report. The ranks first add their numbers, which allocates nothing: a rank that runs
+// out of memory later has already taken part. The counts are static, because the stack may be too
+// small for them.
 void JobReport::write(bool together) {
   const OwnFloats environment;
   static std::mutex mutex;
@@ -161,7 +162,7 @@ Status JobReport::write_estimate(const Report& job) const {
                   is_text(*runtime_.config.estimate) ? to_text(*estimate) : to_json(*estimate));
 }
 
-// Warns at the start, because a warning about a file that cannot be written is more useful there
+// Warns of a file that cannot be written already at the start, where the warning is more useful
 // than at the end.
 void JobReport::check_writability() const {
   const auto look = [](const char* variable, const std::string& path) {

@@ -154,15 +154,16 @@ namespace {
 constexpr unsigned kMeetMicroseconds = 1000, kFinalizeSeconds = 2;
 constexpr int kAnswerMilliseconds = 1000;
 
-// Calls MPI_Finalize as the program would: a library that was preloaded before slimpi may define
-// it, as slimpi-lab's library does.
+// Calls MPI_Finalize as the program would: the first definition. A library that was preloaded
+// before slimpi may have it, as slimpi-lab's library does.
 void finalize() {
   using Function = int();
   const auto first = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, "MPI_Finalize"));
   (first != nullptr ? first : SLIMPI_NEXT("MPI_Finalize", Function))();
 }
 
-// Waits until all ranks have called it, and leaves the cores to ranks that still work meanwhile.
+// Waits until all ranks have called this function. Sleeps between polls, so the cores are free for
+// ranks that still work.
 void meet_all_ranks() {
   mpi::Request request = mpi::abi.request_null;
   SLIMPI_NEXT("MPI_Ibarrier", int(mpi::Comm, mpi::Request*))(mpi::abi.comm_world, &request);
@@ -188,8 +189,8 @@ void leave(int) {
 }
 
 // Limits the time of MPI_Finalize, which takes milliseconds once all ranks have met. MPICH 4.0 over
-// UCX and TCP may wait in it for ever, on two or more hosts. Open MPI does not have this fault, and
-// a process must not leave it without MPI_Finalize.
+// UCX and TCP may wait in it for ever, on two or more hosts. Open MPI has no limit: it does not
+// have this fault, and its processes must not end without MPI_Finalize.
 void limit_finalize() {
   if (std::string_view(mpi::abi.name) == "Open MPI" ||
       !environment_variable("OMPI_COMM_WORLD_RANK").empty())

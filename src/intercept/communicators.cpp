@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Functions of communicators. slimpi intercepts MPI_Comm_free and MPI_Comm_disconnect only to know
-// which communicator is being freed. They call the delete callbacks of attributes while MPI
-// iterates over the communicator's attributes, so slimpi must not read or set attributes there. All
-// ranks are inside that call together, whichever callback runs first on each rank, so all ranks
-// leave sums on that communicator to MPI. The other functions give a communicator info keys.
+// which communicator is being freed. These two functions call the delete callbacks of the program
+// while MPI iterates over the attributes of the communicator, so slimpi must not read or set
+// attributes there. Sums that callbacks make on that communicator go to MPI. All ranks do this, in
+// whatever order their callbacks run, because all ranks are inside the free together. The other
+// functions give a communicator info keys.
 #include "call/communicator_attribute.h"
 #include "call/control.h"
 #include "intercept/names.h"

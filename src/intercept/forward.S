@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* MPI_Pcontrol(level, ...) of x86-64 and aarch64; others have the one in pcontrol.cpp.
+/* MPI_Pcontrol(level, ...) of x86-64 and aarch64. Other machines use MPI_Pcontrol of pcontrol.cpp.
  *
- * The arguments after the level are known only to the tool that defined the level. No C function
- * can pass them on, so this one calls slimpi_pcontrol_enter(level), with every register saved that
- * may hold an argument, and then jumps to the function that it returns, the next MPI_Pcontrol. That
- * one finds registers and stack as the program left them and returns to the program. */
+ * The arguments after the level are known only to the tool that defined the level, and no C
+ * function can pass them on. So the code here saves every register that may hold an argument, calls
+ * slimpi_pcontrol_enter(level), restores the registers, and jumps to the address that the call
+ * returned: the next MPI_Pcontrol. The next MPI_Pcontrol finds registers and stack as the program
+ * left them, and returns to the program. */
 #if defined(__x86_64__)
 #ifdef __CET__
 #include <cet.h>

@@ -39,19 +39,20 @@ inline Status catch_all(const Run& run) {
 // an error; this function is not cached, because MPI may be loaded later.
 void* next_definition(const char* name, std::atomic<void*>& known);
 
-// Returns whether there is a next definition. Once the process has an MPI, caches 1 or -1 in
-// `known`.
+// Returns whether another library defines the function `name` after this one. Once the process has
+// an MPI, caches the result in `known`: 1 or -1.
 bool has_next(const char* name, std::atomic<int>& known);
 
 // Fortran. Open MPI's bindings (mpif.h, mpi, mpi_f08) turn handles and MPI_IN_PLACE into C's and
-// then call PMPI_ names, so slimpi defines those too. It acts on a call of the bindings. A call
-// from elsewhere, such as a tool's, MPI's own or ROMIO's, goes to MPI as it is. slimpi's own calls
-// never come here: the table of MPI functions holds MPI's.
+// then call PMPI_ names, so slimpi defines those too. A PMPI_ function of slimpi acts only on a
+// call of the bindings. A call from elsewhere, such as a tool's, MPI's own or ROMIO's, goes to MPI
+// as it is. slimpi's own calls never come here: they use the table of MPI functions, which holds
+// MPI's definitions.
 //
 // MPICH's mpi_f08 module calls PMPI_ names directly for functions without buffers, so slimpi
-// intercepts the module's own names, mpi_..._f08_. Its handles are C's, a true LOGICAL is an
-// integer that is not 0, and `error` may be absent. Open MPI has functions of these names, too;
-// slimpi sees the PMPI_ names that they call.
+// intercepts the module's own names, mpi_..._f08_. In these functions handles are C's, a true
+// LOGICAL is an integer that is not 0, and `error` may be absent. Open MPI has functions of these
+// names, too; slimpi sees the PMPI_ names that they call.
 
 // Returns whether the code at an address belongs to MPI's Fortran bindings.
 bool is_fortran_code(const void* address);

@@ -38,8 +38,8 @@ bool begins_sums(std::string_view name) {
   return false;
 }
 
-// Returns whether a file is a library of MPI or slimpi. They are not searched for references to
-// sums, because MPI's Fortran libraries refer to all of MPI.
+// Returns whether a file is a library of MPI or slimpi. These libraries are not searched for
+// references to sums, because MPI's Fortran libraries refer to all of MPI.
 bool is_mpis(std::string_view file) {
   return file.starts_with("libmpi") || file.starts_with("libpmpi") || file.starts_with("libslimpi");
 }
@@ -111,10 +111,11 @@ ThreadLevel wanted_thread_level() {
   return ThreadLevel::multiple_for_init;
 }
 
-// Makes a communicator of slimpi's own under Open MPI, from which slimpi makes its others: Open
-// MPI's MPI_Comm_create_group sends messages that a receive of the program, from any source with
-// any tag, would take. All processes of MPI_COMM_WORLD must take part. So slimpi does nothing here
-// if the launcher started several programs, or does not say how many: some may run without slimpi.
+// Under Open MPI, makes a communicator of slimpi's own, from which slimpi makes its other
+// communicators. The reason: MPI_Comm_create_group of Open MPI sends messages that a receive of the
+// program, from any source with any tag, would take. All processes of MPI_COMM_WORLD must take
+// part. So slimpi does nothing here if the launcher started several programs, or does not say how
+// many, because some may run without slimpi.
 void prepare_sums() {
   mpi::Api api{};
   std::string version;
@@ -126,7 +127,7 @@ void prepare_sums() {
     mpi::make_hidden_world(api);
 }
 
-// Tells the user of the level, with SLIMPI_LOG=info.
+// Tells the user, with SLIMPI_LOG=info, that slimpi asks for another level.
 void tell_thread_level() {
   if (!is_first_process()) return;
   set_log(load_config(slimpi_environment()).config.log, -1);
@@ -135,8 +136,8 @@ void tell_thread_level() {
       "MPI_THREAD_MULTIPLE; SLIMPI_PROGRESS=calls leaves the level and these sums to MPI");
 }
 
-// Returns the wanted level. If the process has several MPIs, first chooses that of the caller,
-// before a function is looked up.
+// Returns the wanted level. Calls find_abi() before any function is looked up: in a process with
+// several MPIs, it chooses the MPI of the caller.
 ThreadLevel wanted_level() {
   auto level = ThreadLevel::programs;
   (void)catch_all([&] {

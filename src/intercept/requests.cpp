@@ -25,8 +25,9 @@ struct C {
 
 // The arrays of MPICH's mpi_f08.
 struct F08 {
-  // Indices begin at 1, but at 0 with MPICH 4.0. The result matters only while sums are in flight;
-  // before the first sum there is no runtime to ask.
+  // Returns the first index: 1, but 0 with MPICH 4.0. The function finds this by a test of two
+  // requests, which needs the runtime. While no sums are in flight there may be no runtime, and the
+  // result does not matter.
   static int first_index() {
     if (!sums_in_flight()) return 1;
     static const int first = [] {
@@ -47,8 +48,8 @@ struct F08 {
   }
 };
 
-// Returns whether slimpi takes part. It does not if there are no requests; MPI reports wrong
-// arguments.
+// Returns whether slimpi takes part in the call. It does not if there are no requests. MPI reports
+// wrong arguments.
 bool takes_part(int count, const void* requests) {
   return sums_in_flight() && !is_probe() && count > 0 && requests != nullptr;
 }
@@ -94,7 +95,7 @@ int wait_for_all(int count, const void* requests, const auto& finish, void* stat
   return raise(*completing, finish(), {.count = count, .statuses = statuses, .several = several});
 }
 
-// Waits for some requests: polls by `test`, which calls the next definition of the function that
+// Waits for some of the requests by polling. `test` calls the next definition of the function that
 // does not wait, and says which requests it has completed.
 int wait_for_some(int count, const void* requests, const auto& test) {
   std::optional<Completing> completing;
@@ -121,8 +122,9 @@ int test(int count, const void* requests, const auto& finish, bool ends = true) 
   return raise(*completing, code, completed, ends);
 }
 
-// The work of the functions, with the arguments of C. `next` calls the next definition; `test`
-// calls the next definition of the function that does not wait.
+// The functions' work, with the arguments of C. `next` calls the next definition of the function
+// itself. `test` calls the next definition of its form that does not wait: MPI_Testany or
+// MPI_Testsome.
 
 int wait_one(const auto& next, void* request, void* status) {
   return wait_for_all(

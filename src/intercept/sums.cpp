@@ -99,8 +99,8 @@ std::optional<int> as_ints(const char* name, std::int64_t count, Word) {
   return std::nullopt;
 }
 
-// Returns an array of the counts as ints. The array is never freed: MPI may read it until a request
-// is complete, and this code does not learn of that.
+// Returns an array of the counts as ints. The array is never freed, because MPI may read it until a
+// request is complete, and this code does not learn when that is.
 std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, Word comm) {
   static std::mutex mutex;
   int ranks = 0;
@@ -169,8 +169,8 @@ constinit Next<RanksCounts> next_Reduce_scatter_init{"PMPI_Reduce_scatter_init",
                                                      "PMPI_Reduce_scatter_init_c"};
 
 // The common body of all functions. A call of a PMPI_ name goes to MPI unchanged, unless MPI's
-// Fortran makes the call. Inline, because it looks at the caller of the exported function. If there
-// is a request, it is the last argument.
+// Fortran bindings make the call. The function must be inline, because it looks at the caller of
+// the exported function. `more` ends with the request, if there is one.
 template <Way way, typename Counts, typename Count, typename... More>
 [[gnu::always_inline]] inline int sum(Next<Counts>& next, Form form, const void* in, void* out,
                                       Count counts, Word datatype, Word op, Word comm,

@@ -6,7 +6,8 @@
 
 namespace slimpi {
 
-// White space and case are those of the C locale, whatever locale the program has set.
+// In these functions white space and case are those of the C locale, whatever locale the program
+// has set.
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kSpace = " \t\n\v\f\r";
   const std::size_t first = text.find_first_not_of(kSpace);
@@ -146,7 +147,7 @@ bool Target::parse(std::string_view text, std::string& value) const {
   return !Boolean{}.parse(text, is_switch) && Text{""}.parse(text, value);
 }
 
-// The values of SLIMPI_ALGORITHM that are no algorithm; policy knows what they mean.
+// The values of SLIMPI_ALGORITHM that name no algorithm. src/algorithm/policy says what they mean.
 constexpr const char* kOtherValues[] = {"auto", "off"};
 
 bool AlgorithmName::parse(std::string_view text, std::string& value) const {
