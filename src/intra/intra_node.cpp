@@ -20,9 +20,9 @@ comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
   return group;
 }
 
-// The rows in the order of comm::NodePath. The first possible row is taken, so a row with a
-// condition comes before mpi, which is always possible. No call begins with nccl, because that
-// depends on the buffers of all ranks.
+// The rows in the order of comm::NodePath. A call begins with the first possible row. So shm, which
+// has a condition, comes before mpi, which is always possible. No call begins with nccl, because a
+// rank does not know yet whether the buffers of all ranks allow nccl.
 constexpr Transport kTransports[] = {
     {"shm", can_share_memory, reserve_for_shm, reduce_scatter_by_shm, all_gather_by_shm},
     {"mpi", [](comm::Communicator&) { return true; }, reserve_for_mpi, reduce_scatter_by_mpi,
@@ -68,7 +68,8 @@ Status intra_allreduce(comm::Call& call) {
   return call.node_path == comm::NodePath::nccl ? allreduce_by_nccl(call, group) : Status::ok;
 }
 
-// Reserves scratch memory for pairwise sums, which need it for any number of addends.
+// Reserves the scratch memory of shm, and in call.scratch.sums the memory for sums of pairs, which
+// are needed for any number of addends.
 Status reserve_intra_allreduce(const comm::Call& call) {
   const comm::InterNodeGroup group = one_node_group(call.communicator);
   SLIMPI_TRY(reserve_for_shm(call, group));

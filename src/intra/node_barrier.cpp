@@ -10,12 +10,13 @@
 
 namespace slimpi::intra {
 
-// The words that one rank writes and the others poll. They are on one cache line, so a rank that
-// has loaded the count has the word, too.
+// The words that one rank writes and the other ranks poll. All are on one cache line, so a rank
+// that has loaded `barriers` also has the published word in its cache.
 struct NodeBarrier::Line {
   std::atomic<std::uint64_t> barriers;  // barriers that this rank has reached
-  // Two words, used alternately. A rank overwrites word n by word n + 2 only after the barrier that
-  // follows word n + 1. All ranks had read word n before they reached that barrier.
+  // The published words, in turn: word n + 2 overwrites word n. A rank publishes word n + 2 only
+  // after the barrier that follows word n + 1. All ranks have read word n before they reach that
+  // barrier.
   std::uint64_t words[2];
 };
 
@@ -25,8 +26,8 @@ NodeBarrier::Line& NodeBarrier::line(int local) const {
   return *reinterpret_cast<Line*>(segment_->line(local));
 }
 
-// Stores the word without an atomic operation, because the release of the next barrier publishes
-// it.
+// Stores the word without an atomic operation: the release store of the next barrier makes the word
+// visible to the other ranks.
 void NodeBarrier::publish(std::uint64_t published) {
   line(local_rank()).words[++publications_ % 2] = published;
 }
@@ -57,7 +58,7 @@ Status NodeBarrier::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
   const bool probe = locality_.due(bytes);
   if (probe) locality_.write_probe_lines(segment_->probe_lines(local_rank()));
   // Release and acquire order everything that the ranks wrote before, the data areas included.
-  // Counts only grow, so no barrier needs to be reset, and a slow rank never misses one.
+  // The counts only grow, so no count needs to be reset, and a slow rank never misses a barrier.
   line(local_rank()).barriers.store(++barriers_, std::memory_order_release);
   Trace* const trace = Trace::running();
   Trace::Clock::time_point begin{};
@@ -74,10 +75,11 @@ Status NodeBarrier::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
 
 namespace {
 
-// The probe lines. Each holds the number of the next line to read, so that a load must complete
-// before the next load can start. Hardware prefetch loads lines that lie at equal distances or were
-// read together before. To avoid that, the lines of a probe lie one step, two steps, three steps
-// apart, no line is read twice, and the first line and the step change from probe to probe.
+// The probe lines. Each line of a probe holds the number of the next line to read, so a load must
+// complete before the next load can start. Hardware prefetch would falsify the time: it loads lines
+// that lie at equal distances, or that were read together before. So the distances between the
+// lines of a probe are one step, two steps, three steps and so on, no line is read twice, and the
+// first line and the step change from probe to probe.
 constexpr std::uint64_t kProbeLines = 8, kLine = 64, kLines = CacheLocality::kProbeBytes / kLine;
 
 std::uint64_t first_line(std::uint64_t probe) {
@@ -91,7 +93,8 @@ std::uint64_t step(std::uint64_t probe) {
 // (docs/DESIGN.md).
 constexpr std::uint64_t kCrossCacheNanoseconds = 550;
 
-// The least bytes that are exchanged between two probes, so that a probe costs little beside them.
+// Between two probes at least this many bytes are exchanged, so that a probe costs little in
+// relation to the exchange.
 constexpr std::uint64_t kProbeIntervalBytes = 512 << 10;
 
 using ProbeWord = std::atomic<std::uint64_t>;

@@ -43,7 +43,7 @@ Status NodeState::open_shared(comm::Communicator& communicator) {
 Status NodeState::prepare(const comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   SLIMPI_TRY(open_shared(communicator));
-  // The ranks have agreed on this, so all return here or none does.
+  // In open_shared() the ranks have agreed whether there is a segment, so all return here or none.
   if (shared_ == nullptr) {
     ready_ = false;
     return Status::ok;

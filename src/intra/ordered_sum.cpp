@@ -5,7 +5,8 @@
 
 namespace slimpi::intra {
 
-// Sums of more than kMaxAddends addends go through `partial`, because `out` may be an addend.
+// If there are more than kMaxAddends addends, the sums so far are in `partial`, not in `out`,
+// because `out` may be an addend of a later kernel.
 void add_in_order(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, float* out) {
   const float* group[kernels::kMaxAddends];
@@ -19,8 +20,9 @@ void add_in_order(const device::DeviceStream& on, std::span<const float* const> 
   }
 }
 
-// With r ranks more than a power of two, the first 2r ranks are added in pairs. Then neighboring
-// sums are added, level by level, until one is left.
+// Let 2^k be the greatest power of two that is not greater than the number of ranks, and 2^k + r
+// this number. First the first 2r ranks are added in pairs. Then neighboring sums are added, level
+// by level, until one sum is left.
 void add_in_pairs(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, std::uint64_t stride, float* out,
                   std::pmr::memory_resource* memory) {
@@ -54,7 +56,7 @@ void add_in_pairs(const device::DeviceStream& on, std::span<const float* const> 
     for (std::size_t i = 0; i < level.size(); i += 2) {
       const bool last = level.size() == 2;
       const bool in_scratch = level[i] >= partial && level[i] < partial + used * stride;
-      // Only the last sum is written to `out`, which may be an addend of any earlier one.
+      // Only the last sum is written to `out`, because `out` may be an addend of any earlier sum.
       float* const to = last         ? out
                         : in_scratch ? const_cast<float*>(level[i])
                                      : partial + used++ * stride;

@@ -23,11 +23,12 @@ namespace slimpi::intra {
 
 namespace {
 
-// The time that a leaving rank waits for the other ranks before it closes the NCCL communicator.
+// The longest time that a leaving rank waits for the other ranks to leave, before it closes the
+// NCCL communicator or keeps the segment.
 constexpr auto kPatience = std::chrono::seconds(2);
 
-// Segments that other ranks have not left yet. Never destroyed: exit handlers may still free
-// communicators.
+// The segments that this rank has left and other ranks have not. The list is never destroyed,
+// because exit handlers may still free communicators.
 struct Leaving {
   std::mutex mutex;
   std::vector<std::unique_ptr<NodeSegment>> segments;
@@ -39,8 +40,8 @@ Leaving& leaving() {
 
 }  // namespace
 
-// The header of the segment, before the regions, on a page of its own. All ranks change it
-// atomically.
+// The header of the segment, on a page of its own in front of the regions. All ranks change it, by
+// atomic operations.
 struct NodeSegment::Header {
   std::atomic<std::uint32_t> gone;  // ranks that have left the segment
 };
@@ -51,7 +52,8 @@ NodeSegment::NodeSegment(int ranks, int me, std::uint64_t block, Statistics& sta
 }
 
 NodeSegment::~NodeSegment() {
-  // Before munmap: a driver must not hold pinned pages that are no longer mapped.
+  // NCCL and the pinning end before munmap(), because a driver must not hold pinned pages that are
+  // no longer mapped.
   nccl.reset();
   if (memory_ == nullptr) return;
   for (const device::Location& location : pinned_for_) location.device->unpin(memory_);
@@ -91,8 +93,9 @@ bool NodeSegment::gone() const {
   return header().gone.load(std::memory_order_acquire) == std::uint32_t(ranks_);
 }
 
-// Waits until all ranks have left, then closes the NCCL communicator: closing waits for the other
-// ranks without progress in MPI. Returns false if a rank did not leave in time.
+// Waits until all ranks have left, then closes the NCCL communicator. Without this wait, the
+// closing itself would wait for the other ranks, without progress in MPI. Returns false if a rank
+// did not leave in time; the communicator is then still open.
 bool NodeSegment::close_nccl() {
   header().gone.fetch_add(1, std::memory_order_acq_rel);
   if (nccl == nullptr || !nccl->is_open()) return true;
@@ -120,14 +123,15 @@ namespace {
 // The lengths of a block that are tried, in floats: the fastest first, then shorter ones.
 constexpr std::uint64_t kBlocks[] = {NodeSegment::kBlock, 32 << 10, 8 << 10};
 
-// The ranks of a node that ask for its file at once: as many as the queue of a socket has room for.
+// The number of ranks of a node that ask the leader for the file at once: as many requests as the
+// queue of a socket has room for.
 constexpr int kAtOnce = 64;
 
 // The token that the ranks show the leader.
 constexpr std::uint64_t kToken = 0x736c696d7069;
 
-// Returns a number that no other process has. A sandbox may refuse random numbers; then the time
-// and the process id make the number.
+// Returns a number that no other process has: a random number or, if a sandbox refuses that, a
+// number made from the time and the process id.
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   if (getentropy(&number, sizeof number) != 0)
@@ -138,7 +142,8 @@ std::uint64_t random_number() {
 
 // Makes one attempt: maps the file of the node's leader on all ranks of the node. Sets *good to
 // whether that worked on all ranks of the communicator. Every rank reserves the memory of its own
-// region, which then lies on its NUMA node. `largest`: the ranks of the largest node.
+// region, so that the region lies on the rank's NUMA node. `largest`: the ranks of the largest
+// node.
 Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest,
            NodeSegment& segment, bool* good) {
   const int local = segment.me();
@@ -155,8 +160,8 @@ Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest
     }
     return exchange.all_true(good);
   };
-  // Makes a name for this node and this attempt; other threads may make attempts at the same time.
-  // The ranks agree on the greatest of their random numbers.
+  // Makes a name for this node and this attempt, from the greatest random number of all ranks. The
+  // name must differ between attempts, because other threads may make attempts at the same time.
   static std::atomic<std::uint64_t> attempts{0};
   std::uint64_t name = splitmix64(random_number(), attempts++) >> 1;  // see Exchange::all_max
   SLIMPI_TRY(exchange.all_max({&name, 1}));

@@ -46,8 +46,8 @@ class MpiPass : NodePass {
  private:
   enum class Direction { in, out };
 
-  // Return the range that this rank sends to, or receives from, a node-local rank in a block; often
-  // empty.
+  // sent_to() returns the range of a block that this rank sends to a node-local rank,
+  // received_from() the range that it receives from a node-local rank. The ranges are often empty.
   comm::Range sent_to(int other, std::uint64_t block) const {
     return sums_ ? owned_by(other, block) : own(block);
   }
@@ -59,13 +59,14 @@ class MpiPass : NodePass {
     return shard_index < 0 ? comm::Range{} : blocks_.part(shard_index, block);
   }
 
-  // Returns the number of a message's buffer and request. Messages of different ranks have
-  // different buffers, so no message waits for that of another rank.
+  // Returns the number of a message's buffer and request. Messages to or from different ranks have
+  // different buffers, so no message waits for the message of another rank.
   std::size_t number(Direction direction, std::uint64_t block, int other) const {
     const int row = int(block % kDepth) * 2 + (direction == Direction::out ? 1 : 0);
     return std::size_t(row * size_ + other);
   }
-  // Returns the memory into which MPI receives a message: directly the place in `out`, if possible.
+  // Returns the memory into which MPI receives a message. In an all-gather on a device that is not
+  // staged, this is the place of the values in `out`; otherwise it is a message buffer.
   std::byte* arrival(std::uint64_t block, int other) const {
     if (sums_ || staged_) return staging_ + number(Direction::in, block, other) * kBytes;
     return reinterpret_cast<std::byte*>(call_.out + received_from(other, block).first);
@@ -88,7 +89,7 @@ class MpiPass : NodePass {
   NodeCopies copies_{call_};
 };
 
-// Waits for the copies on the stream, and for the kernels that were queued between them.
+// Waits for all work on the stream: the copies, and the kernels that were queued between them.
 Status MpiPass::finish_copies() {
   SLIMPI_TRY(comm::synchronize(call_.device_stream(), &exchange_));
   copies_.done();
@@ -116,7 +117,8 @@ Status MpiPass::send(std::uint64_t block) {
     SLIMPI_TRY(exchange_.wait(requests_[index]));
     const void* data = (sums_ ? call_.in : call_.out) + part.first;
     if (staged_) {
-      // MPI may read the staging memory as soon as the send is started.
+      // The copy must be complete before the send is started, because MPI may read the staging
+      // memory at once.
       SLIMPI_TRY(copies_.copy(staging_ + index * kBytes, data, bytes));
       SLIMPI_TRY(finish_copies());
       data = staging_ + index * kBytes;
@@ -152,7 +154,7 @@ Status MpiPass::take(std::uint64_t block) {
   if (const comm::Range mine = own(block); sums_ && mine.count != 0)
     add_in_order(call_.device_stream(), addends, mine.count, call_.scratch.sums.floats(),
                  call_.out + mine.first);
-  // Waits for the copies and additions, which read the buffers that are posted next.
+  // Waits for the copies and additions: they read the buffers for which receives are posted next.
   return staged_ ? finish_copies() : Status::ok;
 }
 

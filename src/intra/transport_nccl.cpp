@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The nccl transport: exchange inside a node by NCCL, GPU to GPU. The node-local ranks send each
 // owner their values of its shard, directly from the program's buffers, block by block. The owner
-// adds a block while it receives the next block. The owners send their finished shards to all ranks
-// at once. All work is queued on two streams, NCCL's and the call's, which wait for each other by
-// events. The second half of this file is the communicator of nccl_group.h.
+// adds a block while it receives the next block. Later each owner sends its finished shard to all
+// ranks in one group of transfers. All work is queued on two streams, NCCL's and the call's. The
+// streams wait for each other by events. The second half of this file is the communicator of
+// nccl_group.h.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -72,8 +73,8 @@ class NcclPass : NodePass {
     if (count != 0) transfers_.push_back({local, nullptr, to, count * sizeof(float)});
   }
   Status send() {
-    // The transfers are one group, which NCCL starts together. So their order among the ranks does
-    // not matter.
+    // NCCL starts all transfers of a group together. So the order of the transfers to and from
+    // different ranks does not matter.
     const Status sent = nccl_.send(exchange_, transfers_, nccl_stream_);
     transfers_.clear();
     return sent;
@@ -82,35 +83,37 @@ class NcclPass : NodePass {
   NcclGroup& nccl_;
   std::pmr::vector<NcclTransport::Transfer> transfers_;
   device::Stream* nccl_stream_ = nullptr;
-  // Events of the call's stream, by the block's number modulo kDepth: the block was added.
+  // Events of the call's stream, by the number of a block modulo kDepth. An event is complete when
+  // the block was added.
   std::uint64_t added_[NcclGroup::kDepth] = {};
 };
 
-// Ends a pass. If a rank failed, the GPUs of its node-local ranks would wait for ever. The exchange
-// has reported the failure to all ranks, so all ranks abort the communicator.
+// Ends a pass. If a rank fails, Exchange::settle reports the failure to all ranks, and all ranks
+// abort the NCCL communicator: otherwise the GPUs of the node-local ranks would wait for ever.
 Status NcclPass::settle(Status status) {
   status = exchange_.settle(status, {});
   if (status != Status::ok) nccl_.close(false);
   return status;
 }
 
-// Finds the stream for NCCL, the communicator's h2d stream, and waits until it has completed all
-// its work: only then does its next work wait for the program's work on the default stream.
+// Finds the stream for NCCL, which is the communicator's h2d stream, and waits until that stream
+// has completed all its work. Only work that follows this wait starts after the program's
+// work on the default stream (Device::open_stream).
 Status NcclPass::find_stream() {
   SLIMPI_TRY(call_.communicator.stream_for(call_.location, &nccl_stream_, comm::StreamRole::h2d));
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
   return comm::hold_up(call_.device, nccl_stream_, call_.stream);
 }
 
-// Waits until both streams have completed all their work. Their next work then waits for the work
-// that the program has queued until then.
+// Waits until both streams have completed all their work. The next work on these streams then
+// starts after the work that the program has queued on its default stream until then.
 Status NcclPass::finish() {
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
   return nccl_.wait(exchange_, call_.stream);
 }
 
-// Queues the sends and receives of a block. Memory receives a block only when its last block was
-// added.
+// Queues the sends and receives of a block. The receives first wait until block - kDepth was added,
+// because that block was received into the same memory.
 Status NcclPass::transfer(std::uint64_t block) {
   const int index = int(block % NcclGroup::kDepth);
   if (owner() && block >= NcclGroup::kDepth)
@@ -124,8 +127,8 @@ Status NcclPass::transfer(std::uint64_t block) {
   return send();
 }
 
-// Queues the owner's additions of a block behind its receives, and an event behind the additions:
-// then the memory of the block is free again.
+// Queues the owner's additions of a block behind the receives of the block, and an event behind the
+// additions. When the event is complete, the memory of the block is free again.
 Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
   const comm::Range mine = own(block);
   if (mine.count == 0) return Status::ok;
@@ -181,16 +184,17 @@ Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group) {
 
 namespace {
 
-// The time that the node-local ranks may take to create the communicator: long enough for a library
-// that starts slowly, so that slimpi gives up only a communicator that never finishes.
+// The longest time that the node-local ranks may take to create the communicator. It is long enough
+// for a library that starts slowly, so slimpi gives up only a communicator that never connects.
 constexpr auto kPatience = std::chrono::seconds(60);
 
-// Whether a communicator was given up because it never connected. The next one would not either.
+// True if this process gave up an NCCL communicator because it never connected. A later
+// communicator would not connect either.
 std::atomic<bool> g_never_connects{false};
 
 }  // namespace
 
-// The note of a rank for its node-local ranks while they open NCCL. Only that rank writes it.
+// The note that one rank writes, and its node-local ranks read, while they open NCCL.
 struct NcclGroup::Note {
   device::NcclTransport::UniqueId unique_id;  // written by local rank 0 only
   char bus_id[32];                            // the PCI bus id of the rank's GPU
@@ -203,8 +207,8 @@ NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
   return *reinterpret_cast<Note*>(shared.segment().note(local));
 }
 
-// Asks no other rank. Each rank publishes its answer in a word before the call's first barrier, and
-// the ranks use nccl only if all published the same.
+// Asks no other rank. Each rank publishes its result in a word before the call's first barrier. The
+// ranks use nccl only if all published `ready`, and open NCCL only if all published `not_open`.
 NcclGroup::Readiness NcclGroup::readiness(const device::Location& location) const {
   if (intra_ == Intra::shm || refused_ || !location.device->staged) return unavailable;
   if (!location_) return not_open;
@@ -276,8 +280,8 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   device_ = location.device;
   Note& mine = *new (&note_of(shared, me)) Note{};
   reason->clear();
-  // Sets *opened to whether a step, with `status` on this rank, worked on all ranks. If not,
-  // *reason becomes that of the first rank that has a reason.
+  // Sets *opened to whether a step worked on all ranks; `status` is the result on this rank. If the
+  // step failed on some rank, sets *reason to the reason of the first rank that has a reason.
   const auto agree = [&](Status status) {
     *opened = status == Status::ok;
     if (!*opened) {
@@ -310,7 +314,7 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   return shared.barrier(exchange);  // after it all ranks have read the notes
 }
 
-// If not `in_order`, NCCL aborts and waits for no rank.
+// If not `in_order`, NCCL aborts the communicator, and the abort waits for no rank.
 void NcclGroup::close(bool in_order) {
   if (communicator_ != nullptr) device_->nccl->close(communicator_, in_order);
   communicator_ = nullptr;
@@ -321,8 +325,8 @@ Status NcclGroup::send(comm::Exchange& exchange,
                        device::Stream* stream) {
   SLIMPI_TRY(
       device_->nccl->exchange(communicator_, transfers.data(), int(transfers.size()), stream));
-  // Waits, because exchange() may return before the group is queued: NCCL connects two ranks at
-  // their first transfer.
+  // Waits until the group is on the stream: exchange() may return earlier, because NCCL connects
+  // two ranks at their first transfer.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* settled) {
     return device_->nccl->ready(communicator_, settled);
   });
@@ -333,8 +337,8 @@ Status NcclGroup::send(comm::Exchange& exchange,
 Status NcclGroup::wait(comm::Exchange& exchange, device::Stream* stream) {
   std::uint64_t event = 0;
   SLIMPI_TRY(device_->record(stream, &event));
-  // Asks ready(), too: it reports an error of the transfers, after which the event would never
-  // come.
+  // ready() is called only for its status: it reports a failure of the transfers, after which the
+  // event would never be reached.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* done) {
     SLIMPI_TRY(device_->query(stream, event, done));
     bool settled = false;

@@ -3,11 +3,12 @@
 //
 // The vector passes in blocks. For each block, every rank copies its values of the other ranks'
 // shards into its message buffer, and passes a barrier. Then every owner adds its shard from all
-// message buffers. If the result is needed at once, the owner copies it into its own message
+// message buffers. In an allreduce of one node, the owner then copies the sum into its own message
 // buffer, and the other ranks copy it from there. Three blocks are in flight, so one barrier per
 // block is enough: a rank writes a message buffer again only after a barrier that every rank
 // reached after reading the buffer. While a rank writes a block, other ranks read at most the two
-// blocks before it; while it writes the first block of a call, the last block of the call before.
+// blocks before that block; while it writes the first block of a call, other ranks may still read
+// the last block of the call before.
 #include <algorithm>
 #include <cstdint>
 #include <memory_resource>
@@ -53,11 +54,11 @@ class BlockPass : NodePass {
   using Where = NodeCopies::Where;
 
   // The steps at the first barrier. offer() publishes what this rank's buffers allow. agree() makes
-  // the same decision on all ranks, from the words of all.
+  // the decision from the published words of all ranks, so it is the same on all ranks.
   Status offer();
   Status agree();
-  // Ends the pass. Every rank has used the same message buffers, so all agree on those of the next
-  // call.
+  // Ends the pass. Every rank has used equally many message buffers, so the next call begins with
+  // the same buffer on all ranks.
   void end() { ring().pass(message_buffers_, blocks_.blocks()); }
   Status settle(Status status);
 
@@ -66,11 +67,11 @@ class BlockPass : NodePass {
   // Copies this rank's sum of a block into its message buffer. The other ranks fetch it after the
   // next barrier.
   Status copy_sum(std::uint64_t block);
-  // Copies the other finished shards of a block into `out`.
+  // Copies a block's finished parts of the other shards, from their owners' buffers, into `out`.
   Status fetch(std::uint64_t block);
   Status add(std::uint64_t block, bool whole);
-  // Finds the node-local ranks' values of this rank's shard in a block, in rank order, in memory
-  // that the kernels can read.
+  // Fills `addends`, in rank order, with pointers to all node-local ranks' values of this rank's
+  // shard in a block. If the kernels cannot read the values in place, copies them first.
   Status find_addends(std::uint64_t block, std::pmr::vector<const float*>& addends);
 
   // Returns the place of a shard of a block in the message buffer of local rank `local`. Only that
@@ -102,12 +103,12 @@ class BlockPass : NodePass {
   bool readable() const { return !call_.device.staged; }
 
   NodeBarrier& shared_;
-  // The size from which on a result is written by non-temporal stores. So large a result would
-  // evict everything else from the caches, and would no longer be there when the program reads it
+  // From this size on, a result is written by non-temporal stores. In the caches, a result of this
+  // size would evict everything else, and would itself be evicted before the program reads it
   // (docs/DESIGN.md).
   static constexpr std::uint64_t kLargeBytes = 4 << 20;
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
-  // Returns the kind of stores by which this rank writes its message buffer.
+  // The stores by which this rank writes its message buffer: to caches, or non-temporal to memory.
   const Where stores_ = shared_.cross_cache() ? Where::memory : Where::caches;
   BufferRing::Buffers message_buffers_;
   NodeCopies copies_{call_};
@@ -143,9 +144,10 @@ Status BlockPass::offer() {
                                                     : fail(Status::bad_message, describe_sums());
 }
 
-// After agree(), the first block is in the message buffers, unless NCCL does the call. The first
-// block is copied a second time only if some ranks were ready for nccl and others were not. The
-// first copy does no harm: every call writes a message buffer before it reads it.
+// After agree(), the first block is in the message buffers, unless NCCL does the call. If the ranks
+// published different readiness, all copy the first block again, because a rank that was ready for
+// nccl has not copied it. If NCCL does the call, the first copy does no harm: every call writes a
+// message buffer before it reads the buffer.
 Status BlockPass::agree() {
   const PassDecision decision = decide(shared_.published());
   bool by_nccl = decision.nccl;
@@ -237,7 +239,7 @@ Status BlockPass::run_sum(bool whole) {
     // A rank without a shard passes the same barriers.
     SLIMPI_TRY(add(block, whole));
     if (whole) SLIMPI_TRY(copy_sum(block));
-    // While the owners add a block, the next one is copied: one barrier serves both.
+    // The next block is copied before the barrier, so that one barrier serves both blocks.
     SLIMPI_TRY(copy_to_others(block + 1));
     SLIMPI_TRY(barrier());
     if (whole) SLIMPI_TRY(fetch(block));
