@@ -73,9 +73,9 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
  * slimpi_set_state makes the next sum of that name begin with this state, which slimpi copies; if
  * `state` is NULL and `size` 0, without a state. All ranks must do the same between the same two
  * sums. If they do not, all ranks drop the state at the next sum of that name, and rank 0 says so.
- * They also drop a state that belongs to another function, other counts or another hierarchy than
- * that sum. Returns 0, or 1 if the bytes are not those of this rank, or the communicator has had no
- * sum. The order of the program's other sums does not matter. */
+ * All ranks also drop a state that belongs to another function, other counts or another hierarchy
+ * than that sum. Returns 0, or 1 if the bytes are not those of this rank, or the communicator has
+ * had no sum. The order of the program's other sums does not matter. */
 int slimpi_get_state(const void* comm, const char* name, void* state, uint64_t* size);
 int slimpi_set_state(const void* comm, const char* name, const void* state, uint64_t size);
 

@@ -54,7 +54,7 @@ nor: a sentence with a subject
 neither of (them|these|those): the noun
 '
 # A comment on a line of its own begins with its subject, so far in these directories.
-subject_first='^(include|kernels|src|tests|tools/python)/'
+subject_first='^(include|kernels|share|src|tests|tools)/|[.]am$|^configure[.]ac$'
 openings='
 of: the subject, which comes first
 what: the noun, such as the state, the text, the calls

@@ -28,7 +28,7 @@ MPI_Comm communicator(const Options& options, const std::string& algorithm, doub
 double coded_share(const std::string& algorithm, double bits, std::uint64_t bucket) {
   const algorithm::Algorithm* const row = algorithm::find(algorithm);
   if (row == nullptr) return algorithm == "plain" || algorithm == "off" ? 1 : 0;
-  // What these send follows from their codec.
+  // The bytes of these algorithms do not follow from their codec.
   if (row->keeps_state || row->talks_to_peers) return 0;
   constexpr std::uint64_t kCount = 1 << 24;
   kernels::Format format{row->codec, std::uint8_t(bits), false, std::uint32_t(bucket)};
