@@ -38,6 +38,9 @@ sed -n '/^    class LocalSteps/,/vector_to_parameters(self/p' ../docs/PYTORCH.md
 sed -n '/^class LocalSteps/,/vector_to_parameters(self/p' ../tests/programs/local_steps.py |
   diff "$scratch/page" - || { echo "LocalSteps of docs/PYTORCH.md is another one" && status=1; }
 [ -s "$scratch/page" ] || { echo "no LocalSteps in docs/PYTORCH.md" && status=1; }
+for page in ../*.md ../docs/*.md; do
+  [ -z "$(tail -c 1 "$page")" ] || { echo "$page: no newline at the end" && status=1; }
+done
 # Every key of the report's JSON is described.
 keys=$(sed -n 's/^SLIMPI_[A-Z]*([a-z_]*,* *"\([a-z_.]*\)".*/\1/p' ../src/observe/counters.def)
 [ -n "$keys" ] || { echo "no keys found in src/observe/counters.def" && status=1; }
