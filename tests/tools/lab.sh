@@ -98,6 +98,15 @@ check "two ranks a host" same "$? $(echo "$out" | grep -c 'on node[01] with 2$')
 check "the environment of the ranks" same "$(echo "$out" | grep -c '^yes 20000000 eth0$')" 4
 echo "2 hosts, one at 50mbit up and 20mbit down: $(echo "$out" | grep Mbit)"
 
+# Where hosts would have no route to each other, a line says so.
+room=$(cat /proc/sys/net/ipv4/neigh/default/gc_thresh3 2>/dev/null)
+if [ "$room" = 1024 ]; then # the kernel's default
+  for hosts in 32 33; do
+    check "$hosts hosts" same "$(timeout 30 "$lab" --hosts "$hosts" -- true 2>&1 |
+      grep -c 'table of neighbors has room for 1024; .*gc_thresh3=1056$')" "$((hosts - 32))"
+  done
+fi
+
 # A lab emulates a network. No variable of its own changes what the library does. (mpiexec may lose
 # what a program says that ends at once.)
 out=$(timeout 30 "$lab" --hosts 2 -- sh -c 'env; sleep 0.3' |
@@ -156,7 +165,9 @@ EOP
     "$? $(grep -c '^[0-9]* first error .*slimpi: ' "$work/out") $(
       grep -c '^[0-9]* fresh near' "$work/out")" "0 $1 $1"
 }
-if [ -e "$library" ] && [ "${RUN_EXPENSIVE_TESTS:-no}" = yes ]; then many 16; fi # expensive
+if [ -e "$library" ] && [ "${RUN_EXPENSIVE_TESTS:-no}" = yes ]; then # expensive
+  many "${LAB_HOSTS:-16}"
+fi
 
 # slimpi-lab takes the launcher beside the program's MPI, or the launcher that is named, with
 # options too.

@@ -69,8 +69,26 @@ def home():
     return path
 
 
+NEIGHBORS = "net.ipv4.neigh.default.gc_thresh3"  # entries; the hosts share one table
+
+
+def _warn_of_neighbors(hosts):
+    """Says so if the kernel's table of neighbors has no room for all pairs of hosts. Further pairs
+    then have no route to each other."""
+    needed = hosts * (hosts - 1)
+    try:
+        with open("/proc/sys/" + NEIGHBORS.replace(".", "/")) as file:
+            room = int(file.read())
+    except OSError:
+        return
+    if needed > room:
+        say(f"warning: {hosts} hosts are {needed} pairs, and the kernel's table of neighbors has "
+            f"room for {room}; if a connection fails: sysctl -w {NEIGHBORS}={needed}")
+
+
 def run_lab(options):
     """Runs the program in a new lab and returns its exit status."""
+    _warn_of_neighbors(options.hosts)
     options.directory = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=home())
     alive, hold = os.pipe()
     received = []
