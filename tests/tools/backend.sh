@@ -115,6 +115,17 @@ for delay in 0 1; do
   expect "$status $(report report.json calls compressed) $(grep -c '^loss [0-9.]*, ' out.txt)" \
     "0 3 1" "local steps, a delay of $delay: compressed sums, and the ranks have one model"
 done
+# Sums by torch.distributed have the bytes of docs/DIGESTS.md. The communicator of exact sums takes
+# no half bits.
+rows='qsgd:4 packed:2.5'
+if expensive; then rows="$rows fp16 bf16 bytegrad:1 bytegrad:4 bytegrad:16 packed:1 packed:8"; fi
+for row in $rows; do
+  algorithm=${row%:*} bits=${row#"${row%:*}"}
+  # shellcheck disable=SC2086
+  torch 3 --algorithm "$algorithm" ${bits:+--bits ${bits#:}} --min-size 0 --bucket 512 --seed 0 \
+    "$PYTHON" "$programs/digests.py" "$algorithm" ${bits#:}
+  expect "$status $(grep -xcFf "$top_srcdir/docs/DIGESTS.md" out.txt)" "0 1" "the digest of $row"
+done
 # slimpi changes nothing, and says so in a line, if PyTorch's variable has torchcomms make groups.
 cat >comms.py <<'PROGRAM'
 import runpy, sys

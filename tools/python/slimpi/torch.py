@@ -37,7 +37,8 @@ _FIRST_ITERATIONS = 10  # exact iterations with PowerSGD; the default of slimpi'
 # Options of the communicator for sums that are not compressed: those of the first iterations of
 # algorithms with state, short sums, and sums of other values than gradients. slimpi makes these
 # sums itself, because MPI's ranks wait without a pause and take the core from ranks that compute.
-EXACT = {"algorithm": "allreduce", "min_size": "0", "start": "0"}
+# Bits: `allreduce` refuses the half bits that packed may have by SLIMPI_BITS.
+EXACT = {"algorithm": "allreduce", "bits": "8", "min_size": "0", "start": "0"}
 
 
 # Options on which the bits of a result depend. A checkpoint has these options and the State's own.
