@@ -60,7 +60,8 @@ StagedRequest* find_number(std::uint64_t number) {
   return find([&](const StagedRequest& one) { return one.number == number; });
 }
 
-// Notes whether the request runs, and counts it in flight if so. The caller holds the mutex.
+// Notes whether the request runs. While it runs, it counts as a fiber in flight, so that waits call
+// enter_fibers(). The caller holds the mutex.
 void set_started(StagedRequest& one, bool started) {
   if (one.started == started) return;
   one.started = started;

@@ -92,7 +92,8 @@ std::vector<std::string> JobReport::gather_hosts(mpi::Comm comm) const {
   return hosts;
 }
 
-// Returns the report without the numbers that the ranks add.
+// Returns this rank's part of the report. write() fills in the rest: the counts of this rank and of
+// the job, the hosts, and how many ranks were counted.
 std::unique_ptr<Report> JobReport::describe_job() const {
   auto made = std::make_unique<Report>();
   Report& report = *made;
