@@ -162,26 +162,29 @@ Status Communicator::agree(const std::string& rules) {
   // Reduces the maximum of each hash and of its complement. All ranks have the same value exactly
   // if the two maxima are complements of each other.
   const std::vector<Entry> entries = entries_to_agree(config_, rules);
-  std::vector<std::uint64_t> sums;
+  std::vector<std::uint64_t> words;
   for (const Entry& entry : entries) {
-    sums.push_back(text_hash(entry.value));
-    sums.push_back(~text_hash(entry.value));
+    words.push_back(text_hash(entry.value));
+    words.push_back(~text_hash(entry.value));
   }
-  // Four more words travel with the options, which saves a reduction of their own.
-  sums.push_back(changed_ ? 1 : 0);
-  sums.push_back(mpi::can_help(api_) ? 0 : 1);
-  sums.push_back(device::foreign_possible() ? 1 : 0);
-  sums.push_back(device::others() ? 1 : 0);
-  SLIMPI_TRY(exchange_.all_max(sums));
-  devices_possible_ = sums.back() != 0;
-  foreign_possible_ = sums[sums.size() - 2] != 0;
-  threaded_ = sums[sums.size() - 3] == 0;
+  // More words travel with the options, which saves a reduction of their own.
+  enum Extra { kChanged, kUnthreaded, kForeign, kDevices, kExtras };
+  words.resize(words.size() + kExtras);
+  const std::span<std::uint64_t> extras = std::span(words).last(kExtras);
+  extras[kChanged] = changed_ ? 1 : 0;
+  extras[kUnthreaded] = mpi::can_help(api_) ? 0 : 1;
+  extras[kForeign] = device::foreign_possible() ? 1 : 0;
+  extras[kDevices] = device::others() ? 1 : 0;
+  SLIMPI_TRY(exchange_.all_max(words));
+  devices_possible_ = extras[kDevices] != 0;
+  foreign_possible_ = extras[kForeign] != 0;
+  threaded_ = extras[kUnthreaded] == 0;
   for (std::size_t i = 0; i < entries.size(); ++i)
-    if (sums[2 * i] != ~sums[2 * i + 1])
+    if (words[2 * i] != ~words[2 * i + 1])
       return exchange_.describe_disagreement(entries[i].name, entries[i].value, entries[i].text,
                                              "start all ranks with the same value");
   // If any rank has changed options, all ranks start anew, even though all values are equal now.
-  if (sums[2 * entries.size()] != 0) start_anew();
+  if (extras[kChanged] != 0) start_anew();
   exchange_.set_timeout(std::chrono::seconds(config_.timeout.value_or(0)));
   SLIMPI_TRY(nonblocking.compare_before_agreed(exchange_));
   if (refusal_ != mpi::Refusal::none) enter(Life::unusable);
