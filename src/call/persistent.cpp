@@ -180,8 +180,7 @@ Outcome init_persistent(Request& request, void* handle) {
   Status compared = Status::ok;
   std::optional<ActiveCall> active;
   if (!left) {
-    communicator.exchange().begin_call();
-    ++communicator.taken;  // the comparison has its own number, as a sum has
+    communicator.begin_numbered();  // the comparison has its own number, as a sum has
     active.emplace(subject(communicator, request, true));
     compared = compare_counts(communicator, request, &left, &seen);
   }

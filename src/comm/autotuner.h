@@ -20,8 +20,6 @@
 
 namespace slimpi::comm {
 
-class Communicator;
-
 class Autotuner {
  public:
   explicit Autotuner(int candidates);

@@ -220,7 +220,7 @@ ActiveCall::Subject Communicator::subject(std::uint64_t count, std::string_view 
           name_,
           rank_,
           size_,
-          taken,
+          last_number_,
           count,
           exchange_.trace().first_world_rank(),
           tensor,
@@ -257,7 +257,7 @@ void Communicator::finish_refusals() {
 
 void Communicator::end_calls() {
   const std::lock_guard lock(exchange_.internal()->mutex);
-  exchange_.internal()->roll_call.end_calls(std::uint32_t(number_), std::uint32_t(taken));
+  exchange_.internal()->roll_call.end_calls(std::uint32_t(number_), std::uint32_t(last_number_));
 }
 
 void Communicator::begin_end(int* word, mpi::Request* request) {

@@ -39,8 +39,10 @@ std::vector<float> results(const test::Job& job, Statistics& statistics, std::si
     comm::TensorState* const slot =
         plan.needs_state ? &communicator.states.find(comm::TensorKey::of_index(0, count), &lost)
                          : nullptr;
-    comm::Call call{communicator, *scratch.take(),      plan, in.data(), out.data(), count, device,
-                    nullptr,      ++communicator.calls, slot};
+    comm::Call call{communicator, *scratch.take(), plan,
+                    in.data(),    out.data(),      count,
+                    device,       nullptr,         ++communicator.compressed_calls,
+                    slot};
     if (slot != nullptr) job.must(plan.algorithm->reserve_state(call), "making state");
     job.must(plan.algorithm->run(call), "running");
     if (slot != nullptr) {
