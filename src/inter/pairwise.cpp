@@ -9,9 +9,9 @@
 //
 // The segments of the chunks form a pipeline. In each step a rank sends one message and receives
 // one (pairwise.h). While these messages are in flight, the rank encodes, adds or decodes for the
-// steps before and after. The bytes in flight are limited (Segments::in_flight), because flows that
-// compete for a link slow each other down by more than waiting costs. Small messages are in flight
-// together.
+// steps before and after. The bytes in flight are limited (Segments::most_in_flight), because flows
+// that compete for a link slow each other down by more than waiting costs. Small messages are in
+// flight together.
 //
 // A reduce-scatter of the program is the first phase alone, with chunks as long as the program's
 // blocks. The owner keeps its sum without encoding it.
@@ -51,7 +51,8 @@ namespace {
 //   index < prepared_       the loop first finishes steps until `index` is ready, and every step is
 //                           ready when all steps before it are finished.
 //   in_flight_              is the sum of bytes_in_flight over the steps finished_ to index - 1. It
-//                           is at most segments().in_flight, or `index` is the only step in flight
+//                           is at most segments().most_in_flight, or `index` is the only step in
+//                           flight
 //   buffers                 a segment is finished, decoded and posted again before a step uses its
 //                           buffers for the segment `depth` later. PairwiseSteps::ready ensures
 //                           this for the buffers that this rank writes. The depth ensures it for
@@ -177,7 +178,7 @@ Status ReduceScatterAllgather::finish_next() {
 
 // Prepares the steps before `end`, as far as they are ready.
 Status ReduceScatterAllgather::prepare_until(std::int64_t end) {
-  for (; prepared_ < std::min(end, steps().count()) && steps().ready(prepared_, finished_);
+  for (; prepared_ < std::min(end, steps().step_count()) && steps().ready(prepared_, finished_);
        ++prepared_)
     SLIMPI_TRY(prepare(steps().at(prepared_)));
   return Status::ok;
@@ -191,11 +192,11 @@ Status ReduceScatterAllgather::decode_finished() {
 Status ReduceScatterAllgather::run_steps() {
   for (std::int64_t number = 0; number < layout_.segments().depth; ++number)
     SLIMPI_TRY(ring_.post(number));
-  for (std::int64_t index = 0; index < steps().count(); ++index) {
+  for (std::int64_t index = 0; index < steps().step_count(); ++index) {
     const Step now = steps().at(index);
     const std::size_t bytes = layout_.bytes_in_flight(now);
-    while (finished_ < index &&
-           (in_flight_ + bytes > layout_.segments().in_flight || !steps().ready(index, finished_)))
+    while (finished_ < index && (in_flight_ + bytes > layout_.segments().most_in_flight ||
+                                 !steps().ready(index, finished_)))
       SLIMPI_TRY(finish_next());
     // A staged device works on the next messages while the host waits for this one in begin.
     SLIMPI_TRY(prepare_until(index + 1 + (context_.device.staged ? ahead_ : 0)));
@@ -205,11 +206,11 @@ Status ReduceScatterAllgather::run_steps() {
     SLIMPI_TRY(prepare_until(index + 1 + ahead_));
     if (now.gather || !layout_.gathers()) SLIMPI_TRY(decode_finished());
   }
-  while (finished_ < steps().count()) SLIMPI_TRY(finish_next());
+  while (finished_ < steps().step_count()) SLIMPI_TRY(finish_next());
   SLIMPI_TRY(decode_finished());
   SLIMPI_TRY(ring_.finish_copies());
   if (!layout_.gathers()) return Status::ok;
-  return ring_.recycle(steps().segments() - 1);  // checks it
+  return ring_.recycle(steps().segment_count() - 1);  // checks it
 }
 
 }  // namespace
@@ -304,7 +305,7 @@ PairwiseLayout::PairwiseLayout(const ExchangeSize& size, const Segments& segment
       gathers_(true),
       format_(size.format),
       segments_(segments),
-      steps_(size.group_size, size.me, segments_.longest, segments_.depth,
+      steps_(size.group_size, size.me, segments_.per_longest_chunk, segments_.depth,
              size.segment_class == comm::SegmentClass::small ? 1 : 2, memory),
       chunks_(memory) {
   chunks_.reserve(std::size_t(size.group_size));
@@ -327,7 +328,8 @@ PairwiseLayout::PairwiseLayout(const ExchangeSize& size, std::span<const comm::R
       gathers_(false),
       format_(size.format),
       segments_(scatter_segments(size, longest_of(chunks))),
-      steps_(size.group_size, size.me, segments_.longest, segments_.depth, std::nullopt, memory),
+      steps_(size.group_size, size.me, segments_.per_longest_chunk, segments_.depth, std::nullopt,
+             memory),
       chunks_(chunks.begin(), chunks.end(), memory) {}
 
 PairwiseLayout::PairwiseLayout(const kernels::Format& format, std::uint64_t count, int peers,
@@ -337,12 +339,12 @@ PairwiseLayout::PairwiseLayout(const kernels::Format& format, std::uint64_t coun
       gathers_(true),
       format_(format),
       segments_(segments),
-      steps_(peers, segments.longest, segments.depth, memory),
+      steps_(peers, segments.per_longest_chunk, segments.depth, memory),
       chunks_(std::size_t(peers) + 1, {0, count}, memory) {}
 
 comm::Range PairwiseLayout::segment(int member, std::int64_t number) const {
   const comm::Range& chunk = chunks_[std::size_t(member)];
-  if (number < 0 || number >= count()) return {};
+  if (number < 0 || number >= segment_count()) return {};
   const std::uint64_t first = std::uint64_t(number) * segments_.elements;
   // A shorter chunk than the longest may lack the last segments.
   if (first >= chunk.count) return {};

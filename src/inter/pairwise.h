@@ -51,8 +51,8 @@ class PairwiseSteps {
   PairwiseSteps(int peers, std::int64_t segments, int depth, std::pmr::memory_resource* memory);
 
   int rounds() const { return int(peers_.size()); }
-  std::int64_t segments() const { return segments_; }
-  std::int64_t count() const { return (segments_ + gap_) * cycle(); }
+  std::int64_t segment_count() const { return segments_; }
+  std::int64_t step_count() const { return (segments_ + gap_) * cycle(); }
   Step at(std::int64_t index) const;
   const StepPeers& peers_in(int round) const { return peers_[std::size_t(round)]; }
   int round_from(int member) const { return round_from_[std::size_t(member)]; }
@@ -103,7 +103,7 @@ class PairwiseLayout : public ExchangeLayout {
   const comm::Range& chunk(int member) const { return chunks_[std::size_t(member)]; }
 
   // Returns the segments of the longest chunk.
-  std::int64_t count() const { return steps_.segments(); }
+  std::int64_t segment_count() const { return steps_.segment_count(); }
   // Returns segment `number` of a member's chunk, counted from the shard's first element; empty if
   // that chunk is shorter.
   comm::Range segment(int member, std::int64_t number) const;

@@ -110,7 +110,7 @@ Status SegmentRing::decoded(std::int64_t number, std::uint64_t bytes) {
 Status SegmentRing::recycle(std::int64_t number) {
   // If no later segment uses these buffers, nothing is posted; but the messages may still have to
   // be checked.
-  const bool again = number + layout_.segments().depth < layout_.count();
+  const bool again = number + layout_.segments().depth < layout_.segment_count();
   if (number < 0 || !(again || buffers_.checks_late())) return Status::ok;
   // The kernels that read these buffers must be complete before MPI writes there again.
   SLIMPI_TRY(streams_.wait(decoded_[layout_.ring_index(number)]));
