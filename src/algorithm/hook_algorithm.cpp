@@ -156,7 +156,8 @@ class HookCodec : public inter::ChunkCodec {
   void decode(const comm::Range& part, const std::byte* payload) override {
     decode_values(part, true, payload, out_ + part.first);
   }
-  void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) override;
+  void add_and_encode(const comm::Range& part, std::byte* payload,
+                      const PayloadFrom& from) override;
 
   // Returns the text of the hook's first failure on this rank; "" if the hook has not failed.
   const std::string& failure() const { return failure_; }
@@ -231,7 +232,8 @@ void HookCodec::decode_values(const comm::Range& part, bool total, const std::by
   if (size != bytes) put_marked(payload + round_up(bytes, 4), part.count, out);
 }
 
-void HookCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) {
+void HookCodec::add_and_encode(const comm::Range& part, std::byte* payload,
+                               const PayloadFrom& from) {
   for (int member = 0; member < int(group_.peers.size()); ++member) {
     const float* addend = in_ + part.first;
     if (member != group_.index) {
@@ -249,8 +251,8 @@ void HookCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFr
 
 // Returns the layout of the exchange of this rank's shard. The layout does not depend on the device
 // of the call, because hooks get host memory.
-inter::PairwiseLayout layout_of(const comm::Call& call, const comm::InterNodeGroup& group,
-                                const Hook& hook) {
+inter::SegmentedLayout layout_of(const comm::Call& call, const comm::InterNodeGroup& group,
+                                 const Hook& hook) {
   const inter::ExchangeSize size{.format = call.plan.format,
                                  .count = own_shard(call).count,
                                  .group_size = int(group.peers.size()),
@@ -280,7 +282,7 @@ Status run_codec(comm::Call& call, const Hook& hook, std::string* failure) {
     SLIMPI_TRY(find_residual(call, shard.range, &residual));
     inter::Context context = inter::context_of(call, {});
     context.hook_bytes = hook.most_bytes();
-    const inter::PairwiseLayout layout = layout_of(call, shard.group, hook);
+    const inter::SegmentedLayout layout = layout_of(call, shard.group, hook);
     HookCodec codec(call, hook, context, shard, residual);
     SLIMPI_TRY(inter::run_pairwise(context, layout, shard.group.peers, shard.range, codec));
     *failure = codec.failure();

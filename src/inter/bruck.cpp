@@ -172,7 +172,7 @@ Status BruckExchange::sum() {
   for (int number = 1; number < group_size_; ++number)
     SLIMPI_TRY(check(staging_ + place(number), me_, bruck_.back(me_, number)));
   SLIMPI_TRY(move("copy in", memory_, staging_, layout_.own()));
-  codec_.sum(part, memory_ + layout_.own() + comm::kHeaderBytes, [&](int member) {
+  codec_.add_and_encode(part, memory_ + layout_.own() + comm::kHeaderBytes, [&](int member) {
     return memory_ + place(bruck_.back(me_, member)) + comm::kHeaderBytes;
   });
   std::byte* const block = staging_ + layout_.own();

@@ -53,7 +53,7 @@ class NeighborExchange {
 
   const Context& context_;
   PeerCodec& codec_;
-  const PairwiseLayout layout_;
+  const SegmentedLayout layout_;
   std::pmr::vector<int> members_;  // the peers, then this rank
   std::pmr::vector<const std::byte*> theirs_;
   SegmentRing ring_;

@@ -66,10 +66,10 @@ namespace {
 // for which a rank waits in finish. Every other rank waits in finish for step i or a later step, or
 // waits for its device, which waits for no rank. So every rank has begun step i, and has posted its
 // receives of that segment. So the messages of step i can complete in both directions.
-class ReduceScatterAllgather {
+class PairwiseExchange {
  public:
-  ReduceScatterAllgather(const Context& context, const PairwiseLayout& layout,
-                         std::span<const int> ranks, comm::Range shard, ChunkCodec& codec)
+  PairwiseExchange(const Context& context, const SegmentedLayout& layout,
+                   std::span<const int> ranks, comm::Range shard, ChunkCodec& codec)
       : context_(context),
         layout_(layout),
         codec_(codec),
@@ -94,7 +94,7 @@ class ReduceScatterAllgather {
   const PairwiseSteps& steps() const { return layout_.steps(); }
 
   const Context& context_;
-  const PairwiseLayout& layout_;
+  const SegmentedLayout& layout_;
   ChunkCodec& codec_;
   SegmentRing ring_;
   const std::int64_t ahead_;  // steps whose message is prepared before they begin
@@ -102,25 +102,25 @@ class ReduceScatterAllgather {
   std::size_t in_flight_ = 0;                               // bytes
 };
 
-void ReduceScatterAllgather::sum(const Step& step, const comm::Range& part) {
+void PairwiseExchange::sum(const Step& step, const comm::Range& part) {
   const auto from = [&](int member) {
     return ring_.payload(MessageKind::scatter_in, step.number, steps().round_from(member));
   };
   std::byte* const payload = ring_.payload(MessageKind::gather_out, step.number, step.round);
   // By reference: a copy in a std::function would be on the heap.
-  codec_.sum(part, payload, std::cref(from));
+  codec_.add_and_encode(part, payload, std::cref(from));
   if (!context_.device.staged) codec_.count_infinities(payload, part.count);
 }
 
 // Without an all-gather: adds a segment of this rank's chunk after its last round, when all its
 // messages have arrived, and posts its buffers again.
-Status ReduceScatterAllgather::keep_sum(const Step& step) {
+Status PairwiseExchange::keep_sum(const Step& step) {
   if (step.number < 0 || step.round != layout_.rounds() - 1) return Status::ok;
   const comm::Range part = layout_.segment(layout_.me(), step.number);
   const auto from = [&](int member) {
     return ring_.payload(MessageKind::scatter_in, step.number, steps().round_from(member));
   };
-  if (part.count != 0) codec_.total(part, std::cref(from));
+  if (part.count != 0) codec_.add_uncompressed(part, std::cref(from));
   SLIMPI_TRY(ring_.decoded(step.number, 4 * part.count));
   return ring_.recycle(step.number);
 }
@@ -128,7 +128,7 @@ Status ReduceScatterAllgather::keep_sum(const Step& step) {
 // Queues the kernel that makes the step's message. A reduce-scatter step sends this rank's values
 // to the owner of a segment. An all-gather step sends the sum of this rank's own segment, which is
 // made once, in round 0.
-Status ReduceScatterAllgather::prepare(const Step& step) {
+Status PairwiseExchange::prepare(const Step& step) {
   if (step.number < 0 || (step.gather && step.round != 0)) return Status::ok;
   const comm::Range part = layout_.sent_in(step);
   if (part.count == 0) return Status::ok;
@@ -139,7 +139,7 @@ Status ReduceScatterAllgather::prepare(const Step& step) {
   return ring_.stage_out(step);
 }
 
-Status ReduceScatterAllgather::begin(const Step& step) {
+Status PairwiseExchange::begin(const Step& step) {
   const comm::Range part = layout_.sent_in(step);
   if (part.count == 0) return Status::ok;
   if (step.gather && step.round != 0) return ring_.send(step);
@@ -157,7 +157,7 @@ Status ReduceScatterAllgather::begin(const Step& step) {
 // Queues the kernel that decodes a step's received message. After the last round of a segment, also
 // recycles its buffers. On a staged device it recycles those of the segment before, whose kernels
 // are complete by now, so that the host need not wait for kernels.
-Status ReduceScatterAllgather::decode(const Step& step) {
+Status PairwiseExchange::decode(const Step& step) {
   if (!layout_.gathers()) return keep_sum(step);
   if (!step.gather || step.number < 0) return Status::ok;
   const comm::Range part = layout_.received_in(step);
@@ -168,7 +168,7 @@ Status ReduceScatterAllgather::decode(const Step& step) {
   return ring_.recycle(context_.device.staged ? step.number - 1 : step.number);
 }
 
-Status ReduceScatterAllgather::finish_next() {
+Status PairwiseExchange::finish_next() {
   const Step next = steps().at(finished_);
   SLIMPI_TRY(ring_.finish(next));
   in_flight_ -= layout_.bytes_in_flight(next);
@@ -177,19 +177,19 @@ Status ReduceScatterAllgather::finish_next() {
 }
 
 // Prepares the steps before `end`, as far as they are ready.
-Status ReduceScatterAllgather::prepare_until(std::int64_t end) {
+Status PairwiseExchange::prepare_until(std::int64_t end) {
   for (; prepared_ < std::min(end, steps().step_count()) && steps().ready(prepared_, finished_);
        ++prepared_)
     SLIMPI_TRY(prepare(steps().at(prepared_)));
   return Status::ok;
 }
 
-Status ReduceScatterAllgather::decode_finished() {
+Status PairwiseExchange::decode_finished() {
   for (; decoded_ < finished_; ++decoded_) SLIMPI_TRY(decode(steps().at(decoded_)));
   return Status::ok;
 }
 
-Status ReduceScatterAllgather::run_steps() {
+Status PairwiseExchange::run_steps() {
   for (std::int64_t number = 0; number < layout_.segments().depth; ++number)
     SLIMPI_TRY(ring_.post(number));
   for (std::int64_t index = 0; index < steps().step_count(); ++index) {
@@ -216,18 +216,18 @@ Status ReduceScatterAllgather::run_steps() {
 }  // namespace
 
 std::unique_ptr<const ExchangeLayout> pairwise_layout(const ExchangeSize& size) {
-  return std::make_unique<PairwiseLayout>(size);
+  return std::make_unique<SegmentedLayout>(size);
 }
 
-Status run_pairwise(const Context& context, const PairwiseLayout& layout,
+Status run_pairwise(const Context& context, const SegmentedLayout& layout,
                     std::span<const int> ranks, comm::Range shard, ChunkCodec& codec) {
-  return ReduceScatterAllgather(context, layout, ranks, shard, codec).run();
+  return PairwiseExchange(context, layout, ranks, shard, codec).run();
 }
 
-Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout& layout,
-                                    const comm::InterNodeGroup& group, comm::Range shard,
-                                    const float* in, float* out, float* residual) {
-  const auto& pairwise = static_cast<const PairwiseLayout&>(layout);
+Status run_pairwise_schedule(const Context& context, const ExchangeLayout& layout,
+                             const comm::InterNodeGroup& group, comm::Range shard, const float* in,
+                             float* out, float* residual) {
+  const auto& pairwise = static_cast<const SegmentedLayout&>(layout);
   ChunkCodec codec(context, group, shard, pairwise.chunk(group.index).first, in, out, residual);
   return run_pairwise(context, pairwise, group.peers, shard, codec);
 }
@@ -235,7 +235,7 @@ Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout
 Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& group,
                             comm::Range shard, std::span<const comm::Range> chunks, const float* in,
                             float* residual) {
-  const PairwiseLayout layout(size_of(context, group, shard.count), chunks, context.memory);
+  const SegmentedLayout layout(size_of(context, group, shard.count), chunks, context.memory);
   ChunkCodec codec(context, group, shard, layout.chunk(group.index).first, in, nullptr, residual);
   return run_pairwise(context, layout, group.peers, shard, codec);
 }
@@ -298,8 +298,8 @@ bool PairwiseSteps::ready(std::int64_t index, std::int64_t finished) const {
   return !step.gather || step.number < 0 || finished > step.number * cycle() + last_round;
 }
 
-PairwiseLayout::PairwiseLayout(const ExchangeSize& size, const Segments& segments,
-                               std::pmr::memory_resource* memory)
+SegmentedLayout::SegmentedLayout(const ExchangeSize& size, const Segments& segments,
+                                 std::pmr::memory_resource* memory)
     : me_(size.me),
       scatters_(true),
       gathers_(true),
@@ -321,8 +321,8 @@ std::uint64_t longest_of(std::span<const comm::Range> chunks) {
 }
 }  // namespace
 
-PairwiseLayout::PairwiseLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
-                               std::pmr::memory_resource* memory)
+SegmentedLayout::SegmentedLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
+                                 std::pmr::memory_resource* memory)
     : me_(size.me),
       scatters_(true),
       gathers_(false),
@@ -332,8 +332,8 @@ PairwiseLayout::PairwiseLayout(const ExchangeSize& size, std::span<const comm::R
              memory),
       chunks_(chunks.begin(), chunks.end(), memory) {}
 
-PairwiseLayout::PairwiseLayout(const kernels::Format& format, std::uint64_t count, int peers,
-                               const Segments& segments, std::pmr::memory_resource* memory)
+SegmentedLayout::SegmentedLayout(const kernels::Format& format, std::uint64_t count, int peers,
+                                 const Segments& segments, std::pmr::memory_resource* memory)
     : me_(peers),
       scatters_(false),
       gathers_(true),
@@ -342,7 +342,7 @@ PairwiseLayout::PairwiseLayout(const kernels::Format& format, std::uint64_t coun
       steps_(peers, segments.per_longest_chunk, segments.depth, memory),
       chunks_(std::size_t(peers) + 1, {0, count}, memory) {}
 
-comm::Range PairwiseLayout::segment(int member, std::int64_t number) const {
+comm::Range SegmentedLayout::segment(int member, std::int64_t number) const {
   const comm::Range& chunk = chunks_[std::size_t(member)];
   if (number < 0 || number >= segment_count()) return {};
   const std::uint64_t first = std::uint64_t(number) * segments_.elements;
@@ -351,12 +351,12 @@ comm::Range PairwiseLayout::segment(int member, std::int64_t number) const {
   return {chunk.first + first, std::min(segments_.elements, chunk.count - first)};
 }
 
-std::size_t PairwiseLayout::bytes_in_flight(const Step& step) const {
+std::size_t SegmentedLayout::bytes_in_flight(const Step& step) const {
   const std::uint64_t most = std::max(sent_in(step).count, received_in(step).count);
   return most == 0 ? 0 : message_bytes(format_, most);
 }
 
-std::size_t PairwiseLayout::buffer(MessageKind message, std::int64_t number, int round) const {
+std::size_t SegmentedLayout::buffer(MessageKind message, std::int64_t number, int round) const {
   // The buffers of one ring index:
   //   all-gather       gather_in: one for each round; gather_out: one
   //   reduce-scatter   scatter_out and scatter_in: one each for each round

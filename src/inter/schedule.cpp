@@ -35,7 +35,7 @@ double bruck_cost(const ExchangeSize& size) {
 }
 
 constexpr Schedule kSchedules[] = {
-    {"pairwise", pairwise_cost, pairwise_need, pairwise_layout, run_reduce_scatter_allgather},
+    {"pairwise", pairwise_cost, pairwise_need, pairwise_layout, run_pairwise_schedule},
     {"bruck", bruck_cost, bruck_need, bruck_layout, run_bruck},
 };
 

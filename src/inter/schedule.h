@@ -51,9 +51,9 @@ Status run_bruck(const Context& context, const ExchangeLayout& layout,
                  const comm::InterNodeGroup& group, comm::Range shard, const float* in, float* out,
                  float* residual);
 std::unique_ptr<const ExchangeLayout> pairwise_layout(const ExchangeSize& size);
-Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout& layout,
-                                    const comm::InterNodeGroup& group, comm::Range shard,
-                                    const float* in, float* out, float* residual);
+Status run_pairwise_schedule(const Context& context, const ExchangeLayout& layout,
+                             const comm::InterNodeGroup& group, comm::Range shard, const float* in,
+                             float* out, float* residual);
 
 // Adds `shard` over the inter-node group by a pairwise reduce-scatter. Each member gets the sum of
 // its own chunk, not encoded, in the context's `totals`. `chunks`: the chunk of each member,

@@ -3,7 +3,7 @@
 
 namespace slimpi::inter {
 
-SegmentRing::SegmentRing(const Context& context, const PairwiseLayout& layout,
+SegmentRing::SegmentRing(const Context& context, const SegmentedLayout& layout,
                          std::span<const int> ranks, comm::Range shard, bool once)
     : context_(context),
       layout_(layout),

@@ -21,7 +21,7 @@ namespace slimpi::inter {
 class SegmentRing {
  public:
   // `ranks`: the ranks of the layout's members. `once`: see MessageBuffers.
-  SegmentRing(const Context& context, const PairwiseLayout& layout, std::span<const int> ranks,
+  SegmentRing(const Context& context, const SegmentedLayout& layout, std::span<const int> ranks,
               comm::Range shard, bool once);
 
   // Posts all receives of a segment. Its buffers must be free. Peers may send much later. Receives
@@ -78,7 +78,7 @@ class SegmentRing {
   }
 
   const Context& context_;
-  const PairwiseLayout& layout_;
+  const SegmentedLayout& layout_;
   const std::span<const int> ranks_;
   const comm::Range shard_;
   CopyStreams streams_;
