@@ -24,7 +24,7 @@ Status sum_in_node(comm::Call& call) {
   return intra::intra_reduce_scatter(call, call.communicator.inter_node_group(call.plan.hierarchy));
 }
 
-NodeShard shard_of(comm::Call& call) {
+NodeShard node_shard(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const bool inside = works_in_node(call);
   const comm::Range range = own_shard(call);

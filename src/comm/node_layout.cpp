@@ -40,10 +40,10 @@ std::uint64_t segment_alignment(const kernels::Format& format) {
 }
 
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts) {
-  return with_tiles(format, chunk_of(count, parts, 0, chunk_alignment(format)).count);
+  return with_tiles_for_longest(format, chunk_of(count, parts, 0, chunk_alignment(format)).count);
 }
 
-kernels::Format with_tiles(const kernels::Format& format, std::uint64_t longest) {
+kernels::Format with_tiles_for_longest(const kernels::Format& format, std::uint64_t longest) {
   if (format.codec != kernels::Codec::packed) return format;
   kernels::Format result = format;
   const std::uint64_t bucket = kernels::kPackedBucket;
@@ -145,7 +145,7 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
     return group.leader ? layout.leaders[std::size_t(node)] : 0;
   };
   group.first = first_owner(layout.node());
-  group.shard_index = group.shard_of(layout.local_rank());
+  group.shard_index = group.shard_index_of(layout.local_rank());
   if (group.shard_index < 0) return group;
   group.index = layout.node();
   for (int node = 0; node < layout.nodes(); ++node)
@@ -160,7 +160,7 @@ std::uint64_t digest_owners(const NodeLayout& layout, const InterNodeGroup& grou
   for (int rank = 0; rank < layout.size; ++rank) {
     InterNodeGroup there = group;
     there.first = group.leader ? layout.leaders[std::size_t(layout.node_of[std::size_t(rank)])] : 0;
-    digest.add(std::uint64_t(group.flat ? 0 : there.shard_of(layout.local_rank_of(rank))));
+    digest.add(std::uint64_t(group.flat ? 0 : there.shard_index_of(layout.local_rank_of(rank))));
   }
   return digest.value();
 }

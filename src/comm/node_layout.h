@@ -38,7 +38,7 @@ std::uint64_t segment_alignment(const kernels::Format& format);
 // that divides the longest chunk into tiles of about the same length, as few as possible.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts);
 // Returns the format for the exchange of chunks, the longest of which has `longest` elements.
-kernels::Format with_tiles(const kernels::Format& format, std::uint64_t longest);
+kernels::Format with_tiles_for_longest(const kernels::Format& format, std::uint64_t longest);
 
 struct NodeLayout {
   int rank = 0, size = 1;                  // in the communicator
@@ -75,7 +75,7 @@ struct InterNodeGroup {
 
   // Return the local rank that owns a shard on this node, and the shard of a local rank, or -1.
   int owner(int shard) const { return first + shard; }
-  int shard_of(int local) const {
+  int shard_index_of(int local) const {
     return local < first || local >= first + shards ? -1 : local - first;
   }
 };

@@ -133,7 +133,7 @@ Need scatter_need(const comm::Call& call, const comm::InterNodeGroup& group) {
   const comm::Scatter& scatter = *call.scatter;
   const std::uint64_t longest = scatter.longest();
   const Segments segments = scatter_segments(
-      {comm::with_tiles(call.plan.format, longest),
+      {comm::with_tiles_for_longest(call.plan.format, longest),
        scatter.shards[std::size_t(group.shard_index)].count, int(group.peers.size()),
        call.communicator.segment_class(), call.device.staged, group.index},
       longest);
@@ -146,7 +146,7 @@ Status run_scatter(comm::Call& call, const comm::InterNodeGroup& group, const fl
   Streams streams;
   SLIMPI_TRY(find_streams(call, &streams));
   Context context = context_of(call, streams);
-  context.format = comm::with_tiles(context.format, call.scatter->longest());
+  context.format = comm::with_tiles_for_longest(context.format, call.scatter->longest());
   context.totals = result;
   return run_pairwise_scatter(context, group, shard,
                               chunks_of(*call.scatter, shard, context.memory), in, residual);
