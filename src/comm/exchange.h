@@ -207,7 +207,6 @@ class Exchange final : public PointToPoint {
 
   RollCall& roll_call() { return internal_->roll_call; }
   void serve_roll_call() {
-    if (internal_ == nullptr) return;
     const std::lock_guard lock(internal_->mutex);
     internal_->roll_call.serve(internal_->comm);
   }
