@@ -286,7 +286,7 @@ namespace {
   if (!has_blocks && is_invalid(request)) return {bypass_for(BypassReason::small)};
   const mpi::Comm comm = request.comm;
   std::optional<int> raised;
-  comm::Communicator* const communicator = runtime->communicators.find(comm, &raised);
+  comm::Communicator* const communicator = runtime->communicators.find_or_follow(comm, &raised);
   if (communicator == nullptr) {
     const Outcome bypassed = bypass_for(BypassReason::comm);
     return {raised ? Outcome::finished(*raised) : bypassed};

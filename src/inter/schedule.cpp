@@ -71,7 +71,7 @@ const Schedule& schedule_for(const ExchangeSize& size) {
 PreparedExchange::PreparedExchange(const ExchangeSize& size)
     : schedule(&schedule_for(size)), need(schedule->need(size)), layout(schedule->layout(size)) {}
 
-const PreparedExchange& PreparedExchanges::find(const ExchangeSize& size) {
+const PreparedExchange& PreparedExchanges::find_or_prepare(const ExchangeSize& size) {
   // Most programs repeat a size. A map's entries do not move, so the pointer stays valid.
   if (last_ != nullptr && last_->first == size) return last_->second;
   auto found = by_size_.find(size);
@@ -99,7 +99,7 @@ const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
                                           const comm::InterNodeGroup& group, std::uint64_t count,
                                           bool staged) {
   const int members = int(group.peers.size());
-  const PreparedExchange& prepared = communicator.attachment<PreparedExchanges>().find(
+  const PreparedExchange& prepared = communicator.attachment<PreparedExchanges>().find_or_prepare(
       {comm::with_tiles(format, count, members), count, members, communicator.segment_class(),
        staged, group.index});
   if (communicator.rank() == 0 && log_enabled(LogLevel::debug))

@@ -81,7 +81,7 @@ class PreparedExchanges : public comm::Attachment {
  public:
   // Returns the exchange of a size, valid until the next call. Allocates only at the first call
   // with a size. Not collective.
-  const PreparedExchange& find(const ExchangeSize& size);
+  const PreparedExchange& find_or_prepare(const ExchangeSize& size);
 
   // Returns about how many bytes the exchanges take. Beyond kMostBytes all are dropped, and made
   // again when they are needed.
@@ -91,7 +91,7 @@ class PreparedExchanges : public comm::Attachment {
  private:
   using Entries = std::map<ExchangeSize, PreparedExchange>;
   Entries by_size_;
-  const Entries::value_type* last_ = nullptr;  // the last result of find(), or null
+  const Entries::value_type* last_ = nullptr;  // the last result of find_or_prepare(), or null
   std::size_t bytes_ = 0;
 };
 

@@ -37,7 +37,7 @@ std::vector<float> results(const test::Job& job, Statistics& statistics, std::si
   for (int number = 0; number < 6; ++number) {
     comm::TensorStates::Lost lost{};
     comm::TensorState* const slot =
-        plan.needs_state ? &communicator.states.find(comm::TensorKey::of_index(0, count), &lost)
+        plan.needs_state ? &communicator.states.use(comm::TensorKey::of_index(0, count), &lost)
                          : nullptr;
     comm::Call call{communicator, *scratch.take(), plan,
                     in.data(),    out.data(),      count,
