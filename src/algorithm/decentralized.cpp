@@ -33,7 +33,7 @@ namespace {
 // node, or 1 if the hierarchy is flat.
 double ranks_behind(const comm::Communicator& communicator, const comm::InterNodeGroup& group,
                     int member) {
-  return group.flat ? 1 : double(communicator.layout().ranks_of[std::size_t(member)].size());
+  return group.flat ? 1 : double(communicator.layout().ranks_on(member).size());
 }
 
 // Sends this worker's sum as floats and adds the weighted sums of its peers.

@@ -2,6 +2,7 @@
 #include "algorithm/node_frame.h"
 
 #include "comm/communicator.h"
+#include "comm/scatter.h"
 #include "intra/intra_node.h"
 
 namespace slimpi::algorithm {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/communicator.h"
+#include "comm/scatter.h"
 #include "inter/cost_model.h"
 #include "observe/log.h"
 
