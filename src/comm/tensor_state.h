@@ -8,7 +8,7 @@
 // same address is the same tensor. This assumption may be wrong: malloc gives an address to one
 // tensor after the other. So algorithms do not trust their state. Each algorithm bounds the error
 // that the state of another tensor can cause in a sum: kernels/math/feedback.h,
-// algorithm/powersgd.h, algorithm/residual_limit.h, algorithm/decentralized.cpp.
+// algorithm/powersgd.h, algorithm/residual_limit.h, algorithm/low_precision.cpp.
 //
 // A tensor that is summed by several functions, or with several counts or hierarchies, has one
 // state for each: in each the arrays of a rank hold other elements.
