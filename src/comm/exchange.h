@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -116,6 +117,20 @@ class Exchange final : public PointToPoint {
 
   // Sets the layout. It says which messages go between nodes; only these are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
+
+  // While an object of this class lives, the exchange counts no bytes as sent.
+  class Uncounted {
+   public:
+    explicit Uncounted(Exchange& exchange)
+        : exchange_(exchange), layout_(std::exchange(exchange.layout_, nullptr)) {}
+    ~Uncounted() { exchange_.layout_ = layout_; }
+    Uncounted(const Uncounted&) = delete;
+    Uncounted& operator=(const Uncounted&) = delete;
+
+   private:
+    Exchange& exchange_;
+    const NodeLayout* const layout_;
+  };
 
   using PointToPoint::wait;
   Status send(int to, Tag tag, const void* data, std::size_t bytes, mpi::Request& request) override;
