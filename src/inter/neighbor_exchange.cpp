@@ -31,7 +31,7 @@ class NeighborExchange {
                 context.memory),
         members_(members_of(context, ranks)),
         theirs_(ranks.size(), context.memory),
-        ring_(context, layout_, members_, shard, false) {}
+        ring_(context, layout_, members_, shard, PayloadUse::often) {}
 
   Status run() {
     return context_.exchange.settle(caught([&] { return run_steps(); }), ring_.requests());

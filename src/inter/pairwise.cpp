@@ -73,7 +73,8 @@ class PairwiseExchange {
       : context_(context),
         layout_(layout),
         codec_(codec),
-        ring_(context, layout_, ranks, shard, context.totals == nullptr),
+        ring_(context, layout_, ranks, shard,
+              context.totals == nullptr ? PayloadUse::once : PayloadUse::often),
         ahead_(context.device.staged ? 2 * layout_.rounds() : 1) {}
 
   Status run() {

@@ -4,13 +4,13 @@
 namespace slimpi::inter {
 
 SegmentRing::SegmentRing(const Context& context, const SegmentedLayout& layout,
-                         std::span<const int> ranks, comm::Range shard, bool once)
+                         std::span<const int> ranks, comm::Range shard, PayloadUse use)
     : context_(context),
       layout_(layout),
       ranks_(ranks),
       shard_(shard),
       streams_(context),
-      buffers_(context, streams_, layout.segments().message, layout.buffers(), once),
+      buffers_(context, streams_, layout.segments().message, layout.buffers(), use),
       requests_(layout.requests(), mpi::abi.request_null, context.memory),
       encoded_(std::size_t(layout.segments().depth) * std::size_t(layout.rounds()), context.memory),
       summed_(std::size_t(layout.segments().depth), context.memory),

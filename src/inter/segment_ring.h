@@ -20,9 +20,9 @@ namespace slimpi::inter {
 
 class SegmentRing {
  public:
-  // `ranks`: the ranks of the layout's members. `once`: see MessageBuffers.
+  // `ranks`: the ranks of the layout's members. `use`: see MessageBuffers.
   SegmentRing(const Context& context, const SegmentedLayout& layout, std::span<const int> ranks,
-              comm::Range shard, bool once);
+              comm::Range shard, PayloadUse use);
 
   // Posts all receives of a segment. Its buffers must be free. Peers may send much later. Receives
   // are posted ahead, never in answer to a send, so no send waits for ever for its receive.
