@@ -74,18 +74,16 @@ Status open_hook(const comm::Call& call) {
   comm::Exchange& exchange = communicator.exchange();
   auto hook = std::make_unique<Hook>(exchange.api(), *plan.hook);
   SLIMPI_TRY(agree_on_failure(communicator, failure_of(hook->load())));
-  std::uint64_t kind[] = {hook->is_codec(), !hook->is_codec()};
-  SLIMPI_TRY(exchange.all_max(kind));
-  if (kind[0] == kind[1])
-    return refuse_hook(*plan.hook, "it is a codec on some ranks and a strategy on others");
+  bool same = false;
+  SLIMPI_TRY(exchange.all_same(hook->is_codec(), &same));
+  if (!same) return refuse_hook(*plan.hook, "it is a codec on some ranks and a strategy on others");
   SLIMPI_TRY(hook->give_comm(exchange.comm(), exchange.channel()));
   // The hook is opened for all calls of the communicator, so `opening` has no count and no buffers.
   const comm::Call opening{communicator,   call.scratch, plan, nullptr, nullptr, 0,
                            device::host(), nullptr,      0,    nullptr};
   SLIMPI_TRY(agree_on_failure(communicator, failure_of(hook->open(opening))));
-  std::uint64_t identity[] = {hook->identity(), ~hook->identity()};
-  SLIMPI_TRY(exchange.all_max(identity));
-  if (identity[0] != ~identity[1])
+  SLIMPI_TRY(exchange.all_same(hook->identity(), &same));
+  if (!same)
     return refuse_hook(
         *plan.hook,
         "its name, max_piece or bound differs between ranks; the file must be the same "
@@ -102,12 +100,7 @@ comm::Call call_on_host(const comm::Call& call, float* copy) {
 
 // Returns the factor by which the residual is used.
 float factor_of(const float* values, const float* lost, std::uint64_t count) {
-  // compare(a, b) gives two numbers: the sum of (a - b)^2, which is 0 here, and the sum of b^2.
-  double of_values[2], of_lost[2];
-  const kernels::Kernels& kernels = *device::host().kernels();
-  kernels.compare(values, values, count, of_values, nullptr);
-  kernels.compare(lost, lost, count, of_lost, nullptr);
-  return residual_factor(of_values[1], of_lost[1]);
+  return residual_factor(device::squared_norm(values, count), device::squared_norm(lost, count));
 }
 
 // The marks of values. The mark of a value that is not finite says what the value is.

@@ -174,6 +174,9 @@ class Exchange final : public PointToPoint {
   // *flag is false, but says nothing about the ranks.
   Status all_true(bool* flag);
 
+  // Sets *same to whether all ranks passed the same word; collective, as all_min().
+  Status all_same(std::uint64_t word, bool* same);
+
   // Computes the element-wise sum over all ranks, the same on all of them; collective. Its bytes
   // are counted as sent.
   Status all_sum(std::span<double> values);
