@@ -80,7 +80,9 @@ int begin_or_bypass(Request& call, Way way, Word request, const ByMpi& by_mpi) {
   if (outcome.done) return outcome.code;
   int code = 0;
   if (device::some_need_copies()) [[unlikely]] {
-    (void)catch_all([&] { code = begin_staged(call, handle, persistent, by_mpi); });
+    const Status staged =
+        catch_all([&] { code = begin_staged(call, handle, persistent, by_mpi); });
+    if (staged != Status::ok) end_for(call.comm, staged);
   } else {
     code = by_mpi(call);
   }
