@@ -98,11 +98,6 @@ comm::Call call_on_host(const comm::Call& call, float* copy) {
           call.count,        device::host(), nullptr,   call.number, call.state};
 }
 
-// Returns the factor by which the residual is used.
-float factor_of(const float* values, const float* lost, std::uint64_t count) {
-  return residual_factor(device::squared_norm(values, count), device::squared_norm(lost, count));
-}
-
 // The marks of values. The mark of a value that is not finite says what the value is.
 enum Mark : std::uint32_t { kFinite, kNan, kPositive, kNegative };
 
@@ -180,8 +175,9 @@ void HookCodec::encode_values(const comm::Range& part, bool total, const float* 
   const Hook::Piece piece{shard_.first + part.first, part.count, total};
   float* const lost = residual(part);
   if (lost != nullptr) {
-    context_.kernels.combine(1.0f, values, factor_of(values, lost, part.count), lost, part.count,
-                             input_, nullptr);
+    const float used = residual_factor(device::squared_norm(values, part.count),
+                                       device::squared_norm(lost, part.count));
+    context_.kernels.combine(1.0f, values, used, lost, part.count, input_, nullptr);
     values = input_;
   }
   std::uint64_t bytes = 0;

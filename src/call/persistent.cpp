@@ -180,7 +180,7 @@ Outcome init_persistent(Request& request, void* handle) {
   Status compared = Status::ok;
   std::optional<ActiveCall> active;
   if (!left) {
-    communicator.begin_numbered();  // the comparison has its own number, as a sum has
+    communicator.begin_numbered();
     active.emplace(subject(communicator, request, true));
     compared = compare_counts(communicator, request, &left, &seen);
   }

@@ -120,19 +120,15 @@ Communicator::~Communicator() {
   for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
 }
 
-// Calls `poll` until it is done. A rank may come late to its first call, or never. A report of the
-// wait names the ranks from which nothing has come (`arrivals`, as in mpi::WaitFor). The wait looks
-// for no failure report: the ranks are still making the communicator on which they report failures.
-Status Communicator::wait_for_ranks(const mpi::Poll& poll, std::span<const int> arrivals,
-                                    bool limited) {
-  Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
-  waiter.set_arrivals(arrivals, std::chrono::seconds(limited ? config_.timeout.value_or(0) : 0));
-  return wait_until(waiter, poll);
-}
-
+// Returns a function that calls `poll` until it is done. A rank may come late to its first call, or
+// never. A report of the wait names the ranks from which nothing has come (`arrivals`, as in
+// mpi::WaitFor). The wait looks for no failure report: the ranks are still making the communicator
+// on which they report failures.
 mpi::WaitFor Communicator::waits() {
   return [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
-    return wait_for_ranks(poll, arrivals, limited);
+    Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
+    waiter.set_arrivals(arrivals, std::chrono::seconds(limited ? config_.timeout.value_or(0) : 0));
+    return wait_until(waiter, poll);
   };
 }
 

@@ -210,11 +210,10 @@ class Communicator {
   Status stream_for(const device::Location& location, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
 
-  // Begin what has a number on this communicator; the ranks name it by this number when they
-  // report or ask. All ranks call the same function before the first message. begin_numbered():
-  // a call that slimpi takes, also if the ranks then agree to leave it to MPI, or a comparison of
-  // counts when a persistent sum is made. begin_comparison(): a comparison of options, which has a
-  // number except before the first such call.
+  // Begin what has a number in the messages on this communicator. All ranks call the same function
+  // before the first message of it. begin_numbered() begins a call that slimpi takes, also if the
+  // ranks then agree to leave it to MPI, or a comparison of counts when a persistent sum is made.
+  // begin_comparison() begins a comparison of options. It has no number before the first such call.
   void begin_numbered() {
     ++last_number_;
     exchange_.begin_call();
@@ -255,7 +254,6 @@ class Communicator {
   void enter(Life life);
   Status make_internal_comm();
   void send_refusal(mpi::Refusal refusal);
-  Status wait_for_ranks(const mpi::Poll& poll, std::span<const int> arrivals, bool limited);
   mpi::WaitFor waits();
   Status find_layout();
   Status choose_leaders(const void* buffer);

@@ -43,10 +43,10 @@ Scatter::Scatter(const NodeLayout& layout, const InterNodeGroup& group,
   shared = layout.node_ranks().size() > std::size_t(group.shards);
 }
 
-std::uint64_t Scatter::longest() const {
-  std::uint64_t most = 0;
-  for (const Range& chunk : chunks) most = std::max(most, chunk.count);
-  return most;
+std::uint64_t longest_of(std::span<const Range> ranges) {
+  std::uint64_t longest = 0;
+  for (const Range& range : ranges) longest = std::max(longest, range.count);
+  return longest;
 }
 
 }  // namespace slimpi::comm

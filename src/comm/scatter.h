@@ -9,11 +9,15 @@
 #pragma once
 #include <cstdint>
 #include <memory_resource>
+#include <span>
 #include <vector>
 
 #include "comm/node_layout.h"
 
 namespace slimpi::comm {
+
+// Returns the elements of the longest range.
+std::uint64_t longest_of(std::span<const Range> ranges);
 
 struct Scatter {
   // Makes the lists, in `memory`. `blocks`: by rank, in the program's vector.
@@ -28,9 +32,6 @@ struct Scatter {
   std::pmr::vector<Range> chunks;  // chunks of the group; empty if this rank owns no shard
   std::pmr::vector<Range> node;    // by shard: the chunk that its owner on this node makes
   bool shared = false;             // a chunk of this rank's node has blocks of several ranks
-
-  // Returns the floats of the longest chunk of the group.
-  std::uint64_t longest() const;
 };
 
 }  // namespace slimpi::comm

@@ -27,6 +27,7 @@
 #include <numeric>
 
 #include "base/exceptions.h"
+#include "comm/scatter.h"
 #include "inter/chunk_reduction.h"
 #include "inter/schedule.h"
 #include "inter/segment_ring.h"
@@ -314,21 +315,13 @@ SegmentedLayout::SegmentedLayout(const ExchangeSize& size, const Segments& segme
     chunks_.push_back(comm::chunk_of(size.count, size.group_size, member, segments_.align));
 }
 
-namespace {
-std::uint64_t longest_of(std::span<const comm::Range> chunks) {
-  std::uint64_t longest = 0;
-  for (const comm::Range& chunk : chunks) longest = std::max(longest, chunk.count);
-  return longest;
-}
-}  // namespace
-
 SegmentedLayout::SegmentedLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
                                  std::pmr::memory_resource* memory)
     : me_(size.me),
       scatters_(true),
       gathers_(false),
       format_(size.format),
-      segments_(scatter_segments(size, longest_of(chunks))),
+      segments_(scatter_segments(size, comm::longest_of(chunks))),
       steps_(size.group_size, size.me, segments_.per_longest_chunk, segments_.depth, std::nullopt,
              memory),
       chunks_(chunks.begin(), chunks.end(), memory) {}

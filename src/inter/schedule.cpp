@@ -132,7 +132,7 @@ std::pmr::vector<comm::Range> chunks_of(const comm::Scatter& scatter, const comm
 
 Need scatter_need(const comm::Call& call, const comm::InterNodeGroup& group) {
   const comm::Scatter& scatter = *call.scatter;
-  const std::uint64_t longest = scatter.longest();
+  const std::uint64_t longest = comm::longest_of(scatter.chunks);
   const Segments segments = scatter_segments(
       {comm::with_tiles_for_longest(call.plan.format, longest),
        scatter.shards[std::size_t(group.shard_index)].count, int(group.peers.size()),
@@ -147,7 +147,8 @@ Status run_scatter(comm::Call& call, const comm::InterNodeGroup& group, const fl
   Streams streams;
   SLIMPI_TRY(find_streams(call, &streams));
   Context context = context_of(call, streams);
-  context.format = comm::with_tiles_for_longest(context.format, call.scatter->longest());
+  context.format =
+      comm::with_tiles_for_longest(context.format, comm::longest_of(call.scatter->chunks));
   context.totals = result;
   return run_pairwise_scatter(context, group, shard,
                               chunks_of(*call.scatter, shard, context.memory), in, residual);
