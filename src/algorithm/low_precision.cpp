@@ -28,9 +28,6 @@
 // State: (1 + peers) * n floats, where n is the length of the shard.
 // Cost: n * bits/8 bytes sent to each peer.
 #include <algorithm>
-#include <memory_resource>
-#include <span>
-#include <vector>
 
 #include "algorithm/decentralized.h"
 #include "comm/communicator.h"

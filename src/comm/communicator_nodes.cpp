@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The part of Communicator that finds the nodes, their leaders and the inter-node groups.
 #include <algorithm>
-#include <map>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/fiber.h"
 #include "base/hash.h"
