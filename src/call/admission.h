@@ -53,7 +53,7 @@ Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const
 
 // Returns whether slimpi may take the call: it is an MPI_SUM of one element or more, of a type that
 // SLIMPI_TYPES names.
-bool is_float_sum(const Request& call);
+bool is_float_sum(const Request& request);
 
 // Returns whether this rank can take sums that are not blocking. Such sums need a thread of slimpi:
 // while the program blocks, in MPI or elsewhere, other ranks may wait for this rank's part.

@@ -36,14 +36,14 @@ namespace {
 
 struct Persistent {
   Persistent(Runtime& its_runtime, comm::Communicator& its_comm,
-             const algorithm::Decision& its_decision, Request its_call, int number, int channel)
+             const algorithm::Decision& its_decision, Request its_request, int number, int channel)
       : runtime(its_runtime),
         of_comm(&its_comm),
         communicator(its_comm, number, channel),
         decision(its_decision),
-        call(std::move(its_call)) {
-    call.blocks.keep(its_comm.size());
-    call.blocks.agreed = true;
+        request(std::move(its_request)) {
+    request.blocks.keep(its_comm.size());
+    request.blocks.agreed = true;
   }
   Persistent(const Persistent&) = delete;
   Persistent& operator=(const Persistent&) = delete;
@@ -52,8 +52,8 @@ struct Persistent {
   comm::Communicator* const of_comm;  // the program's communicator; may be gone
   comm::Communicator communicator;
   const algorithm::Decision decision;
-  Request call;
-  mpi::Request request = mpi::abi.request_null;
+  Request request;
+  mpi::Request handle = mpi::abi.request_null;
 };
 
 // All persistent sums of the process. They are few.
@@ -67,29 +67,29 @@ All& all() {
 }
 std::atomic<int> g_count{0};
 
-Persistent* find(mpi::Request request) {
+Persistent* find(mpi::Request handle) {
   if (g_count.load(std::memory_order_acquire) == 0) [[likely]]
     return nullptr;
   All& known = all();
   const std::lock_guard lock(known.mutex);
   for (const auto& one : known.list)
-    if (one->request == request) return one.get();
+    if (one->handle == handle) return one.get();
   return nullptr;
 }
 
 void start(Persistent& persistent) {
   auto sum =
-      std::make_unique<Pending>(persistent.runtime, persistent.communicator, persistent.call);
-  forget_failure(persistent.request);  // the failure of a sum whose completion slimpi did not see
+      std::make_unique<Pending>(persistent.runtime, persistent.communicator, persistent.request);
+  forget_failure(persistent.handle);  // the failure of a sum whose completion slimpi did not see
   if (!Runtime::on) sum->bypass = BypassReason::off;
   if (sum->bypass)
-    count_bypass(persistent.runtime, *sum->bypass, persistent.communicator, sum->call);
+    count_bypass(persistent.runtime, *sum->bypass, persistent.communicator, sum->request);
   // SLIMPI_CALLS_PER_STEP counts this start among the sums of the communicator.
-  if (persistent.runtime.communicators.find_made(persistent.call.comm) == persistent.of_comm)
+  if (persistent.runtime.communicators.find_made(persistent.request.comm) == persistent.of_comm)
     count_in_order(*persistent.of_comm);
   sum->of_comm = persistent.of_comm;
   sum->decision = &persistent.decision;
-  sum->request = persistent.request;
+  sum->handle = persistent.handle;
   sum->end_argument = &persistent.communicator.exchange();
   sum->end = [](void* exchange, bool) { static_cast<comm::Exchange*>(exchange)->complete(); };
   start_sum(std::move(sum));
@@ -150,11 +150,11 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator,
   }
   auto made =
       std::make_unique<Persistent>(runtime, communicator, decision, request, number, channel);
-  const int code = made->communicator.exchange().make_completion(&made->request);
+  const int code = made->communicator.exchange().make_completion(&made->handle);
   if (code != mpi::kSuccess) return Outcome::finished(code);
   if (request.tensor != nullptr && !request.tensor->name.empty())
     communicator.states.move_restored(request.tensor->name, made->communicator.states);
-  mpi::write(handle, made->request);
+  mpi::write(handle, made->handle);
   All& others = all();
   const std::lock_guard lock(others.mutex);
   others.list.push_back(std::move(made));
@@ -196,24 +196,24 @@ Outcome init_persistent(Request& request, void* handle) {
   return make(runtime, communicator, *decision, request, handle);
 }
 
-int start_persistent(int count, const void* requests) {
+int start_persistent(int count, const void* handles) {
   if (g_count.load(std::memory_order_acquire) == 0 && !device::some_need_copies()) [[likely]]
     return mpi::kSuccess;
   for (int i = 0; i < count; ++i) {
-    const auto request = mpi::read_at<mpi::Request>(requests, i);
-    if (Persistent* const one = find(request); one != nullptr) start(*one);
-    if (const Status status = start_staged(staged_number(request)); status != Status::ok)
+    const auto handle = mpi::read_at<mpi::Request>(handles, i);
+    if (Persistent* const one = find(handle); one != nullptr) start(*one);
+    if (const Status status = start_staged(staged_number(handle)); status != Status::ok)
       return Runtime::started()->errors.raise(mpi::abi.comm_world, status);
   }
   return mpi::kSuccess;
 }
 
-PersistentEnd::PersistentEnd(const void* request) {
+PersistentEnd::PersistentEnd(const void* handle) {
   if (g_count.load(std::memory_order_acquire) == 0 && !device::some_need_copies()) [[likely]]
     return;
-  if (request == nullptr) return;
-  staged_ = staged_number(mpi::read<mpi::Request>(request));
-  one_ = find(mpi::read<mpi::Request>(request));
+  if (handle == nullptr) return;
+  staged_ = staged_number(mpi::read<mpi::Request>(handle));
+  one_ = find(mpi::read<mpi::Request>(handle));
   if (one_ != nullptr) wait_for_sums(static_cast<Persistent*>(one_)->communicator);
 }
 
@@ -237,8 +237,8 @@ comm::Communicator* find_persistent(const comm::Communicator& communicator,
   All& known = all();
   const std::lock_guard lock(known.mutex);
   for (const auto& one : known.list)
-    if (one->of_comm == &communicator && one->call.tensor != nullptr &&
-        one->call.tensor->name == name)
+    if (one->of_comm == &communicator && one->request.tensor != nullptr &&
+        one->request.tensor->name == name)
       return &one->communicator;
   return nullptr;
 }

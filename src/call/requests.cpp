@@ -37,11 +37,11 @@ std::mutex g_mutex;
 std::unique_ptr<Pending> g_failed;
 std::atomic<int> g_failures{0};  // number of failed sums; changes with the mutex locked
 
-std::unique_ptr<Pending> take_failed(mpi::Request request) {
+std::unique_ptr<Pending> take_failed(mpi::Request handle) {
   if (g_failures.load(std::memory_order_acquire) == 0) return nullptr;
   const std::lock_guard lock(g_mutex);
   for (std::unique_ptr<Pending>* link = &g_failed; *link != nullptr; link = &(*link)->next_failed) {
-    if ((*link)->request != request) continue;
+    if ((*link)->handle != handle) continue;
     std::unique_ptr<Pending> found = std::move(*link);
     *link = std::move(found->next_failed);
     --g_failures;
@@ -75,33 +75,33 @@ void keep_failure(std::unique_ptr<Pending> sum) {
   ++g_failures;
 }
 
-void forget_failure(mpi::Request request) {
-  (void)take_failed(request);
+void forget_failure(mpi::Request handle) {
+  (void)take_failed(handle);
 }
 
-bool make_complete_request(int (&requests)[2]) {
+bool make_complete_request(int (&handles)[2]) {
   const mpi::Api& api = Runtime::started()->api;
-  mpi::Request request = mpi::abi.request_null;
+  mpi::Request handle = mpi::abi.request_null;
   if (api.Grequest_start([](void*, mpi::MessageStatus*) { return mpi::kSuccess; },
                          [](void*) { return mpi::kSuccess; },
                          [](void*, int) { return mpi::kSuccess; }, nullptr,
-                         &request) != mpi::kSuccess)
+                         &handle) != mpi::kSuccess)
     return false;
-  requests[0] = int(mpi::Word(mpi::abi.request_null));
-  requests[1] = int(mpi::Word(request));
-  return api.Grequest_complete(request) == mpi::kSuccess;
+  handles[0] = int(mpi::Word(mpi::abi.request_null));
+  handles[1] = int(mpi::Word(handle));
+  return api.Grequest_complete(handle) == mpi::kSuccess;
 }
 
 bool is_completing() {
   return t_completing != 0;
 }
 
-Completing::Completing(int count, const void* requests) : array_(requests) {
-  requests_.reserve(std::size_t(count));
+Completing::Completing(int count, const void* handles) : array_(handles) {
+  handles_.reserve(std::size_t(count));
   staged_.reserve(std::size_t(count));
   for (int i = 0; i < count; ++i) {
-    requests_.push_back(mpi::read_at<mpi::Request>(requests, i));
-    staged_.push_back(staged_number(requests_.back()));
+    handles_.push_back(mpi::read_at<mpi::Request>(handles, i));
+    staged_.push_back(staged_number(handles_.back()));
   }
   ++t_completing;  // last: the destructor runs only then
 }
@@ -111,7 +111,7 @@ Completing::~Completing() {
 }
 
 bool Completing::has_sums() const {
-  return are_in_flight(requests_);
+  return are_in_flight(handles_);
 }
 
 int Completing::raise(int code, const Completed& completed, bool ends) {
@@ -121,16 +121,16 @@ int Completing::raise(int code, const Completed& completed, bool ends) {
   std::unique_ptr<Pending> failed;
   for (int i = 0; i < completed.count; ++i) {
     const int index = index_of(i);
-    if (index < 0 || std::size_t(index) >= requests_.size()) continue;
-    const mpi::Request request = requests_[std::size_t(index)];
-    const bool kept = mpi::read_at<mpi::Request>(array_, index) == request;
+    if (index < 0 || std::size_t(index) >= handles_.size()) continue;
+    const mpi::Request handle = handles_[std::size_t(index)];
+    const bool kept = mpi::read_at<mpi::Request>(array_, index) == handle;
     const Finish how = !ends                           ? Finish::stays
                        : kept && code != mpi::kSuccess ? Finish::unsure
                                                        : Finish::ends;
     const int staged = finish_staged(staged_[std::size_t(index)], how);
     if (code == mpi::kSuccess) code = staged;
     if (!ends) continue;
-    if (std::unique_ptr<Pending> sum = take_failed(request); sum != nullptr) {
+    if (std::unique_ptr<Pending> sum = take_failed(handle); sum != nullptr) {
       sum->next_failed = std::move(failed);
       failed = std::move(sum);
     }
@@ -142,11 +142,11 @@ int Completing::raise(int code, const Completed& completed, bool ends) {
   for (int i = 0; i < completed.count && has_statuses && code == mpi::kSuccess; ++i)
     mpi::set_error(completed.statuses, i, mpi::kSuccess);
   for (; failed != nullptr; failed = std::move(failed->next_failed)) {
-    const mpi::Request request = failed->request;
+    const mpi::Request handle = failed->handle;
     const int raised = raise_failure(*failed);
     for (int i = 0; i < completed.count && has_statuses; ++i)
-      if (const int index = index_of(i); index >= 0 && std::size_t(index) < requests_.size() &&
-                                         requests_[std::size_t(index)] == request)
+      if (const int index = index_of(i); index >= 0 && std::size_t(index) < handles_.size() &&
+                                         handles_[std::size_t(index)] == handle)
         mpi::set_error(completed.statuses, i, raised);
     if (code == mpi::kSuccess) code = completed.several ? mpi::abi.err_in_status : raised;
   }
@@ -239,7 +239,7 @@ namespace {
 struct Completion {
   explicit Completion(const mpi::Api& its_api) : api(its_api) {}
   const mpi::Api& api;
-  mpi::Request request = mpi::abi.request_null;
+  mpi::Request handle = mpi::abi.request_null;
   bool failed = false;
   std::atomic<int> holders{2};  // MPI, which may free the request before the sum ends; the sum
 };
@@ -255,7 +255,7 @@ int query(void* extra, mpi::MessageStatus* status) {
   // If slimpi does not see the function that completes the request, only this code tells the
   // program of the error.
   if (!completion.failed || is_completing()) return mpi::kSuccess;
-  forget_failure(completion.request);
+  forget_failure(completion.handle);
   return mpi::abi.err_other;
 }
 
@@ -288,22 +288,22 @@ bool takes_nonblocking(Runtime& runtime, comm::Communicator& communicator) {
   return false;
 }
 
-Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Request& call,
-                       void* request) {
-  auto sum = std::make_unique<Pending>(runtime, communicator, call);
+Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Request& request,
+                       void* handle) {
+  auto sum = std::make_unique<Pending>(runtime, communicator, request);
   auto completion = std::make_unique<Completion>(runtime.api);
   const int code = runtime.api.Grequest_start(&query, &free_request, &cancel, completion.get(),
-                                              &completion->request);
+                                              &completion->handle);
   if (code != mpi::kSuccess) return Outcome::finished(code);
-  sum->request = completion->request;
+  sum->handle = completion->handle;
   sum->end_argument = completion.release();
   sum->end = [](void* argument, bool failed) {
     Completion& ended = *static_cast<Completion*>(argument);
     ended.failed = failed;
-    ended.api.Grequest_complete(ended.request);
+    ended.api.Grequest_complete(ended.handle);
     release(&ended);
   };
-  mpi::write(request, sum->request);
+  mpi::write(handle, sum->handle);
   start_sum(std::move(sum));
   return Outcome::finished(mpi::kSuccess);
 }

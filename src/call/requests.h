@@ -28,7 +28,7 @@ inline bool is_probe() {
 class Completing {
  public:
   // Notes the requests of the program, before MPI changes them.
-  Completing(int count, const void* requests);
+  Completing(int count, const void* handles);
   ~Completing();
   Completing(const Completing&) = delete;
   Completing& operator=(const Completing&) = delete;
@@ -54,7 +54,7 @@ class Completing {
 
  private:
   const void* const array_;  // the program's
-  std::vector<mpi::Request> requests_;
+  std::vector<mpi::Request> handles_;
   std::vector<std::uint64_t> staged_;
 };
 
@@ -66,7 +66,7 @@ bool is_completing();
 void keep_failure(std::unique_ptr<Pending> sum);
 
 // Drops the failure of the sum with this request: no function raises it any more.
-void forget_failure(mpi::Request request);
+void forget_failure(mpi::Request handle);
 
 // Returns the communicator on which to raise an error: `comm`, or MPI_COMM_WORLD if `comm` no
 // longer has the state `of_comm`, because the program has freed it.
