@@ -126,7 +126,7 @@ Status reserve_for_peers(const comm::Call& call, int peers) {
   // has no buckets.
   comm::Plan exact = plan;
   exact.format.codec = kernels::Codec::float32;
-  SLIMPI_TRY(reserve_hierarchical(comm::with_plan(call, exact)));
+  SLIMPI_TRY(reserve_hierarchical(comm::plain_call_with_plan(call, exact)));
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   if (group.shard_index < 0) return Status::ok;
   const std::uint64_t elements = own_shard(call).count;
@@ -273,7 +273,7 @@ class Difference : public inter::PeerCodec {
 Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& replicas) {
   comm::Plan exact = call.plan;
   exact.format.codec = kernels::Codec::float32;
-  comm::Call sum = comm::with_plan(call, exact);
+  comm::Call sum = comm::plain_call_with_plan(call, exact);
   SLIMPI_TRY(inter::run_exchange(sum, shard.group, shard.range, shard.in, shard.out, nullptr));
   const float share = float(1.0 / call.communicator.size());
   const auto fill = [&](float* replica) {

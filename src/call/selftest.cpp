@@ -128,8 +128,14 @@ Status Sum::run_selftest(const comm::Call& call) {
   SLIMPI_TRY(exchange.all_true(&ready));
   float* const values = memory.floats();
   float* const data = near.floats();
-  comm::Call test{communicator_, call.scratch,        plan,   data, data, count, location_,
-                  nullptr,       communicator_.calls, nullptr};
+  comm::Call test{.communicator = communicator_,
+                  .scratch = call.scratch,
+                  .plan = plan,
+                  .in = data,
+                  .out = data,
+                  .count = count,
+                  .location = location_,
+                  .number = communicator_.calls};
   if (ready) SLIMPI_TRY(algorithm::prepare(test, &ready));
   if (!ready) {
     log_once(LogLevel::warn, "no memory for SLIMPI_SELFTEST on some rank");

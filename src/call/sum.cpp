@@ -193,8 +193,13 @@ void Sum::give_result() {
 }
 
 comm::Call Sum::call() {
-  comm::Call call{communicator_, *scratch_.take(), plan_,   in_, out_,
-                  count_,        location_,        nullptr, 0,   nullptr};
+  comm::Call call{.communicator = communicator_,
+                  .scratch = *scratch_.take(),
+                  .plan = plan_,
+                  .in = in_,
+                  .out = out_,
+                  .count = count_,
+                  .location = location_};
   if (request_.collective == Collective::allreduce) return call;
   std::pmr::memory_resource* const memory = &call.scratch.objects;
   std::pmr::vector<comm::Range> blocks(std::size_t(communicator_.size()), memory);
