@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions by which src/intercept begins sums and lets them end, by the source that defines
-// them. src/intercept also uses communicator_attribute.h, control.h, persistent.h, requests.h and
-// saved_state.h.
+// them. src/intercept also uses communicator_attribute.h, completion.h, control.h,
+// hidden_functions.h, persistent.h and saved_state.h.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,14 +15,14 @@ namespace slimpi::call {
 
 // admission.cpp
 
-// Does the call, or leaves it to MPI. dispatch(), begin() and init_persistent() also set the counts
-// of a reduce-scatter (count_blocks), unless an earlier step leaves the call to MPI.
+// Does the call, or leaves it to MPI. dispatch(), begin_nonblocking() and init_persistent() also
+// set the counts of a reduce-scatter (count_blocks), unless an earlier step leaves the call to MPI.
 Outcome dispatch(Request& request);
 
 // raise_error.cpp
 
 // Ends the job with one line, or does nothing if slimpi has not started. To be called after an
-// exception in dispatch(), begin() or init_persistent(); the exception became `status`.
+// exception in dispatch(), begin_nonblocking() or init_persistent(); the exception became `status`.
 void end_for(mpi::Comm comm, Status status);
 
 // Raises an MPI error on the communicator after an exception in any other function. Returns the
@@ -56,11 +56,11 @@ int refuse_count(const char* name, std::int64_t count);
 // Tells SLIMPI_ESTIMATE, if it runs, of a nonblocking or persistent call that is left to MPI.
 void estimate_nonblocking(const Request& request, BypassReason reason);
 
-// requests.cpp
+// begin_nonblocking.cpp
 
 // Begins a nonblocking call in the background, or leaves it to MPI. If it begins the call, it
 // writes a request of MPI to `handle`, the address of the program's MPI request.
-Outcome begin(Request& request, void* handle);
+Outcome begin_nonblocking(Request& request, void* handle);
 
 // Writes MPI_REQUEST_NULL to handles[0] and a complete request to handles[1]. Returns false if
 // MPI fails.

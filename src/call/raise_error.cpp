@@ -5,9 +5,9 @@
 
 #include "base/exceptions.h"
 #include "base/float_environment.h"
+#include "call/completion.h"
 #include "call/entry.h"
 #include "call/nonblocking.h"
-#include "call/requests.h"
 #include "call/runtime.h"
 #include "observe/log.h"
 

@@ -72,8 +72,9 @@ template <typename ByMpi>
 int begin_or_bypass(Request& request, Way way, void* handle, const ByMpi& by_mpi) {
   const bool persistent = way == Way::persistent;
   Outcome outcome;
-  const Status status = catch_all(
-      [&] { outcome = persistent ? init_persistent(request, handle) : begin(request, handle); });
+  const Status status = catch_all([&] {
+    outcome = persistent ? init_persistent(request, handle) : begin_nonblocking(request, handle);
+  });
   if (status != Status::ok) [[unlikely]]
     end_for(request.comm, status);
   if (outcome.done) return outcome.code;
