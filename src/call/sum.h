@@ -57,7 +57,10 @@ class Sum {
   std::uint64_t digest_elements() const;
   Status find_state(comm::Call& call);
   void use_matrices();
-  Status compare(comm::Call& call, Agreement* agreement);
+  void describe_state(const comm::TensorState& state, Agreement* agreement) const;
+  Status exchange_agreement(comm::Call& call, Agreement* agreement);
+  Status share_state(comm::Call& call, Agreement* agreement);
+  Status act_on(const Agreement& agreement, comm::Call& call, std::optional<BypassReason>* bypass);
   void count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent);
   Status check_values(const comm::Call& call, Agreement* agreement);
   Status check_state(comm::Call& call, Agreement* agreement);
