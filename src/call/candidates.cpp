@@ -162,7 +162,7 @@ Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm:
   const Status status = caught([&] {
     Sum sum(runtime, communicator, plan, request);
     const Status ran = sum.run(&reason);
-    if (verifying != nullptr) *verifying = sum.verifying();
+    if (verifying != nullptr) *verifying = sum.verify_nanoseconds();
     return ran;
   });
   if (status != Status::ok) return Outcome::finished(fail_call(runtime, communicator, status));

@@ -53,8 +53,8 @@ Status Sum::exchange_agreement(comm::Call& call, Agreement* agreement) {
   if (state != nullptr) state->claim(plan_.algorithm, location_);
   *agreement = {};
   agreement->on_device = left_on_device_ ? 1 : 0;
-  agreement->unheld = holds_ ? 0 : 1;
-  if (copied_ != Status::ok) agreement->no_memory = 1;
+  agreement->unheld = float32_holds_ ? 0 : 1;
+  if (conversion_ != Status::ok) agreement->no_memory = 1;
   if (can_be_read() && (state == nullptr || state->calls >= plan_.start)) {
     if (state != nullptr && plan_.algorithm->reserve_state(call) != Status::ok) {
       log_failure_once(LogLevel::warn, "no state for a buffer");
@@ -119,7 +119,7 @@ Status Sum::act_on(const Agreement& agreement, comm::Call& call,
     // exchange_agreement(). All ranks drop it: otherwise a sum after the program has corrected the
     // shape would mix two factors.
     call.state->close({comm::StateArray::factor});
-    return name_shapes();
+    return fail_for_shapes();
   } else if (agreement.on_device != 0) {
     *bypass = BypassReason::datatype;
   } else if (agreement.unheld != 0) {
@@ -155,7 +155,7 @@ Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
 }
 
 // Reports that the ranks have different shapes from slimpi_describe_next.
-Status Sum::name_shapes() {
+Status Sum::fail_for_shapes() {
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
   std::string text;
   for (const auto& [rows, columns] : plan_.matrices)
