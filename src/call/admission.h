@@ -28,9 +28,13 @@ struct Admission {
 };
 Admission admit(Request& request, Way way);
 
-// The result of decide(). `decision` is the same on all ranks; null if the ranks could not decide.
-// If it is null or says that slimpi does not take the call, `outcome` is the result of the call.
+// The result of decide(). `decision` is the same on all ranks. There are three cases:
+//   undecided()      the ranks could not decide; `outcome` is the result of the call
+//   !decision->take  slimpi does not take the call; `outcome` is the result of the call
+//   decision->take   slimpi takes the call; `outcome` has no meaning
 struct Decided {
+  bool undecided() const { return decision == nullptr; }
+
   Outcome outcome;
   const algorithm::Decision* decision = nullptr;
 };

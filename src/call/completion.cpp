@@ -43,7 +43,7 @@ int raise_failure(Pending& sum) {
       return sum.code;
     });
   (void)fail(sum.failure, sum.text);
-  return sum.runtime.errors.raise(comm, sum.failure, sum.logs);
+  return sum.runtime.errors.raise(comm, sum.failure, sum.logging);
 }
 
 // Sets MPI_SUCCESS in the statuses. If MPI has no error, it has not set the errors there.

@@ -315,9 +315,9 @@ Pending* running_sum() {
   return Fiber::inside() ? Queues::all().running() : nullptr;
 }
 
-int postpone_failure(Pending& sum, Status status, bool logs) {
+int postpone_failure(Pending& sum, Status status, Logging logging) {
   sum.failure = status;
-  sum.logs = logs;
+  sum.logging = logging;
   copy_failure_text(sum.text);
   return mpi::abi.err_other;
 }

@@ -51,7 +51,7 @@ struct Pending {
   // The error that the completion raises: MPI's code, if MPI made the sum, or a failure of slimpi.
   int code = mpi::kSuccess;
   Status failure = Status::ok;
-  bool logs = true;
+  Logging logging = Logging::here;
   char text[FailureScope::kMost] = "";
 };
 
@@ -90,6 +90,6 @@ Pending* running_sum();
 
 // Keeps a failure of the sum that runs in this fiber. The call that completes the request raises
 // the error.
-int postpone_failure(Pending& sum, Status status, bool logs);
+int postpone_failure(Pending& sum, Status status, Logging logging);
 
 }  // namespace slimpi::call

@@ -34,12 +34,18 @@ namespace slimpi::call {
 
 namespace {
 
+// A channel of the internal communicator, and the communicator number of its messages. index: -1 if
+// some rank has no free channel.
+struct Channel {
+  int number = 0, index = -1;
+};
+
 struct Persistent {
   Persistent(Runtime& its_runtime, comm::Communicator& its_comm,
-             const algorithm::Decision& its_decision, Request its_request, int number, int channel)
+             const algorithm::Decision& its_decision, Request its_request, const Channel& channel)
       : runtime(its_runtime),
         of_comm(&its_comm),
-        communicator(its_comm, number, channel),
+        communicator(its_comm, channel.number, channel.index),
         decision(its_decision),
         request(std::move(its_request)) {
     request.blocks.keep(its_comm.size());
@@ -95,61 +101,64 @@ void start(Persistent& persistent) {
   start_sum(std::move(sum));
 }
 
+// The facts by which the init of a sum goes on; the same on all ranks.
+struct InitAnswer {
+  bool stays = false;        // MPI makes the sum: all ranks share one node and have host buffers
+  bool starts_seen = false;  // slimpi sees the starts of requests on all ranks
+};
+
 // Compares the counts of the ranks, because a sum whose counts differ would hang at its first
-// start. *left: MPI makes the sum, because all ranks share one node and have host buffers. *seen:
-// slimpi sees the starts on all ranks.
-Status compare_counts(comm::Communicator& communicator, const Request& request, bool* left,
-                      bool* seen) {
+// start. Sets *answer. Collective.
+Status compare_counts(comm::Communicator& communicator, const Request& request,
+                      InitAnswer* answer) {
   const OwnFloats environment;
   SLIMPI_TRY(agree_on_blocks(communicator, request));
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
-  *seen = !mpi::g_starts_hidden;
-  SLIMPI_TRY(communicator.exchange().all_true(seen));
-  *left = stays_on_node(communicator, request);
-  if (*left || !communicator.on_one_node()) return Status::ok;
+  answer->starts_seen = !mpi::g_starts_hidden;
+  SLIMPI_TRY(communicator.exchange().all_true(&answer->starts_seen));
+  answer->stays = stays_on_node(communicator, request);
+  if (answer->stays || !communicator.on_one_node()) return Status::ok;
   std::optional<BypassReason> reason;
   SLIMPI_TRY(agree_on_memory(communicator, request, &reason));
-  *left = reason == BypassReason::single_node;
+  answer->stays = reason == BypassReason::single_node;
   return Status::ok;
 }
 
-// Finds a communicator number and a channel for a new sum. On every rank no other sum of the
-// process has this number or channel. *channel is -1 if some rank has no free channel. Collective.
-Status find_channel(comm::Exchange& exchange, int* number, int* channel) {
+// Finds the channel of a new sum, and its communicator number. On every rank no other sum of the
+// process has this number or channel. Collective.
+Status find_channel(comm::Exchange& exchange, Channel* channel) {
   comm::InternalComm& internal = *exchange.internal();
   std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
-  for (int proposed = 1;; proposed = *channel + 1) {
+  for (int proposed = 1;; proposed = channel->index + 1) {
     proposed = internal.free_channel(proposed);
     // The largest word wins, so that a rank without a free channel ends the search.
     words[1] = std::uint64_t(proposed < 0 ? internal.channels() : proposed);
     SLIMPI_TRY(exchange.all_max(words));
-    *channel = int(words[1]);
-    if (*channel == internal.channels()) *channel = -1;
-    bool all = *channel < 0 || *channel == internal.free_channel(*channel);
+    channel->index = int(words[1]);
+    if (channel->index == internal.channels()) channel->index = -1;
+    bool all = channel->index < 0 || channel->index == internal.free_channel(channel->index);
     SLIMPI_TRY(exchange.all_true(&all));
     if (all) break;
   }
   // A channel counts as a communicator in messages, so it gets a communicator number.
-  *number = int(words[0]);
-  mpi::use_number(*number);
+  channel->number = int(words[0]);
+  mpi::use_number(channel->number);
   return Status::ok;
 }
 
 // Makes the request of a sum that all ranks take.
 Outcome make(Runtime& runtime, comm::Communicator& communicator,
              const algorithm::Decision& decision, const Request& request, void* handle) {
-  int number = 0, channel = 0;
-  if (const Status status = find_channel(communicator.exchange(), &number, &channel);
-      status != Status::ok)
+  Channel channel;
+  if (const Status status = find_channel(communicator.exchange(), &channel); status != Status::ok)
     return Outcome::finished(fail_call(runtime, communicator, status));
-  if (channel < 0) {
+  if (channel.index < 0) {
     if (communicator.rank() == 0)
       log_once(LogLevel::warn, "a persistent sum goes to MPI: the tags of " + runtime.mpi_version +
                                    " suffice for no more of them on one communicator");
     return bypass(runtime, BypassReason::failure, communicator, request);
   }
-  auto made =
-      std::make_unique<Persistent>(runtime, communicator, decision, request, number, channel);
+  auto made = std::make_unique<Persistent>(runtime, communicator, decision, request, channel);
   const int code = made->communicator.exchange().make_completion(&made->handle);
   if (code != mpi::kSuccess) return Outcome::finished(code);
   if (request.tensor != nullptr && !request.tensor->name.empty())
@@ -172,26 +181,27 @@ Outcome init_persistent(Request& request, void* handle) {
   Runtime& runtime = *admitted.runtime;
   comm::Communicator& communicator = *admitted.communicator;
   wait_for_sums(communicator);
-  const auto [outcome, decision] = decide(runtime, communicator, request);
-  if (decision == nullptr) return outcome;
+  const Decided decided = decide(runtime, communicator, request);
+  if (decided.undecided()) return decided.outcome;
+  const auto [outcome, decision] = decided;
   if (CallEstimate::running() != nullptr) return estimate_begun(runtime, communicator, request);
   if (communicator.failed()) return decision->take ? refuse_failed(runtime, communicator) : outcome;
-  bool left = stays_on_node(communicator, request), seen = false;
+  InitAnswer answer{.stays = stays_on_node(communicator, request)};
   Status compared = Status::ok;
   std::optional<ActiveCall> active;
-  if (!left) {
+  if (!answer.stays) {
     communicator.exchange().begin_call();
     ++communicator.taken;  // the comparison has its own number, as a sum has
     active.emplace(subject(communicator, request, true));
-    compared = compare_counts(communicator, request, &left, &seen);
+    compared = compare_counts(communicator, request, &answer);
   }
   // If MPI could not tell all ranks the nodes, the communicator is unusable, and its sums go to MPI
   // from now on.
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   if (compared != Status::ok) return Outcome::finished(fail_call(runtime, communicator, compared));
   if (!decision->take) return outcome;
-  if (left) return bypass(runtime, BypassReason::single_node, communicator, request);
-  if (!communicator.threaded() || !seen)
+  if (answer.stays) return bypass(runtime, BypassReason::single_node, communicator, request);
+  if (!communicator.threaded() || !answer.starts_seen)
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
   return make(runtime, communicator, *decision, request, handle);
 }

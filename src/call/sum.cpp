@@ -340,15 +340,16 @@ Status add_call_to_failure(Status status) {
 
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
   // All ranks know a failed hook, and no message is in flight.
-  if (status == Status::hook) return runtime.errors.raise(communicator.user(), status, true);
+  if (status == Status::hook) return runtime.errors.raise(communicator.user(), status);
   // All ranks know a disagreement, too. Rank 0 has already logged it.
   if (status == Status::disagreement)
-    return runtime.errors.raise(communicator.user(), status, false);
+    return runtime.errors.raise(communicator.user(), status, Logging::elsewhere);
   communicator.give_up();
   (void)caught([&] { return add_call_to_failure(status); });
   communicator.exchange().report_failure(status);
-  return runtime.errors.raise(communicator.user(), status,
-                              !communicator.exchange().failure_reported());
+  return runtime.errors.raise(
+      communicator.user(), status,
+      communicator.exchange().failure_reported() ? Logging::elsewhere : Logging::here);
 }
 
 }  // namespace slimpi::call
