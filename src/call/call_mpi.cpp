@@ -125,12 +125,11 @@ int CallEstimate::call_mpi(const Request& request, int nodes) {
   return code;
 }
 
-int refuse_count(const char* name, std::int64_t count) {
+void refuse_count(const char* name, std::int64_t count) {
   (void)caught([&] {
     log_error(std::string(name) + ": " + std::to_string(count) +
               " elements are more than this process's MPI can take");
   });
-  return mpi::kErrCount;
 }
 
 }  // namespace slimpi::call

@@ -47,9 +47,9 @@ inline void count_other_bytes(const Request& request, int code) {
     count_bytes_of(request);
 }
 
-// Refuses a count above INT_MAX, because the process's MPI lacks the function `name` for large
-// counts: logs an error and returns an MPI error code.
-int refuse_count(const char* name, std::int64_t count);
+// Logs that a count above INT_MAX is refused, because the process's MPI lacks the function `name`
+// for large counts. The caller returns mpi::kErrCount.
+void refuse_count(const char* name, std::int64_t count);
 
 // estimate.cpp
 

@@ -85,7 +85,7 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
   const bool doubles = type_ == ElementType::float64;
   const device::Location host;
   const std::size_t bytes = count_ * sizeof(float);
-  const BoundCheck* const check = bound_check_of(call);
+  const BoundCheck* const check = converts() ? nullptr : bound_check_of(call);
   const std::size_t behind = check == nullptr ? 0 : check->word_count(call) * sizeof(double);
   Status status = call.scratch.exact.reserve(host, device::Place::device,
                                              doubles ? 2 * bytes : bytes_of_sum(call) + behind,
@@ -111,7 +111,7 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
 // After the call has MPI add the kept inputs, and records the error of the result. For 16-bit
 // floats the result is what the program got, and MPI adds 32-bit floats. Collective.
 Status Sum::verify_result(const comm::Call& call) {
-  const bool floats = type_ == ElementType::float32, doubles = type_ == ElementType::float64;
+  const bool doubles = type_ == ElementType::float64;
   const Inside verifying(runtime_.statistics, &Counts::verify_nanoseconds);
   comm::Exchange& exchange = communicator_.exchange();
   float* const exact = exact_of(call);
@@ -122,7 +122,7 @@ Status Sum::verify_result(const comm::Call& call) {
   bool nonfinite = false;
   if (!doubles && !call.plan.algorithm->talks_to_peers)
     SLIMPI_TRY(find_nonfinite(call, exact, &nonfinite));
-  const BoundCheck* const check = floats ? bound_check_of(call) : nullptr;
+  const BoundCheck* const check = converts() ? nullptr : bound_check_of(call);
   int code = mpi::kSuccess;
   if (check != nullptr) {
     check->fill(call, exact, words_of_check(call));
@@ -138,7 +138,7 @@ Status Sum::verify_result(const comm::Call& call) {
                 "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
   // For 16-bit floats the error includes the rounding to 16 bits: the program's buffer is compared.
   // The bounds do not include that rounding, so no BoundCheck applies.
-  if (const auto codec = codec_of(type_); codec && !floats)
+  if (const auto codec = codec_of(type_); codec && converts())
     device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(request_.out),
                                      result_count_, call.out, nullptr);
   const float* result = nullptr;
