@@ -15,13 +15,19 @@
 // (half a unit in the last place), with any number of bits:
 //   nearest      |x' - x| <= step/2 + 6 u m + 2^-150
 //   stochastic   |x' - x| <  step   + 9 u m + 2^-150
-// Six roundings give the terms in u: x - offset, 1/step, their product; step, its product with q -
-// zero_point, and the sum with offset. If offset = 0, only four roundings remain, each relative to
-// x or x': 2 u |x| + 2 u |x'|. If the bucket does not contain 0, x - offset is at most m. With
-// stochastic rounding a bucket may contain 0 although offset = min; then x - offset is up to 2 m,
-// which would give 11 u m. But a float position p that is no integer is at least u p away from the
-// nearest integer, so the level is nearer than step - u (x - offset). In double only the rounding
-// of x' to a float remains. A constant bucket is exact. 0.0 rounded to nearest is exact, as +0.
+// The terms in u come from six roundings. The encoder makes three, in the position p = (x - offset)
+// / step: x - offset, 1/step, and their product. The decoder makes three: step, its product with q
+// - zero_point, and the sum with offset. The last one is at most u m, each other one at most u |x -
+// offset|.
+// - offset = 0: the difference and the sum are not rounded. Four roundings remain, each relative to
+//   x or x': 2 u |x| + 2 u |x'|.
+// - The bucket does not contain 0: x - offset is at most m, so all six together are at most 6 u m.
+// - Stochastic rounding, and the bucket contains 0 although offset = min: x - offset is up to 2 m,
+//   so the six would give 11 u m. But if p, a float, is no integer, it is at least u p away from
+//   the nearest integer. So x is nearer to its level than step - u (x - offset), apart from the
+//   roundings. This takes off 2 u m: 9 u m.
+// In double only the rounding of x' to a float remains. A constant bucket is exact. 0.0 rounded to
+// nearest is exact, as +0.
 //
 // An infinite bucket has infinities and no NaNs. Its header has the extremes of the finite values,
 // the maximum first; if they are equal, the next float is the maximum. Level 0 is -infinity, the

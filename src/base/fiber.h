@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: BSD-3-Clause A Fiber runs a function on a stack of its own. A thread can
-// leave the function in its middle, and the same or another thread can later enter it again there.
-// The per-thread state of the call moves with the function: CallLocals, the floating-point
-// environment, and exceptions that are being handled.
+// SPDX-License-Identifier: BSD-3-Clause
+// A Fiber runs a function on a stack of its own. A thread can leave the function in its middle, and
+// the same or another thread can later enter it again there. The per-thread state of the call moves
+// with the function: CallLocals, the floating-point environment, and exceptions that are being
+// handled.
 #pragma once
 #include <ucontext.h>
 

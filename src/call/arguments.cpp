@@ -91,7 +91,8 @@ Status agree_on_memory(comm::Communicator& communicator, const Request& request,
   const char* const owner = owner_of(request);
   if (!asks) {
     if (owner == nullptr) return Status::ok;
-    // The other ranks take the call, and do not wait for words of this rank.
+    // The other ranks do not compare where the buffers lie, and make the sum. So this rank cannot
+    // leave the call to MPI: the call fails, and so does each later call of the communicator.
     communicator.give_up();
     return fail(Status::device,
                 std::string("a buffer lies in the memory of ") + owner +

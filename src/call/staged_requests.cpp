@@ -34,6 +34,9 @@ struct StagedRequest {
 
 // All staged requests of the process. A request that runs counts as a sum in flight, so that slimpi
 // sees its completion.
+//
+// The mutex is not held while buffers are copied, because the wait for a copy enters fibers, whose
+// hooks may complete other requests. MPI lets no second thread use the request meanwhile.
 struct All {
   std::mutex mutex;
   std::list<StagedRequest> list;
@@ -57,7 +60,8 @@ StagedRequest* find_number(std::uint64_t number) {
   return find([&](const StagedRequest& one) { return one.number == number; });
 }
 
-// Notes whether the request runs, and counts it in flight if so. The caller holds the mutex.
+// Notes whether the request runs. While it runs, it counts as a fiber in flight, so that waits call
+// enter_fibers(). The caller holds the mutex.
 void set_started(StagedRequest& one, bool started) {
   if (one.started == started) return;
   one.started = started;
@@ -117,10 +121,12 @@ std::uint64_t staged_number(mpi::Request handle) {
 
 Status start_staged(std::uint64_t number) {
   if (number == 0) return Status::ok;
-  const std::lock_guard lock(all().mutex);
+  std::unique_lock lock(all().mutex);
   StagedRequest* const found = find_number(number);
   if (found == nullptr) return Status::ok;
+  lock.unlock();
   const Status status = found->call.bring_in();
+  lock.lock();
   set_started(*found, status == Status::ok);
   return status;
 }
@@ -133,8 +139,10 @@ int finish_staged(std::uint64_t number, Finish how) {
   const mpi::Comm comm = found->comm;
   Status status = Status::ok;
   if (found->started) {
+    lock.unlock();
     status = found->call.bring_back();
     found->call.count();
+    lock.lock();
   }
   if (how != Finish::unsure) set_started(*found, false);
   if (how == Finish::ends && !found->persistent) remove(found);

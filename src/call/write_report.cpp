@@ -34,10 +34,7 @@ Status JobReport::offer(comm::Communicator& communicator) {
   if (!runtime_.has_world || communicator.size() != runtime_.world_size) return Status::ok;
   if (runtime_.world_rank == 0) words[0] = ++offers_;
   words[1] = sessions_seen() != 0 ? 1 : 0;
-  {
-    const std::lock_guard lock(mutex_);
-    words[2] = comm_ != mpi::abi.comm_null ? 1 : 0;
-  }
+  words[2] = comm() != mpi::abi.comm_null ? 1 : 0;
   words[3] = runtime_.config.report && runtime_.world_rank != 0 ? 1 : 0;
   SLIMPI_TRY(communicator.exchange().all_max(words));
   const auto [number, with_sessions, taken, reports] = words;
@@ -70,17 +67,22 @@ HostName host_name() {
 }
 }  // namespace
 
-// Returns the hosts of the job, each once. Collective over comm_.
-std::vector<std::string> JobReport::gather_hosts() {
+mpi::Comm JobReport::comm() const {
+  const std::lock_guard lock(mutex_);
+  return comm_;
+}
+
+// Returns the hosts of the job, each once. Collective over the communicator.
+std::vector<std::string> JobReport::gather_hosts(mpi::Comm comm) const {
   HostName own = host_name();
   int rank = 0, size = 1;
   std::vector<HostName> all{own};
-  if (comm_ != mpi::abi.comm_null) {
-    runtime_.api.Comm_rank(comm_, &rank);
-    runtime_.api.Comm_size(comm_, &size);
+  if (comm != mpi::abi.comm_null) {
+    runtime_.api.Comm_rank(comm, &rank);
+    runtime_.api.Comm_size(comm, &size);
     all.resize(rank == 0 ? std::size_t(size) : 1);
     if (runtime_.api.Gather(own.data(), int(own.size()), mpi::abi.type_char, all.data(),
-                            int(own.size()), mpi::abi.type_char, 0, comm_) != mpi::kSuccess)
+                            int(own.size()), mpi::abi.type_char, 0, comm) != mpi::kSuccess)
       return {};
   }
   std::vector<std::string> hosts;
@@ -90,7 +92,8 @@ std::vector<std::string> JobReport::gather_hosts() {
   return hosts;
 }
 
-// Returns the report without the numbers that the ranks add.
+// Returns this rank's part of the report. write() fills in the rest: the counts of this rank and of
+// the job, the hosts, and how many ranks were counted.
 std::unique_ptr<Report> JobReport::describe_job() const {
   auto made = std::make_unique<Report>();
   Report& report = *made;
@@ -128,17 +131,17 @@ void JobReport::write(Scope scope) {
   bool summed = false;
   int rank = std::max(runtime_.world_rank.load(), 0), counted = 1;
   std::vector<std::string> hosts;
-  if (scope == Scope::job && comm_ != mpi::abi.comm_null) {
+  if (const mpi::Comm comm = this->comm(); scope == Scope::job && comm != mpi::abi.comm_null) {
     int place = 0, size = 0;
-    summed = runtime_.api.Comm_rank(comm_, &place) == mpi::kSuccess &&
-             runtime_.api.Comm_size(comm_, &size) == mpi::kSuccess &&
+    summed = runtime_.api.Comm_rank(comm, &place) == mpi::kSuccess &&
+             runtime_.api.Comm_size(comm, &size) == mpi::kSuccess &&
              runtime_.api.Reduce(&own, &job, int(kCounts), mpi::abi.type_uint64_t, mpi::abi.op_sum,
-                                 0, comm_) == mpi::kSuccess;
+                                 0, comm) == mpi::kSuccess;
     if (summed) {
       rank = place;
       counted = size;
     }
-    hosts = gather_hosts();
+    hosts = gather_hosts(comm);
   }
   if (rank != 0 || !(runtime_.config.report || runtime_.config.estimate)) return;
   const std::unique_ptr<Report> report = describe_job();
@@ -219,14 +222,17 @@ void JobReport::mpi_ended() {
 }
 
 void JobReport::finish(bool mpi_works) {
-  if (!mpi_works) comm_ = mpi::abi.comm_null;
+  if (!mpi_works) mpi_ended();
   try {
     write(Scope::job);
   } catch (const std::bad_alloc&) {
     log_warn("no memory for the report");
   }
   save_trace();
-  if (comm_ != mpi::abi.comm_null) runtime_.api.Comm_free(&comm_);
+  if (mpi::Comm last = comm(); last != mpi::abi.comm_null) {
+    mpi_ended();
+    runtime_.api.Comm_free(&last);
+  }
 }
 
 }  // namespace slimpi::call

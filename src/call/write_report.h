@@ -44,17 +44,18 @@ class JobReport {
   void mpi_ended();
 
  private:
+  mpi::Comm comm() const;
   Status write_estimate(const Report& job) const;
   void save_trace() const;
   // Returns SLIMPI_TRACE with %r, %h and %p replaced; %% is a percent sign. If it has neither %r
   // nor %p, the rank is appended.
   std::string trace_path() const;
-  std::vector<std::string> gather_hosts();
+  std::vector<std::string> gather_hosts(mpi::Comm comm) const;
   std::unique_ptr<Report> describe_job() const;
 
   Runtime& runtime_;
   std::atomic<std::uint64_t> offers_{0};  // rank 0: communicators offered for the report
-  std::mutex mutex_;                      // protects all members below
+  mutable std::mutex mutex_;              // protects all members below
   mpi::Comm comm_ = mpi::abi.comm_null;
   std::uint64_t number_ = 0;
   // With sessions: the communicator from which comm_ was made and with which it is freed; otherwise

@@ -201,8 +201,8 @@ class Exchange final : public PointToPoint {
   WaitStage stage_of(const mpi::Request& request) const;
   int peer_of(const mpi::Request& request) const;
 
-  // Returns when the message of a request should be complete, for a thread that waits for it from
-  // `now` on. 0: the request belongs to no schedule.
+  // Returns the time at which the message of a request should be complete, for a thread that waits
+  // for it from `now` on. 0: the request belongs to no schedule.
   ArrivalRate::Time due(const mpi::Request& request, ArrivalRate::Time now) const;
 
   RollCall& roll_call() { return internal_->roll_call; }

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: BSD-3-Clause Writes the messages of a communicator to the trace. Each
-// message is a flow arrow from its sender to its receiver. Both ranks compute the same number for
-// the arrow. Does nothing unless a trace runs.
+// SPDX-License-Identifier: BSD-3-Clause
+// Writes the messages of a communicator to the trace. Each message is a flow arrow from its sender
+// to its receiver. Both ranks compute the same number for the arrow. Does nothing unless a trace
+// runs.
 #pragma once
 #include <cstdint>
 #include <map>

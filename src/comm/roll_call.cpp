@@ -152,8 +152,8 @@ std::string RollCall::describe(const ActiveCall& call) const {
   return text;
 }
 
-// Receives the notes that are left. Memory that a request still refers to stays allocated: MPI may
-// read it after the communicator is freed.
+// Receives the notes that have arrived and were not received yet. Memory that a request still
+// refers to stays allocated: MPI may read it after the communicator is freed.
 void RollCall::drain(mpi::Comm comm) {
   Note note{};
   for (int from = 0; receive(comm, &note, &from);) continue;

@@ -1,7 +1,8 @@
-// SPDX-License-Identifier: BSD-3-Clause Lets a rank that waits too long find out where the other
-// ranks are. The rank asks each other rank once, or, in a very large communicator, only the rank
-// that it waits for. Every rank that itself waits in slimpi answers. A rank that does not answer is
-// outside of slimpi, or is busy. Nothing is sent before a wait has lasted two seconds.
+// SPDX-License-Identifier: BSD-3-Clause
+// Lets a rank that waits too long find out where the other ranks are. The rank asks each other rank
+// once, or, in a very large communicator, only the rank that it waits for. Every rank that itself
+// waits in slimpi answers. A rank that does not answer is outside of slimpi, or is busy. Nothing is
+// sent before a wait has lasted two seconds.
 #pragma once
 #include <cstdint>
 #include <deque>

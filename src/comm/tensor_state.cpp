@@ -193,8 +193,10 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
   return Status::ok;
 }
 
-// Copies a restored array, if there is one. If its length is not the length that this call has for
-// the array, it belongs to another array: the ranks start over.
+// Copies the restored array `which`, if there is one, into the new array, which open() has filled
+// with zeros. If the restored array has not the `elements` floats that this call needs, it was
+// saved from another array. Then the new array stays zero and the state counts as uninitialized, so
+// that the ranks start over.
 Status TensorState::copy_restored(const StateArray& which, std::uint64_t elements,
                                   const device::Location& location, device::Stream* stream,
                                   Array& entry) {

@@ -62,8 +62,9 @@ class BruckExchange {
 
   const comm::Range& chunk(int member) const { return layout_.chunk(member); }
   std::size_t place(int number) const { return layout_.place(number); }
-  // Returns the bytes of the sums of `blocks` consecutive members, beginning with this rank. The
-  // sums lie without gaps.
+  // Returns the length in bytes of the finished sums of `blocks` consecutive members, from this
+  // rank on: for each member one block, the encoded sum of its chunk. These blocks lie without
+  // gaps.
   std::size_t gathered(int blocks) const { return layout_.bytes_from(me_, blocks); }
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
 

@@ -35,8 +35,8 @@ class CopyStreams {
   Status copy_out(void* to, const void* from, std::size_t bytes, Event* event);
 
   // Queues a copy, for example from staging memory. All later work on the compute stream waits for
-  // the copy. The copy does not wait for earlier work on the compute stream, so that work must not
-  // use `to`.
+  // the copy. The copy does not wait for earlier work on the compute stream. Therefore the earlier
+  // work must not use `to`.
   Status copy_in(void* to, const void* from, std::size_t bytes);
 
   // Records an event behind all work that is queued on the compute stream.

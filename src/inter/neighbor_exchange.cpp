@@ -73,7 +73,8 @@ Status NeighborExchange::send(std::int64_t number) {
   return Status::ok;
 }
 
-// Applies the peers' payloads in the order of `ranks`, whatever the order of arrival.
+// Computes the result of a segment (PeerCodec::apply) from the payloads of the peers, in the order
+// of the ranks passed to run_neighbor_exchange(), whatever the order in which they arrived.
 Status NeighborExchange::apply(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   for (int peer = 0; peer < layout_.rounds(); ++peer) {

@@ -69,7 +69,8 @@ int refuse(const char* function, const Part&... part) {
   return 1;
 }
 
-// Returns whether the matrix has elements, not more than an integer can count, and sets *product.
+// Sets *product to the number of elements of a matrix, rows * columns. Returns whether this number
+// is not 0 and fits into 64 bits.
 bool has_size(std::uint64_t rows, std::uint64_t columns, std::uint64_t* product) {
   return !__builtin_mul_overflow(rows, columns, product) && *product != 0;
 }

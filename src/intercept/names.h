@@ -81,13 +81,6 @@ inline bool has_f08_of_mpich() {
     return reinterpret_cast<Function*>(next);                   \
   }())
 
-#define SLIMPI_HAS_NEXT(name)                                               \
-  ([] {                                                                     \
-    static std::atomic<int> known{0};                                       \
-    const int has = known.load(std::memory_order_relaxed);                  \
-    return has != 0 ? has > 0 : ::slimpi::intercept::has_next(name, known); \
-  }())
-
 // Whether MPI's Fortran bindings called the function in which this macro stands.
 #define SLIMPI_FROM_FORTRAN ::slimpi::intercept::from_fortran(__builtin_return_address(0))
 

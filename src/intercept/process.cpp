@@ -221,20 +221,12 @@ SLIMPI_EXPORT int PMPI_Init(int* argc, void* argv) {
               });
 }
 
-// MPICH's mpi_f08 module calls PMPI_ names directly; `error` may be absent.
-SLIMPI_EXPORT void mpi_init_f08_(int* error) {
-  int provided = 0, own = 0;
-  int* const code = error != nullptr ? error : &own;
-  (void)init(
-      [&] {
-        SLIMPI_NEXT("mpi_init_f08_", void(int*))(code);
-        return *code;
-      },
-      [&](int level) {
-        SLIMPI_NEXT("mpi_init_thread_f08_", void(const int*, int*, int*))(&level, &provided, code);
-        return *code;
-      });
-}
+SLIMPI_F08(init, (int* error), init(next, [&](int level) {
+             int provided = 0;
+             SLIMPI_NEXT("mpi_init_thread_f08_", void(const int*, int*, int*))
+             (&level, &provided, code);
+             return *code;
+           }))
 
 SLIMPI_EXPORT void mpi_init_thread_f08_(const int* required, int* provided, int* error) {
   const int level = level_of_thread(*required);

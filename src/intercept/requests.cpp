@@ -256,6 +256,14 @@ int start(int count, const void* requests, const auto& next) {
   return code != 0 ? code : next();
 }
 
+int start_one(const auto& next, void* request) {
+  return start(1, request, [&] { return next(request); });
+}
+
+int start_all(const auto& next, int count, void* requests) {
+  return start(count, requests, [&] { return next(count, requests); });
+}
+
 }  // namespace
 
 SLIMPI_BOTH(Wait, wait_one, (void* request, void* status), request, status)
@@ -273,6 +281,8 @@ SLIMPI_BOTH(Request_get_status, get_status, (Word request, int* flag, void* stat
             status)
 SLIMPI_BOTH(Request_free, free_request, (void* request), request)
 SLIMPI_BOTH(Cancel, cancel, (void* request), request)
+SLIMPI_BOTH(Start, start_one, (void* request), request)
+SLIMPI_BOTH(Startall, start_all, (int count, void* requests), count, requests)
 
 using Testany = int(int count, void* requests, int* index, int* flag, void* status);
 using Testsome = int(int count, void* requests, int* found, int* indices, void* statuses);
@@ -302,18 +312,9 @@ SLIMPI_EXPORT int PMPI_Waitsome(int count, void* requests, int* found, int* indi
                    statuses);
 }
 
-SLIMPI_EXPORT int MPI_Start(void* request) {
-  return start(1, request, [&] { return SLIMPI_NEXT("MPI_Start", int(void*))(request); });
-}
-
-SLIMPI_EXPORT int MPI_Startall(int count, void* requests) {
-  return start(count, requests,
-               [&] { return SLIMPI_NEXT("MPI_Startall", int(int, void*))(count, requests); });
-}
-
-SLIMPI_F08(start, (void* request, int* error), start(1, request, next), request)
-SLIMPI_F08(startall, (const int* count, void* requests, int* error), start(*count, requests, next),
-           count, requests)
+SLIMPI_F08(start, (void* request, int* error), start_one(next, request), request)
+SLIMPI_F08(startall, (const int* count, void* requests, int* error),
+           start_all(next, *count, requests), count, requests)
 SLIMPI_F08(request_free, (void* request, int* error), free_request(next, request), request)
 SLIMPI_F08(cancel, (void* request, int* error), cancel(next, request), request)
 SLIMPI_F08(wait, (void* request, void* status, int* error), wait_one(next, request, status),

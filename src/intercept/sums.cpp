@@ -80,7 +80,9 @@ int begin_or_bypass(Request& request, Way way, void* handle, const ByMpi& by_mpi
   if (outcome.done) return outcome.code;
   int code = 0;
   if (device::some_need_copies()) [[unlikely]] {
-    (void)catch_all([&] { code = begin_staged(request, handle, persistent, by_mpi); });
+    const Status staged =
+        catch_all([&] { code = begin_staged(request, handle, persistent, by_mpi); });
+    if (staged != Status::ok) end_for(request.comm, staged);
   } else {
     code = by_mpi(request);
   }

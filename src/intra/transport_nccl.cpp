@@ -212,7 +212,8 @@ NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
 NcclGroup::Readiness NcclGroup::readiness(const device::Location& location) const {
   if (intra_ == Intra::shm || refused_ || !location.device->staged) return unavailable;
   if (!location_) return not_open;
-  // The communicator belongs to one GPU and one generation of its memory.
+  // The communicator belongs to one GPU, and is of no use after the program has reset that GPU
+  // (Location::generation).
   return *location_ == location ? ready : unavailable;
 }
 
@@ -325,8 +326,8 @@ Status NcclGroup::send(comm::Exchange& exchange,
                        device::Stream* stream) {
   SLIMPI_TRY(
       device_->nccl->exchange(communicator_, transfers.data(), int(transfers.size()), stream));
-  // Waits until the group is on the stream: exchange() may return earlier, because NCCL connects
-  // two ranks at their first transfer.
+  // Waits until the transfers are on the stream, so that an event can be recorded behind them.
+  // exchange() of NCCL may return earlier, because NCCL connects two ranks at their first transfer.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* settled) {
     return device_->nccl->ready(communicator_, settled);
   });

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: BSD-3-Clause Finds MPI's functions and data. A process may have several
-// MPIs: one that it is linked to, and others by dlopen. All functions and data that are found
-// belong to one MPI: the MPI that the program's calls are meant for.
+// SPDX-License-Identifier: BSD-3-Clause
+// Finds MPI's functions and data. A process may have several MPIs: one that it is linked to, and
+// others by dlopen. All functions and data that are found belong to one MPI: the MPI that the
+// program's calls are meant for.
 #pragma once
 #include <cstddef>
 #include <string>

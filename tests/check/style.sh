@@ -45,7 +45,7 @@ FNR == 1 {
   licensed = 0
 }
 { count = FNR }
-FNR <= 3 && /SPDX-License-Identifier: BSD-3-Clause/ { licensed = 1 }
+FNR <= 3 && /SPDX-License-Identifier: BSD-3-Clause( [*]\/| -->)?$/ { licensed = 1 }
 length($0) > 100 {
   # Continuation bytes of UTF-8 take no column.
   text = $0

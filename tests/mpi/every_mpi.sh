@@ -126,6 +126,24 @@ try() {
     golden ./golden bytegrad-4-2 SLIMPI_RANKS_PER_NODE=2 SLIMPI_BITS=4
   fi
 
+  case $mpi in
+    openmpi*)
+      # A library by the name of Open MPI's Fortran bindings calls the PMPI_ names, as these do. The
+      # program refers to a nonblocking sum, so that slimpi asks for threads.
+      names=$(sed -n 's/^ *MPI_\(.*\);/\1/p' "$top_srcdir/src/intercept/exports.map" |
+        sed '/_c$/d; s/.*/-DMPI_&=PMPI_&/')
+      echo 'int bindings(int, char**), MPI_Iallreduce(); void* used = (void*)MPI_Iallreduce;' \
+        'int main(int n, char** s) { return bindings(n, s); }' >main.c
+      $mpi_c $headers $names -Dmain=bindings -O1 -shared -fPIC -o libmpi_mpifh_test.so \
+        "$top_srcdir/tests/mpi/golden.c"
+      $mpi_c -o bindings main.c ./libmpi_mpifh_test.so
+      for form in Allreduce Iallreduce $([ "$mpi" = openmpi4 ] || echo Allreduce_init); do
+        golden ./bindings "bytegrad-4-2 70001 - $form" SLIMPI_RANKS_PER_NODE=2 SLIMPI_BITS=4 \
+          SLIMPI_PROGRESS=thread
+      done
+      ;;
+  esac
+
   $mpi_c $headers -O1 -o handles "$top_srcdir/tests/mpi/handles.c" -lm
   rm -f report.json
   PRELOAD=$preload launch 4 SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT="$work/report.json" ./handles \

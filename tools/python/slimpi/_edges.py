@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sums of a DDP bucket in which no parameter loses accuracy to a parameter of larger scale.
 
-Small parameters are summed uncompressed. Each other parameter begins a quantization bucket. With
+Small parameters are summed uncompressed. No two other parameters share a quantization bucket. With
 packed, whose buckets compete for bits, each parameter is also multiplied by a factor, a power of
 two, before the sum, and divided by it after the sum. The norms of the previous iteration determine
 the factors: with its factor, each parameter would then have had a norm per value of 1/2 to 1."""
@@ -45,12 +45,15 @@ class _Layout:
         self.whole = self.base == 0 and not small and not self.scales
 
     def _stay(self, align, small):
+        """Returns where the coded sum begins if the rows can stay in the DDP bucket, with zeros in
+        place of the small parameters between them; else None."""
         if not self.coded:
             return None
         base, (last, count, _) = self.coded[0][0], self.coded[-1]
         zeros = sum(size for first, size in small if base < first < last)
-        if (any((first - base) % align for first, _, _ in self.coded) or
-                zeros * _MOST_ZEROS > self.coded_length):
+        share = any((first + size - 1 - base) // align == (after - base) // align
+                    for (first, size, _), (after, _, _) in zip(self.coded, self.coded[1:]))
+        if share or zeros * _MOST_ZEROS > self.coded_length:
             return None
         self.coded = [(first, size, first - base) for first, size, _ in self.coded]
         self.coded_length = last + count - base
@@ -186,9 +189,6 @@ class Edges:
         """Divides the floats of a DDP bucket, puts its coded rows together, and returns a Coded.
         add_exact(tensor) sums a tensor in place over the ranks. All ranks call it with tensors of
         the same lengths."""
-        if layout.base is not None and divisor != 1:
-            floats.div_(divisor)
-            divisor = 1
         norms = [] if not layout.scales else [
             torch.linalg.vector_norm(floats[first:first + count]) / (divisor * math.sqrt(count))
             for first, count, _ in layout.coded]
@@ -203,21 +203,24 @@ class Edges:
         if layout.base is None:
             held = self._memory.take(floats, layout.coded_length)
             together = held[:layout.coded_length]
-            _gather(floats, divisor, layout.coded, together)
         else:
             together = floats[layout.base:layout.base + layout.coded_length]
             floats.index_fill_(0, places, 0)
-        _scale(together, layout.coded, factors)
+        end = 0
+        for (first, count, place), factor in zip(layout.coded, factors):
+            if held is not None:
+                together[end:place].zero_()
+            end = place + count
+            _divide(floats[first:first + count], divisor / factor, together[place:end])
         rest = Rest(name, places, exact, norms) if len(exact) or norms else None
         return Coded(layout, floats, together, factors, held, rest)
 
     def end_coded(self, coded):
         """Writes the sum of coded.together into the DDP bucket."""
         layout, together = coded.layout, coded.together
-        _scale(together, layout.coded, [1 / factor for factor in coded.factors])
+        for (first, count, place), factor in zip(layout.coded, coded.factors):
+            _divide(together[place:place + count], factor, coded.floats[first:first + count])
         if coded.held is not None:
-            for first, count, place in layout.coded:
-                coded.floats[first:first + count].copy_(together[place:place + count])
             self._memory.give(coded.held)
 
     def end_exact(self, rests, together):
@@ -231,19 +234,12 @@ class Edges:
                                                     self.factors[rest.name]))
 
 
-def _gather(floats, divisor, rows, together):
-    end = 0
-    for first, count, place in rows:
-        if place != end:
-            together[end:place].zero_()
-        end = place + count
-        torch.div(floats[first:first + count], divisor, out=together[place:end])
-
-
-def _scale(together, rows, factors):
-    for (_, count, place), factor in zip(rows, factors):
-        if factor != 1:
-            together[place:place + count].mul_(factor)
+def _divide(floats, divisor, result):
+    """Writes floats / divisor; `result` may be the memory of `floats`."""
+    if divisor != 1:
+        torch.div(floats, divisor, out=result)
+    elif result.data_ptr() != floats.data_ptr():
+        result.copy_(floats)
 
 
 def _factor(norm, before):

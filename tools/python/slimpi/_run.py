@@ -4,8 +4,7 @@
  - Under a launcher of MPI, RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE are set from its
    variables. MASTER_ADDR and MASTER_PORT are set when init_process_group needs them or the program
    reads them. A variable that the user set is not changed.
- - A DistributedDataParallel model gets slimpi's hook when it is made. A hook that the program
-   registers later replaces slimpi's hook.
+ - A DistributedDataParallel model gets slimpi's hook when it is made: _ddp.
  - On CPUs, a program that asks for gloo or for no backend gets slimpi's backend: _backend.
  - Functions of torch.distributed hand sums of groups with another backend to MPI: _functions.
  - If the model's ranks share processors, each rank computes with its share of them: _threads.
@@ -19,27 +18,12 @@ import inspect
 import os
 import sys
 
-from . import _functions, _late, _launcher, _register, _seen, _threads
+from . import _ddp, _functions, _late, _launcher, _register, _seen, _threads
 from ._address import set_master
 from ._launcher import set_environment
 from ._mpi import Error, WrongLauncher
+from ._tell import is_child, is_rank, mark_rank, of_one_node, of_other_sums, said, say, takes_all
 from ._world import watch_end
-
-_MARK = "_SLIMPI_TORCH"  # the pid of the rank; processes that it starts are no ranks
-_takes_all = os.environ.get("SLIMPIRUN_TORCH_SUMS") == "all"
-_said = set()
-
-
-def _say(text):
-    if text not in _said:
-        _said.add(text)
-        print(f"slimpi-run: --torch: {text}", file=sys.stderr, flush=True)
-
-
-def _is_child():
-    """Returns whether a rank of the job has started this process, which is then no rank itself."""
-    return os.environ.get(_MARK, str(os.getpid())) != str(os.getpid())
-
 
 _replaced = None  # whether slimpi's backend in gloo's place can use MPI; None: gloo stayed
 
@@ -61,8 +45,7 @@ def _change_backend(module, init_process_group):
     def init(*arguments, **keywords):
         global _replaced
         bound = signature.bind(*arguments, **keywords)
-        if (os.environ.get(_MARK) != str(os.getpid()) or _register.missing(module) or
-                not _asks_for_gloo(bound.arguments)):
+        if not is_rank() or _register.missing(module) or not _asks_for_gloo(bound.arguments):
             return init_process_group(*arguments, **keywords)
         bound.arguments["backend"] = "slimpi"
         init_process_group(*bound.args, **bound.kwargs)
@@ -90,11 +73,7 @@ def _change_backend(module, init_process_group):
 
 def _say_refusal(collectives):
     if collectives.refusal and collectives.rank == 0:
-        _say(f"all sums stay with {collectives.backend}: {collectives.refusal}")
-
-
-def _rest(backend):
-    return f"the rest by {backend}" if _takes_all else "other sums are exact"
+        say(f"all sums stay with {collectives.backend}: {collectives.refusal}")
 
 
 def _begin_sums(collectives):
@@ -108,17 +87,18 @@ def _begin_sums(collectives):
     if world.rank() != 0:
         return
     if changed:
-        _say(changed)
-    which = "all float sums" if _takes_all else "sums of gradients"
-    _say(f"{which} of SLIMPI_MIN_SIZE and more ({collectives.size} ranks) are made by "
-         f"{collectives.describe()}; {_rest(collectives.backend)}{_of_one_node(collectives.nodes)}")
+        say(changed)
+    which = "all float sums" if takes_all else "sums of gradients"
+    say(f"{which} of SLIMPI_MIN_SIZE and more ({collectives.size} ranks) are made by "
+        f"{collectives.describe()}; {of_other_sums(collectives.backend)}"
+        f"{of_one_node(collectives.nodes)}")
 
 
 def _become_rank():
     """Marks this process as a rank of the job. Returns False in a process that is no rank."""
-    if _is_child():
+    if is_child():
         return False
-    os.environ[_MARK] = str(os.getpid())
+    mark_rank()
     if not _launcher.is_of_mpi() and os.environ.get("SLIMPIRUN_PID") != str(os.getpid()):
         os.environ["SLIMPIRUN_PID"] = str(os.getpid())  # in place of the launcher's pid
         _watch_end()
@@ -131,7 +111,7 @@ def _find_master():
         set_master()
     except Error as error:
         if not isinstance(error, WrongLauncher) or _launcher.rank() == 0:
-            _say(str(error))
+            say(str(error))
         sys.exit(1)
 
 
@@ -183,151 +163,28 @@ def _change_c10d(module):
             if init_method in (None, "env://") and keywords.get("store") is None:
                 _find_master()
             if others and _launcher.rank() in (0, None):
-                _say("nothing is changed, because torchcomms makes the process groups: unset "
-                     "TORCH_DISTRIBUTED_USE_TORCHCOMMS")
+                say("nothing is changed, because torchcomms makes the process groups: unset "
+                    "TORCH_DISTRIBUTED_USE_TORCHCOMMS")
             if not _register.is_old():
                 from . import _collectives
                 _collectives.lenient, _collectives.tell = True, _begin_sums
         elif _launcher.size() is None:
-            _say("no launcher started this process, so nothing is changed: use slimpi-run --torch "
-                 "torchrun --nproc-per-node N " + " ".join(sys.argv))
+            say("no launcher started this process, so nothing is changed: use slimpi-run --torch "
+                "torchrun --nproc-per-node N " + " ".join(sys.argv))
         init_process_group(backend, init_method, *arguments, **keywords)
         _late.variables((), None)
         launched = _launcher.size()
         if launched is not None and module.get_world_size() > launched and module.get_rank() == 0:
-            _say(f"the program makes {module.get_world_size()} ranks itself where the launcher "
-                 f"started {launched}, so nothing is changed: let the launcher start them all")
+            say(f"the program makes {module.get_world_size()} ranks itself where the launcher "
+                f"started {launched}, so nothing is changed: let the launcher start them all")
         global _says
         _says = module.get_rank() == 0
-        if os.environ.get(_MARK) == str(os.getpid()) and not _register.is_old():
+        if is_rank() and not _register.is_old():
             _functions.begin(module)
 
     module.init_process_group = init
-    if _says_if_unused() or not _is_child() and not _launcher.is_of_mpi():
+    if _says_if_unused() or not is_child() and not _launcher.is_of_mpi():
         _seen.watch(module)
-
-
-class _Holder:
-    """The hook of one model: slimpi's hook, until the program registers another."""
-
-    def __init__(self, state, hook, rank):
-        self.state, self.hook, self.rank, self.said = state, hook, rank, False
-
-    def __reduce__(self):
-        """Makes a copy of the holder None, so that a copy of the model, by pickle or copy.deepcopy,
-        has PyTorch's own sums. So has, without slimpi, a copy of a model with a hook."""
-        return type(None), ()
-
-
-_nodes = 0  # the most nodes that the ranks of a model are on; 0: not known
-
-
-def _is_state(state):
-    """Returns whether a hook's state is slimpi's. A program's own state may have any attributes."""
-    from . import torch as slimpi_torch
-    return isinstance(state, slimpi_torch.State)
-
-
-def _of_one_node(nodes):
-    if not _threads.is_one_node(nodes):
-        return ""
-    return ". One node: nothing is compressed; --ranks-per-node 1 tries it"
-
-
-def _held(holder, bucket):
-    if not holder.said:
-        holder.said = True
-        import torch.distributed as dist
-        if _is_state(holder.state) and holder.rank == 0:
-            group = holder.state.process_group
-            feedback = ", with error feedback" * holder.state.feedback
-            _say(f"gradients of DistributedDataParallel ({dist.get_world_size(group)} ranks) are "
-                 f"summed by {holder.state.describe()}{feedback}; "
-                 f"{_rest(dist.get_backend(group))}{_of_one_node(_nodes)}")
-    return holder.hook(holder.state, bucket)
-
-
-def _leave_groups(*groups):
-    """Leaves all sums of these groups to their backend: their model has a hook of the program's."""
-    for collectives in filter(None, map(_functions.collectives_of, groups)):
-        collectives.leave("of a group whose model has a hook of the program's")
-
-
-def _change_ddp(module):
-    import torch
-    _threads.watch(torch)
-    model = module.DistributedDataParallel
-    init, register, builtin = (model.__init__, model.register_comm_hook,
-                               getattr(model, "_register_builtin_comm_hook", None))
-
-    @functools.wraps(init)
-    def made(self, *arguments, **keywords):
-        init(self, *arguments, **keywords)
-        if os.environ.get(_MARK) != str(os.getpid()):
-            return
-        import torch.distributed as dist
-        from . import torch as slimpi_torch
-        rank = dist.get_rank(self.process_group)
-        group = getattr(self.process_group, "collectives", None)
-        try:
-            state = slimpi_torch.State(self.process_group, model=self)
-        except Error as error:  # all ranks get the same error
-            if rank == 0 and not getattr(group, "refusal", None):  # the refusal was said already
-                by = ("are sums of torch.distributed" if group
-                      else f"stay with {dist.get_backend(self.process_group)}")
-                _say(f"gradients {by}: {error}")
-            return
-        places = [None] * state.world_size
-        dist.all_gather_object(places, (os.uname().nodename, _threads.place()),
-                               group=self.process_group)
-        nodes, backend = len({host for host, _ in places}), dist.get_backend(self.process_group)
-        if "nccl" in backend and _threads.is_one_node(nodes):
-            if rank == 0:
-                _say(f"gradients stay with {backend}{_of_one_node(nodes)}")
-            return
-        self.__dict__["_slimpi_holder"] = holder = _Holder(state, slimpi_torch.hook, rank)
-        register(self, holder, _held)
-        global _nodes
-        _nodes = max(_nodes, nodes)
-        places = [place for _, place in places]
-        changed = _threads.limit(torch, places, rank)
-        if changed and rank == 0:
-            _say(changed)
-
-    def replace(self, state, hook):
-        """Puts the program's hook in the place of slimpi's. Returns False if the model has no hook
-        of slimpi's; then PyTorch must register the program's."""
-        if not _is_state(state):
-            _leave_groups(self.process_group, getattr(state, "process_group", None))
-        holder = self.__dict__.get("_slimpi_holder")
-        if holder is None:
-            self.__dict__["_slimpi_own_hook"] = True
-            return False
-        self._check_comm_hook(hook)
-        holder.state, holder.hook = state, hook
-        if holder.rank == 0:
-            if _is_state(state):
-                holder.said = False
-            else:
-                _say(f"the program's own hook sums the gradients: {hook.__qualname__}")
-        return True
-
-    @functools.wraps(register)
-    def register_comm_hook(self, state, hook):
-        if not replace(self, state, hook):
-            register(self, state, hook)
-
-    @functools.wraps(builtin)
-    def register_builtin(self, kind):
-        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-        hook = (default_hooks.fp16_compress_hook if "FP16" in str(kind)
-                else default_hooks.allreduce_hook)
-        if not replace(self, self.process_group, hook):
-            builtin(self, kind)
-
-    model.__init__, model.register_comm_hook = made, register_comm_hook
-    if builtin is not None:
-        model._register_builtin_comm_hook = register_builtin
 
 
 def _says_if_unused():
@@ -351,10 +208,10 @@ def _say_if_unused():
     if _replaced or _seen.is_counted():
         text = _seen.of_groups(used)
         if text:
-            _say(f"{text} (slimpi-torch(7))")
-    elif not (used or _said):
-        _say("the program made no DistributedDataParallel model, so nothing was changed"
-             f"{_seen.advice()} (slimpi-torch(7))")
+            say(f"{text} (slimpi-torch(7))")
+    elif not (used or said):
+        say("the program made no DistributedDataParallel model, so nothing was changed"
+            f"{_seen.advice()} (slimpi-torch(7))")
 
 
 _says = True    # whether this rank may say that slimpi was not used: rank 0
@@ -385,7 +242,7 @@ def _note_status(status):
 
 
 def start():
-    if _is_child():
+    if is_child():
         return
     set_environment()
     if _says_if_unused():
@@ -393,5 +250,5 @@ def start():
         _late.after("multiprocessing.process", _watch_processes)
     _late.variables(("MASTER_ADDR", "MASTER_PORT"), _read_master)
     _late.after("torch.distributed.distributed_c10d", _change_c10d)
-    _late.after("torch.nn.parallel.distributed", _change_ddp)
+    _late.after("torch.nn.parallel.distributed", _ddp.change)
     _late.after("deepspeed.comm.comm", _change_deepspeed)

@@ -199,7 +199,7 @@ class Iteration:
         else:
             self._waiting += pending
         if last:
-            # If an exact sum was not started, the buckets in self._waiting fail with this error.
+            # Without an exact sum, the DDP buckets in self._waiting fail with this error.
             failure = failure if len(self._exact) < len(self._rests) else None
             try:
                 for place, exact in self._exact:

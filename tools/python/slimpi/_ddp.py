@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""slimpi's hook in each DistributedDataParallel model, until the program registers its own."""
+import functools
+import os
+
+from . import _functions, _threads
+from ._mpi import Error
+from ._tell import is_rank, of_one_node, of_other_sums, say
+
+
+class _Holder:
+    """The hook of one model: slimpi's hook, until the program registers another. nodes: how many
+    nodes the model's ranks are on."""
+
+    def __init__(self, state, hook, rank, nodes):
+        self.state, self.hook, self.rank, self.nodes, self.said = state, hook, rank, nodes, False
+
+    def __reduce__(self):
+        """Makes a copy of the holder None, so that a copy of the model, by pickle or copy.deepcopy,
+        has PyTorch's own sums. So has, without slimpi, a copy of a model with a hook."""
+        return type(None), ()
+
+
+def _is_state(state):
+    """Returns whether a hook's state is slimpi's. A program's own state may have any attributes."""
+    from . import torch as slimpi_torch
+    return isinstance(state, slimpi_torch.State)
+
+
+def _run_hook(holder, bucket):
+    """The hook that DDP knows: runs the hook in the holder. The first run says who sums."""
+    if not holder.said:
+        holder.said = True
+        if _is_state(holder.state) and holder.rank == 0:
+            import torch.distributed as dist
+            group = holder.state.process_group
+            feedback = ", with error feedback" * holder.state.feedback
+            say(f"gradients of DistributedDataParallel ({dist.get_world_size(group)} ranks) "
+                      f"are summed by {holder.state.describe()}{feedback}; "
+                      f"{of_other_sums(dist.get_backend(group))}"
+                      f"{of_one_node(holder.nodes)}")
+    return holder.hook(holder.state, bucket)
+
+
+def _new_state(model, rank):
+    """Returns a State for a model, or None if its sums stay with the backend. Collective over the
+    model's ranks."""
+    import torch.distributed as dist
+    from . import torch as slimpi_torch
+    try:
+        return slimpi_torch.State(model.process_group, model=model)
+    except Error as error:  # all ranks get the same error
+        collectives = getattr(model.process_group, "collectives", None)
+        if rank == 0 and not getattr(collectives, "refusal", None):  # the refusal was said already
+            by = ("are sums of torch.distributed" if collectives
+                  else f"stay with {dist.get_backend(model.process_group)}")
+            say(f"gradients {by}: {error}")
+        return None
+
+
+def _add_hook(model, register):
+    """Registers slimpi's hook in a new model, and limits the threads of its ranks. Collective over
+    the model's ranks. register: PyTorch's register_comm_hook."""
+    import torch
+    import torch.distributed as dist
+    from . import torch as slimpi_torch
+    group = model.process_group
+    rank = dist.get_rank(group)
+    state = _new_state(model, rank)
+    if state is None:
+        return
+    answers = [None] * state.world_size
+    dist.all_gather_object(answers, (os.uname().nodename, _threads.place()), group=group)
+    nodes, backend = len({host for host, _ in answers}), dist.get_backend(group)
+    if "nccl" in backend and _threads.is_one_node(nodes):
+        if rank == 0:
+            say(f"gradients stay with {backend}{of_one_node(nodes)}")
+        return
+    model.__dict__["_slimpi_holder"] = _Holder(state, slimpi_torch.hook, rank, nodes)
+    register(model, model.__dict__["_slimpi_holder"], _run_hook)
+    changed = _threads.limit(torch, [place for _, place in answers], rank)
+    if changed and rank == 0:
+        say(changed)
+
+
+def _leave_groups(*groups):
+    """Leaves all sums of these groups to their backend: their model has a hook of the program's."""
+    for collectives in filter(None, map(_functions.collectives_of, groups)):
+        collectives.leave("of a group whose model has a hook of the program's")
+
+
+def _replace_hook(model, state, hook):
+    """Puts the program's hook in the place of slimpi's. Returns False if the model has no hook of
+    slimpi's; then PyTorch must register the program's."""
+    if not _is_state(state):
+        _leave_groups(model.process_group, getattr(state, "process_group", None))
+    holder = model.__dict__.get("_slimpi_holder")
+    if holder is None:
+        return False
+    model._check_comm_hook(hook)
+    holder.state, holder.hook = state, hook
+    if holder.rank == 0:
+        if _is_state(state):
+            holder.said = False
+        else:
+            say(f"the program's own hook sums the gradients: {hook.__qualname__}")
+    return True
+
+
+def change(module):
+    """Changes DistributedDataParallel in its module, which the program has just imported."""
+    import torch
+    _threads.watch(torch)
+    model = module.DistributedDataParallel
+    init, register, builtin = (model.__init__, model.register_comm_hook,
+                               getattr(model, "_register_builtin_comm_hook", None))
+
+    @functools.wraps(init)
+    def made(self, *arguments, **keywords):
+        init(self, *arguments, **keywords)
+        if is_rank():
+            _add_hook(self, register)
+
+    @functools.wraps(register)
+    def register_comm_hook(self, state, hook):
+        if not _replace_hook(self, state, hook):
+            register(self, state, hook)
+
+    @functools.wraps(builtin)
+    def register_builtin(self, kind):
+        from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+        hook = (default_hooks.fp16_compress_hook if "FP16" in str(kind)
+                else default_hooks.allreduce_hook)
+        if not _replace_hook(self, self.process_group, hook):
+            builtin(self, kind)
+
+    model.__init__, model.register_comm_hook = made, register_comm_hook
+    if builtin is not None:
+        model._register_builtin_comm_hook = register_builtin
