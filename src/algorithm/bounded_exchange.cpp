@@ -253,7 +253,7 @@ Status Bounded::exchange() {
   if (!takes_part_) return Status::ok;
   comm::Plan plan = call_.plan;
   plan.format = codec_at(plan.format, index_);
-  comm::Call exchanged = comm::with_plan(call_, plan);
+  comm::Call exchanged = comm::plain_call_with_plan(call_, plan);
   exchanged.totals = index_ == kUncompressed ? nullptr : buffers_.totals;
   return inter::run_exchange(exchanged, group_, shard_, in_, out_, nullptr);
 }

@@ -49,7 +49,7 @@ Status reserve_for_peers(const comm::Call& call, int peers) {
   // has no buckets.
   comm::Plan exact = plan;
   exact.format.codec = kernels::Codec::float32;
-  SLIMPI_TRY(reserve_hierarchical(comm::with_plan(call, exact)));
+  SLIMPI_TRY(reserve_hierarchical(comm::plain_call_with_plan(call, exact)));
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
   if (group.shard_index < 0) return Status::ok;
   const std::uint64_t elements = own_shard(call).count;

@@ -79,8 +79,13 @@ Status open_hook(const comm::Call& call) {
   if (!same) return refuse_hook(*plan.hook, "it is a codec on some ranks and a strategy on others");
   SLIMPI_TRY(hook->give_comm(exchange.comm(), exchange.channel()));
   // The hook is opened for all calls of the communicator, so `opening` has no count and no buffers.
-  const comm::Call opening{communicator,   call.scratch, plan, nullptr, nullptr, 0,
-                           device::host(), nullptr,      0,    nullptr};
+  const comm::Call opening{.communicator = communicator,
+                           .scratch = call.scratch,
+                           .plan = plan,
+                           .in = nullptr,
+                           .out = nullptr,
+                           .count = 0,
+                           .location = device::host()};
   SLIMPI_TRY(agree_on_failure(communicator, failure_of(hook->open(opening))));
   SLIMPI_TRY(exchange.all_same(hook->identity(), &same));
   if (!same)
@@ -94,8 +99,15 @@ Status open_hook(const comm::Call& call) {
 
 // Returns the same call on host memory: `copy` is both its input and its result.
 comm::Call call_on_host(const comm::Call& call, float* copy) {
-  return {call.communicator, call.scratch,   call.plan, copy,        copy,
-          call.count,        device::host(), nullptr,   call.number, call.state};
+  return {.communicator = call.communicator,
+          .scratch = call.scratch,
+          .plan = call.plan,
+          .in = copy,
+          .out = copy,
+          .count = call.count,
+          .location = device::host(),
+          .number = call.number,
+          .state = call.state};
 }
 
 // The marks of values. The mark of a value that is not finite says what the value is.

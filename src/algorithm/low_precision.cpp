@@ -115,7 +115,7 @@ class Difference : public inter::PeerCodec {
 Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& replicas) {
   comm::Plan exact = call.plan;
   exact.format.codec = kernels::Codec::float32;
-  comm::Call sum = comm::with_plan(call, exact);
+  comm::Call sum = comm::plain_call_with_plan(call, exact);
   SLIMPI_TRY(inter::run_exchange(sum, shard.group, shard.range, shard.in, shard.out, nullptr));
   const float share = float(1.0 / call.communicator.size());
   const auto fill = [&](float* replica) {

@@ -102,9 +102,15 @@ comm::Plan uncompressed_plan(const comm::Plan& plan) {
 Status sum_uncompressed(const comm::Call& call, const device::Location& location, const float* in,
                         float* out, std::uint64_t count, std::uint64_t number) {
   const comm::Plan exact = uncompressed_plan(call.plan);
-  device::Stream* const stream = location.device == &device::host() ? nullptr : call.stream;
-  comm::Call nested{call.communicator, call.scratch, exact,  in,     out, count,
-                    location,          stream,       number, nullptr};
+  comm::Call nested{.communicator = call.communicator,
+                    .scratch = call.scratch,
+                    .plan = exact,
+                    .in = in,
+                    .out = out,
+                    .count = count,
+                    .location = location,
+                    .stream = location.device == &device::host() ? nullptr : call.stream,
+                    .number = number};
   return run_hierarchical(nested);
 }
 

@@ -107,15 +107,21 @@ Status reserve_powersgd(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const Matrices matrices = matrices_of(call);
   const comm::Plan exact = uncompressed_plan(call.plan);
-  if (matrices.low_rank.empty()) return reserve_hierarchical(comm::with_plan(call, exact));
+  if (matrices.low_rank.empty())
+    return reserve_hierarchical(comm::plain_call_with_plan(call, exact));
   const device::Location host;
   const bool staged = call.location != host, on_device = staged && multiplies(call);
   if (staged && !on_device)
     SLIMPI_TRY(
         call.reserve(call.scratch.staging, device::Place::staging, call.count * sizeof(float)));
   for (const std::uint64_t floats : {matrices.p + matrices.others, matrices.q})
-    SLIMPI_TRY(reserve_hierarchical(
-        {communicator, call.scratch, exact, nullptr, nullptr, floats, host, nullptr, 0, nullptr}));
+    SLIMPI_TRY(reserve_hierarchical({.communicator = communicator,
+                                     .scratch = call.scratch,
+                                     .plan = exact,
+                                     .in = nullptr,
+                                     .out = nullptr,
+                                     .count = floats,
+                                     .location = host}));
   const LowRankScratch scratch(matrices);
   if (on_device)
     SLIMPI_TRY(

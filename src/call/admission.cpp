@@ -220,8 +220,9 @@ Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator) {
 }
 
 Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
-  const auto [outcome, decision] = decide(runtime, communicator, request);
-  if (decision == nullptr) return outcome;
+  const Decided decided = decide(runtime, communicator, request);
+  if (decided.undecided()) return decided.outcome;
+  const auto [outcome, decision] = decided;
   if (decision->take || decision->reason != BypassReason::small) communicator.states.count_call();
   return decision->take ? run(runtime, communicator, *decision, request) : outcome;
 }

@@ -28,9 +28,13 @@ struct Admission {
 };
 Admission admit(Request& request, Way way);
 
-// The result of decide(). `decision` is the same on all ranks; null if the ranks could not decide.
-// If it is null or says that slimpi does not take the call, `outcome` is the result of the call.
+// The result of decide(). `decision` is the same on all ranks. There are three cases:
+//   undecided()      the ranks could not decide; `outcome` is the result of the call
+//   !decision->take  slimpi does not take the call; `outcome` is the result of the call
+//   decision->take   slimpi takes the call; `outcome` has no meaning
 struct Decided {
+  bool undecided() const { return decision == nullptr; }
+
   Outcome outcome;
   const algorithm::Decision* decision = nullptr;
 };
@@ -53,7 +57,7 @@ Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const
 
 // Returns whether slimpi may take the call: it is an MPI_SUM of one element or more, of a type that
 // SLIMPI_TYPES names.
-bool is_float_sum(const Request& call);
+bool is_float_sum(const Request& request);
 
 // Returns whether this rank can take sums that are not blocking. Such sums need a thread of slimpi:
 // while the program blocks, in MPI or elsewhere, other ranks may wait for this rank's part.

@@ -25,13 +25,14 @@ ActiveCall::Subject subject(const comm::Communicator& communicator, const Reques
       {request.collective, has_blocks && request.blocks.array == nullptr, init, type_of(request)});
 }
 
-void count_blocks(Request& call, int rank, int ranks) {
-  call.count = 0;
-  for (int other = 0; other < ranks && call.count >= 0; ++other) {
-    const std::int64_t block = call.blocks.of(other);
-    if (block < 0 || __builtin_add_overflow(call.count, block, &call.count)) call.count = -1;
+void count_blocks(Request& request, int rank, int ranks) {
+  request.count = 0;
+  for (int other = 0; other < ranks && request.count >= 0; ++other) {
+    const std::int64_t block = request.blocks.of(other);
+    if (block < 0 || __builtin_add_overflow(request.count, block, &request.count))
+      request.count = -1;
   }
-  call.own_count = call.blocks.of(rank);
+  request.own_count = request.blocks.of(rank);
 }
 
 namespace {

@@ -12,7 +12,7 @@ namespace slimpi::call {
 
 // Sets `count` and `own_count` of a reduce-scatter on `ranks` ranks. If the count of a block is
 // negative, or the sum of the counts overflows, `count` is negative.
-void count_blocks(Request& call, int rank, int ranks);
+void count_blocks(Request& request, int rank, int ranks);
 
 // Fails unless all ranks pass the same array of counts. Collective for calls with an array; other
 // calls have one count, and nothing is compared.

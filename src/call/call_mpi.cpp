@@ -21,11 +21,11 @@ namespace {
 
 // Lets MPI do the call, on copies if needed. Called only if there is memory that MPI cannot take,
 // because it asks the driver where the buffers lie.
-int call_mpi_staged(const Request& call) {
+int call_mpi_staged(const Request& request) {
   Runtime& runtime = *Runtime::started();  // exists: it added the other devices
-  if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(call);
-  StagedCall staged(runtime, call);
-  if (!staged.needed()) return call_mpi_unstaged(call);
+  if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(request);
+  StagedCall staged(runtime, request);
+  if (!staged.needed()) return call_mpi_unstaged(request);
 
   const auto begin = Trace::Clock::now();
   int code = mpi::kSuccess;
@@ -35,7 +35,7 @@ int call_mpi_staged(const Request& call) {
     code = call_mpi_unstaged(staged.copy());
     return code == mpi::kSuccess ? staged.bring_back() : Status::ok;
   });
-  if (status != Status::ok) return runtime.errors.raise(call.comm, status);
+  if (status != Status::ok) return runtime.errors.raise(request.comm, status);
   if (code != mpi::kSuccess) return code;
   staged.count();
   if (Trace* const trace = Trace::running(); trace != nullptr)
@@ -43,10 +43,10 @@ int call_mpi_staged(const Request& call) {
   return code;
 }
 
-int call_mpi_untraced(const Request& call) {
+int call_mpi_untraced(const Request& request) {
   if (!device::some_need_copies()) [[likely]]
-    return call_mpi_unstaged(call);
-  return call_mpi_staged(call);
+    return call_mpi_unstaged(request);
+  return call_mpi_staged(request);
 }
 
 struct TimedCall {
@@ -55,23 +55,24 @@ struct TimedCall {
 };
 
 // Times a call that MPI does. `name`: the name of the slice in the trace; a literal.
-TimedCall call_mpi_timed(const Request& call, const char* name) {
+TimedCall call_mpi_timed(const Request& request, const char* name) {
   const auto begin = Trace::Clock::now();
-  const int code = call_mpi_untraced(call);
+  const int code = call_mpi_untraced(request);
   const auto end = Trace::Clock::now();
   if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add(name, begin, end,
-               element_type(call.datatype) && call.count > 0 ? bytes_of(call) : 0);
+               element_type(request.datatype) && request.count > 0 ? bytes_of(request) : 0);
   return {code, std::uint64_t(std::chrono::nanoseconds(end - begin).count())};
 }
 
-[[gnu::noinline]] int call_mpi_recorded(const Request& call, std::optional<BypassReason> reason) {
+[[gnu::noinline]] int call_mpi_recorded(const Request& request,
+                                        std::optional<BypassReason> reason) {
   CallEstimate* const estimate = CallEstimate::running();
   const auto [code, nanoseconds] =
-      call_mpi_timed(call, reason ? row_of(*reason).text : "left to MPI");
-  if (reason == BypassReason::datatype) count_other_bytes(call, code);
+      call_mpi_timed(request, reason ? row_of(*reason).text : "left to MPI");
+  if (reason == BypassReason::datatype) count_other_bytes(request, code);
   if (estimate != nullptr && reason && code == mpi::kSuccess)
-    estimate->left(call, *reason, true, nanoseconds);
+    estimate->left(request, *reason, true, nanoseconds);
   return code;
 }
 
@@ -79,57 +80,56 @@ TimedCall call_mpi_timed(const Request& call, const char* name) {
 
 // In the usual case this function costs three loads: a call that is left to MPI must cost nothing
 // else.
-int call_mpi(const Request& call, std::optional<BypassReason> reason) {
+int call_mpi(const Request& request, std::optional<BypassReason> reason) {
   if (Trace::running() == nullptr && CallEstimate::running() == nullptr) [[likely]] {
-    const int code = call_mpi_untraced(call);
-    if (reason == BypassReason::datatype) count_other_bytes(call, code);
+    const int code = call_mpi_untraced(request);
+    if (reason == BypassReason::datatype) count_other_bytes(request, code);
     return code;
   }
-  return call_mpi_recorded(call, reason);
+  return call_mpi_recorded(request, reason);
 }
 
 namespace {
 
 // Returns the count of all elements, which a reduce-scatter of a type that slimpi does not take
 // lacks so far. The communicator is valid: MPI has just used it.
-std::int64_t count_of_all(Runtime& runtime, const Request& call) {
-  if (call.collective == Collective::allreduce) return call.count;
-  Request measured = call;
+std::int64_t count_of_all(Runtime& runtime, const Request& request) {
+  if (request.collective == Collective::allreduce) return request.count;
+  Request measured = request;
   int ranks = 0;
-  runtime.api.Comm_size(call.comm, &ranks);
+  runtime.api.Comm_size(request.comm, &ranks);
   count_blocks(measured, 0, ranks);
   return measured.count;
 }
 
 }  // namespace
 
-void count_bytes_of(const Request& call) {
+void count_bytes_of(const Request& request) {
   Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr || call.comm == mpi::abi.comm_self) return;
-  const std::int64_t count = count_of_all(*runtime, call);
+  if (runtime == nullptr || request.comm == mpi::abi.comm_self) return;
+  const std::int64_t count = count_of_all(*runtime, request);
   if (count <= 0) return;
-  const std::optional<ElementType> type = element_type(call.datatype);
+  const std::optional<ElementType> type = element_type(request.datatype);
   mpi::Count size = type ? mpi::Count(row_of(*type).bytes) : 0;
-  if (type || (runtime->api.Type_size_x(call.datatype, &size) == mpi::kSuccess && size > 0))
+  if (type || (runtime->api.Type_size_x(request.datatype, &size) == mpi::kSuccess && size > 0))
     runtime->statistics.count(
         &Counts::bytes_bypassed_elsewhere,
-        row_of(call.collective).phases * std::uint64_t(count) * std::uint64_t(size));
+        row_of(request.collective).phases * std::uint64_t(count) * std::uint64_t(size));
 }
 
-int CallEstimate::call_mpi(const Request& call, int nodes) {
-  const auto [code, nanoseconds] = call_mpi_timed(call, row_of(BypassReason::off).text);
+int CallEstimate::call_mpi(const Request& request, int nodes) {
+  const auto [code, nanoseconds] = call_mpi_timed(request, row_of(BypassReason::off).text);
   Key key;
   key.nodes = nodes;
-  if (code == mpi::kSuccess) add(call, key, nanoseconds);
+  if (code == mpi::kSuccess) add(request, key, nanoseconds);
   return code;
 }
 
-int refuse_count(const char* name, std::int64_t count) {
+void refuse_count(const char* name, std::int64_t count) {
   (void)caught([&] {
     log_error(std::string(name) + ": " + std::to_string(count) +
               " elements are more than this process's MPI can take");
   });
-  return mpi::kErrCount;
 }
 
 }  // namespace slimpi::call

@@ -49,8 +49,8 @@ void Decisions::prepare(const Config& config, const Rules& rules, const std::str
   other_ = prepared(config, nullptr, rows_.size());
 }
 
-const algorithm::Decision& Decisions::find(const Request& call) noexcept {
-  return find(bytes_of(call), type_of(call), call.collective);
+const algorithm::Decision& Decisions::find(const Request& request) noexcept {
+  return find(bytes_of(request), type_of(request), request.collective);
 }
 
 const algorithm::Decision& Decisions::find(std::uint64_t bytes, ElementType type,
@@ -87,9 +87,9 @@ struct Ran {
 };
 
 // Calls MPI in the program's floating-point environment, from inside slimpi's own.
-int call_mpi_from_inside(const Request& call, std::optional<BypassReason> reason) {
+int call_mpi_from_inside(const Request& request, std::optional<BypassReason> reason) {
   const CallersFloats environment;
-  return call_mpi(call, reason);
+  return call_mpi(request, reason);
 }
 
 Ran run_mpi(Runtime& runtime, const comm::Communicator& communicator, const Request& request) {
@@ -160,9 +160,9 @@ Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm:
                  const Request& request, std::uint64_t* verifying) {
   std::optional<BypassReason> reason;
   const Status status = caught([&] {
-    Sum call(runtime, communicator, plan, request);
-    const Status ran = call.run(&reason);
-    if (verifying != nullptr) *verifying = call.verifying();
+    Sum sum(runtime, communicator, plan, request);
+    const Status ran = sum.run(&reason);
+    if (verifying != nullptr) *verifying = sum.verify_nanoseconds();
     return ran;
   });
   if (status != Status::ok) return Outcome::finished(fail_call(runtime, communicator, status));

@@ -28,7 +28,7 @@ class Decisions : public comm::Attachment {
 
   // Returns the decision for a call of a type that slimpi sums, or for buffers of so many bytes;
   // the same on all ranks. Valid until prepare(). Throws nothing.
-  const algorithm::Decision& find(const Request& call) noexcept;
+  const algorithm::Decision& find(const Request& request) noexcept;
   const algorithm::Decision& find(std::uint64_t bytes, ElementType type = ElementType::float32,
                                   Collective collective = Collective::allreduce) noexcept;
 

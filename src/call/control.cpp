@@ -19,7 +19,8 @@ void control(int level) {
   Runtime* const runtime = Runtime::get();
   // The report has the numbers of rank 0 only: a sum over the ranks would wait for a rank that does
   // not call MPI_Pcontrol.
-  if (level == 2 && runtime != nullptr && !runtime->finished) runtime->report.write(false);
+  if (level == 2 && runtime != nullptr && !runtime->finished)
+    runtime->report.write(JobReport::Scope::process);
 }
 
 namespace {

@@ -51,13 +51,13 @@ constexpr std::optional<kernels::Codec> codec_of(ElementType type) {
 }
 
 // Returns the type of the elements of a call, which must be one of these types.
-inline ElementType type_of(const Request& call) {
-  return element_type(call.datatype).value_or(ElementType::float32);
+inline ElementType type_of(const Request& request) {
+  return element_type(request.datatype).value_or(ElementType::float32);
 }
 
 // Returns the bytes of the program's buffer.
-inline std::uint64_t bytes_of(const Request& call) {
-  return std::uint64_t(call.count) * row_of(type_of(call)).bytes;
+inline std::uint64_t bytes_of(const Request& request) {
+  return std::uint64_t(request.count) * row_of(type_of(request)).bytes;
 }
 
 }  // namespace slimpi::call

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions by which src/intercept begins sums and lets them end, by the source that defines
-// them. src/intercept also uses communicator_attribute.h, control.h, persistent.h, requests.h and
-// saved_state.h.
+// them. src/intercept also uses communicator_attribute.h, completion.h, control.h,
+// hidden_functions.h, persistent.h and saved_state.h.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,14 +15,14 @@ namespace slimpi::call {
 
 // admission.cpp
 
-// Does the call, or leaves it to MPI. dispatch(), begin() and init_persistent() also set the counts
-// of a reduce-scatter (count_blocks), unless an earlier step leaves the call to MPI.
-Outcome dispatch(Request& call);
+// Does the call, or leaves it to MPI. dispatch(), begin_nonblocking() and init_persistent() also
+// set the counts of a reduce-scatter (count_blocks), unless an earlier step leaves the call to MPI.
+Outcome dispatch(Request& request);
 
 // raise_error.cpp
 
 // Ends the job with one line, or does nothing if slimpi has not started. To be called after an
-// exception in dispatch(), begin() or init_persistent(); the exception became `status`.
+// exception in dispatch(), begin_nonblocking() or init_persistent(); the exception became `status`.
 void end_for(mpi::Comm comm, Status status);
 
 // Raises an MPI error on the communicator after an exception in any other function. Returns the
@@ -33,55 +33,55 @@ int fail_on(mpi::Comm comm, Status status);
 
 // Calls the next definition: another tool's, or MPI's. Buffers that MPI cannot take are staged. The
 // trace shows `reason`. SLIMPI_ESTIMATE needs it, too, and records no call without a reason.
-int call_mpi(const Request& call, std::optional<BypassReason> reason);
+int call_mpi(const Request& request, std::optional<BypassReason> reason);
 
 // Calls the next definition without staging, trace and estimate. src/intercept defines it.
-int call_mpi_unstaged(const Request& call);
+int call_mpi_unstaged(const Request& request);
 
 // Counts the bytes of a call that MPI made because of its type. The report computes from them the
 // share that was compressed. count_other_bytes() counts any operation except MPI_MAX and MPI_MIN,
 // because an operation that the program defined may be a sum.
-void count_bytes_of(const Request& call);
-inline void count_other_bytes(const Request& call, int code) {
-  if (code == mpi::kSuccess && call.op != mpi::abi.op_max && call.op != mpi::abi.op_min)
-    count_bytes_of(call);
+void count_bytes_of(const Request& request);
+inline void count_other_bytes(const Request& request, int code) {
+  if (code == mpi::kSuccess && request.op != mpi::abi.op_max && request.op != mpi::abi.op_min)
+    count_bytes_of(request);
 }
 
-// Refuses a count above INT_MAX, because the process's MPI lacks the function `name` for large
-// counts: logs an error and returns an MPI error code.
-int refuse_count(const char* name, std::int64_t count);
+// Logs that a count above INT_MAX is refused, because the process's MPI lacks the function `name`
+// for large counts. The caller returns mpi::kErrCount.
+void refuse_count(const char* name, std::int64_t count);
 
 // estimate.cpp
 
 // Tells SLIMPI_ESTIMATE, if it runs, of a nonblocking or persistent call that is left to MPI.
-void estimate_nonblocking(const Request& call, BypassReason reason);
+void estimate_nonblocking(const Request& request, BypassReason reason);
 
-// requests.cpp
+// begin_nonblocking.cpp
 
 // Begins a nonblocking call in the background, or leaves it to MPI. If it begins the call, it
-// writes a request of MPI to `request`, the address of the program's request.
-Outcome begin(Request& call, void* request);
+// writes a request of MPI to `handle`, the address of the program's MPI request.
+Outcome begin_nonblocking(Request& request, void* handle);
 
-// Writes MPI_REQUEST_NULL to requests[0] and a complete request to requests[1]. Returns false if
+// Writes MPI_REQUEST_NULL to handles[0] and a complete request to handles[1]. Returns false if
 // MPI fails.
-bool make_complete_request(int (&requests)[2]);
+bool make_complete_request(int (&handles)[2]);
 
 // persistent.cpp
 
 // Handles MPI_Allreduce_init and the init functions of reduce-scatters: makes a persistent sum and
 // its MPI request, or leaves the call to MPI. May wait for the other ranks.
-Outcome init_persistent(Request& call, void* request);
+Outcome init_persistent(Request& request, void* handle);
 
 // Starts the persistent sums among the program's requests. Afterwards the caller must have MPI
 // start all the requests.
-int start_persistent(int count, const void* requests);
+int start_persistent(int count, const void* handles);
 
 // staged_requests.cpp
 
 // Has MPI begin a nonblocking call, or make a persistent one, on copies of buffers that MPI cannot
 // take. To be called if device::some_need_copies(). `next` calls the next definition, which writes
-// MPI's request to `request`.
-int begin_staged(const Request& call, void* request, bool persistent,
+// MPI's request to `handle`.
+int begin_staged(const Request& request, void* handle, bool persistent,
                  const std::function<int(const Request&)>& next);
 
 // nonblocking.cpp
@@ -109,16 +109,16 @@ void finish_on(mpi::Comm comm);
 
 // Refuses MPI_Cancel of a sum in flight: raises an error and returns its code. For another request
 // returns MPI_SUCCESS.
-int refuse_to_cancel(const void* request);
+int refuse_to_cancel(const void* handle);
 
 // Notes that the program frees a request. No function will complete it, so an error of its sum is
 // not kept.
-void drop_request(const void* request);
+void drop_request(const void* handle);
 
 // Lets MPI make the call of this fiber on slimpi's own communicator. On the program's communicator,
 // which call_mpi_unstaged() uses, the program may have begun other collectives since. begin() calls
 // MPI's nonblocking function of the call's form, because another form may add in another order.
 // Returns MPI's code.
-int sum_by_mpi(const Request& call, int (*begin)(const Request& call, mpi::Request* request));
+int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi::Request* handle));
 
 }  // namespace slimpi::call

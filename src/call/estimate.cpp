@@ -40,20 +40,20 @@ void CallEstimate::start(const mpi::Api& api, const Config& config) {
   running_.store(new CallEstimate(api, config), std::memory_order_release);
 }
 
-void CallEstimate::add(const Request& call, Key key, std::uint64_t nanoseconds) noexcept {
+void CallEstimate::add(const Request& request, Key key, std::uint64_t nanoseconds) noexcept {
   mpi::Count size = 0;
-  api_.Type_size_x(call.datatype, &size);
-  api_.Comm_size(call.comm, &key.ranks);
-  Request measured = call;
-  if (call.collective != Collective::allreduce) count_blocks(measured, 0, key.ranks);
+  api_.Type_size_x(request.datatype, &size);
+  api_.Comm_size(request.comm, &key.ranks);
+  Request measured = request;
+  if (request.collective != Collective::allreduce) count_blocks(measured, 0, key.ranks);
   const std::uint64_t bytes =
       measured.count > 0 && size > 0 ? std::uint64_t(measured.count) * std::uint64_t(size) : 0;
   key.empty = bytes == 0;
   key.size_class = size_class_of(bytes);
-  key.collective = call.collective;
+  key.collective = request.collective;
   // The handles of a Request were cut (mpi/abi.h), so equal handles are equal keys.
-  key.type = call.datatype;
-  key.op = call.op;
+  key.type = request.datatype;
+  key.op = request.op;
   try {
     const std::lock_guard lock(mutex_);
     Record& record = records_[key];
@@ -65,20 +65,20 @@ void CallEstimate::add(const Request& call, Key key, std::uint64_t nanoseconds) 
   }
 }
 
-void CallEstimate::left(const Request& call, BypassReason reason, bool blocking,
+void CallEstimate::left(const Request& request, BypassReason reason, bool blocking,
                         std::uint64_t nanoseconds) noexcept {
-  if (call.comm == mpi::abi.comm_null || call.datatype == mpi::abi.datatype_null) return;
+  if (request.comm == mpi::abi.comm_null || request.datatype == mpi::abi.datatype_null) return;
   Key key;
   key.reason = reason;
   key.blocking = blocking;
-  add(call, key, nanoseconds);
+  add(request, key, nanoseconds);
 }
 
-void CallEstimate::begun(const Request& call, int nodes) noexcept {
+void CallEstimate::begun(const Request& request, int nodes) noexcept {
   Key key;
   key.nodes = nodes;
   key.blocking = false;
-  add(call, key, 0);
+  add(request, key, 0);
 }
 
 Estimate CallEstimate::result(const Report& job) const {
@@ -133,9 +133,9 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator, const
   return {};  // the call is counted
 }
 
-void estimate_nonblocking(const Request& call, BypassReason reason) {
+void estimate_nonblocking(const Request& request, BypassReason reason) {
   if (CallEstimate* const estimate = CallEstimate::running(); estimate != nullptr)
-    estimate->left(call, reason, false, 0);
+    estimate->left(request, reason, false, 0);
 }
 
 }  // namespace slimpi::call

@@ -27,13 +27,13 @@ class CallEstimate {
   static void start(const mpi::Api& api, const Config& config);
 
   // Counts a call that MPI has accepted. `reason`: why slimpi would leave it to MPI, too.
-  void left(const Request& call, BypassReason reason, bool blocking,
+  void left(const Request& request, BypassReason reason, bool blocking,
             std::uint64_t nanoseconds) noexcept;
   // Counts a nonblocking or persistent call that policy takes, between so many nodes; 0: the ranks
   // do not know the number yet.
-  void begun(const Request& call, int nodes) noexcept;
+  void begun(const Request& request, int nodes) noexcept;
   // Lets MPI do a call that policy takes, between so many nodes, and counts it.
-  int call_mpi(const Request& call, int nodes);
+  int call_mpi(const Request& request, int nodes);
 
   // Returns all calls so far. `job`: the description of the job.
   Estimate result(const Report& job) const;
@@ -57,7 +57,7 @@ class CallEstimate {
 
   CallEstimate(const mpi::Api& api, const Config& config)
       : api_(api), bucket_(config.bucket), min_size_(config.min_size) {}
-  void add(const Request& call, Key key, std::uint64_t nanoseconds) noexcept;
+  void add(const Request& request, Key key, std::uint64_t nanoseconds) noexcept;
 
   static inline std::atomic<CallEstimate*> running_{nullptr};
 

@@ -16,9 +16,9 @@
 #include "base/exceptions.h"
 #include "base/fiber.h"
 #include "call/admission.h"
+#include "call/completion.h"
 #include "call/element_type.h"
 #include "call/entry.h"
-#include "call/requests.h"
 #include "call/sum.h"
 #include "comm/waiter.h"
 #include "observe/log.h"
@@ -56,17 +56,17 @@ class Queues {
   void add(std::unique_ptr<Pending> sum);
   void advance() noexcept;
   bool idle(const comm::Communicator* communicator);
-  bool has_any_of(std::span<const mpi::Request> requests);
-  std::optional<int> refuse_to_cancel(mpi::Request request);
+  bool has_any_of(std::span<const mpi::Request> handles);
+  std::optional<int> refuse_to_cancel(mpi::Request handle);
   void count_in_order(comm::Communicator& communicator);
-  void drop(mpi::Request request);
+  void drop(mpi::Request handle);
   Pending* running() const { return running_; }
   std::recursive_mutex& mutex() { return mutex_; }
   void end_helper();
 
  private:
   Queue& queue_of(const comm::Communicator& communicator);
-  Pending* find(std::span<const mpi::Request> requests);
+  Pending* find(std::span<const mpi::Request> handles);
   bool step(Queue& queue);
   void complete(std::unique_ptr<Pending> sum);
   static void run(void* sum);
@@ -175,13 +175,13 @@ void Queues::run(void* argument) {
     if (sum.bypass)
       outcome = Outcome::bypassed(*sum.bypass);
     else if (sum.decision != nullptr)
-      outcome = call::run(sum.runtime, sum.communicator, *sum.decision, sum.call);
+      outcome = call::run(sum.runtime, sum.communicator, *sum.decision, sum.request);
     else
-      outcome = decide_and_run(sum.runtime, sum.communicator, sum.call);
+      outcome = decide_and_run(sum.runtime, sum.communicator, sum.request);
   });
   if (outcome.done) sum.code = outcome.code;
   if (status == Status::ok && !outcome.done)
-    status = caught([&] { sum.code = call_mpi(sum.call, outcome.reason); });
+    status = caught([&] { sum.code = call_mpi(sum.request, outcome.reason); });
   if (status == Status::ok) return;
   // Other ranks may wait for this rank. Without an internal communicator no message can tell them
   // of the failure, so the job ends.
@@ -237,24 +237,23 @@ bool Queues::idle(const comm::Communicator* communicator) {
 
 // Returns the first sum with one of these requests; null if there is none. The caller holds the
 // mutex.
-Pending* Queues::find(std::span<const mpi::Request> requests) {
+Pending* Queues::find(std::span<const mpi::Request> handles) {
   for (const auto& queue : busy_)
     for (const auto& sum : queue->sums)
-      if (std::find(requests.begin(), requests.end(), sum->request) != requests.end())
-        return sum.get();
+      if (std::find(handles.begin(), handles.end(), sum->handle) != handles.end()) return sum.get();
   return nullptr;
 }
 
-bool Queues::has_any_of(std::span<const mpi::Request> requests) {
+bool Queues::has_any_of(std::span<const mpi::Request> handles) {
   const std::lock_guard lock(mutex_);
-  return find(requests) != nullptr;
+  return find(handles) != nullptr;
 }
 
 // Raises an error if the request is a sum in flight. Otherwise MPI would cancel the receive that
 // stands for a persistent sum.
-std::optional<int> Queues::refuse_to_cancel(mpi::Request request) {
+std::optional<int> Queues::refuse_to_cancel(mpi::Request handle) {
   std::unique_lock lock(mutex_);
-  const Pending* const sum = find({&request, 1});
+  const Pending* const sum = find({&handle, 1});
   if (sum == nullptr) return {};
   Runtime& runtime = sum->runtime;
   const mpi::Comm comm = comm_for_errors(runtime, sum->comm, sum->of_comm);
@@ -263,9 +262,9 @@ std::optional<int> Queues::refuse_to_cancel(mpi::Request request) {
                               fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
 }
 
-void Queues::drop(mpi::Request request) {
+void Queues::drop(mpi::Request handle) {
   const std::lock_guard lock(mutex_);
-  if (Pending* const sum = find({&request, 1}); sum != nullptr) sum->dropped = true;
+  if (Pending* const sum = find({&handle, 1}); sum != nullptr) sum->dropped = true;
 }
 
 void wait_until_idle(const comm::Communicator* communicator) {
@@ -296,8 +295,8 @@ void count_in_order(comm::Communicator& communicator) {
   Queues::all().count_in_order(communicator);
 }
 
-bool are_in_flight(std::span<const mpi::Request> requests) {
-  return Queues::all().has_any_of(requests);
+bool are_in_flight(std::span<const mpi::Request> handles) {
+  return Queues::all().has_any_of(handles);
 }
 
 void wait_for_sums(const comm::Communicator& communicator) {
@@ -316,20 +315,20 @@ Pending* running_sum() {
   return Fiber::inside() ? Queues::all().running() : nullptr;
 }
 
-int postpone_failure(Pending& sum, Status status, bool logs) {
+int postpone_failure(Pending& sum, Status status, Logging logging) {
   sum.failure = status;
-  sum.logs = logs;
+  sum.logging = logging;
   copy_failure_text(sum.text);
   return mpi::abi.err_other;
 }
 
-int sum_by_mpi(const Request& call, int (*begin)(const Request& call, mpi::Request* request)) {
-  Request own = call;
+int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi::Request* handle)) {
+  Request own = request;
   own.fortran = true;  // the PMPI_ name: no tool sees the communicator
   return Queues::all().running()->communicator.exchange().make_by_mpi(
-      [&](mpi::Comm on, mpi::Request* request) {
+      [&](mpi::Comm on, mpi::Request* handle) {
         own.comm = on;
-        return begin(own, request);
+        return begin(own, handle);
       });
 }
 
@@ -342,16 +341,16 @@ void wait_until(bool (*poll)(void*), void* argument) {
   while (!poll(argument)) waiter.rest();
 }
 
-int refuse_to_cancel(const void* request) {
+int refuse_to_cancel(const void* handle) {
   if (!sums_in_flight()) return mpi::kSuccess;
-  return Queues::all().refuse_to_cancel(mpi::read<mpi::Request>(request)).value_or(mpi::kSuccess);
+  return Queues::all().refuse_to_cancel(mpi::read<mpi::Request>(handle)).value_or(mpi::kSuccess);
 }
 
-void drop_request(const void* handle) {
+void drop_request(const void* address) {
   if (!sums_in_flight()) return;
-  const auto request = mpi::read<mpi::Request>(handle);
-  Queues::all().drop(request);
-  forget_failure(request);
+  const auto handle = mpi::read<mpi::Request>(address);
+  Queues::all().drop(handle);
+  forget_failure(handle);
 }
 
 }  // namespace slimpi::call

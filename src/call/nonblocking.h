@@ -23,12 +23,12 @@ namespace slimpi::call {
 
 // One sum, from its start to the completion of its request.
 struct Pending {
-  Pending(Runtime& its_runtime, comm::Communicator& its_communicator, Request its_call)
+  Pending(Runtime& its_runtime, comm::Communicator& its_communicator, Request its_request)
       : runtime(its_runtime),
         communicator(its_communicator),
         comm(its_communicator.user()),
-        call(std::move(its_call)) {
-    call.blocks.keep(communicator.size());
+        request(std::move(its_request)) {
+    request.blocks.keep(communicator.size());
   }
   bool failed() const { return failure != Status::ok || code != mpi::kSuccess; }
 
@@ -36,10 +36,10 @@ struct Pending {
   comm::Communicator& communicator;
   const mpi::Comm comm;  // the program's communicator, as long as its state is of_comm
   const comm::Communicator* of_comm = &communicator;
-  Request call;
+  Request request;
   const algorithm::Decision* decision = nullptr;  // only of a persistent sum: from its init
   std::optional<BypassReason> bypass = {};        // why MPI makes it; decided at its start
-  mpi::Request request = mpi::abi.request_null;
+  mpi::Request handle = mpi::abi.request_null;
   // Completes the request. When it is called, the sum may be destroyed already.
   void (*end)(void* argument, bool failed) = nullptr;
   void* end_argument = nullptr;
@@ -51,7 +51,7 @@ struct Pending {
   // The error that the completion raises: MPI's code, if MPI made the sum, or a failure of slimpi.
   int code = mpi::kSuccess;
   Status failure = Status::ok;
-  bool logs = true;
+  Logging logging = Logging::here;
   char text[FailureScope::kMost] = "";
 };
 
@@ -63,7 +63,7 @@ void enter_fibers();
 void start_sum(std::unique_ptr<Pending> sum);
 
 // Returns whether a sum with one of these requests is in flight.
-bool are_in_flight(std::span<const mpi::Request> requests);
+bool are_in_flight(std::span<const mpi::Request> handles);
 
 // Counts a sum that MPI makes for SLIMPI_CALLS_PER_STEP: after the sums in flight on the
 // communicator, or at once if there are none.
@@ -90,6 +90,6 @@ Pending* running_sum();
 
 // Keeps a failure of the sum that runs in this fiber. The call that completes the request raises
 // the error.
-int postpone_failure(Pending& sum, Status status, bool logs);
+int postpone_failure(Pending& sum, Status status, Logging logging);
 
 }  // namespace slimpi::call

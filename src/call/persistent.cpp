@@ -18,11 +18,11 @@
 #include "base/float_environment.h"
 #include "call/admission.h"
 #include "call/arguments.h"
+#include "call/completion.h"
 #include "call/element_type.h"
 #include "call/entry.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
-#include "call/requests.h"
 #include "call/staged_requests.h"
 #include "call/sum.h"
 #include "device/device.h"
@@ -34,16 +34,22 @@ namespace slimpi::call {
 
 namespace {
 
+// A channel of the internal communicator, and the communicator number of its messages. index: -1 if
+// some rank has no free channel.
+struct Channel {
+  int number = 0, index = -1;
+};
+
 struct Persistent {
   Persistent(Runtime& its_runtime, comm::Communicator& its_comm,
-             const algorithm::Decision& its_decision, Request its_call, int number, int channel)
+             const algorithm::Decision& its_decision, Request its_request, const Channel& channel)
       : runtime(its_runtime),
         of_comm(&its_comm),
-        communicator(its_comm, number, channel),
+        communicator(its_comm, channel.number, channel.index),
         decision(its_decision),
-        call(std::move(its_call)) {
-    call.blocks.keep(its_comm.size());
-    call.blocks.agreed = true;
+        request(std::move(its_request)) {
+    request.blocks.keep(its_comm.size());
+    request.blocks.agreed = true;
   }
   Persistent(const Persistent&) = delete;
   Persistent& operator=(const Persistent&) = delete;
@@ -52,8 +58,8 @@ struct Persistent {
   comm::Communicator* const of_comm;  // the program's communicator; may be gone
   comm::Communicator communicator;
   const algorithm::Decision decision;
-  Request call;
-  mpi::Request request = mpi::abi.request_null;
+  Request request;
+  mpi::Request handle = mpi::abi.request_null;
 };
 
 // All persistent sums of the process. They are few.
@@ -67,94 +73,97 @@ All& all() {
 }
 std::atomic<int> g_count{0};
 
-Persistent* find(mpi::Request request) {
+Persistent* find(mpi::Request handle) {
   if (g_count.load(std::memory_order_acquire) == 0) [[likely]]
     return nullptr;
   All& known = all();
   const std::lock_guard lock(known.mutex);
   for (const auto& one : known.list)
-    if (one->request == request) return one.get();
+    if (one->handle == handle) return one.get();
   return nullptr;
 }
 
 void start(Persistent& persistent) {
   auto sum =
-      std::make_unique<Pending>(persistent.runtime, persistent.communicator, persistent.call);
-  forget_failure(persistent.request);  // the failure of a sum whose completion slimpi did not see
+      std::make_unique<Pending>(persistent.runtime, persistent.communicator, persistent.request);
+  forget_failure(persistent.handle);  // the failure of a sum whose completion slimpi did not see
   if (!Runtime::on) sum->bypass = BypassReason::off;
   if (sum->bypass)
-    count_bypass(persistent.runtime, *sum->bypass, persistent.communicator, sum->call);
+    count_bypass(persistent.runtime, *sum->bypass, persistent.communicator, sum->request);
   // SLIMPI_CALLS_PER_STEP counts this start among the sums of the communicator.
-  if (persistent.runtime.communicators.find(persistent.call.comm) == persistent.of_comm)
+  if (persistent.runtime.communicators.find(persistent.request.comm) == persistent.of_comm)
     count_in_order(*persistent.of_comm);
   sum->of_comm = persistent.of_comm;
   sum->decision = &persistent.decision;
-  sum->request = persistent.request;
+  sum->handle = persistent.handle;
   sum->end_argument = &persistent.communicator.exchange();
   sum->end = [](void* exchange, bool) { static_cast<comm::Exchange*>(exchange)->complete(); };
   start_sum(std::move(sum));
 }
 
+// The facts by which the init of a sum goes on; the same on all ranks.
+struct InitAnswer {
+  bool stays = false;        // MPI makes the sum: all ranks share one node and have host buffers
+  bool starts_seen = false;  // slimpi sees the starts of requests on all ranks
+};
+
 // Compares the counts of the ranks, because a sum whose counts differ would hang at its first
-// start. *left: MPI makes the sum, because all ranks share one node and have host buffers. *seen:
-// slimpi sees the starts on all ranks.
-Status compare_counts(comm::Communicator& communicator, const Request& request, bool* left,
-                      bool* seen) {
+// start. Sets *answer. Collective.
+Status compare_counts(comm::Communicator& communicator, const Request& request,
+                      InitAnswer* answer) {
   const OwnFloats environment;
   SLIMPI_TRY(agree_on_blocks(communicator, request));
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
-  *seen = !mpi::g_starts_hidden;
-  SLIMPI_TRY(communicator.exchange().all_true(seen));
-  *left = stays_on_node(communicator, request);
-  if (*left || !communicator.on_one_node()) return Status::ok;
+  answer->starts_seen = !mpi::g_starts_hidden;
+  SLIMPI_TRY(communicator.exchange().all_true(&answer->starts_seen));
+  answer->stays = stays_on_node(communicator, request);
+  if (answer->stays || !communicator.on_one_node()) return Status::ok;
   std::optional<BypassReason> reason;
   SLIMPI_TRY(agree_on_memory(communicator, request, &reason));
-  *left = reason == BypassReason::single_node;
+  answer->stays = reason == BypassReason::single_node;
   return Status::ok;
 }
 
-// Finds a communicator number and a channel for a new sum. On every rank no other sum of the
-// process has this number or channel. *channel is -1 if some rank has no free channel. Collective.
-Status find_channel(comm::Exchange& exchange, int* number, int* channel) {
+// Finds the channel of a new sum, and its communicator number. On every rank no other sum of the
+// process has this number or channel. Collective.
+Status find_channel(comm::Exchange& exchange, Channel* channel) {
   comm::InternalComm& internal = *exchange.internal();
   std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
-  for (int proposed = 1;; proposed = *channel + 1) {
+  for (int proposed = 1;; proposed = channel->index + 1) {
     proposed = internal.free_channel(proposed);
     // The largest word wins, so that a rank without a free channel ends the search.
     words[1] = std::uint64_t(proposed < 0 ? internal.channels() : proposed);
     SLIMPI_TRY(exchange.all_max(words));
-    *channel = int(words[1]);
-    if (*channel == internal.channels()) *channel = -1;
-    bool all = *channel < 0 || *channel == internal.free_channel(*channel);
+    channel->index = int(words[1]);
+    if (channel->index == internal.channels()) channel->index = -1;
+    bool all = channel->index < 0 || channel->index == internal.free_channel(channel->index);
     SLIMPI_TRY(exchange.all_true(&all));
     if (all) break;
   }
   // A channel counts as a communicator in messages, so it gets a communicator number.
-  *number = int(words[0]);
-  mpi::use_number(*number);
+  channel->number = int(words[0]);
+  mpi::use_number(channel->number);
   return Status::ok;
 }
 
 // Makes the request of a sum that all ranks take.
 Outcome make(Runtime& runtime, comm::Communicator& communicator,
              const algorithm::Decision& decision, const Request& request, void* handle) {
-  int number = 0, channel = 0;
-  if (const Status status = find_channel(communicator.exchange(), &number, &channel);
-      status != Status::ok)
+  Channel channel;
+  if (const Status status = find_channel(communicator.exchange(), &channel); status != Status::ok)
     return Outcome::finished(fail_call(runtime, communicator, status));
-  if (channel < 0) {
+  if (channel.index < 0) {
     if (communicator.rank() == 0)
       log_once(LogLevel::warn, "a persistent sum goes to MPI: the tags of " + runtime.mpi_version +
                                    " suffice for no more of them on one communicator");
     return bypass(runtime, BypassReason::failure, communicator, request);
   }
-  auto made =
-      std::make_unique<Persistent>(runtime, communicator, decision, request, number, channel);
-  const int code = made->communicator.exchange().make_completion(&made->request);
+  auto made = std::make_unique<Persistent>(runtime, communicator, decision, request, channel);
+  const int code = made->communicator.exchange().make_completion(&made->handle);
   if (code != mpi::kSuccess) return Outcome::finished(code);
   if (request.tensor != nullptr && !request.tensor->name.empty())
     communicator.states.move_restored(request.tensor->name, made->communicator.states);
-  mpi::write(handle, made->request);
+  mpi::write(handle, made->handle);
   All& others = all();
   const std::lock_guard lock(others.mutex);
   others.list.push_back(std::move(made));
@@ -172,47 +181,48 @@ Outcome init_persistent(Request& request, void* handle) {
   Runtime& runtime = *admitted.runtime;
   comm::Communicator& communicator = *admitted.communicator;
   wait_for_sums(communicator);
-  const auto [outcome, decision] = decide(runtime, communicator, request);
-  if (decision == nullptr) return outcome;
+  const Decided decided = decide(runtime, communicator, request);
+  if (decided.undecided()) return decided.outcome;
+  const auto [outcome, decision] = decided;
   if (CallEstimate::running() != nullptr) return estimate_begun(runtime, communicator, request);
   if (communicator.failed()) return decision->take ? refuse_failed(runtime, communicator) : outcome;
-  bool left = stays_on_node(communicator, request), seen = false;
+  InitAnswer answer{.stays = stays_on_node(communicator, request)};
   Status compared = Status::ok;
   std::optional<ActiveCall> active;
-  if (!left) {
+  if (!answer.stays) {
     communicator.begin_numbered();
     active.emplace(subject(communicator, request, true));
-    compared = compare_counts(communicator, request, &left, &seen);
+    compared = compare_counts(communicator, request, &answer);
   }
   // If MPI could not tell all ranks the nodes, the communicator is unusable, and its sums go to MPI
   // from now on.
   if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
   if (compared != Status::ok) return Outcome::finished(fail_call(runtime, communicator, compared));
   if (!decision->take) return outcome;
-  if (left) return bypass(runtime, BypassReason::single_node, communicator, request);
-  if (!communicator.threaded() || !seen)
+  if (answer.stays) return bypass(runtime, BypassReason::single_node, communicator, request);
+  if (!communicator.threaded() || !answer.starts_seen)
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
   return make(runtime, communicator, *decision, request, handle);
 }
 
-int start_persistent(int count, const void* requests) {
+int start_persistent(int count, const void* handles) {
   if (g_count.load(std::memory_order_acquire) == 0 && !device::some_need_copies()) [[likely]]
     return mpi::kSuccess;
   for (int i = 0; i < count; ++i) {
-    const auto request = mpi::read_at<mpi::Request>(requests, i);
-    if (Persistent* const one = find(request); one != nullptr) start(*one);
-    if (const Status status = start_staged(staged_number(request)); status != Status::ok)
+    const auto handle = mpi::read_at<mpi::Request>(handles, i);
+    if (Persistent* const one = find(handle); one != nullptr) start(*one);
+    if (const Status status = start_staged(staged_number(handle)); status != Status::ok)
       return Runtime::started()->errors.raise(mpi::abi.comm_world, status);
   }
   return mpi::kSuccess;
 }
 
-PersistentEnd::PersistentEnd(const void* request) {
+PersistentEnd::PersistentEnd(const void* handle) {
   if (g_count.load(std::memory_order_acquire) == 0 && !device::some_need_copies()) [[likely]]
     return;
-  if (request == nullptr) return;
-  staged_ = staged_number(mpi::read<mpi::Request>(request));
-  one_ = find(mpi::read<mpi::Request>(request));
+  if (handle == nullptr) return;
+  staged_ = staged_number(mpi::read<mpi::Request>(handle));
+  one_ = find(mpi::read<mpi::Request>(handle));
   if (one_ != nullptr) wait_for_sums(static_cast<Persistent*>(one_)->communicator);
 }
 
@@ -236,8 +246,8 @@ comm::Communicator* find_persistent(const comm::Communicator& communicator,
   All& known = all();
   const std::lock_guard lock(known.mutex);
   for (const auto& one : known.list)
-    if (one->of_comm == &communicator && one->call.tensor != nullptr &&
-        one->call.tensor->name == name)
+    if (one->of_comm == &communicator && one->request.tensor != nullptr &&
+        one->request.tensor->name == name)
       return &one->communicator;
   return nullptr;
 }

@@ -12,7 +12,7 @@ namespace slimpi::call {
 // persistent sum, the sum ends.
 class PersistentEnd {
  public:
-  explicit PersistentEnd(const void* request);
+  explicit PersistentEnd(const void* handle);
   ~PersistentEnd();
   PersistentEnd(const PersistentEnd&) = delete;
   PersistentEnd& operator=(const PersistentEnd&) = delete;

@@ -5,9 +5,9 @@
 
 #include "base/exceptions.h"
 #include "base/float_environment.h"
+#include "call/completion.h"
 #include "call/entry.h"
 #include "call/nonblocking.h"
-#include "call/requests.h"
 #include "call/runtime.h"
 #include "observe/log.h"
 
@@ -39,12 +39,12 @@ int Errors::code_of(Status status, const std::string& text) {
 
 // Raises an MPI error. If there is no memory for the text and the code, the error handler gets
 // MPI_ERR_OTHER.
-int Errors::raise(mpi::Comm comm, Status status, bool logs) {
+int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
   // The failure of a sum in a fiber is postponed until its request is completed, unless the error
   // is fatal. A fatal error ends the job now: the program may be waiting for something else.
   if (Pending* const sum = running_sum(); sum != nullptr) {
     comm = comm_for_errors(runtime_, sum->comm, sum->of_comm);
-    if (!is_fatal(comm)) return postpone_failure(*sum, status, logs);
+    if (!is_fatal(comm)) return postpone_failure(*sum, status, logging);
   }
   const mpi::Api& api = runtime_.api;
   int code = mpi::abi.err_other, rank = 0;
@@ -53,12 +53,12 @@ int Errors::raise(mpi::Comm comm, Status status, bool logs) {
   (void)caught([&] {
     code = code_of(status, "slimpi: " + describe_failure(status));
     // Every rank found the same failed hook; only rank 0 logs it.
-    if (logs && (status != Status::hook || rank == 0)) log_it();
+    if (logging == Logging::here && (status != Status::hook || rank == 0)) log_it();
   });
   if (is_fatal(comm)) {
     // Another rank logs the failure. This rank logs it only if that rank has not ended the job
     // within 1 s. After a disagreement rank 0 has logged it already.
-    if (!logs && status != Status::disagreement) {
+    if (logging == Logging::elsewhere && status != Status::disagreement) {
       sleep(1);
       (void)caught([&] { log_it(); });
     }

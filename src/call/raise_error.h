@@ -12,13 +12,16 @@ namespace slimpi::call {
 
 class Runtime;
 
+// Which rank logs a failure: this rank, or another rank, which has reported it.
+enum class Logging { here, elsewhere };
+
 class Errors {
  public:
   explicit Errors(Runtime& runtime) : runtime_(runtime) {}
 
   // Raises an MPI error on the user's communicator: its error handler runs. Returns the code for
-  // the program. `logs`: this rank logs the failure; false if another rank reported it.
-  int raise(mpi::Comm comm, Status status, bool logs = true);
+  // the program.
+  int raise(mpi::Comm comm, Status status, Logging logging = Logging::here);
 
   // Ends the job, with one line that says why.
   [[noreturn]] void end_job(mpi::Comm comm, const std::string& why) const;

@@ -83,10 +83,10 @@ struct Outcome {
 
 // Returns whether the call has no elements or wrong arguments. MPI then makes the call, and reports
 // its own errors if there are any.
-inline bool is_invalid(const Request& call) {
-  const bool writes = call.result_count() != 0 || call.in == mpi::abi.in_place;
-  return call.count <= 0 || call.in == nullptr || call.out == mpi::abi.in_place ||
-         (writes && (call.out == nullptr || call.in == call.out));
+inline bool is_invalid(const Request& request) {
+  const bool writes = request.result_count() != 0 || request.in == mpi::abi.in_place;
+  return request.count <= 0 || request.in == nullptr || request.out == mpi::abi.in_place ||
+         (writes && (request.out == nullptr || request.in == request.out));
 }
 
 }  // namespace slimpi::call

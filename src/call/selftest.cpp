@@ -75,7 +75,7 @@ bool adds(const comm::Call& call, std::uint64_t element) {
 
 // Fails with a text about a wrong element. `word`: the word of the first rank with a wrong element,
 // as run_selftest() makes it. Collective.
-Status name_wrong(const comm::Call& call, const Numbers& numbers, std::uint64_t word) {
+Status fail_for_wrong_element(const comm::Call& call, const Numbers& numbers, std::uint64_t word) {
   comm::Communicator& communicator = call.communicator;
   const std::uint64_t element = word & UINT32_MAX;
   const int size = communicator.size(), first = size - int(word >> 32);
@@ -128,10 +128,14 @@ Status Sum::run_selftest(const comm::Call& call) {
   SLIMPI_TRY(exchange.all_true(&ready));
   float* const values = memory.floats();
   float* const data = near.floats();
-  comm::Call test{communicator_, call.scratch, plan,
-                  data,          data,         count,
-                  location_,     nullptr,      communicator_.compressed_calls,
-                  nullptr};
+  comm::Call test{.communicator = communicator_,
+                  .scratch = call.scratch,
+                  .plan = plan,
+                  .in = data,
+                  .out = data,
+                  .count = count,
+                  .location = location_,
+                  .number = communicator_.compressed_calls};
   if (ready) SLIMPI_TRY(algorithm::prepare(test, &ready));
   if (!ready) {
     log_once(LogLevel::warn, "no memory for SLIMPI_SELFTEST on some rank");
@@ -153,7 +157,7 @@ Status Sum::run_selftest(const comm::Call& call) {
   std::uint64_t word =
       wrong == count ? 0 : std::uint64_t(communicator_.size() - communicator_.rank()) << 32 | wrong;
   SLIMPI_TRY(exchange.all_max({&word, 1}));
-  if (word != 0) return name_wrong(test, numbers, word);
+  if (word != 0) return fail_for_wrong_element(test, numbers, word);
   ++tested.sums;
   return Status::ok;
 }

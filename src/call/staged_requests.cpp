@@ -21,14 +21,14 @@ namespace slimpi::call {
 namespace {
 
 struct StagedRequest {
-  StagedRequest(Runtime& runtime, const Request& its_call, bool its_persistent)
-      : call(runtime, its_call), comm(its_call.comm), persistent(its_persistent) {}
+  StagedRequest(Runtime& runtime, const Request& request, bool its_persistent)
+      : call(runtime, request), comm(request.comm), persistent(its_persistent) {}
 
   StagedCall call;
   const mpi::Comm comm;
   const bool persistent;
   bool started = false;  // the result must be copied when it is there
-  mpi::Request request = mpi::abi.request_null;
+  mpi::Request handle = mpi::abi.request_null;
   std::uint64_t number = 0;
 };
 
@@ -77,31 +77,31 @@ void remove(StagedRequest* gone) {
 
 }  // namespace
 
-int begin_staged(const Request& call, void* handle, bool persistent,
+int begin_staged(const Request& request, void* handle, bool persistent,
                  const std::function<int(const Request&)>& next) {
   Runtime* const runtime = Runtime::started();
-  if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return next(call);
+  if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return next(request);
   std::list<StagedRequest> made_list;  // the element moves without an allocation
   StagedRequest* made = nullptr;
   const Status status = caught([&] {
-    made = &made_list.emplace_back(*runtime, call, persistent);
+    made = &made_list.emplace_back(*runtime, request, persistent);
     if (!made->call.needed()) return Status::ok;
     SLIMPI_TRY(made->call.open());
     return persistent ? Status::ok : made->call.bring_in();
   });
-  if (status != Status::ok) return runtime->errors.raise(call.comm, status);
-  if (!made->call.needed()) return next(call);
+  if (status != Status::ok) return runtime->errors.raise(request.comm, status);
+  if (!made->call.needed()) return next(request);
   const int code = programs_code([&] { return next(made->call.copy()); });
   if (code != mpi::kSuccess) return code;
-  made->request = mpi::read<mpi::Request>(handle);
+  made->handle = mpi::read<mpi::Request>(handle);
   // If the call is complete at once, its handle identifies nothing: MPI may use one handle for all
   // calls of this kind.
   int done = 0;
-  if (!persistent) runtime->api.Request_get_status(made->request, &done, mpi::abi.status_ignore);
+  if (!persistent) runtime->api.Request_get_status(made->handle, &done, mpi::abi.status_ignore);
   if (done != 0) {
     made->call.count();
     const Status brought = made->call.bring_back();
-    return brought == Status::ok ? code : runtime->errors.raise(call.comm, brought);
+    return brought == Status::ok ? code : runtime->errors.raise(request.comm, brought);
   }
   const std::lock_guard lock(all().mutex);
   made->number = ++g_last_number;
@@ -111,11 +111,11 @@ int begin_staged(const Request& call, void* handle, bool persistent,
   return code;
 }
 
-std::uint64_t staged_number(mpi::Request request) {
-  if (g_count.load(std::memory_order_acquire) == 0 || request == mpi::abi.request_null) return 0;
+std::uint64_t staged_number(mpi::Request handle) {
+  if (g_count.load(std::memory_order_acquire) == 0 || handle == mpi::abi.request_null) return 0;
   const std::lock_guard lock(all().mutex);
   const StagedRequest* const found =
-      find([&](const StagedRequest& one) { return one.request == request; });
+      find([&](const StagedRequest& one) { return one.handle == handle; });
   return found == nullptr ? 0 : found->number;
 }
 
@@ -160,12 +160,12 @@ void free_staged(std::uint64_t number) {
   if (found->persistent)
     remove(found);
   else
-    found->request = mpi::abi.request_null;
+    found->handle = mpi::abi.request_null;
 }
 
 void abandon_staged() {
   const std::lock_guard lock(all().mutex);
-  for (StagedRequest& one : all().list) one.request = mpi::abi.request_null;
+  for (StagedRequest& one : all().list) one.handle = mpi::abi.request_null;
 }
 
 }  // namespace slimpi::call

@@ -11,7 +11,7 @@
 namespace slimpi::call {
 
 // Returns the number of a request of begin_staged(); 0 for another request.
-std::uint64_t staged_number(mpi::Request request);
+std::uint64_t staged_number(mpi::Request handle);
 
 // Copies the input of a persistent request, before MPI starts it.
 Status start_staged(std::uint64_t number);

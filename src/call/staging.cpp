@@ -99,8 +99,8 @@ StagingBuffer* StagingPool::pick(const device::Location& location, std::size_t b
 
 // Finds the bytes that `count` elements span; none if count is 0. Returns false if elements have no
 // bytes, or if MPI will reject the call.
-bool find_span(const mpi::Api& api, const Request& call, std::int64_t count, Span* span) {
-  const auto type = call.datatype;
+bool find_span(const mpi::Api& api, const Request& request, std::int64_t count, Span* span) {
+  const auto type = request.datatype;
   if (count < 0 || type == mpi::abi.datatype_null) return false;
   if (count == 0) return true;
   mpi::Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
@@ -149,33 +149,33 @@ Status CallBuffer::move(const char* name, std::byte* to, const std::byte* from) 
                              span_.bytes);
 }
 
-StagedCall::StagedCall(Runtime& runtime, const Request& call, const Spans& spans)
+StagedCall::StagedCall(Runtime& runtime, const Request& request, const Spans& spans)
     : runtime_(runtime),
-      copy_(call),
+      copy_(request),
       spans_(spans),
-      in_place_(call.in == mpi::abi.in_place),
-      aliased_(call.in == call.out),
-      in_(call.in, spans.in),
-      out_(call.out, spans.out),
+      in_place_(request.in == mpi::abi.in_place),
+      aliased_(request.in == request.out),
+      in_(request.in, spans.in),
+      out_(request.out, spans.out),
       copies_in_(spans.valid && !aliased_ && in_.needs_copy()),
       copies_out_(spans.valid && out_.needs_copy()) {}
 
-StagedCall::Spans StagedCall::measure(const Request& call) {
-  if (call.comm == mpi::abi.comm_null) return {};
+StagedCall::Spans StagedCall::measure(const Request& request) {
+  if (request.comm == mpi::abi.comm_null) return {};
   const mpi::Api& api = Runtime::started()->api;
   // The blocks of a reduce-scatter that was left to MPI at sight have not been counted yet.
-  Request measured = call;
-  if (call.collective != Collective::allreduce) {
+  Request measured = request;
+  if (request.collective != Collective::allreduce) {
     int rank = 0, ranks = 0;
-    api.Comm_rank(call.comm, &rank);
-    api.Comm_size(call.comm, &ranks);
+    api.Comm_rank(request.comm, &rank);
+    api.Comm_size(request.comm, &ranks);
     count_blocks(measured, rank, ranks);
   }
-  const bool in_place = call.in == mpi::abi.in_place;
+  const bool in_place = request.in == mpi::abi.in_place;
   Spans found;
   found.valid =
-      measured.count > 0 && find_span(api, call, measured.count, &found.in) &&
-      find_span(api, call, in_place ? measured.count : measured.result_count(), &found.out);
+      measured.count > 0 && find_span(api, request, measured.count, &found.in) &&
+      find_span(api, request, in_place ? measured.count : measured.result_count(), &found.out);
   return found;
 }
 

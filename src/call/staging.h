@@ -55,7 +55,8 @@ class CallBuffer {
 class StagedCall {
  public:
   // Asks the driver where the buffers lie.
-  StagedCall(Runtime& runtime, const Request& call) : StagedCall(runtime, call, measure(call)) {}
+  StagedCall(Runtime& runtime, const Request& request)
+      : StagedCall(runtime, request, measure(request)) {}
 
   // Returns whether MPI cannot take some buffer; false if MPI will reject the call.
   bool needed() const { return copies_in_ || copies_out_; }
@@ -74,8 +75,8 @@ class StagedCall {
     Span in, out;
     bool valid = false;
   };
-  StagedCall(Runtime& runtime, const Request& call, const Spans& spans);
-  static Spans measure(const Request& call);
+  StagedCall(Runtime& runtime, const Request& request, const Spans& spans);
+  static Spans measure(const Request& request);
 
   Runtime& runtime_;
   Request copy_;

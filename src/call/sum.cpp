@@ -83,12 +83,12 @@ void Sum::use_matrices() {
   plan_.matrices = request_.tensor->matrices;
 }
 
-// Runs a step of SLIMPI_VERIFY or SLIMPI_SELFTEST and adds its time to verifying_.
+// Runs a step of SLIMPI_VERIFY or SLIMPI_SELFTEST and adds its time to verify_nanoseconds_.
 template <typename Step>
 Status Sum::timed_verify(const Step& step) {
   const std::uint64_t begin = candidate_clock();
   const Status status = step();
-  verifying_ += candidate_clock() - begin;
+  verify_nanoseconds_ += candidate_clock() - begin;
   return status;
 }
 
@@ -97,8 +97,8 @@ Status Sum::timed_verify(const Step& step) {
 Status Sum::run(std::optional<BypassReason>* bypass) {
   const Inside inside(runtime_.statistics);
   if (communicator_.on_one_node()) return run_in_node(bypass);
-  if (converts()) copied_ = take_floats();
-  comm::Call call = this->call();
+  if (converts()) conversion_ = take_floats();
+  comm::Call call = make_call();
   SLIMPI_TRY(plan_.algorithm->open(call));
   if (plan_.hierarchy != Hierarchy::flat)
     SLIMPI_TRY(intra::NodeState::of(communicator_).open_shared(communicator_));
@@ -157,8 +157,9 @@ const void* Sum::programs_input() const {
 }
 
 // Converts the values to floats. Does nothing if a GPU has the buffers, because the ranks leave
-// that call to MPI. Doubles have the limit of error feedback (algorithm::safe_limit), so the sum in
-// float32 overflows only if the sum in double does.
+// that call to MPI. Sets float32_holds_ to false if float32 cannot hold the doubles; then the ranks
+// leave the call to MPI, too. The greatest double allowed is algorithm::safe_limit(), the limit of
+// error feedback, also without error feedback. So the sum in float32 cannot overflow.
 Status Sum::take_floats() {
   if (left_on_device_) return Status::ok;
   comm::Memory& copy = scratch_.take()->floats;
@@ -176,7 +177,8 @@ Status Sum::take_floats() {
   const kernels::Float64Limits limits{
       algorithm::safe_limit(quantized, communicator_.size()),
       plan_.format.bucket == 0 ? std::size_t(2048) : plan_.format.bucket};
-  host.narrow(static_cast<const double*>(programs_input()), count_, limits, out_, &holds_, nullptr);
+  host.narrow(static_cast<const double*>(programs_input()), count_, limits, out_, &float32_holds_,
+              nullptr);
   return Status::ok;
 }
 
@@ -192,9 +194,14 @@ void Sum::give_result() {
     host.widen(out_, result_count_, static_cast<double*>(request_.out), nullptr);
 }
 
-comm::Call Sum::call() {
-  comm::Call call{communicator_, *scratch_.take(), plan_,   in_, out_,
-                  count_,        location_,        nullptr, 0,   nullptr};
+comm::Call Sum::make_call() {
+  comm::Call call{.communicator = communicator_,
+                  .scratch = *scratch_.take(),
+                  .plan = plan_,
+                  .in = in_,
+                  .out = out_,
+                  .count = count_,
+                  .location = location_};
   if (request_.collective == Collective::allreduce) return call;
   std::pmr::memory_resource* const memory = &call.scratch.objects;
   std::pmr::vector<comm::Range> blocks(std::size_t(communicator_.size()), memory);
@@ -219,7 +226,7 @@ comm::Range Sum::result_range() const {
 // Makes a float sum of ranks that share one node, with a buffer of a GPU on some rank.
 Status Sum::run_in_node(std::optional<BypassReason>* bypass) {
   intra::NodeState& node = intra::NodeState::of(communicator_);
-  comm::Call call = this->call();
+  comm::Call call = make_call();
   if (!node.ready()) SLIMPI_TRY(node.prepare(call));
   if (!*node.ready()) {
     *bypass = BypassReason::single_node;
@@ -321,7 +328,7 @@ void Sum::log_banner() {
 namespace {
 
 // Adds the call to the text of a failure, because the check of a message names only what differs.
-Status name_call(Status status) {
+Status add_call_to_failure(Status status) {
   const ActiveCall* const active = ActiveCall::current();
   const std::string text = failure_text();
   if (status == Status::bad_message && active != nullptr && text.find(" in call ") == text.npos)
@@ -333,15 +340,16 @@ Status name_call(Status status) {
 
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
   // All ranks know a failed hook, and no message is in flight.
-  if (status == Status::hook) return runtime.errors.raise(communicator.user(), status, true);
+  if (status == Status::hook) return runtime.errors.raise(communicator.user(), status);
   // All ranks know a disagreement, too. Rank 0 has already logged it.
   if (status == Status::disagreement)
-    return runtime.errors.raise(communicator.user(), status, false);
+    return runtime.errors.raise(communicator.user(), status, Logging::elsewhere);
   communicator.give_up();
-  (void)caught([&] { return name_call(status); });
+  (void)caught([&] { return add_call_to_failure(status); });
   communicator.exchange().report_failure(status);
-  return runtime.errors.raise(communicator.user(), status,
-                              !communicator.exchange().failure_reported());
+  return runtime.errors.raise(
+      communicator.user(), status,
+      communicator.exchange().failure_reported() ? Logging::elsewhere : Logging::here);
 }
 
 }  // namespace slimpi::call

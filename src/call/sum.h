@@ -27,7 +27,7 @@ class Sum {
   Status run(std::optional<BypassReason>* bypass);
 
   // Returns the nanoseconds of run() that SLIMPI_VERIFY and SLIMPI_SELFTEST took.
-  std::uint64_t verifying() const { return verifying_; }
+  std::uint64_t verify_nanoseconds() const { return verify_nanoseconds_; }
 
  private:
   // The words that the ranks exchange before a call. Each becomes its maximum over all ranks.
@@ -35,7 +35,7 @@ class Sum {
 
   // Returns the call as the layers below see it. Leases the scratch memory. The caller sets its
   // stream, number and state when it knows them.
-  comm::Call call();
+  comm::Call make_call();
   // Returns whether the elements are of another type than float. Then the values as floats take the
   // place of both buffers, until give_result().
   bool converts() const { return type_ != ElementType::float32; }
@@ -44,7 +44,9 @@ class Sum {
   const void* programs_input() const;
   // Returns whether in_ holds the values of the call. If the elements are not floats, in_ is the
   // copy of take_floats(), which must be complete.
-  bool can_be_read() const { return !left_on_device_ && copied_ == Status::ok && holds_; }
+  bool can_be_read() const {
+    return !left_on_device_ && conversion_ == Status::ok && float32_holds_;
+  }
   Status run_plan(comm::Call& call);
   Status run_in_node(std::optional<BypassReason>* bypass);
   template <typename Step>
@@ -53,12 +55,15 @@ class Sum {
   Status verify_result(const comm::Call& call);
   Status run_selftest(const comm::Call& call);
   Status agree(comm::Call& call, std::optional<BypassReason>* bypass);
-  Status name_shapes();
+  Status fail_for_shapes();
   comm::TensorKey tensor_key() const;
   std::uint64_t digest_elements() const;
   Status find_state(comm::Call& call);
   void use_matrices();
-  Status compare(comm::Call& call, Agreement* agreement);
+  void describe_state(const comm::TensorState& state, Agreement* agreement) const;
+  Status exchange_agreement(comm::Call& call, Agreement* agreement);
+  Status share_state(comm::Call& call, Agreement* agreement);
+  Status act_on(const Agreement& agreement, comm::Call& call, std::optional<BypassReason>* bypass);
   void count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent);
   Status check_values(const comm::Call& call, Agreement* agreement);
   Status check_state(comm::Call& call, Agreement* agreement);
@@ -67,22 +72,24 @@ class Sum {
   void log_banner();
   void warn_of_rounding();
 
+  // The order of these members matters: in the initializer list of the constructor,
+  // programs_input(), converts() and tensor_key() use the members above the one that they set.
   Runtime& runtime_;
   comm::Communicator& communicator_;
   comm::Plan plan_;
   const Request& request_;
   const float* in_;
   float* out_;
-  const std::uint64_t count_;                      // elements of in_
-  const std::uint64_t result_count_ = count_;      // elements of out_
-  const ElementType type_ = ElementType::float32;  // type of the program's elements
-  const bool left_on_device_ = false;              // a GPU has some elements that must be converted
-  Status copied_ = Status::ok;                     // the result of take_floats()
-  bool holds_ = true;                              // float32 can hold the values
-  const device::Location location_;                // location of out_; the work is done there
+  const std::uint64_t count_;         // elements of in_
+  const std::uint64_t result_count_;  // elements of out_
+  const ElementType type_;            // type of the program's elements
+  const bool left_on_device_;         // a GPU has some elements that must be converted
+  Status conversion_ = Status::ok;    // the result of take_floats()
+  bool float32_holds_ = true;         // float32 can hold the values
+  const device::Location location_;   // location of out_; the work is done there
   device::Location in_location_;
   const comm::TensorKey key_;  // key of the tensor, if the plan needs state; without key.elements
-  std::uint64_t verifying_ = 0;
+  std::uint64_t verify_nanoseconds_ = 0;
   comm::CallScratchLease scratch_;
   std::optional<comm::Scatter> scatter_;  // only in a reduce-scatter; in memory of scratch_
 };

@@ -31,15 +31,30 @@ struct Sum::Agreement {
   bool shapes_alike() const { return shape == ~other_shape; }
 };
 
-// Compares the words with the other ranks. Claims the tensor state, if the call has one, and
-// reserves its arrays if the call needs them.
-Status Sum::compare(comm::Call& call, Agreement* agreement) {
+// Notes this rank's tensor state, and the shape that the algorithm gives the buffer.
+void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) const {
+  agreement->number = state.number;
+  agreement->history = state.history();
+  agreement->state_nonfinite = state.nonfinite != 0 ? 1 : 0;
+  const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
+  Fnv1a shapes;
+  for (const std::uint64_t size : {shape.rows, shape.columns}) shapes.add(size);
+  for (const auto& [rows, columns] : plan_.matrices) {
+    shapes.add(rows);
+    shapes.add(columns);
+  }
+  agreement->shape = shapes.value();
+}
+
+// Claims the tensor state, if the call has one, and reserves its arrays if the call needs them.
+// Then fills in the words of this rank and exchanges them.
+Status Sum::exchange_agreement(comm::Call& call, Agreement* agreement) {
   comm::TensorState* const state = call.state;
   if (state != nullptr) state->claim(plan_.algorithm, location_);
   *agreement = {};
   agreement->on_device = left_on_device_ ? 1 : 0;
-  agreement->unheld = holds_ ? 0 : 1;
-  if (copied_ != Status::ok) agreement->no_memory = 1;
+  agreement->unheld = float32_holds_ ? 0 : 1;
+  if (conversion_ != Status::ok) agreement->no_memory = 1;
   if (can_be_read() && (state == nullptr || state->calls >= plan_.start)) {
     if (state != nullptr && plan_.algorithm->reserve_state(call) != Status::ok) {
       log_failure_once(LogLevel::warn, "no state for a buffer");
@@ -52,19 +67,7 @@ Status Sum::compare(comm::Call& call, Agreement* agreement) {
     else
       SLIMPI_TRY(status);
   }
-  if (state != nullptr) {
-    agreement->number = state->number;
-    agreement->history = state->history();
-    agreement->state_nonfinite = state->nonfinite != 0 ? 1 : 0;
-    const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
-    Fnv1a shapes;
-    for (const std::uint64_t size : {shape.rows, shape.columns}) shapes.add(size);
-    for (const auto& [rows, columns] : plan_.matrices) {
-      shapes.add(rows);
-      shapes.add(columns);
-    }
-    agreement->shape = shapes.value();
-  }
+  if (state != nullptr) describe_state(*state, agreement);
   agreement->other_shape = ~agreement->shape;
   agreement->other_number = ~agreement->number;
   agreement->other_history = ~agreement->history;
@@ -75,49 +78,48 @@ Status Sum::compare(comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// Finds the buffer's tensor state, if the plan needs one, and makes all ranks use the same state:
-// if their states differ, all ranks drop them. Sets *bypass if all ranks leave the call to MPI.
-Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
-  if (plan_.needs_state)
-    SLIMPI_TRY(find_state(call));
-  else if (!plan_.algorithm->finite_only && !converts())
-    return Status::ok;
-  comm::TensorStates& states = communicator_.states;
-  Agreement agreement{};
-  SLIMPI_TRY(compare(call, &agreement));
-  if (!agreement.alike() || agreement.state_nonfinite != 0) {
-    if (!agreement.alike()) {
-      runtime_.statistics.count(&Counts::state_dropped);
-      if (communicator_.rank() == 0)
-        log_once(LogLevel::warn,
-                 call.state->key.by == comm::TensorKey::By::name
-                     ? "the ranks have different states of the tensor " + call.state->key.name +
-                           ", so all drop theirs; set them on all ranks from one checkpoint"
-                     : "the ranks use their buffers in different orders, so state of earlier calls "
-                       "is dropped; SLIMPI_CALLS_PER_STEP names buffers by the order of calls");
-    } else {
-      log_debug("state became infinite; all ranks drop it and start over");
-    }
-    std::uint64_t number = states.next_number();
-    SLIMPI_TRY(communicator_.exchange().all_max({&number, 1}));
-    states.realign(*call.state, number);
-    SLIMPI_TRY(compare(call, &agreement));
-    if (!agreement.alike())
-      return communicator_.exchange().describe_disagreement(
-          "the state of a buffer", std::to_string(call.state->number),
-          "number " + std::to_string(call.state->number),
-          "all ranks make the same calls in one order, and "
-          "say the same name by slimpi_describe_next");
+// Exchanges the words, and makes all ranks use the same tensor state. If their states differ or are
+// not finite, all ranks drop them and exchange the words again.
+Status Sum::share_state(comm::Call& call, Agreement* agreement) {
+  SLIMPI_TRY(exchange_agreement(call, agreement));
+  if (agreement->alike() && agreement->state_nonfinite == 0) return Status::ok;
+  if (!agreement->alike()) {
+    runtime_.statistics.count(&Counts::state_dropped);
+    if (communicator_.rank() == 0)
+      log_once(LogLevel::warn,
+               call.state->key.by == comm::TensorKey::By::name
+                   ? "the ranks have different states of the tensor " + call.state->key.name +
+                         ", so all drop theirs; set them on all ranks from one checkpoint"
+                   : "the ranks use their buffers in different orders, so state of earlier calls "
+                     "is dropped; SLIMPI_CALLS_PER_STEP names buffers by the order of calls");
+  } else {
+    log_debug("state became infinite; all ranks drop it and start over");
   }
+  std::uint64_t number = communicator_.states.next_number();
+  SLIMPI_TRY(communicator_.exchange().all_max({&number, 1}));
+  communicator_.states.realign(*call.state, number);
+  SLIMPI_TRY(exchange_agreement(call, agreement));
+  if (agreement->alike()) return Status::ok;
+  return communicator_.exchange().describe_disagreement(
+      "the state of a buffer", std::to_string(call.state->number),
+      "number " + std::to_string(call.state->number),
+      "all ranks make the same calls in one order, and "
+      "say the same name by slimpi_describe_next");
+}
+
+// Decides by the words of all ranks how the call goes on. Sets *bypass if all ranks leave the call
+// to MPI.
+Status Sum::act_on(const Agreement& agreement, comm::Call& call,
+                   std::optional<BypassReason>* bypass) {
   if (call.state != nullptr && call.state->calls < plan_.start) {
     ++call.state->calls;
     *bypass = BypassReason::start;
   } else if (!agreement.shapes_alike()) {
     // The length of a factor depends on the shape, so some ranks have made the factor anew in
-    // compare(). All ranks drop it: otherwise a sum after the program has corrected the shape would
-    // mix two factors.
+    // exchange_agreement(). All ranks drop it: otherwise a sum after the program has corrected the
+    // shape would mix two factors.
     call.state->close({comm::StateArray::factor});
-    return name_shapes();
+    return fail_for_shapes();
   } else if (agreement.on_device != 0) {
     *bypass = BypassReason::datatype;
   } else if (agreement.unheld != 0) {
@@ -140,8 +142,20 @@ Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
   return Status::ok;
 }
 
+// Finds the buffer's tensor state, if the plan needs one, and makes all ranks use the same state
+// (share_state). Sets *bypass if all ranks leave the call to MPI.
+Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
+  if (plan_.needs_state)
+    SLIMPI_TRY(find_state(call));
+  else if (!plan_.algorithm->finite_only && !converts())
+    return Status::ok;
+  Agreement agreement{};
+  SLIMPI_TRY(share_state(call, &agreement));
+  return act_on(agreement, call, bypass);
+}
+
 // Reports that the ranks have different shapes from slimpi_describe_next.
-Status Sum::name_shapes() {
+Status Sum::fail_for_shapes() {
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
   std::string text;
   for (const auto& [rows, columns] : plan_.matrices)

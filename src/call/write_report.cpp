@@ -122,7 +122,7 @@ std::unique_ptr<Report> JobReport::describe_job() const {
 // Writes the report. The ranks first add their numbers, which allocates nothing: a rank that runs
 // out of memory later has already taken part. The counts are static, because the stack may be too
 // small for them.
-void JobReport::write(bool together) {
+void JobReport::write(Scope scope) {
   const OwnFloats environment;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -131,7 +131,7 @@ void JobReport::write(bool together) {
   bool summed = false;
   int rank = std::max(runtime_.world_rank.load(), 0), counted = 1;
   std::vector<std::string> hosts;
-  if (const mpi::Comm comm = this->comm(); together && comm != mpi::abi.comm_null) {
+  if (const mpi::Comm comm = this->comm(); scope == Scope::job && comm != mpi::abi.comm_null) {
     int place = 0, size = 0;
     summed = runtime_.api.Comm_rank(comm, &place) == mpi::kSuccess &&
              runtime_.api.Comm_size(comm, &size) == mpi::kSuccess &&
@@ -224,7 +224,7 @@ void JobReport::mpi_ended() {
 void JobReport::finish(bool mpi_works) {
   if (!mpi_works) mpi_ended();
   try {
-    write(true);
+    write(Scope::job);
   } catch (const std::bad_alloc&) {
     log_warn("no memory for the report");
   }

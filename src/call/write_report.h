@@ -29,9 +29,10 @@ class JobReport {
   // otherwise.
   mpi::Comm release(const comm::Communicator& owner);
 
-  // Writes the report to the target of SLIMPI_REPORT. `together`: with the sums of all ranks'
-  // numbers. Then it is collective over the job, once offer() found a communicator.
-  void write(bool together);
+  // Writes the report to the target of SLIMPI_REPORT, with the numbers of this process, or with the
+  // sums over the job. With Scope::job it is collective, once offer() has found a communicator.
+  enum class Scope { process, job };
+  void write(Scope scope);
 
   // Warns if the report or the trace could not be written.
   void check_writability() const;

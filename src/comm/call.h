@@ -53,7 +53,7 @@ enum class NodePath { shm, mpi, nccl };
 // MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the program.
 //
 // Everything that is set for one call only is here, and not on the communicator. The layers pass
-// the call down. A call inside a call (with_plan()) is a separate object.
+// the call down. A call inside a call (plain_call_with_plan()) is a separate object.
 struct Call {
   Communicator& communicator;
   CallScratch& scratch;  // leased by the program's call until it ends
@@ -61,10 +61,10 @@ struct Call {
   const float* in;
   float* out;
   std::uint64_t count;
-  device::Location location;  // location of both buffers
-  device::Stream* stream;     // the communicator's, for kernels; null on the host
-  std::uint64_t number;       // counts the communicator's compressed calls; the same on all ranks
-  TensorState* state;         // state of this buffer; null if the plan needs no state
+  device::Location location;         // location of both buffers
+  device::Stream* stream = nullptr;  // the communicator's, for kernels; null on the host
+  std::uint64_t number = 0;  // counts the communicator's compressed calls; the same on all ranks
+  TensorState* state = nullptr;  // state of this buffer; null if the plan needs no state
 
   // Set by Algorithm::run when all ranks decided together on a fallback: MPI makes the call after
   // all. `out` and the state are then unchanged.
@@ -96,11 +96,20 @@ struct Call {
   Status reserve(Memory& memory, device::Place place, std::size_t bytes) const;
 };
 
-// Returns a copy of the call with another plan. Buffers, scratch memory, state and number are the
-// same. Algorithm::run sets its results (bypass, used_codec) in the copy, not in `call`.
-inline Call with_plan(const Call& call, const Plan& plan) {
-  return {call.communicator, call.scratch,  plan,        call.in,     call.out,
-          call.count,        call.location, call.stream, call.number, call.state};
+// Returns a call with another plan and with the buffers, scratch memory, stream, number and state
+// of `call`. The new call is plain: it does not have the scatter, shards, copies_input, totals and
+// node_path of `call`. Algorithm::run sets its results (bypass, used_codec) in the new call.
+inline Call plain_call_with_plan(const Call& call, const Plan& plan) {
+  return {.communicator = call.communicator,
+          .scratch = call.scratch,
+          .plan = plan,
+          .in = call.in,
+          .out = call.out,
+          .count = call.count,
+          .location = call.location,
+          .stream = call.stream,
+          .number = call.number,
+          .state = call.state};
 }
 
 // The numbers of UsedCodec, in this order: quantized in 1 to 16 bits, the value codecs of

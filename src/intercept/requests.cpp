@@ -7,8 +7,9 @@
 
 #include <optional>
 
+#include "call/completion.h"
+#include "call/hidden_functions.h"
 #include "call/persistent.h"
-#include "call/requests.h"
 #include "intercept/names.h"
 
 namespace slimpi::intercept {

@@ -23,73 +23,73 @@ namespace {
 
 // The counts of a function. set() writes them into a call; small() and large() read them back.
 struct OneCount {
-  static void set(Request& call, std::int64_t count) { call.count = count; }
-  static int small(const Request& call) { return int(call.count); }
-  static std::int64_t large(const Request& call) { return call.count; }
+  static void set(Request& request, std::int64_t count) { request.count = count; }
+  static int small(const Request& request) { return int(request.count); }
+  static std::int64_t large(const Request& request) { return request.count; }
 };
 
 struct BlockCount {
-  static void set(Request& call, std::int64_t count) {
-    call.collective = Collective::reduce_scatter;
-    call.blocks.each = count;
-    call.own_count = -1;
+  static void set(Request& request, std::int64_t count) {
+    request.collective = Collective::reduce_scatter;
+    request.blocks.each = count;
+    request.own_count = -1;
   }
-  static int small(const Request& call) { return int(call.blocks.each); }
-  static std::int64_t large(const Request& call) { return call.blocks.each; }
+  static int small(const Request& request) { return int(request.blocks.each); }
+  static std::int64_t large(const Request& request) { return request.blocks.each; }
 };
 
 struct RanksCounts {
   using Small = const int*;
   using Large = const std::int64_t*;
   template <typename Count>
-  static void set(Request& call, const Count* counts) {
-    call.collective = Collective::reduce_scatter;
-    call.blocks = {0, counts, sizeof(Count) == sizeof(std::int64_t)};
-    call.own_count = -1;
+  static void set(Request& request, const Count* counts) {
+    request.collective = Collective::reduce_scatter;
+    request.blocks = {0, counts, sizeof(Count) == sizeof(std::int64_t)};
+    request.own_count = -1;
   }
-  static Small small(const Request& call) { return static_cast<Small>(call.blocks.array); }
-  static Large large(const Request& call) { return static_cast<Large>(call.blocks.array); }
+  static Small small(const Request& request) { return static_cast<Small>(request.blocks.array); }
+  static Large large(const Request& request) { return static_cast<Large>(request.blocks.array); }
 };
 
 enum class Form { usual, large, fortran };
 
 // Does the call, or lets MPI do it.
-[[gnu::always_inline]] inline int do_or_bypass(Request& call) {
+[[gnu::always_inline]] inline int do_or_bypass(Request& request) {
   Outcome outcome;
-  Status status = catch_all([&] { outcome = dispatch(call); });
+  Status status = catch_all([&] { outcome = dispatch(request); });
   if (status != Status::ok) [[unlikely]]
-    end_for(call.comm, status);
+    end_for(request.comm, status);
   if (outcome.done) return outcome.code;
   int code = 0;
-  status = catch_all([&] { code = call_mpi(call, outcome.reason); });
+  status = catch_all([&] { code = call_mpi(request, outcome.reason); });
   if (status != Status::ok) [[unlikely]]
-    (void)catch_all([&] { code = fail_on(call.comm, status); });
+    (void)catch_all([&] { code = fail_on(request.comm, status); });
   return code;
 }
 
 // Begins the call or makes its request, or lets MPI do so.
 template <typename ByMpi>
-int begin_or_bypass(Request& call, Way way, Word request, const ByMpi& by_mpi) {
-  auto* const handle = reinterpret_cast<void*>(request);
+int begin_or_bypass(Request& request, Way way, void* handle, const ByMpi& by_mpi) {
   const bool persistent = way == Way::persistent;
   Outcome outcome;
-  const Status status = catch_all(
-      [&] { outcome = persistent ? init_persistent(call, handle) : begin(call, handle); });
+  const Status status = catch_all([&] {
+    outcome = persistent ? init_persistent(request, handle) : begin_nonblocking(request, handle);
+  });
   if (status != Status::ok) [[unlikely]]
-    end_for(call.comm, status);
+    end_for(request.comm, status);
   if (outcome.done) return outcome.code;
   int code = 0;
   if (device::some_need_copies()) [[unlikely]] {
     const Status staged =
-        catch_all([&] { code = begin_staged(call, handle, persistent, by_mpi); });
-    if (staged != Status::ok) end_for(call.comm, staged);
+        catch_all([&] { code = begin_staged(request, handle, persistent, by_mpi); });
+    if (staged != Status::ok) end_for(request.comm, staged);
   } else {
-    code = by_mpi(call);
+    code = by_mpi(request);
   }
   if (!outcome.reason) return code;
   const BypassReason reason = *outcome.reason;
-  if (reason == BypassReason::datatype && !persistent) count_other_bytes(call, code);
-  if (code == 0) (void)catch_all([&] { estimate_nonblocking(call, reason); });
+  if (reason == BypassReason::datatype && !persistent) count_other_bytes(request, code);
+  if (code == 0) (void)catch_all([&] { estimate_nonblocking(request, reason); });
   return code;
 }
 
@@ -129,30 +129,31 @@ struct Next {
 
   // The test for the rare large form is predicted, so the usual form pays nothing for it.
   template <typename... More>
-  int operator()(const Request& call, More... more) {
-    if (call.large) [[unlikely]]
-      return call_large(call, more...);
-    return call_next(name, known, call, Counts::small(call), more...);
+  int operator()(const Request& request, More... more) {
+    if (request.large) [[unlikely]]
+      return call_large(request, more...);
+    return call_next(name, known, request, Counts::small(request), more...);
   }
 
   template <typename... More>
-  [[gnu::noinline]] int call_large(const Request& call, More... more) {
+  [[gnu::noinline]] int call_large(const Request& request, More... more) {
     const int has = has_large.load(std::memory_order_relaxed);
     if (has != 0 ? has > 0 : has_next(large + 1, has_large))
-      return call_next(large, known_large, call, Counts::large(call), more...);
-    const auto ints = as_ints(large + 1, Counts::large(call), Word(call.comm));
-    return ints ? call_next(name, known, call, *ints, more...) : mpi::kErrCount;
+      return call_next(large, known_large, request, Counts::large(request), more...);
+    const auto ints = as_ints(large + 1, Counts::large(request), Word(request.comm));
+    return ints ? call_next(name, known, request, *ints, more...) : mpi::kErrCount;
   }
 
   template <typename Count, typename... More>
-  static int call_next(const char* name, std::atomic<void*> (&known)[2], const Request& call,
+  static int call_next(const char* name, std::atomic<void*> (&known)[2], const Request& request,
                        Count counts, More... more) {
-    void* next = known[call.fortran].load(std::memory_order_acquire);
+    void* next = known[request.fortran].load(std::memory_order_acquire);
     if (next == nullptr) [[unlikely]]
-      next = next_definition(call.fortran ? name : name + 1, known[call.fortran]);
+      next = next_definition(request.fortran ? name : name + 1, known[request.fortran]);
     using Function = int(const void*, void*, Count, Word, Word, Word, More...);
-    return reinterpret_cast<Function*>(next)(call.in, call.out, counts, Word(call.datatype),
-                                             Word(call.op), Word(call.comm), more...);
+    return reinterpret_cast<Function*>(next)(request.in, request.out, counts,
+                                             Word(request.datatype), Word(request.op),
+                                             Word(request.comm), more...);
   }
 };
 
@@ -172,28 +173,30 @@ constinit Next<RanksCounts> next_Reduce_scatter_init{"PMPI_Reduce_scatter_init",
 
 // The common body of all functions. A call of a PMPI_ name goes to MPI unchanged, unless MPI's
 // Fortran bindings make the call. The function must be inline, because it looks at the caller of
-// the exported function. `more` ends with the request, if there is one.
+// the exported function. `more` ends with the address of the program's MPI request, if there is
+// one.
 template <Way way, typename Counts, typename Count, typename... More>
 [[gnu::always_inline]] inline int sum(Next<Counts>& next, Form form, const void* in, void* out,
                                       Count counts, Word datatype, Word op, Word comm,
                                       More... more) {
   mpi::find_abi();
-  Request call{in,
-               out,
-               0,
-               cut_known<Datatype>(datatype),
-               cut_known<Op>(op),
-               cut_known<Comm>(comm),
-               form == Form::large,
-               form == Form::fortran};
-  Counts::set(call, counts);
+  Request request{in,
+                  out,
+                  0,
+                  cut_known<Datatype>(datatype),
+                  cut_known<Op>(op),
+                  cut_known<Comm>(comm),
+                  form == Form::large,
+                  form == Form::fortran};
+  Counts::set(request, counts);
   const auto by_mpi = [&](const Request& one) { return next(one, more...); };
-  if (form == Form::fortran && !SLIMPI_FROM_FORTRAN) return by_mpi(call);
+  if (form == Form::fortran && !SLIMPI_FROM_FORTRAN) return by_mpi(request);
   if constexpr (way == Way::blocking) {
-    return do_or_bypass(call);
+    return do_or_bypass(request);
   } else {
     const Word last[] = {more...};
-    return begin_or_bypass(call, way, last[sizeof...(more) - 1], by_mpi);
+    return begin_or_bypass(request, way, reinterpret_cast<void*>(last[sizeof...(more) - 1]),
+                           by_mpi);
   }
 }
 
@@ -212,34 +215,34 @@ SLIMPI_EXPORT int PMPI_Allreduce(const void* in, void* out, int count, Word type
   return sum<Way::blocking>(next_Allreduce, Form::fortran, in, out, count, type, op, comm);
 }
 SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word type, Word op,
-                                 Word comm, Word request) {
+                                 Word comm, Word handle) {
   return sum<Way::nonblocking>(next_Iallreduce, Form::usual, in, out, count, type, op, comm,
-                               request);
+                               handle);
 }
 SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count, Word type,
-                                   Word op, Word comm, Word request) {
+                                   Word op, Word comm, Word handle) {
   return sum<Way::nonblocking>(next_Iallreduce, Form::large, in, out, count, type, op, comm,
-                               request);
+                               handle);
 }
 SLIMPI_EXPORT int PMPI_Iallreduce(const void* in, void* out, int count, Word type, Word op,
-                                  Word comm, Word request) {
+                                  Word comm, Word handle) {
   return sum<Way::nonblocking>(next_Iallreduce, Form::fortran, in, out, count, type, op, comm,
-                               request);
+                               handle);
 }
 SLIMPI_EXPORT int MPI_Allreduce_init(const void* in, void* out, int count, Word type, Word op,
-                                     Word comm, Word info, Word request) {
+                                     Word comm, Word info, Word handle) {
   return sum<Way::persistent>(next_Allreduce_init, Form::usual, in, out, count, type, op, comm,
-                              info, request);
+                              info, handle);
 }
 SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t count, Word type,
-                                       Word op, Word comm, Word info, Word request) {
+                                       Word op, Word comm, Word info, Word handle) {
   return sum<Way::persistent>(next_Allreduce_init, Form::large, in, out, count, type, op, comm,
-                              info, request);
+                              info, handle);
 }
 SLIMPI_EXPORT int PMPI_Allreduce_init(const void* in, void* out, int count, Word type, Word op,
-                                      Word comm, Word info, Word request) {
+                                      Word comm, Word info, Word handle) {
   return sum<Way::persistent>(next_Allreduce_init, Form::fortran, in, out, count, type, op, comm,
-                              info, request);
+                              info, handle);
 }
 
 SLIMPI_EXPORT int MPI_Reduce_scatter_block(const void* in, void* out, int count, Word type, Word op,
@@ -256,35 +259,35 @@ SLIMPI_EXPORT int PMPI_Reduce_scatter_block(const void* in, void* out, int count
                             comm);
 }
 SLIMPI_EXPORT int MPI_Ireduce_scatter_block(const void* in, void* out, int count, Word type,
-                                            Word op, Word comm, Word request) {
+                                            Word op, Word comm, Word handle) {
   return sum<Way::nonblocking>(next_Ireduce_scatter_block, Form::usual, in, out, count, type, op,
-                               comm, request);
+                               comm, handle);
 }
 SLIMPI_EXPORT int MPI_Ireduce_scatter_block_c(const void* in, void* out, std::int64_t count,
-                                              Word type, Word op, Word comm, Word request) {
+                                              Word type, Word op, Word comm, Word handle) {
   return sum<Way::nonblocking>(next_Ireduce_scatter_block, Form::large, in, out, count, type, op,
-                               comm, request);
+                               comm, handle);
 }
 SLIMPI_EXPORT int PMPI_Ireduce_scatter_block(const void* in, void* out, int count, Word type,
-                                             Word op, Word comm, Word request) {
+                                             Word op, Word comm, Word handle) {
   return sum<Way::nonblocking>(next_Ireduce_scatter_block, Form::fortran, in, out, count, type, op,
-                               comm, request);
+                               comm, handle);
 }
 SLIMPI_EXPORT int MPI_Reduce_scatter_block_init(const void* in, void* out, int count, Word type,
-                                                Word op, Word comm, Word info, Word request) {
+                                                Word op, Word comm, Word info, Word handle) {
   return sum<Way::persistent>(next_Reduce_scatter_block_init, Form::usual, in, out, count, type, op,
-                              comm, info, request);
+                              comm, info, handle);
 }
 SLIMPI_EXPORT int MPI_Reduce_scatter_block_init_c(const void* in, void* out, std::int64_t count,
                                                   Word type, Word op, Word comm, Word info,
-                                                  Word request) {
+                                                  Word handle) {
   return sum<Way::persistent>(next_Reduce_scatter_block_init, Form::large, in, out, count, type, op,
-                              comm, info, request);
+                              comm, info, handle);
 }
 SLIMPI_EXPORT int PMPI_Reduce_scatter_block_init(const void* in, void* out, int count, Word type,
-                                                 Word op, Word comm, Word info, Word request) {
+                                                 Word op, Word comm, Word info, Word handle) {
   return sum<Way::persistent>(next_Reduce_scatter_block_init, Form::fortran, in, out, count, type,
-                              op, comm, info, request);
+                              op, comm, info, handle);
 }
 
 SLIMPI_EXPORT int MPI_Reduce_scatter(const void* in, void* out, const int* counts, Word type,
@@ -300,35 +303,34 @@ SLIMPI_EXPORT int PMPI_Reduce_scatter(const void* in, void* out, const int* coun
   return sum<Way::blocking>(next_Reduce_scatter, Form::fortran, in, out, counts, type, op, comm);
 }
 SLIMPI_EXPORT int MPI_Ireduce_scatter(const void* in, void* out, const int* counts, Word type,
-                                      Word op, Word comm, Word request) {
+                                      Word op, Word comm, Word handle) {
   return sum<Way::nonblocking>(next_Ireduce_scatter, Form::usual, in, out, counts, type, op, comm,
-                               request);
+                               handle);
 }
 SLIMPI_EXPORT int MPI_Ireduce_scatter_c(const void* in, void* out, const std::int64_t* counts,
-                                        Word type, Word op, Word comm, Word request) {
+                                        Word type, Word op, Word comm, Word handle) {
   return sum<Way::nonblocking>(next_Ireduce_scatter, Form::large, in, out, counts, type, op, comm,
-                               request);
+                               handle);
 }
 SLIMPI_EXPORT int PMPI_Ireduce_scatter(const void* in, void* out, const int* counts, Word type,
-                                       Word op, Word comm, Word request) {
+                                       Word op, Word comm, Word handle) {
   return sum<Way::nonblocking>(next_Ireduce_scatter, Form::fortran, in, out, counts, type, op, comm,
-                               request);
+                               handle);
 }
 SLIMPI_EXPORT int MPI_Reduce_scatter_init(const void* in, void* out, const int* counts, Word type,
-                                          Word op, Word comm, Word info, Word request) {
+                                          Word op, Word comm, Word info, Word handle) {
   return sum<Way::persistent>(next_Reduce_scatter_init, Form::usual, in, out, counts, type, op,
-                              comm, info, request);
+                              comm, info, handle);
 }
 SLIMPI_EXPORT int MPI_Reduce_scatter_init_c(const void* in, void* out, const std::int64_t* counts,
-                                            Word type, Word op, Word comm, Word info,
-                                            Word request) {
+                                            Word type, Word op, Word comm, Word info, Word handle) {
   return sum<Way::persistent>(next_Reduce_scatter_init, Form::large, in, out, counts, type, op,
-                              comm, info, request);
+                              comm, info, handle);
 }
 SLIMPI_EXPORT int PMPI_Reduce_scatter_init(const void* in, void* out, const int* counts, Word type,
-                                           Word op, Word comm, Word info, Word request) {
+                                           Word op, Word comm, Word info, Word handle) {
   return sum<Way::persistent>(next_Reduce_scatter_init, Form::fortran, in, out, counts, type, op,
-                              comm, info, request);
+                              comm, info, handle);
 }
 
 }  // namespace slimpi::intercept
@@ -337,20 +339,20 @@ namespace slimpi::call {
 
 // Lets MPI do the call. Called inside the catch-all; exceptions of MPI's error handlers are the
 // program's.
-int call_mpi_unstaged(const Request& call) {
+int call_mpi_unstaged(const Request& request) {
   using namespace intercept;
   // Tests g_fibers, the number of sums in flight, first: if it is 0, no thread is in a fiber.
   if (g_fibers.load(std::memory_order_relaxed) != 0 && Fiber::inside())
-    return sum_by_mpi(call, [](const Request& one, mpi::Request* request) {
-      const auto handle = reinterpret_cast<Word>(request);
-      if (one.collective == Collective::allreduce) return next_Iallreduce(one, handle);
-      return one.blocks.array == nullptr ? next_Ireduce_scatter_block(one, handle)
-                                         : next_Ireduce_scatter(one, handle);
+    return sum_by_mpi(request, [](const Request& one, mpi::Request* handle) {
+      const auto last = reinterpret_cast<Word>(handle);
+      if (one.collective == Collective::allreduce) return next_Iallreduce(one, last);
+      return one.blocks.array == nullptr ? next_Ireduce_scatter_block(one, last)
+                                         : next_Ireduce_scatter(one, last);
     });
   return programs_code([&] {
-    if (call.collective == Collective::allreduce) return next_Allreduce(call);
-    return call.blocks.array == nullptr ? next_Reduce_scatter_block(call)
-                                        : next_Reduce_scatter(call);
+    if (request.collective == Collective::allreduce) return next_Allreduce(request);
+    return request.blocks.array == nullptr ? next_Reduce_scatter_block(request)
+                                           : next_Reduce_scatter(request);
   });
 }
 

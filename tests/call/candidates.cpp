@@ -57,12 +57,15 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
       communicator_(communicator),
       plan_(plan),
       request_(request),
-      count_(std::uint64_t(request.count)) {}
+      count_(std::uint64_t(request.count)),
+      result_count_(count_),
+      type_(ElementType::float32),
+      left_on_device_(false) {}
 Status Sum::run(std::optional<BypassReason>* bypass) {
   *bypass = g_script.fallback;
   if (!g_script.fallback) ::run(plan_.algorithm->name);
   g_now += g_script.verifying;
-  verifying_ += g_script.verifying;
+  verify_nanoseconds_ += g_script.verifying;
   return g_script.plan;
 }
 

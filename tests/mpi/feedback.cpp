@@ -216,17 +216,28 @@ class Buffer {
     if (group.shard_index >= 0)
       shard_ = intra::shard_range(count, plan.format, group, group.shard_index);
     bool ready = false;
-    const comm::Call call{communicator, scratch,        plan,    nullptr, nullptr,
-                          count,        device::host(), nullptr, 0,       nullptr};
+    const comm::Call call{.communicator = communicator,
+                          .scratch = scratch,
+                          .plan = plan,
+                          .in = nullptr,
+                          .out = nullptr,
+                          .count = count,
+                          .location = device::host()};
     check(algorithm::prepare(call, &ready) == Status::ok, "prepare fails");
   }
 
   const std::vector<float>& sum(const std::vector<float>& in) {
     comm::TensorStates::Lost lost{};
     slot_ = &communicator_.states.use(comm::TensorKey::of_index(0, count_), &lost);
-    comm::Call call{
-        communicator_,  scratch_, decision_.plans.front(),          in.data(), out_.data(), count_,
-        device::host(), nullptr,  ++communicator_.compressed_calls, slot_};
+    comm::Call call{.communicator = communicator_,
+                    .scratch = scratch_,
+                    .plan = decision_.plans.front(),
+                    .in = in.data(),
+                    .out = out_.data(),
+                    .count = count_,
+                    .location = device::host(),
+                    .number = ++communicator_.compressed_calls,
+                    .state = slot_};
     check(call.plan.algorithm->reserve_state(call) == Status::ok, "reserve_state fails");
     check(call.plan.algorithm->run(call) == Status::ok, "run fails");
     return out_;

@@ -42,8 +42,14 @@ std::vector<float> results(const test::Job& job, comm::Communicator& communicato
     std::memset(scratch.near.data(), 0xa5, need.bytes);
     std::memset(scratch.staging.data(), 0x5a, need.bytes);
     const float* const from = number == 0 ? in.data() : out.data();
-    comm::Call call{communicator,          scratch, plan, from, out.data(), count, device, nullptr,
-                    std::uint64_t(number), nullptr};
+    comm::Call call{.communicator = communicator,
+                    .scratch = scratch,
+                    .plan = plan,
+                    .in = from,
+                    .out = out.data(),
+                    .count = count,
+                    .location = device,
+                    .number = std::uint64_t(number)};
     inter::Streams streams;
     job.must(inter::find_streams(call, &streams), "finding streams");
     const inter::Context context = inter::context_of(call, streams);
@@ -66,16 +72,13 @@ void lengthen(const test::Job& job, comm::Communicator& communicator, comm::Call
   const algorithm::Decision decision = algorithm::decide(communicator.config(), nullptr);
   const bool mine = job.rank == job.size - 1;
   bool ready = false;
-  const comm::Call call{communicator,
-                        scratch,
-                        decision.plans.front(),
-                        nullptr,
-                        nullptr,
-                        count,
-                        mine ? job.staged : device::host(),
-                        nullptr,
-                        0,
-                        nullptr};
+  const comm::Call call{.communicator = communicator,
+                        .scratch = scratch,
+                        .plan = decision.plans.front(),
+                        .in = nullptr,
+                        .out = nullptr,
+                        .count = count,
+                        .location = mine ? job.staged : device::host()};
   job.must(algorithm::prepare(call, &ready), "preparing");
   if (!ready || communicator.segment_class() != comm::SegmentClass::large)
     job.must(fail(Status::disagreement, "the segments are as short as before"), "preparing");

@@ -49,7 +49,13 @@ holds "the error is that of what the program gets" \
 expect "$(report report.json bytes plain)" $((14 * 2 * 2 * 10241)) "MPI would send 2 bytes a value"
 
 what="error feedback"
-SLIMPI_ERROR_FEEDBACK=1 sums 14 bfloat16 blocking 3 calls compressed
+export SLIMPI_ERROR_FEEDBACK=1
+sums 14 bfloat16 blocking 3 calls compressed
+scratch=$(report report.json memory scratch)
+SLIMPI_VERIFY=1 sums 14 bfloat16 blocking 3 calls compressed
+expect "$(($(report report.json memory scratch) - scratch))" $((4 * 10242)) \
+  "SLIMPI_VERIFY needs memory for the exact sum of 10241 floats, and for no bound"
+unset SLIMPI_ERROR_FEEDBACK
 if expensive; then
   what=qsgd
   SLIMPI_ALGORITHM=qsgd sums 14 float16 blocking 2 calls compressed

@@ -29,8 +29,13 @@ std::vector<float> results(const test::Job& job, Statistics& statistics, std::si
   const comm::Plan& plan = decision.plans.front();
   std::vector<float> out(count), all;
   bool ready = false;
-  const comm::Call first{communicator, *scratch.take(), plan,    nullptr, nullptr,
-                         count,        device,          nullptr, 0,       nullptr};
+  const comm::Call first{.communicator = communicator,
+                         .scratch = *scratch.take(),
+                         .plan = plan,
+                         .in = nullptr,
+                         .out = nullptr,
+                         .count = count,
+                         .location = device};
   job.must(algorithm::prepare(first, &ready), "reserving");
   std::vector<float> in =
       make_input({Family::normal, count, 4, false, false, false, job.size}, job.rank);
@@ -39,10 +44,15 @@ std::vector<float> results(const test::Job& job, Statistics& statistics, std::si
     comm::TensorState* const slot =
         plan.needs_state ? &communicator.states.use(comm::TensorKey::of_index(0, count), &lost)
                          : nullptr;
-    comm::Call call{communicator, *scratch.take(), plan,
-                    in.data(),    out.data(),      count,
-                    device,       nullptr,         ++communicator.compressed_calls,
-                    slot};
+    comm::Call call{.communicator = communicator,
+                    .scratch = *scratch.take(),
+                    .plan = plan,
+                    .in = in.data(),
+                    .out = out.data(),
+                    .count = count,
+                    .location = device,
+                    .number = ++communicator.compressed_calls,
+                    .state = slot};
     if (slot != nullptr) job.must(plan.algorithm->reserve_state(call), "making state");
     job.must(plan.algorithm->run(call), "running");
     if (slot != nullptr) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The requests of nonblocking sums, and the functions that complete requests.
+// The work that follows when a function of MPI has completed requests: the results of staged calls
+// are copied to the program, and the errors of failed sums are raised.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,22 +14,12 @@ namespace slimpi::call {
 class Runtime;
 struct Pending;
 
-// Set while slimpi makes a probe: it calls a function of MPI as the program does, to see whether
-// this call comes back to slimpi. Then slimpi's definition only sets *t_probe to true. Null: this
-// thread makes no probe. Sums count as in flight during a probe, because otherwise the definitions
-// do not look at t_probe.
-inline constinit thread_local bool* t_probe = nullptr;
-inline bool is_probe() {
-  if (t_probe != nullptr) *t_probe = true;
-  return t_probe != nullptr;
-}
-
 // Marks that the thread is in an intercepted function that completes requests while this object
 // lives.
 class Completing {
  public:
   // Notes the requests of the program, before MPI changes them.
-  Completing(int count, const void* requests);
+  Completing(int count, const void* handles);
   ~Completing();
   Completing(const Completing&) = delete;
   Completing& operator=(const Completing&) = delete;
@@ -53,8 +44,11 @@ class Completing {
   int raise(int code, const Completed& completed, bool ends = true);
 
  private:
+  int index_of(const Completed& completed, int i) const;
+  std::unique_ptr<Pending> finish_completed(int* code, const Completed& completed, bool ends);
+
   const void* const array_;  // the program's
-  std::vector<mpi::Request> requests_;
+  std::vector<mpi::Request> handles_;
   std::vector<std::uint64_t> staged_;
 };
 
@@ -66,14 +60,10 @@ bool is_completing();
 void keep_failure(std::unique_ptr<Pending> sum);
 
 // Drops the failure of the sum with this request: no function raises it any more.
-void forget_failure(mpi::Request request);
+void forget_failure(mpi::Request handle);
 
 // Returns the communicator on which to raise an error: `comm`, or MPI_COMM_WORLD if `comm` no
 // longer has the state `of_comm`, because the program has freed it.
 mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm);
-
-// Finds the functions that a tool hides from slimpi (mpi::g_completions_hidden and
-// g_starts_hidden), and warns of them on rank 0.
-void find_hidden_functions(const Runtime& runtime);
 
 }  // namespace slimpi::call

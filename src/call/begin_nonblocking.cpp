@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a nonblocking sum begins, and whether it is decided at once or in its fiber.
+#include <atomic>
+#include <memory>
+
+#include "base/fiber.h"
+#include "call/admission.h"
+#include "call/arguments.h"
+#include "call/candidates.h"
+#include "call/completion.h"
+#include "call/entry.h"
+#include "call/estimate.h"
+#include "call/nonblocking.h"
+#include "comm/waiter.h"
+#include "mpi/internal_comm.h"
+
+namespace slimpi::call {
+
+namespace {
+
+// The state of a nonblocking sum that MPI keeps until its generalized request is freed. Unlike a
+// persistent sum, a nonblocking sum cannot use a message to this process as its request. Before the
+// ranks have an internal communicator, the message would need a communicator of this process alone,
+// on which MPICH's messages are not safe among threads.
+struct GeneralizedRequest {
+  explicit GeneralizedRequest(const mpi::Api& its_api) : api(its_api) {}
+  const mpi::Api& api;
+  mpi::Request handle = mpi::abi.request_null;
+  bool failed = false;
+  std::atomic<int> holders{2};  // MPI, which may free the request before the sum ends; the sum
+};
+
+void release(GeneralizedRequest* generalized) {
+  if (--generalized->holders == 0) delete generalized;
+}
+
+int query(void* extra, mpi::MessageStatus* status) {
+  const GeneralizedRequest& generalized = *static_cast<GeneralizedRequest*>(extra);
+  generalized.api.Status_set_cancelled(status, 0);
+  generalized.api.Status_set_elements(status, mpi::abi.type_byte, 0);
+  // If slimpi does not see the function that completes the request, only this code tells the
+  // program of the error.
+  if (!generalized.failed || is_completing()) return mpi::kSuccess;
+  forget_failure(generalized.handle);
+  return mpi::abi.err_other;
+}
+
+int free_request(void* extra) {
+  release(static_cast<GeneralizedRequest*>(extra));
+  return mpi::kSuccess;
+}
+
+// Refuses to cancel: the MPI standard does not allow it for collectives.
+int cancel(void*, int complete) {
+  return complete != 0 ? mpi::kSuccess : mpi::abi.err_other;
+}
+
+// Returns whether this rank can make the internal communicator in a fiber.
+bool can_meet_in_fiber(const Runtime& runtime) {
+  return has_threads(runtime) && mpi::can_make_internal_in_fiber();
+}
+
+// Returns whether the ranks can take nonblocking sums of the communicator; the same on all ranks at
+// the same call. They can if they have the internal communicator, or if the first nonblocking sum
+// can make it in its fiber. If this rank cannot do so, it tells the other ranks.
+bool meet_or_refuse(Runtime& runtime, comm::Communicator& communicator) {
+  if (communicator.unusable()) return communicator.nonblocking.next_is_undecided();
+  // After the first sum the answer must not change: in its fiber that sum learns more of the ranks,
+  // at different times on each rank.
+  if (communicator.nonblocking.any()) return true;
+  if (communicator.connected()) return communicator.threaded();
+  if (can_meet_in_fiber(runtime)) {
+    // If MPI had no room, the communicator stays refused to nonblocking sums, even when there is
+    // room again: the ranks could not change the answer at the same call.
+    if (!communicator.refused() && communicator.has_room()) return true;
+    communicator.refuse_to_meet(mpi::Refusal::no_room);
+    return false;
+  }
+  communicator.refuse_to_meet();
+  return false;
+}
+
+Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Request& request,
+                       void* handle) {
+  auto sum = std::make_unique<Pending>(runtime, communicator, request);
+  auto generalized = std::make_unique<GeneralizedRequest>(runtime.api);
+  const int code = runtime.api.Grequest_start(&query, &free_request, &cancel, generalized.get(),
+                                              &generalized->handle);
+  if (code != mpi::kSuccess) return Outcome::finished(code);
+  sum->handle = generalized->handle;
+  sum->end_argument = generalized.release();
+  sum->end = [](void* argument, bool failed) {
+    GeneralizedRequest& ended = *static_cast<GeneralizedRequest*>(argument);
+    ended.failed = failed;
+    ended.api.Grequest_complete(ended.handle);
+    release(&ended);
+  };
+  mpi::write(handle, sum->handle);
+  start_sum(std::move(sum));
+  return Outcome::finished(mpi::kSuccess);
+}
+
+// Begins a nonblocking sum in a fiber, or decides at once that MPI makes it. The caller has
+// HoldFibers, and the ranks are not comparing how many sums each has begun.
+Outcome decide_or_begin(const Admission& admitted, const Request& request, void* handle) {
+  Runtime& runtime = *admitted.runtime;
+  comm::Communicator& communicator = *admitted.communicator;
+  if (CallEstimate::running() != nullptr) {
+    // Tells ranks without an estimate of the refusal; otherwise they would wait for this rank.
+    if (!communicator.connected()) communicator.refuse_to_meet();
+    return estimate_begun(runtime, communicator, request);
+  }
+  if (!meet_or_refuse(runtime, communicator)) {
+    const bool could = communicator.refused() && can_meet_in_fiber(runtime);
+    return bypass(runtime,
+                  communicator.unusable() || could       ? BypassReason::failure
+                  : stays_on_node(communicator, request) ? BypassReason::single_node
+                                                         : BypassReason::nonblocking,
+                  communicator, request);
+  }
+  const std::uint64_t number = communicator.nonblocking.begin();
+  if (communicator.agreed() && communicator.nonblocking.began_agreed(number)) {
+    const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
+    const bool stays =
+        communicator.nonblocking.began_on_one_node(number) && stays_on_node(communicator, request);
+    if (!decision.take || stays) {
+      const BypassReason reason = decision.take ? BypassReason::single_node : decision.reason;
+      if (reason != BypassReason::small) count_in_order(communicator);
+      return bypass(runtime, reason, communicator, request);
+    }
+  }
+  return begin_in_fiber(runtime, communicator, request, handle);
+}
+
+}  // namespace
+
+bool make_complete_request(int (&handles)[2]) {
+  const mpi::Api& api = Runtime::started()->api;
+  mpi::Request handle = mpi::abi.request_null;
+  if (api.Grequest_start([](void*, mpi::MessageStatus*) { return mpi::kSuccess; },
+                         [](void*) { return mpi::kSuccess; },
+                         [](void*, int) { return mpi::kSuccess; }, nullptr,
+                         &handle) != mpi::kSuccess)
+    return false;
+  handles[0] = int(mpi::Word(mpi::abi.request_null));
+  handles[1] = int(mpi::Word(handle));
+  return api.Grequest_complete(handle) == mpi::kSuccess;
+}
+
+Outcome begin_nonblocking(Request& request, void* handle) {
+  // Inside a fiber, calls of a hook, and of callbacks that MPI runs meanwhile, go to MPI. A null
+  // handle goes to MPI, too, which reports the error.
+  if (Fiber::inside() || handle == nullptr) return {};
+  take_description(request);
+  for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
+    const HoldFibers held;
+    const Admission admitted = admit(request, Way::nonblocking);
+    if (admitted.communicator == nullptr) return admitted.outcome;
+    if (!admitted.communicator->nonblocking.comparing())
+      return decide_or_begin(admitted, request, handle);
+  }
+}
+
+}  // namespace slimpi::call

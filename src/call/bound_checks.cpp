@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call/bound_checks.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "algorithm/algorithm.h"
+#include "algorithm/powersgd.h"
+#include "algorithm/residual_limit.h"
+#include "comm/communicator.h"
+#include "comm/scatter.h"
+#include "observe/log.h"
+
+namespace slimpi::call {
+
+void count_beyond(const comm::Call& call, std::uint64_t elements) {
+  if (elements != 0) call.communicator.statistics().count(&Counts::beyond_bound, elements);
+}
+
+namespace {
+
+// Returns the greatest magnitude; a NaN if a value is a NaN.
+double magnitude_of(std::span<const float> values) {
+  std::uint32_t most = 0;
+  for (const float value : values)
+    most = std::max(most, std::bit_cast<std::uint32_t>(value) & 0x7fffffffu);
+  return std::bit_cast<float>(most);
+}
+
+// A vector in blocks of `length` elements. The last block may be shorter.
+struct Blocks {
+  std::uint64_t number() const { return (count + length - 1) / length; }
+  std::uint64_t end(std::uint64_t block) const { return std::min(count, (block + 1) * length); }
+  std::span<const float> of(const float* values, std::uint64_t block) const {
+    return {values + block * length, values + end(block)};
+  }
+  // Returns the values of the block and of the two blocks beside it.
+  std::span<const float> around(const float* values, std::uint64_t block) const {
+    return {values + (block == 0 ? 0 : block - 1) * length, values + end(block + 1)};
+  }
+
+  const std::uint64_t count, length;
+};
+
+// Counts the elements of the rank's range whose error is beyond the bound of their block, and warns
+// of the first.
+template <typename BoundOf>
+void compare_blocks(const comm::Call& call, const Verified& verified, const Blocks& blocks,
+                    const BoundOf& bound_of) {
+  std::uint64_t found = 0;
+  for (std::uint64_t block = 0; block < blocks.number(); ++block) {
+    const double bound = bound_of(block);
+    if (!std::isfinite(bound)) continue;
+    const std::uint64_t end =
+        std::min(blocks.end(block), verified.range.first + verified.range.count);
+    for (std::uint64_t i = std::max(block * blocks.length, verified.range.first); i < end; ++i) {
+      const double error =
+          std::fabs(double(verified.result[i - verified.range.first]) - double(verified.exact[i]));
+      if (error <= bound || ++found != 1) continue;
+      log_once(LogLevel::warn,
+               fmt::format(
+                   "SLIMPI_VERIFY: element {} of a sum of {} is off by {:.6g}, and at most "
+                   "{:.6g} is possible: a defect of slimpi; {} avoids it",
+                   i, call.count, error, bound,
+                   call.plan.error_feedback ? "SLIMPI_ERROR_FEEDBACK=0" : "SLIMPI_ALGORITHM=off"));
+    }
+  }
+  count_beyond(call, found);
+}
+
+// Returns a bound of the rounding error. A sum of floats is rounded once for each rank, and the
+// arithmetic of the codecs rounds a few times (kernels/math/quantizer.h, kernels/math/packed.h).
+// Tiny values lose up to the smallest float.
+double rounding_of(const comm::Call& call, double magnitude) {
+  return (double(call.communicator.size()) + 24) * (0x1p-24 * magnitude + 0x1p-149);
+}
+
+// Returns whether the bound of error feedback applies. It does not if blocks of a reduce-scatter
+// that are not neighbors in the vector share a bucket.
+bool has_feedback(const comm::Call& call) {
+  if (call.scatter != nullptr && !call.scatter->in_order) return false;
+  return call.plan.error_feedback && call.plan.format.codec == kernels::Codec::quantized &&
+         call.plan.hook == nullptr;
+}
+
+// Returns the blocks for which a bound is computed. The schedule decides where a bucket begins, but
+// no bucket is longer than a block. So the bucket of an element lies within the element's block and
+// the two blocks beside it. The quantization step of these three blocks is at least that of the
+// bucket. So the bound is somewhat larger than the real bound.
+Blocks blocks_of(const comm::Call& call) {
+  return {call.count,
+          std::max<std::uint64_t>(1, kernels::bucket_elements(call.plan.format, call.count))};
+}
+
+double last_level(const comm::Call& call) {
+  return double((1 << call.plan.format.bits) - 1);
+}
+
+double quantization_step(const comm::Call& call, std::span<const float> values) {
+  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
+  return (double(*greatest) - double(*least)) / last_level(call);
+}
+
+// Returns the number of words. Each block has two: the quantization step and the magnitude.
+std::size_t words_of_blocks(const comm::Call& call) {
+  return 2 * blocks_of(call).number();
+}
+
+void fill_steps(const comm::Call& call, const float* in, double* words) {
+  const Blocks blocks = blocks_of(call);
+  for (std::uint64_t block = 0; block < blocks.number(); ++block) {
+    *words++ = quantization_step(call, blocks.around(in, block));
+    *words++ = magnitude_of(blocks.around(in, block));
+  }
+}
+
+// Compares each element with its bound. The sums of the nodes have errors, so their range can be
+// larger than that of the exact sum: hence the factor 1 + 2 most / last_level.
+void compare_elements(const comm::Call& call, const Verified& verified, const double* words) {
+  const Blocks blocks = blocks_of(call);
+  const double most = algorithm::most_steps(call.plan.format);
+  compare_blocks(call, verified, blocks, [&](std::uint64_t block) {
+    const double own = quantization_step(call, blocks.around(verified.exact, block));
+    const double bound = most * (words[2 * block] * (1 + 2 * most / last_level(call)) + own);
+    return bound + rounding_of(call, words[2 * block + 1] + bound);
+  });
+}
+
+// Returns whether the bound of packed applies. In a reduce-scatter it does not, because there
+// buckets begin with the block of each rank.
+bool is_packed(const comm::Call& call) {
+  return call.scatter == nullptr && call.plan.format.codec == kernels::Codec::packed &&
+         call.plan.hook == nullptr && call.plan.max_error == 0;
+}
+
+// Return the blocks for the bound of packed. buckets_of(): the buckets, which begin at multiples of
+// their length. tiles_of(): a tile may begin anywhere, but lies within one of these blocks, of
+// Format::bucket elements, and the two blocks beside it.
+Blocks buckets_of(const comm::Call& call) {
+  return {call.count, kernels::kPackedBucket};
+}
+Blocks tiles_of(const comm::Call& call) {
+  return {call.count, call.plan.format.bucket};
+}
+
+// Returns the number of words: the magnitude of each bucket, and for each block of tiles_of() the
+// magnitude of that block with the two blocks beside it.
+std::size_t words_of_tiles(const comm::Call& call) {
+  return buckets_of(call).number() + tiles_of(call).number();
+}
+
+void fill_magnitudes(const comm::Call& call, const float* in, double* words) {
+  const Blocks buckets = buckets_of(call), tiles = tiles_of(call);
+  for (std::uint64_t bucket = 0; bucket < buckets.number(); ++bucket)
+    *words++ = magnitude_of(buckets.of(in, bucket));
+  for (std::uint64_t tile = 0; tile < tiles.number(); ++tile)
+    *words++ = magnitude_of(tiles.around(in, tile));
+}
+
+void compare_buckets(const comm::Call& call, const Verified& verified, const double* words) {
+  const Blocks buckets = buckets_of(call), tiles = tiles_of(call);
+  const auto most = [&](double bucket, double tile, int nodes) {
+    return algorithm::most_packed_error(call.plan.format, bucket, tile, call.plan.error_feedback,
+                                        nodes);
+  };
+  const int nodes = call.communicator.size();  // an upper bound of the number of nodes
+  std::vector<double> around(tiles.number());
+  for (std::uint64_t tile = 0; tile < tiles.number(); ++tile)
+    around[tile] = magnitude_of(tiles.around(verified.exact, tile));
+  compare_blocks(call, verified, buckets, [&](std::uint64_t bucket) {
+    const std::uint64_t at = bucket * buckets.length / tiles.length;
+    const double sent = words[bucket], tile = words[buckets.number() + at];
+    const double of_nodes = most(sent, tile, nodes);
+    const double of_sum = most(magnitude_of(buckets.of(verified.exact, bucket)) + of_nodes,
+                               around[at] + most(tile, tile, nodes), 1);
+    return of_nodes + of_sum + rounding_of(call, sent + of_nodes + of_sum);
+  });
+}
+
+bool is_low_rank(const comm::Call& call) {
+  return call.plan.algorithm->functions == &algorithm::functions::low_rank;
+}
+
+// Returns the number of words. Each matrix has one: its L2 norm.
+std::size_t words_of_matrices(const comm::Call& call) {
+  return algorithm::matrices_of(call).low_rank.size();
+}
+
+void fill_norms(const comm::Call& call, const float* in, double* words) {
+  for (const algorithm::Matrix& matrix : algorithm::matrices_of(call).low_rank) {
+    *words++ = std::sqrt(device::squared_norm(in + matrix.first, matrix.count));
+  }
+}
+
+// Compares each matrix with its bound. kRounding allows for the rounding of the products of
+// matrices and of the columns of P.
+void compare_matrices(const comm::Call& call, const Verified& verified, const double* words) {
+  constexpr double kRounding = 1.001;
+  const double most = kRounding * algorithm::most_norms(call.plan);
+  std::uint64_t beyond = 0;
+  for (const algorithm::Matrix& matrix : algorithm::matrices_of(call).low_rank) {
+    double squares[2];
+    device::host().kernels()->compare(verified.result + matrix.first, verified.exact + matrix.first,
+                                      matrix.count, squares, nullptr);
+    const double error = std::sqrt(squares[0]), bound = most * *words++;
+    if (error <= bound || !std::isfinite(bound)) continue;
+    if (beyond == 0)
+      log_once(LogLevel::warn,
+               fmt::format("SLIMPI_VERIFY: the sum of a matrix of {}x{} is off by a norm of "
+                           "{:.6g}, and at most {:.6g} is possible: a defect of slimpi; "
+                           "SLIMPI_ALGORITHM=off avoids it",
+                           matrix.rows, matrix.columns, error, bound));
+    beyond += matrix.count;
+  }
+  count_beyond(call, beyond);
+}
+
+constexpr BoundCheck kChecks[] = {
+    {has_feedback, words_of_blocks, fill_steps, compare_elements},
+    {is_packed, words_of_tiles, fill_magnitudes, compare_buckets},
+    {is_low_rank, words_of_matrices, fill_norms, compare_matrices},
+};
+
+}  // namespace
+
+const BoundCheck* bound_check_of(const comm::Call& call) {
+  for (const BoundCheck& check : kChecks)
+    if (check.applies(call)) return &check;
+  return nullptr;
+}
+
+}  // namespace slimpi::call

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call/completion.h"
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "base/exceptions.h"
+#include "base/fiber.h"
+#include "call/nonblocking.h"
+#include "call/staged_requests.h"
+
+namespace slimpi::call {
+
+namespace {
+
+thread_local int t_completing = 0;  // intercepted functions that this thread is in
+
+// The sums that failed, until their requests are completed or freed.
+std::mutex g_mutex;
+std::unique_ptr<Pending> g_failed;
+std::atomic<int> g_failures{0};  // number of failed sums; changes with the mutex locked
+
+std::unique_ptr<Pending> take_failed(mpi::Request handle) {
+  if (g_failures.load(std::memory_order_acquire) == 0) return nullptr;
+  const std::lock_guard lock(g_mutex);
+  for (std::unique_ptr<Pending>* link = &g_failed; *link != nullptr; link = &(*link)->next_failed) {
+    if ((*link)->handle != handle) continue;
+    std::unique_ptr<Pending> found = std::move(*link);
+    *link = std::move(found->next_failed);
+    --g_failures;
+    count_fibers(-1, &enter_fibers);
+    return found;
+  }
+  return nullptr;
+}
+
+int raise_failure(Pending& sum) {
+  const mpi::Comm comm = comm_for_errors(sum.runtime, sum.comm, sum.of_comm);
+  if (sum.failure == Status::ok)
+    return programs_code([&] {
+      sum.runtime.api.Comm_call_errhandler(comm, sum.code);
+      return sum.code;
+    });
+  (void)fail(sum.failure, sum.text);
+  return sum.runtime.errors.raise(comm, sum.failure, sum.logging);
+}
+
+// Sets MPI_SUCCESS in the statuses. If MPI has no error, it has not set the errors there.
+void clear_errors(const Completing::Completed& completed) {
+  for (int i = 0; i < completed.count; ++i) mpi::set_error(completed.statuses, i, mpi::kSuccess);
+}
+
+}  // namespace
+
+mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm) {
+  return runtime.communicators.find(comm) == of_comm ? comm : mpi::abi.comm_world;
+}
+
+void keep_failure(std::unique_ptr<Pending> sum) {
+  const std::lock_guard lock(g_mutex);
+  sum->next_failed = std::move(g_failed);
+  g_failed = std::move(sum);
+  ++g_failures;
+}
+
+void forget_failure(mpi::Request handle) {
+  (void)take_failed(handle);
+}
+
+bool is_completing() {
+  return t_completing != 0;
+}
+
+Completing::Completing(int count, const void* handles) : array_(handles) {
+  handles_.reserve(std::size_t(count));
+  staged_.reserve(std::size_t(count));
+  for (int i = 0; i < count; ++i) {
+    handles_.push_back(mpi::read_at<mpi::Request>(handles, i));
+    staged_.push_back(staged_number(handles_.back()));
+  }
+  ++t_completing;  // last: the destructor runs only then
+}
+
+Completing::~Completing() {
+  --t_completing;
+}
+
+bool Completing::has_sums() const {
+  return are_in_flight(handles_);
+}
+
+// Returns the index of a completed request in handles_; -1 if it is not among them.
+int Completing::index_of(const Completed& completed, int i) const {
+  const int index = completed.indices == nullptr ? i : completed.indices[i] - completed.base;
+  return index >= 0 && std::size_t(index) < handles_.size() ? index : -1;
+}
+
+// Finishes the staged calls among the completed requests. If one of them fails, and *code is
+// MPI_SUCCESS, *code becomes its error. Returns the failed sums among the requests.
+std::unique_ptr<Pending> Completing::finish_completed(int* code, const Completed& completed,
+                                                      bool ends) {
+  std::unique_ptr<Pending> failed;
+  for (int i = 0; i < completed.count; ++i) {
+    const int index = index_of(completed, i);
+    if (index < 0) continue;
+    const mpi::Request handle = handles_[std::size_t(index)];
+    const bool kept = mpi::read_at<mpi::Request>(array_, index) == handle;
+    const Finish how = !ends                            ? Finish::stays
+                       : kept && *code != mpi::kSuccess ? Finish::unsure
+                                                        : Finish::ends;
+    const int staged = finish_staged(staged_[std::size_t(index)], how);
+    if (*code == mpi::kSuccess) *code = staged;
+    if (!ends) continue;
+    if (std::unique_ptr<Pending> sum = take_failed(handle); sum != nullptr) {
+      sum->next_failed = std::move(failed);
+      failed = std::move(sum);
+    }
+  }
+  return failed;
+}
+
+int Completing::raise(int code, const Completed& completed, bool ends) {
+  std::unique_ptr<Pending> failed = finish_completed(&code, completed, ends);
+  if (failed == nullptr) return code;
+  const bool has_statuses = completed.several && completed.statuses != nullptr &&
+                            completed.statuses != mpi::abi.status_ignore;
+  if (has_statuses && code == mpi::kSuccess) clear_errors(completed);
+  for (; failed != nullptr; failed = std::move(failed->next_failed)) {
+    const mpi::Request handle = failed->handle;
+    const int raised = raise_failure(*failed);
+    for (int i = 0; i < completed.count && has_statuses; ++i)
+      if (const int index = index_of(completed, i);
+          index >= 0 && handles_[std::size_t(index)] == handle)
+        mpi::set_error(completed.statuses, i, raised);
+    if (code == mpi::kSuccess) code = completed.several ? mpi::abi.err_in_status : raised;
+  }
+  return code;
+}
+
+}  // namespace slimpi::call

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A tool in front of slimpi may call MPI's functions by their PMPI_ names. Then slimpi does not see
+// these calls of the program: the tool hides the functions from slimpi.
+#pragma once
+
+namespace slimpi::call {
+
+class Runtime;
+
+// Set while slimpi makes a probe: it calls a function of MPI as the program does, to see whether
+// this call comes back to slimpi. Then slimpi's definition only sets *t_probe to true. Null: this
+// thread makes no probe. Sums count as in flight during a probe, because otherwise the definitions
+// do not look at t_probe.
+inline constinit thread_local bool* t_probe = nullptr;
+inline bool is_probe() {
+  if (t_probe != nullptr) *t_probe = true;
+  return t_probe != nullptr;
+}
+
+// Finds the functions that a tool hides from slimpi (mpi::g_completions_hidden and
+// g_starts_hidden), and warns of them on rank 0.
+void find_hidden_functions(const Runtime& runtime);
+
+}  // namespace slimpi::call
