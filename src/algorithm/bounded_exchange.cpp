@@ -85,15 +85,11 @@ Status Buffers::reserve(const comm::Call& call) const {
                       (piece + copied) * sizeof(float) + encoded_bytes);
 }
 
-// The sums of the squares of a - b, and of b.
-struct Squares {
-  Squares(const float* a, const float* b, std::uint64_t count) {
-    device::host().kernels()->compare(a, b, count, sums, nullptr);
-  }
-  double sums[2] = {};
-};
-double energy_of(const float* values, std::uint64_t count) {
-  return Squares(values, values, count).sums[1];
+// Returns the sum of the squares of a - b.
+double squared_distance(const float* a, const float* b, std::uint64_t count) {
+  double sums[2];
+  device::host().kernels()->compare(a, b, count, sums, nullptr);
+  return sums[0];
 }
 
 double largest_difference(const float* a, const float* b, std::uint64_t count) {
@@ -144,7 +140,7 @@ void Tiles::add(std::uint64_t first, std::uint64_t count, const float* got, cons
     const std::uint64_t stop = std::min(end, tile_begin + length_);
     ErrorTile& tile = tiles_[first_ + number];
     const float *const a = got + (begin - first), *const b = wanted + (begin - first);
-    tile.norm += Squares(a, b, stop - begin).sums[0];
+    tile.norm += squared_distance(a, b, stop - begin);
     tile.largest = std::max(tile.largest, largest_difference(a, b, stop - begin));
     for (int place = 0; place < kPlaces; ++place) {
       const std::uint64_t at = tile_begin + place_in(stream_, first_ + number, place, tile.count);
@@ -294,8 +290,9 @@ Status Bounded::measure(double* excess) {
       if (member != group_.index)
         add_sent(format, chunk_for(group_, format, shard_.count, member), &tiles);
     tiles.add(own.first, own.count, out, totals);
-    sums[0] = energy_of(out, own.count);
-    sums[1] += double(members - 1) * kRounding * std::sqrt(energy_of(host_in_, shard_.count));
+    sums[0] = device::squared_norm(out, own.count);
+    sums[1] +=
+        double(members - 1) * kRounding * std::sqrt(device::squared_norm(host_in_, shard_.count));
   }
   SLIMPI_TRY(tiles.gather(call_.communicator.exchange(), sums));
   // sums[1] bounds the rounding of additions by the norms of the values before encoding. But the

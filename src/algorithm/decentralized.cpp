@@ -12,20 +12,53 @@
 //
 // Cost: 4 n bytes sent to each peer (ring has 2 peers, shift_one 1).
 // Error: float rounding only.
+#include "algorithm/decentralized.h"
+
 #include <algorithm>
-#include <memory_resource>
-#include <vector>
 
 #include "algorithm/hierarchical.h"
-#include "algorithm/node_frame.h"
 #include "comm/communicator.h"
-#include "comm/kernel_result.h"
-#include "comm/stream_wait.h"
-#include "inter/neighbor_exchange.h"
 #include "inter/schedule.h"
 #include "inter/segment_length.h"
 
 namespace slimpi::algorithm {
+
+bool exchange_is_due(const comm::Call& call) {
+  const std::uint64_t interval = call.communicator.config().interval;
+  return interval == 1 || (call.state->calls + 1) % interval == 0;
+}
+
+void keep_model(comm::Call& call, const NodeShard& shard) {
+  const double workers = double(call.communicator.size()) / shard.ranks;
+  call.device.kernels()->combine(float(workers), shard.in, 0, nullptr, shard.range.count, shard.out,
+                                 call.stream);
+}
+
+std::pmr::vector<int> ranks_of_peers(const inter::Mixing& row, const comm::InterNodeGroup& group) {
+  std::pmr::vector<int> ranks(row.peers.get_allocator());
+  ranks.reserve(row.peers.size());
+  for (const inter::Mixing::Peer& peer : row.peers)
+    ranks.push_back(group.peers[std::size_t(peer.member)]);
+  return ranks;
+}
+
+Status reserve_for_peers(const comm::Call& call, int peers) {
+  comm::Communicator& communicator = call.communicator;
+  const comm::Plan& plan = call.plan;
+  // The exact sum keeps the plan's bucket length, to which its chunks are aligned, although float32
+  // has no buckets.
+  comm::Plan exact = plan;
+  exact.format.codec = kernels::Codec::float32;
+  SLIMPI_TRY(reserve_hierarchical(comm::with_plan(call, exact)));
+  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
+  if (group.shard_index < 0) return Status::ok;
+  const std::uint64_t elements = own_shard(call).count;
+  const bool staged = call.device.staged;
+  const std::size_t bytes = std::max(
+      inter::neighbor_segments(plan.format, elements, peers, staged).total,
+      inter::prepared_exchange(communicator, exact.format, group, elements, staged).need.bytes);
+  return reserve_messages(call, bytes);
+}
 
 namespace {
 
@@ -33,7 +66,7 @@ namespace {
 // node, or 1 if the hierarchy is flat.
 double ranks_behind(const comm::Communicator& communicator, const comm::InterNodeGroup& group,
                     int member) {
-  return group.flat ? 1 : double(communicator.layout().ranks_of[std::size_t(member)].size());
+  return group.flat ? 1 : double(communicator.layout().ranks_on(member).size());
 }
 
 // Sends this worker's sum as floats and adds the weighted sums of its peers.
@@ -94,49 +127,6 @@ class Average : public inter::PeerCodec {
   std::pmr::vector<Term> terms_;
 };
 
-// Returns whether this call exchanges: every SLIMPI_INTERVAL-th call of its buffer does.
-bool exchange_is_due(const comm::Call& call) {
-  const std::uint64_t interval = call.communicator.config().interval;
-  return interval == 1 || (call.state->calls + 1) % interval == 0;
-}
-
-// Writes the result of a call without an exchange: N times the mean of the node's ranks.
-void keep_model(comm::Call& call, const NodeShard& shard) {
-  const double workers = double(call.communicator.size()) / shard.ranks;
-  call.device.kernels()->combine(float(workers), shard.in, 0, nullptr, shard.range.count, shard.out,
-                                 call.stream);
-}
-
-// Returns the ranks of the peers in row.peers, in the same order. The list lies in the row's
-// memory.
-std::pmr::vector<int> ranks_of(const inter::Mixing& row, const comm::InterNodeGroup& group) {
-  std::pmr::vector<int> ranks(row.peers.get_allocator());
-  ranks.reserve(row.peers.size());
-  for (const inter::Mixing::Peer& peer : row.peers)
-    ranks.push_back(group.peers[std::size_t(peer.member)]);
-  return ranks;
-}
-
-// Reserves scratch memory for messages with `peers` peers in the plan's format, for the exact sum,
-// and for the sums inside nodes.
-Status reserve_for_peers(const comm::Call& call, int peers) {
-  comm::Communicator& communicator = call.communicator;
-  const comm::Plan& plan = call.plan;
-  // The exact sum keeps the plan's bucket length, to which its chunks are aligned, although float32
-  // has no buckets.
-  comm::Plan exact = plan;
-  exact.format.codec = kernels::Codec::float32;
-  SLIMPI_TRY(reserve_hierarchical(comm::with_plan(call, exact)));
-  const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
-  if (group.shard_index < 0) return Status::ok;
-  const std::uint64_t elements = own_shard(call).count;
-  const bool staged = call.device.staged;
-  const std::size_t bytes = std::max(
-      inter::neighbor_segments(plan.format, elements, peers, staged).total,
-      inter::prepared_exchange(communicator, exact.format, group, elements, staged).need.bytes);
-  return reserve_messages(call, bytes);
-}
-
 Status run_decentralized(comm::Call& call) {
   const Config& config = call.communicator.config();
   const bool due = exchange_is_due(call);
@@ -153,7 +143,7 @@ Status run_decentralized(comm::Call& call) {
       return Status::ok;
     }
     Average average(call, group, row, shard.in, shard.out);
-    return inter::exchange_with_neighbors(call, shard.range, ranks_of(row, group), average);
+    return inter::exchange_with_neighbors(call, shard.range, ranks_of_peers(row, group), average);
   });
 }
 
@@ -165,209 +155,5 @@ Status reserve_decentralized(const comm::Call& call) {
 
 const Functions functions::decentralized = {.run = run_decentralized,
                                             .reserve = reserve_decentralized};
-
-// low_precision_decentralized: like decentralized, but the messages hold the quantized difference
-// of two successive models. Every worker keeps a replica w of its own model and one replica of the
-// model of each peer. A replica changes only by adding a decoded message. So the replica of worker
-// i has the same bytes on worker i and on each of its peers, at any time.
-//
-//   first call   w = every replica = the exact mean; result = the exact sum
-//   then         s = the program's model after its local step (the mean over the node's ranks)
-//                z = s + sum over peers j of W_ij w_j + (W_ii - 2) w_i    (ring: left, right, own)
-//                decode(Q(z)) is added to every replica of i; result = N w_i
-//   between exchanges (SLIMPI_INTERVAL)   result = N s
-//
-// The peers never change, so SLIMPI_PEERS is ring or all. A call with non-finite input goes to MPI
-// on all ranks and leaves the replicas unchanged. If a replica becomes infinite, all ranks drop all
-// replicas, and the next call is handled as a first call.
-//
-// Replicas may belong to another tensor (comm/tensor_state.h). Let x be this rank's model. Replicas
-// are used only if |x - w_i| <= |x| / 2 on every rank (L2 norms of the shard). Otherwise all ranks
-// handle the call as a first call. So the error that replicas cause has a bound.
-//
-// Let m be the greatest |x| of the worker and its peers, on all their ranks. Then |w| <= 3/2 m, and
-//   error  result / N - sum of W_ij s_j = (s_i - w_i) + sum of W_ij (w_j - s_j)   (Q not counted)
-//   input of Q                        z = (s_i - w_i) + (sum of W_ij w_j - w_i)
-// The sums are over all j, and the weights of a row sum to one. With one rank a worker, s = x: the
-// error is at most m, and |z| at most 7/2 m. With several ranks, s is the mean of their x, and
-// |s - w_i| <= 5/2 m: the error is at most 5 m, and |z| at most 11/2 m.
-//
-// State: (1 + peers) * n floats, where n is the length of the shard.
-// Cost: n * bits/8 bytes sent to each peer.
-
-namespace {
-
-// Finds one array of the state; it has no elements if this rank has no shard (tensor_state.h).
-Status find_array(comm::Call& call, const comm::StateArray& key, const comm::Range& shard,
-                  float** array) {
-  return call.state->open(key, shard.count, call.location, call.stream,
-                          call.communicator.statistics(), array);
-}
-
-// The replicas of this rank's shard, and their weights. The tensor state owns the memory.
-struct Replicas {
-  Replicas(comm::Call& call, const comm::InterNodeGroup& group)
-      : row(inter::mixing(call.communicator.config().peers, int(group.peers.size()), group.index, 0,
-                          &call.scratch.objects)),
-        peers(row.peers.size(), row.peers.get_allocator()) {}
-
-  inter::Mixing row;
-  float* own = nullptr;
-  std::pmr::vector<float*> peers;  // in the order of row.peers
-};
-
-Status find_replicas(comm::Call& call, const comm::Range& shard, Replicas* replicas) {
-  using comm::StateArray;
-  SLIMPI_TRY(find_array(call, {StateArray::own_replica}, shard, &replicas->own));
-  for (std::size_t i = 0; i < replicas->peers.size(); ++i)
-    SLIMPI_TRY(find_array(call, {StateArray::replica_of, replicas->row.peers[i].member}, shard,
-                          &replicas->peers[i]));
-  return Status::ok;
-}
-
-class Difference : public inter::PeerCodec {
- public:
-  Difference(comm::Call& call, const Replicas& replicas, const NodeShard& shard)
-      : call_(call), kernels_(*call.device.kernels()), replicas_(replicas), shard_(shard) {}
-
-  // Writes z to the result buffer. The input may lie in that buffer, too, but is not needed after
-  // z is computed.
-  void encode(const comm::Range& part, std::byte* payload) override {
-    const std::uint64_t n = part.count;
-    float* const z = shard_.out + part.first;
-    float scale = float(1.0 / shard_.ranks);
-    const float* from = shard_.in + part.first;
-    for (std::size_t i = 0; i < replicas_.peers.size(); ++i) {
-      kernels_.combine(scale, from, float(replicas_.row.peers[i].weight),
-                       replicas_.peers[i] + part.first, n, z, call_.stream);
-      scale = 1;
-      from = z;
-    }
-    kernels_.combine(scale, from, float(replicas_.row.own - 2), replicas_.own + part.first, n, z,
-                     call_.stream);
-    kernels_.encode(call_.plan.format, inter::random_stream_for(call_, shard_.range, part), z,
-                    nullptr, n, payload, call_.stream);
-  }
-
-  void apply(const comm::Range& part, const std::byte* own,
-             std::span<const std::byte* const> theirs) override {
-    const std::uint64_t n = part.count;
-    for (std::size_t i = 0; i < theirs.size(); ++i)
-      kernels_.decode_add(call_.plan.format, theirs[i], n, replicas_.peers[i] + part.first,
-                          call_.stream);
-    float* const w = replicas_.own + part.first;
-    kernels_.decode_add(call_.plan.format, own, n, w, call_.stream);
-    kernels_.combine(float(call_.communicator.size()), w, 0, nullptr, n, shard_.out + part.first,
-                     call_.stream);
-  }
-
- private:
-  comm::Call& call_;
-  const kernels::Kernels& kernels_;
-  const Replicas& replicas_;
-  const NodeShard& shard_;
-};
-
-// Handles a first call: computes the exact sum over the inter-node group and sets every replica to
-// the mean.
-Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& replicas) {
-  comm::Plan exact = call.plan;
-  exact.format.codec = kernels::Codec::float32;
-  comm::Call sum = comm::with_plan(call, exact);
-  SLIMPI_TRY(inter::run_exchange(sum, shard.group, shard.range, shard.in, shard.out, nullptr));
-  const float share = float(1.0 / call.communicator.size());
-  const auto fill = [&](float* replica) {
-    call.device.kernels()->combine(share, shard.out, 0, nullptr, shard.range.count, replica,
-                                   call.stream);
-  };
-  fill(replicas.own);
-  for (float* const peer : replicas.peers) fill(peer);
-  return Status::ok;
-}
-
-// Queues a search for infinities in the own replica. *flag can be read when the stream has passed
-// the search. The memory is the call's scratch.
-Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replicas,
-             const int** flag) {
-  comm::KernelResult<int> infinite;
-  SLIMPI_TRY(infinite.open(call, call.location));
-  call.device.kernels()->find_beyond(replicas.own, kernels::kMaxFloat, shard.count,
-                                     infinite.found(), call.stream);
-  *flag = infinite.copy();
-  return infinite.fetch(call.stream);
-}
-
-// Runs a call, and records in state->nonfinite whether a replica overflowed. An infinite replica
-// would stay infinite, so the next call reads the record and drops the replicas.
-Status run_low_precision(comm::Call& call) {
-  const int* flag = nullptr;
-  SLIMPI_TRY(run_in_nodes(call, [&](const NodeShard& shard) {
-    if (!shard.owned()) return Status::ok;
-    Replicas replicas(call, shard.group);
-    SLIMPI_TRY(find_replicas(call, shard.range, &replicas));
-    if (call.state->uninitialized) {
-      SLIMPI_TRY(start_over(call, shard, replicas));
-    } else if (exchange_is_due(call)) {
-      Difference difference(call, replicas, shard);
-      SLIMPI_TRY(inter::exchange_with_neighbors(call, shard.range,
-                                                ranks_of(replicas.row, shard.group), difference));
-    } else {
-      keep_model(call, shard);
-      return Status::ok;
-    }
-    return watch(call, shard.range, replicas, &flag);
-  }));
-  if (flag == nullptr) return Status::ok;
-  SLIMPI_TRY(comm::synchronize(call.device_stream()));
-  call.state->nonfinite = *flag;
-  return Status::ok;
-}
-
-// The largest allowed distance of the own replica from this rank's values, in norms of the values.
-constexpr double kFarthest = 0.5;
-
-// Compares the own replica with the floats of this rank's shard.
-Status replica_fits(comm::Call& call, bool* fits) {
-  *fits = true;
-  if (!exchange_is_due(call)) return Status::ok;
-  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
-  if (group.shard_index < 0) return Status::ok;
-  const comm::Range shard = own_shard(call);
-  float* own = nullptr;
-  SLIMPI_TRY(find_array(call, {comm::StateArray::own_replica}, shard, &own));
-  comm::KernelResult<double, 2> squares;
-  SLIMPI_TRY(squares.open(call, call.location));
-  call.device.kernels()->compare(own, call.in + shard.first, shard.count, squares.found(),
-                                 call.stream);
-  SLIMPI_TRY(squares.fetch(call.stream));
-  SLIMPI_TRY(comm::synchronize(call.device_stream()));
-  const double distance = squares.copy()[0], norm = squares.copy()[1];
-  *fits = distance <= kFarthest * kFarthest * norm;
-  return Status::ok;
-}
-
-Status reserve_low_precision(const comm::Call& call) {
-  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
-  const inter::Mixing row =
-      inter::mixing(call.communicator.config().peers, std::max(1, int(group.peers.size())),
-                    group.index, 0, &call.scratch.objects);
-  return reserve_for_peers(call, int(row.peers.size()));
-}
-
-Status reserve_replicas(comm::Call& call) {
-  const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
-  const comm::Range shard = own_shard(call);
-  float* none = nullptr;
-  if (group.shard_index < 0) return find_array(call, {comm::StateArray::own_replica}, shard, &none);
-  Replicas replicas(call, group);
-  return find_replicas(call, shard, &replicas);
-}
-
-}  // namespace
-
-const Functions functions::low_precision = {.run = run_low_precision,
-                                            .reserve = reserve_low_precision,
-                                            .reserve_state = reserve_replicas,
-                                            .state_fits = replica_fits};
 
 }  // namespace slimpi::algorithm

@@ -74,18 +74,16 @@ Status open_hook(const comm::Call& call) {
   comm::Exchange& exchange = communicator.exchange();
   auto hook = std::make_unique<Hook>(exchange.api(), *plan.hook);
   SLIMPI_TRY(agree_on_failure(communicator, failure_of(hook->load())));
-  std::uint64_t kind[] = {hook->is_codec(), !hook->is_codec()};
-  SLIMPI_TRY(exchange.all_max(kind));
-  if (kind[0] == kind[1])
-    return refuse_hook(*plan.hook, "it is a codec on some ranks and a strategy on others");
+  bool same = false;
+  SLIMPI_TRY(exchange.all_same(hook->is_codec(), &same));
+  if (!same) return refuse_hook(*plan.hook, "it is a codec on some ranks and a strategy on others");
   SLIMPI_TRY(hook->give_comm(exchange.comm(), exchange.channel()));
   // The hook is opened for all calls of the communicator, so `opening` has no count and no buffers.
   const comm::Call opening{communicator,   call.scratch, plan, nullptr, nullptr, 0,
                            device::host(), nullptr,      0,    nullptr};
   SLIMPI_TRY(agree_on_failure(communicator, failure_of(hook->open(opening))));
-  std::uint64_t identity[] = {hook->identity(), ~hook->identity()};
-  SLIMPI_TRY(exchange.all_max(identity));
-  if (identity[0] != ~identity[1])
+  SLIMPI_TRY(exchange.all_same(hook->identity(), &same));
+  if (!same)
     return refuse_hook(
         *plan.hook,
         "its name, max_piece or bound differs between ranks; the file must be the same "
@@ -98,16 +96,6 @@ Status open_hook(const comm::Call& call) {
 comm::Call call_on_host(const comm::Call& call, float* copy) {
   return {call.communicator, call.scratch,   call.plan, copy,        copy,
           call.count,        device::host(), nullptr,   call.number, call.state};
-}
-
-// Returns the factor by which the residual is used.
-float factor_of(const float* values, const float* lost, std::uint64_t count) {
-  // compare(a, b) gives two numbers: the sum of (a - b)^2, which is 0 here, and the sum of b^2.
-  double of_values[2], of_lost[2];
-  const kernels::Kernels& kernels = *device::host().kernels();
-  kernels.compare(values, values, count, of_values, nullptr);
-  kernels.compare(lost, lost, count, of_lost, nullptr);
-  return residual_factor(of_values[1], of_lost[1]);
 }
 
 // The marks of values. The mark of a value that is not finite says what the value is.
@@ -156,7 +144,8 @@ class HookCodec : public inter::ChunkCodec {
   void decode(const comm::Range& part, const std::byte* payload) override {
     decode_values(part, true, payload, out_ + part.first);
   }
-  void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) override;
+  void add_and_encode(const comm::Range& part, std::byte* payload,
+                      const PayloadFrom& from) override;
 
   // Returns the text of the hook's first failure on this rank; "" if the hook has not failed.
   const std::string& failure() const { return failure_; }
@@ -186,8 +175,9 @@ void HookCodec::encode_values(const comm::Range& part, bool total, const float* 
   const Hook::Piece piece{shard_.first + part.first, part.count, total};
   float* const lost = residual(part);
   if (lost != nullptr) {
-    context_.kernels.combine(1.0f, values, factor_of(values, lost, part.count), lost, part.count,
-                             input_, nullptr);
+    const float used = residual_factor(device::squared_norm(values, part.count),
+                                       device::squared_norm(lost, part.count));
+    context_.kernels.combine(1.0f, values, used, lost, part.count, input_, nullptr);
     values = input_;
   }
   std::uint64_t bytes = 0;
@@ -231,7 +221,8 @@ void HookCodec::decode_values(const comm::Range& part, bool total, const std::by
   if (size != bytes) put_marked(payload + round_up(bytes, 4), part.count, out);
 }
 
-void HookCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) {
+void HookCodec::add_and_encode(const comm::Range& part, std::byte* payload,
+                               const PayloadFrom& from) {
   for (int member = 0; member < int(group_.peers.size()); ++member) {
     const float* addend = in_ + part.first;
     if (member != group_.index) {
@@ -249,8 +240,8 @@ void HookCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFr
 
 // Returns the layout of the exchange of this rank's shard. The layout does not depend on the device
 // of the call, because hooks get host memory.
-inter::PairwiseLayout layout_of(const comm::Call& call, const comm::InterNodeGroup& group,
-                                const Hook& hook) {
+inter::SegmentedLayout layout_of(const comm::Call& call, const comm::InterNodeGroup& group,
+                                 const Hook& hook) {
   const inter::ExchangeSize size{.format = call.plan.format,
                                  .count = own_shard(call).count,
                                  .group_size = int(group.peers.size()),
@@ -280,7 +271,7 @@ Status run_codec(comm::Call& call, const Hook& hook, std::string* failure) {
     SLIMPI_TRY(find_residual(call, shard.range, &residual));
     inter::Context context = inter::context_of(call, {});
     context.hook_bytes = hook.most_bytes();
-    const inter::PairwiseLayout layout = layout_of(call, shard.group, hook);
+    const inter::SegmentedLayout layout = layout_of(call, shard.group, hook);
     HookCodec codec(call, hook, context, shard, residual);
     SLIMPI_TRY(inter::run_pairwise(context, layout, shard.group.peers, shard.range, codec));
     *failure = codec.failure();

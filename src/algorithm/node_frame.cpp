@@ -2,6 +2,7 @@
 #include "algorithm/node_frame.h"
 
 #include "comm/communicator.h"
+#include "comm/scatter.h"
 #include "intra/intra_node.h"
 
 namespace slimpi::algorithm {
@@ -24,7 +25,7 @@ Status sum_in_node(comm::Call& call) {
   return intra::intra_reduce_scatter(call, call.communicator.inter_node_group(call.plan.hierarchy));
 }
 
-NodeShard shard_of(comm::Call& call) {
+NodeShard node_shard(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const bool inside = works_in_node(call);
   const comm::Range range = own_shard(call);

@@ -28,7 +28,7 @@ comm::Range own_shard(const comm::Call& call);
 // The three parts of run_in_nodes(). Without work inside the node the first and the last do
 // nothing.
 Status sum_in_node(comm::Call& call);
-NodeShard shard_of(comm::Call& call);
+NodeShard node_shard(comm::Call& call);
 Status share_in_node(comm::Call& call);
 
 // Runs the frame around `exchange`, which is called once on every rank, also on a rank that owns no
@@ -36,7 +36,7 @@ Status share_in_node(comm::Call& call);
 template <typename Exchange>
 Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
   SLIMPI_TRY(sum_in_node(call));
-  SLIMPI_TRY(exchange(shard_of(call)));
+  SLIMPI_TRY(exchange(node_shard(call)));
   return share_in_node(call);
 }
 

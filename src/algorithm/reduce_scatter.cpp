@@ -3,6 +3,7 @@
 
 #include "algorithm/node_frame.h"
 #include "comm/communicator.h"
+#include "comm/scatter.h"
 #include "inter/schedule.h"
 #include "intra/intra_node.h"
 

@@ -14,7 +14,6 @@
 #include "call/estimate.h"
 #include "call/nonblocking.h"
 #include "call/sum.h"
-#include "comm/autotuner.h"
 #include "device/plugins.h"
 #include "device/process_memory.h"
 #include "mpi/internal_comm.h"
@@ -193,12 +192,11 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
   if (communicator.unusable())
     return {bypass(runtime, BypassReason::failure, communicator, request)};
   if (!communicator.agreed() && !communicator.failed()) {
-    communicator.exchange().begin_call();
     communicator.read_name();  // subject() below shows the name
     const OwnFloats environment;
     // The comparison gets its own number. It cannot have the number of the last call, in which
     // other ranks may still be, nor that of this call, which may go to MPI without a number.
-    if (communicator.taken != 0) ++communicator.taken;
+    communicator.begin_comparison();
     const ActiveCall active(subject(communicator, request));
     const Status begun = begin_communicator(runtime, communicator);
     if (begun != Status::ok) {
@@ -233,8 +231,7 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
   if (communicator.failed()) return refuse_failed(runtime, communicator);
   if (stays_on_node(communicator, request))
     return bypass(runtime, BypassReason::single_node, communicator, request);
-  ++communicator.taken;
-  communicator.exchange().begin_call();
+  communicator.begin_numbered();
   // This check comes before this rank sends what no rank would receive.
   if (communicator.exchange().failure_reported())
     return give_up(runtime, communicator, request, communicator.exchange().check());
@@ -290,7 +287,7 @@ namespace {
   if (!has_blocks && is_invalid(request)) return {bypass_for(BypassReason::small)};
   const mpi::Comm comm = request.comm;
   std::optional<int> raised;
-  comm::Communicator* const communicator = runtime->communicators.find(comm, &raised);
+  comm::Communicator* const communicator = runtime->communicators.find_or_follow(comm, &raised);
   if (communicator == nullptr) {
     const Outcome bypassed = bypass_for(BypassReason::comm);
     return {raised ? Outcome::finished(*raised) : bypassed};

@@ -64,9 +64,9 @@ Status agree_on_blocks(comm::Communicator& communicator, const Request& request)
   Fnv1a digest;
   for (int rank = 0; rank < communicator.size(); ++rank)
     digest.add(std::uint64_t(request.blocks.of(rank)));
-  std::uint64_t words[] = {digest.value(), ~digest.value()};
-  SLIMPI_TRY(communicator.exchange().all_max(words));
-  if (words[0] == ~words[1]) return Status::ok;
+  bool same = false;
+  SLIMPI_TRY(communicator.exchange().all_same(digest.value(), &same));
+  if (same) return Status::ok;
   return communicator.exchange().describe_disagreement(
       "recvcounts of MPI_Reduce_scatter", std::to_string(digest.value()),
       describe_counts(request.blocks, communicator.size()), "all ranks must pass the same counts");

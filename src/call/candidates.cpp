@@ -173,7 +173,7 @@ Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm:
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
                     const algorithm::Decision& decision, const Request& request) {
   comm::Autotuner* autotuner = nullptr;
-  if (const Status status = communicator.attachment<comm::Autotuners>().find(
+  if (const Status status = communicator.attachment<comm::Autotuners>().find_or_make_together(
           communicator, decision.number, size_class(request), int(decision.candidates.size()),
           &autotuner);
       status != Status::ok)

@@ -35,7 +35,7 @@ class Registry::Pin {
   Registry& registry_;
 };
 
-comm::Communicator* Registry::find(mpi::Comm comm, std::optional<int>* raised) {
+comm::Communicator* Registry::find_or_follow(mpi::Comm comm, std::optional<int>* raised) {
   // The last communicator that this thread used. MPI reuses a handle only after generation_ was
   // incremented.
   thread_local mpi::Comm last_comm{};
@@ -53,14 +53,14 @@ comm::Communicator* Registry::find(mpi::Comm comm, std::optional<int>* raised) {
   return found;
 }
 
-// Forgets everything that find() and the threads remember by the handle of a communicator, because
-// MPI may give the handle to another communicator.
+// Forgets everything that find_or_follow() and the threads remember by the handle of a
+// communicator, because MPI may give the handle to another communicator.
 void Registry::handles_end() {
   for (auto& comm : refused_types) comm.store(mpi::Comm(), std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
 }
 
-comm::Communicator* Registry::find_made(mpi::Comm comm) {
+comm::Communicator* Registry::find(mpi::Comm comm) {
   const std::lock_guard lock(mutex_);
   const auto found = std::find_if(followed_.begin(), followed_.end(),
                                   [&](const auto* known) { return known->user() == comm; });
@@ -245,7 +245,7 @@ bool Freeing::frees(mpi::Comm comm) {
 void wait_for_sums_on(mpi::Comm comm) {
   if (!sums_in_flight() || Fiber::inside()) return;
   Runtime* const runtime = Runtime::started();
-  if (comm::Communicator* const communicator = runtime->communicators.find_made(comm);
+  if (comm::Communicator* const communicator = runtime->communicators.find(comm);
       communicator != nullptr)
     wait_for_sums(*communicator);
 }
@@ -254,7 +254,7 @@ void finish_on(mpi::Comm comm) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr || Fiber::inside()) return;
   runtime->communicators.drop_late();
-  comm::Communicator* const communicator = runtime->communicators.find_made(comm);
+  comm::Communicator* const communicator = runtime->communicators.find(comm);
   if (communicator == nullptr) return;
   wait_for_sums(*communicator);
   communicator->finish_refusals();

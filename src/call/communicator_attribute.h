@@ -27,10 +27,10 @@ class Registry {
   // state. Null in four cases: MPI_COMM_NULL; a communicator that is being freed; MPI cannot attach
   // the state; MPI does not know the communicator. In the last case the error handler has run, and
   // *raised, if given, is the code for the program.
-  comm::Communicator* find(mpi::Comm comm, std::optional<int>* raised = nullptr);
+  comm::Communicator* find_or_follow(mpi::Comm comm, std::optional<int>* raised = nullptr);
 
   // Returns slimpi's state if there is one already; null otherwise. Calls no MPI function.
-  comm::Communicator* find_made(mpi::Comm comm);
+  comm::Communicator* find(mpi::Comm comm);
 
   // Drops the states of communicators that MPI freed late: after the program's free had returned
   // (see forget()). Not to be called in a callback of MPI, where no MPI function may be called.

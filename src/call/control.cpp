@@ -93,7 +93,7 @@ int take_info(mpi::Comm comm, mpi::Info info) {
   const mpi::Api& api = runtime->api;
   // All ranks are in this call, but their keys may differ. So every rank compares its options
   // again, even if it gets no key, or has no memory below.
-  comm::Communicator* communicator = runtime->communicators.find_made(comm);
+  comm::Communicator* communicator = runtime->communicators.find(comm);
   if (communicator != nullptr) communicator->compare_options_again();
   int keys = 0;
   api.Info_get_nkeys(info, &keys);
@@ -104,7 +104,7 @@ int take_info(mpi::Comm comm, mpi::Info info) {
     const std::string option = info_key_option(lower_case(key));
     if (option.empty()) continue;
     api.Info_get(info, key, mpi::abi.max_info_val, value, &found);
-    if (communicator == nullptr) communicator = runtime->communicators.find(comm);
+    if (communicator == nullptr) communicator = runtime->communicators.find_or_follow(comm);
     if (found != 0 && communicator != nullptr) take_key(*runtime, *communicator, option, value);
   }
   if (communicator == nullptr) return mpi::kSuccess;

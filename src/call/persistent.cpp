@@ -85,7 +85,7 @@ void start(Persistent& persistent) {
   if (sum->bypass)
     count_bypass(persistent.runtime, *sum->bypass, persistent.communicator, sum->call);
   // SLIMPI_CALLS_PER_STEP counts this start among the sums of the communicator.
-  if (persistent.runtime.communicators.find_made(persistent.call.comm) == persistent.of_comm)
+  if (persistent.runtime.communicators.find(persistent.call.comm) == persistent.of_comm)
     count_in_order(*persistent.of_comm);
   sum->of_comm = persistent.of_comm;
   sum->decision = &persistent.decision;
@@ -180,8 +180,7 @@ Outcome init_persistent(Request& request, void* handle) {
   Status compared = Status::ok;
   std::optional<ActiveCall> active;
   if (!left) {
-    communicator.exchange().begin_call();
-    ++communicator.taken;  // the comparison has its own number, as a sum has
+    communicator.begin_numbered();
     active.emplace(subject(communicator, request, true));
     compared = compare_counts(communicator, request, &left, &seen);
   }

@@ -65,7 +65,7 @@ int raise_failure(Pending& sum) {
 }  // namespace
 
 mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm) {
-  return runtime.communicators.find_made(comm) == of_comm ? comm : mpi::abi.comm_world;
+  return runtime.communicators.find(comm) == of_comm ? comm : mpi::abi.comm_world;
 }
 
 void keep_failure(std::unique_ptr<Pending> sum) {

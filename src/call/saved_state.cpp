@@ -135,7 +135,7 @@ comm::Communicator* find_owner(mpi::Comm comm, const std::string& name) {
   Runtime* const runtime = Runtime::get(comm);
   if (runtime == nullptr || runtime->finished) return nullptr;
   wait_for_sums_on(comm);
-  comm::Communicator* const communicator = runtime->communicators.find(comm);
+  comm::Communicator* const communicator = runtime->communicators.find_or_follow(comm);
   if (communicator == nullptr) return nullptr;
   comm::Communicator* const persistent = find_persistent(*communicator, name);
   if (persistent == nullptr) return communicator;

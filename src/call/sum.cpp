@@ -116,7 +116,7 @@ Status Sum::run(std::optional<BypassReason>* bypass) {
   log_banner();
   (void)caught([&] { warn_of_rounding(); });  // without memory for the line the call goes on
   const TracedBits bits(plan_);
-  call.number = ++communicator_.calls;
+  call.number = ++communicator_.compressed_calls;
   const std::uint64_t every = communicator_.config().verify;
   bool verify = every != 0 && call.number % every == 0;
   if (verify) SLIMPI_TRY(timed_verify([&] { return keep_input(call, &verify); }));

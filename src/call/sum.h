@@ -7,6 +7,7 @@
 #include "call/request.h"
 #include "call/runtime.h"
 #include "comm/memory.h"
+#include "comm/scatter.h"
 
 namespace slimpi::call {
 

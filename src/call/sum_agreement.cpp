@@ -219,7 +219,7 @@ Status Sum::find_state(comm::Call& call) {
     if (asks) key = {comm::TensorKey::By::others, number, {}, key.count, key.elements};
   }
   comm::TensorStates::Lost lost{};
-  call.state = &states.find(key, &lost);
+  call.state = &states.use(key, &lost);
   Statistics& statistics = runtime_.statistics;
   if (lost != comm::TensorStates::Lost::nothing) {
     statistics.count(&Counts::state_dropped);

@@ -217,10 +217,7 @@ std::size_t sums_of_matrices(const comm::Call& call) {
 
 void find_norms(const comm::Call& call, const float* in, double* sums) {
   for (const algorithm::Matrix& matrix : algorithm::matrices_of(call).low_rank) {
-    const float* const values = in + matrix.first;
-    double squares[2];
-    device::host().kernels()->compare(values, values, matrix.count, squares, nullptr);
-    *sums++ = std::sqrt(squares[1]);
+    *sums++ = std::sqrt(device::squared_norm(in + matrix.first, matrix.count));
   }
 }
 

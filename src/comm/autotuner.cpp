@@ -47,7 +47,7 @@ void Autotuner::start_rounds() {
 
 // Returns the position in in_trial_ of the candidate that a trial of this stage tries. It depends
 // on the trial's number and on agreed state only, so it is the same on all ranks.
-int Autotuner::candidate_of(int trial) const {
+int Autotuner::place_of(int trial) const {
   return (stage_ == Stage::rounds ? trial : trial / kInARow) % int(in_trial_.size());
 }
 
@@ -61,7 +61,7 @@ int Autotuner::trials() const {
 }
 
 int Autotuner::next() const {
-  return stage_ == Stage::settled ? best_ : in_trial_[std::size_t(candidate_of(trial_))];
+  return stage_ == Stage::settled ? best_ : in_trial_[std::size_t(place_of(trial_))];
 }
 
 bool Autotuner::record(std::uint64_t nanoseconds) {
@@ -91,8 +91,7 @@ void Autotuner::find_medians() {
   for (int place = 0; place < int(in_trial_.size()); ++place) {
     of_one_.clear();
     for (int trial = 0; trial < trial_; ++trial)
-      if (counts(trial) && candidate_of(trial) == place)
-        of_one_.push_back(times_[std::size_t(trial)]);
+      if (counts(trial) && place_of(trial) == place) of_one_.push_back(times_[std::size_t(trial)]);
     medians_.push_back(std::max<std::uint64_t>(median(of_one_), 1));
   }
 }
@@ -141,8 +140,9 @@ void Autotuner::watch() {
   start_rounds();
 }
 
-Status Autotuners::find(Communicator& communicator, int row, std::size_t size_class, int candidates,
-                        Autotuner** found) {
+Status Autotuners::find_or_make_together(Communicator& communicator, int row,
+                                         std::size_t size_class, int candidates,
+                                         Autotuner** found) {
   const std::pair key(row, size_class);
   auto known = made_.find(key);
   if (known == made_.end()) {

@@ -20,8 +20,6 @@
 
 namespace slimpi::comm {
 
-class Communicator;
-
 class Autotuner {
  public:
   explicit Autotuner(int candidates);
@@ -61,7 +59,7 @@ class Autotuner {
   enum class Stage { rounds, runoff, settled };
 
   void start_rounds();
-  int candidate_of(int trial) const;
+  int place_of(int trial) const;
   bool counts(int trial) const;
   int trials() const;
   void find_medians();
@@ -91,8 +89,8 @@ class Autotuners : public Attachment {
   // Sets *found to the autotuner for the plans of row number `row` of the rules and for a size
   // class. The first call with this row and class makes it, and is collective: if some rank has no
   // memory, *found is null on all ranks. Later calls send no message.
-  Status find(Communicator& communicator, int row, std::size_t size_class, int candidates,
-              Autotuner** found);
+  Status find_or_make_together(Communicator& communicator, int row, std::size_t size_class,
+                               int candidates, Autotuner** found);
 
  private:
   void options_changed() override { made_.clear(); }

@@ -24,6 +24,7 @@ namespace slimpi::comm {
 
 class Communicator;
 class TensorState;
+struct Scatter;
 
 // The plan of one call: how it is done. Policy makes it from facts that all ranks know, so it is
 // the same on every rank. A copy allocates nothing.

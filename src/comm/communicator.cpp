@@ -120,19 +120,15 @@ Communicator::~Communicator() {
   for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
 }
 
-// Calls `poll` until it is done. A rank may come late to its first call, or never. A report of the
-// wait names the ranks from which nothing has come (`arrivals`, as in mpi::WaitFor). The wait looks
-// for no failure report: the ranks are still making the communicator on which they report failures.
-Status Communicator::wait_for_ranks(const mpi::Poll& poll, std::span<const int> arrivals,
-                                    bool limited) {
-  Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
-  waiter.set_arrivals(arrivals, std::chrono::seconds(limited ? config_.timeout.value_or(0) : 0));
-  return wait_until(waiter, poll);
-}
-
+// Returns a function that calls `poll` until it is done. A rank may come late to its first call, or
+// never. A report of the wait names the ranks from which nothing has come (`arrivals`, as in
+// mpi::WaitFor). The wait looks for no failure report: the ranks are still making the communicator
+// on which they report failures.
 mpi::WaitFor Communicator::waits() {
   return [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
-    return wait_for_ranks(poll, arrivals, limited);
+    Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
+    waiter.set_arrivals(arrivals, std::chrono::seconds(limited ? config_.timeout.value_or(0) : 0));
+    return wait_until(waiter, poll);
   };
 }
 
@@ -162,26 +158,29 @@ Status Communicator::agree(const std::string& rules) {
   // Reduces the maximum of each hash and of its complement. All ranks have the same value exactly
   // if the two maxima are complements of each other.
   const std::vector<Entry> entries = entries_to_agree(config_, rules);
-  std::vector<std::uint64_t> sums;
+  std::vector<std::uint64_t> words;
   for (const Entry& entry : entries) {
-    sums.push_back(text_hash(entry.value));
-    sums.push_back(~text_hash(entry.value));
+    words.push_back(text_hash(entry.value));
+    words.push_back(~text_hash(entry.value));
   }
-  // Four more words travel with the options, which saves a reduction of their own.
-  sums.push_back(changed_ ? 1 : 0);
-  sums.push_back(mpi::can_help(api_) ? 0 : 1);
-  sums.push_back(device::foreign_possible() ? 1 : 0);
-  sums.push_back(device::others() ? 1 : 0);
-  SLIMPI_TRY(exchange_.all_max(sums));
-  devices_possible_ = sums.back() != 0;
-  foreign_possible_ = sums[sums.size() - 2] != 0;
-  threaded_ = sums[sums.size() - 3] == 0;
+  // More words travel with the options, which saves a reduction of their own.
+  enum Extra { kChanged, kUnthreaded, kForeign, kDevices, kExtras };
+  words.resize(words.size() + kExtras);
+  const std::span<std::uint64_t> extras = std::span(words).last(kExtras);
+  extras[kChanged] = changed_ ? 1 : 0;
+  extras[kUnthreaded] = mpi::can_help(api_) ? 0 : 1;
+  extras[kForeign] = device::foreign_possible() ? 1 : 0;
+  extras[kDevices] = device::others() ? 1 : 0;
+  SLIMPI_TRY(exchange_.all_max(words));
+  devices_possible_ = extras[kDevices] != 0;
+  foreign_possible_ = extras[kForeign] != 0;
+  threaded_ = extras[kUnthreaded] == 0;
   for (std::size_t i = 0; i < entries.size(); ++i)
-    if (sums[2 * i] != ~sums[2 * i + 1])
+    if (words[2 * i] != ~words[2 * i + 1])
       return exchange_.describe_disagreement(entries[i].name, entries[i].value, entries[i].text,
                                              "start all ranks with the same value");
   // If any rank has changed options, all ranks start anew, even though all values are equal now.
-  if (sums[2 * entries.size()] != 0) start_anew();
+  if (extras[kChanged] != 0) start_anew();
   exchange_.set_timeout(std::chrono::seconds(config_.timeout.value_or(0)));
   SLIMPI_TRY(nonblocking.compare_before_agreed(exchange_));
   if (refusal_ != mpi::Refusal::none) enter(Life::unusable);
@@ -217,7 +216,7 @@ ActiveCall::Subject Communicator::subject(std::uint64_t count, std::string_view 
           name_,
           rank_,
           size_,
-          taken,
+          last_number_,
           count,
           exchange_.trace().first_world_rank(),
           tensor,
@@ -254,7 +253,7 @@ void Communicator::finish_refusals() {
 
 void Communicator::end_calls() {
   const std::lock_guard lock(exchange_.internal()->mutex);
-  exchange_.internal()->roll_call.end_calls(std::uint32_t(number_), std::uint32_t(taken));
+  exchange_.internal()->roll_call.end_calls(std::uint32_t(number_), std::uint32_t(last_number_));
 }
 
 void Communicator::begin_end(int* word, mpi::Request* request) {

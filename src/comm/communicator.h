@@ -210,12 +210,19 @@ class Communicator {
   Status stream_for(const device::Location& location, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
 
-  // Counts what messages number on this communicator:
-  //  - calls that slimpi took, also those that the ranks then agreed to leave to MPI
-  //  - comparisons of options, except those before the first such call
-  //  - comparisons of counts when a persistent sum is made
-  std::uint64_t taken = 0;
-  std::uint64_t calls = 0;  // compressed calls so far; message headers carry it
+  // Begin what has a number in the messages on this communicator. All ranks call the same function
+  // before the first message of it. begin_numbered() begins a call that slimpi takes, also if the
+  // ranks then agree to leave it to MPI, or a comparison of counts when a persistent sum is made.
+  // begin_comparison() begins a comparison of options. It has no number before the first such call.
+  void begin_numbered() {
+    ++last_number_;
+    exchange_.begin_call();
+  }
+  void begin_comparison() {
+    if (last_number_ != 0) ++last_number_;
+    exchange_.begin_call();
+  }
+  std::uint64_t compressed_calls = 0;  // so far; message headers carry it
   TensorStates states;
   // Returns the attachment of this type; makes it at first use.
   template <typename Type>
@@ -247,7 +254,6 @@ class Communicator {
   void enter(Life life);
   Status make_internal_comm();
   void send_refusal(mpi::Refusal refusal);
-  Status wait_for_ranks(const mpi::Poll& poll, std::span<const int> arrivals, bool limited);
   mpi::WaitFor waits();
   Status find_layout();
   Status choose_leaders(const void* buffer);
@@ -259,6 +265,7 @@ class Communicator {
   mpi::Comm user_;
   int rank_ = 0, size_ = 1;
   int number_ = 0;  // of the communicator, in messages; the same on all ranks; 0 before agree()
+  std::uint64_t last_number_ = 0;  // of begin_numbered() and begin_comparison()
   bool inter_ = false;
   std::string name_;
   std::atomic<Life> life_{Life::fresh};  // read also while a fiber agrees

@@ -117,7 +117,7 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi:
     return mpi_failed("sending", code);
   }
   // Bytes inside a node are no traffic of the network.
-  if (layout_ != nullptr && layout_->node_of[std::size_t(to)] != layout_->node()) count_sent(bytes);
+  if (layout_ != nullptr && layout_->node_of_rank(to) != layout_->node()) count_sent(bytes);
   return Status::ok;
 }
 

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -117,6 +118,20 @@ class Exchange final : public PointToPoint {
   // Sets the layout. It says which messages go between nodes; only these are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
 
+  // While an object of this class lives, the exchange counts no bytes as sent.
+  class Uncounted {
+   public:
+    explicit Uncounted(Exchange& exchange)
+        : exchange_(exchange), layout_(std::exchange(exchange.layout_, nullptr)) {}
+    ~Uncounted() { exchange_.layout_ = layout_; }
+    Uncounted(const Uncounted&) = delete;
+    Uncounted& operator=(const Uncounted&) = delete;
+
+   private:
+    Exchange& exchange_;
+    const NodeLayout* const layout_;
+  };
+
   using PointToPoint::wait;
   Status send(int to, Tag tag, const void* data, std::size_t bytes, mpi::Request& request) override;
   Status receive(int from, Tag tag, void* data, std::size_t bytes, mpi::Request& request) override;
@@ -158,6 +173,9 @@ class Exchange final : public PointToPoint {
   // Sets *flag to whether it is true on all ranks; collective, as all_min(). If the function fails,
   // *flag is false, but says nothing about the ranks.
   Status all_true(bool* flag);
+
+  // Sets *same to whether all ranks passed the same word; collective, as all_min().
+  Status all_same(std::uint64_t word, bool* same);
 
   // Computes the element-wise sum over all ranks, the same on all of them; collective. Its bytes
   // are counted as sent.
@@ -207,7 +225,6 @@ class Exchange final : public PointToPoint {
 
   RollCall& roll_call() { return internal_->roll_call; }
   void serve_roll_call() {
-    if (internal_ == nullptr) return;
     const std::lock_guard lock(internal_->mutex);
     internal_->roll_call.serve(internal_->comm);
   }

@@ -171,6 +171,15 @@ Status Exchange::all_true(bool* flag) {
   *flag = all == 1;
   return Status::ok;
 }
+// All ranks have the same word exactly if the maximum of the words and that of their complements
+// are complements of each other.
+Status Exchange::all_same(std::uint64_t word, bool* same) {
+  *same = false;
+  std::uint64_t words[] = {word, ~word};
+  SLIMPI_TRY(all_max(words));
+  *same = words[0] == ~words[1];
+  return Status::ok;
+}
 
 // Fails with a text that names another rank and its sum: the rank with the largest word, or with
 // the smallest word if the largest has this rank's sum.

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which ranks of a communicator share a node, which ranks exchange which shard between nodes, and
-// which rank of a reduce-scatter makes which part of the sum.
+// Which ranks of a communicator share a node, and which ranks exchange which shard between nodes.
 #pragma once
 #include <cstdint>
-#include <memory_resource>
 #include <vector>
 
 #include "kernels/format.h"
@@ -38,7 +36,7 @@ std::uint64_t segment_alignment(const kernels::Format& format);
 // that divides the longest chunk into tiles of about the same length, as few as possible.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts);
 // Returns the format for the exchange of chunks, the longest of which has `longest` elements.
-kernels::Format with_tiles(const kernels::Format& format, std::uint64_t longest);
+kernels::Format with_tiles_for_longest(const kernels::Format& format, std::uint64_t longest);
 
 struct NodeLayout {
   int rank = 0, size = 1;                  // in the communicator
@@ -49,8 +47,11 @@ struct NodeLayout {
   int local = 0;                           // this rank's position among the ranks of its node
 
   int nodes() const { return int(ranks_of.size()); }
-  int node() const { return node_of[std::size_t(rank)]; }
-  const std::vector<int>& node_ranks() const { return ranks_of[std::size_t(node())]; }
+  int node_of_rank(int other) const { return node_of[std::size_t(other)]; }
+  const std::vector<int>& ranks_on(int node) const { return ranks_of[std::size_t(node)]; }
+  int leader_on(int node) const { return leaders[std::size_t(node)]; }
+  int node() const { return node_of_rank(rank); }
+  const std::vector<int>& node_ranks() const { return ranks_on(node()); }
   int local_rank() const { return local; }
   int local_rank_of(int other) const;  // position of a rank among the ranks of its node
   // Returns this rank's part of the bytes that all ranks send between nodes, if every rank that
@@ -75,33 +76,9 @@ struct InterNodeGroup {
 
   // Return the local rank that owns a shard on this node, and the shard of a local rank, or -1.
   int owner(int shard) const { return first + shard; }
-  int shard_of(int local) const {
+  int shard_index_of(int local) const {
     return local < first || local >= first + shards ? -1 : local - first;
   }
-};
-// The places of the blocks of a reduce-scatter, and which rank makes the sum of which block.
-//
-// Every rank gets one block of the sum. The nodes exchange a vector in which the blocks have an
-// order of their own, the exchange's order: by shard, then by node, then by rank. So each shard is
-// one range. A member of the shard's inter-node group owns a chunk of the shard: the blocks of the
-// member's node that belong to the shard. If all nodes have the same number of ranks, a chunk is
-// the block of one rank. On a larger node the further ranks get their blocks inside the node.
-struct Scatter {
-  // Makes the lists, in `memory`. `blocks`: by rank, in the program's vector.
-  Scatter(const NodeLayout& layout, const InterNodeGroup& group, std::pmr::vector<Range> blocks,
-          std::pmr::memory_resource* memory);
-
-  const std::pmr::vector<Range> blocks;
-  std::pmr::vector<std::uint64_t>
-      places;                      // by rank: where its block begins in the exchange's order
-  bool in_order = true;            // the exchange's order is the program's
-  std::pmr::vector<Range> shards;  // in the exchange's order, as the next two lists
-  std::pmr::vector<Range> chunks;  // chunks of the group; empty if this rank owns no shard
-  std::pmr::vector<Range> node;    // by shard: the chunk that its owner on this node makes
-  bool shared = false;             // a chunk of this rank's node has blocks of several ranks
-
-  // Returns the floats of the longest chunk of the group.
-  std::uint64_t longest() const;
 };
 
 }  // namespace slimpi::comm

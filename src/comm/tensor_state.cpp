@@ -57,7 +57,7 @@ TensorStates::States::iterator TensorStates::make(const TensorKey& key, Lost* lo
   return made;
 }
 
-TensorState& TensorStates::find(const TensorKey& key, Lost* lost) {
+TensorState& TensorStates::use(const TensorKey& key, Lost* lost) {
   *lost = Lost::nothing;
   if (key.by == TensorKey::By::index &&
       index_counts_.emplace(key.number, key.count).first->second != key.count) {

@@ -8,7 +8,7 @@
 // same address is the same tensor. This assumption may be wrong: malloc gives an address to one
 // tensor after the other. So algorithms do not trust their state. Each algorithm bounds the error
 // that the state of another tensor can cause in a sum: kernels/math/feedback.h,
-// algorithm/powersgd.h, algorithm/residual_limit.h, algorithm/decentralized.cpp.
+// algorithm/powersgd.h, algorithm/residual_limit.h, algorithm/low_precision.cpp.
 //
 // A tensor that is summed by several functions, or with several counts or hierarchies, has one
 // state for each: in each the arrays of a rank hold other elements.
@@ -167,7 +167,7 @@ class TensorStates {
   // Returns how many float sums have begun.
   std::uint64_t calls() const { return calls_; }
 
-  // The states that find() has given up, on all ranks.
+  // The states that use() has given up, on all ranks.
   enum class Lost {
     nothing,
     indices,  // an index came with another count, so SLIMPI_CALLS_PER_STEP is not the number of
@@ -176,7 +176,7 @@ class TensorStates {
   };
   // Returns the state with this key; makes it at first use. All ranks call this once for each call
   // that needs a state, in the same order.
-  TensorState& find(const TensorKey& key, Lost* lost);
+  TensorState& use(const TensorKey& key, Lost* lost);
 
   // Returns the number that the state with this key has, or would get, on this rank.
   std::uint64_t number_of(const TensorKey& key) const;

@@ -75,7 +75,7 @@ Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Re
 bool Waiter::give_way() {
   // A driver makes no progress in MPI, and a peer may wait for a message that MPI has not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
-  if (poll_ == Poll::mpi) rests_.due = due();
+  if (poll_ == Poll::mpi) rests_.due = note_due();
   rested_ = true;
   if (let_fibers_run() || t_without_rest) return false;
   if (poll_ != Poll::device) return t_policy.rest(rests_);
@@ -84,9 +84,10 @@ bool Waiter::give_way() {
   return false;
 }
 
-// Returns when the message that this wait is for is due. If the thread waits for fibers, returns
-// the time of the message of the fiber that was left last. 0: not known.
-WaitPolicy::Time Waiter::due() {
+// Returns when the message that this wait is for is due. A fiber stores this time in g_fiber_due.
+// If the thread waits for fibers, returns the time that the fiber that was left last has stored. 0:
+// not known.
+WaitPolicy::Time Waiter::note_due() {
   const bool inside = Fiber::inside();
   if (!inside && request_ == nullptr)
     return WaitPolicy::Time(g_fibers == 0 ? 0 : g_fiber_due.load(std::memory_order_relaxed));
@@ -127,71 +128,84 @@ Waiter::Question Waiter::question_due(Clock::duration waited) const {
   return waited >= kCompared ? Question::compare : Question::none;
 }
 
+// Shows the wait in the record of the call, once.
+void Waiter::publish() {
+  if (published_) return;
+  if (asks_ != nullptr && request_ != nullptr) stage_ = asks_->stage_of(*request_);
+  if (ActiveCall* const call = ActiveCall::current(); call != nullptr) call->waits(stage_, began_);
+  published_ = true;
+}
+
+void Waiter::ask_if_due(Clock::time_point now) {
+  const Question due = question_due(now - began_);
+  if (due <= question_) return;
+  question_ = due;
+  asked_at_ = now;
+  const int peer = asks_ != nullptr && request_ != nullptr ? asks_->peer_of(*request_) : -1;
+  asked_ = asks_ != nullptr && asks_->roll_call().ask(asks_->comm(), peer);
+}
+
+// Reports the wait, which goes on, once.
+void Waiter::report(seconds waited) {
+  const seconds stall = stall_limit();
+  if (stall.count() == 0 || waited < stall || reported_) return;
+  reported_ = true;
+  const std::vector<int> ranks = absent();
+  log_warn("waits for " + describe(waited, ranks));
+  if (ActiveCall* const call = ActiveCall::current(); call != nullptr) call->reported(ranks);
+}
+
 // Handles a wait that lasts long: asks the ranks, compares their answers, reports, and fails after
 // SLIMPI_TIMEOUT. A rank that has not answered in time is computing, or blocks in MPI, or has left
 // the job.
 Status Waiter::check_long(Clock::time_point now) {
-  ActiveCall* const call = ActiveCall::current();
-  if (!published_) {
-    if (asks_ != nullptr && request_ != nullptr) stage_ = asks_->stage_of(*request_);
-    if (call != nullptr) call->waits(stage_, began_);
-    published_ = true;
-  }
+  publish();
   std::unique_lock<std::recursive_mutex> lock;
   if (asks_ != nullptr) {
     timeout_ = asks_->timeout();
-    if (asks_->internal() != nullptr) lock = std::unique_lock(asks_->internal()->mutex);
+    lock = std::unique_lock(asks_->internal()->mutex);
     asks_->serve_roll_call();
   }
-  const auto waited = std::chrono::floor<seconds>(now - began_);
   // Answers arrive at any time, one after the other.
-  if (asked_ && call != nullptr) SLIMPI_TRY(asks_->roll_call().compare(*call));
-  if (const Question due = question_due(now - began_); due > question_) {
-    question_ = due;
-    asked_at_ = now;
-    const int peer = asks_ != nullptr && request_ != nullptr ? asks_->peer_of(*request_) : -1;
-    asked_ = asks_ != nullptr && asks_->roll_call().ask(asks_->comm(), peer);
-  }
+  if (const ActiveCall* const call = ActiveCall::current(); asked_ && call != nullptr)
+    SLIMPI_TRY(asks_->roll_call().compare(*call));
+  ask_if_due(now);
   if (asked_ && now - asked_at_ < kTimeToAnswer && !asks_->roll_call().silent().empty())
     return Status::ok;
-  std::vector<int> absent;
+  const auto waited = std::chrono::floor<seconds>(now - began_);
   if (question_ == Question::timeout && waited >= timeout_)
-    return fail(Status::absent, "waited " + describe(waited, &absent) +
+    return fail(Status::absent, "waited " + describe(waited, absent()) +
                                     "; SLIMPI_TIMEOUT=" + std::to_string(timeout_.count()) +
                                     " makes this an error, 0 waits for ever");
-  if (const seconds stall = stall_limit(); stall.count() != 0 && waited >= stall && !reported_) {
-    reported_ = true;  // once for each wait, which goes on
-    log_warn("waits for " + describe(waited, &absent));
-    if (call != nullptr) call->reported(absent);
-  }
+  report(waited);
   return Status::ok;
 }
 
-// Returns a text with what is known about the ranks that the wait is for, and lists them in
-// *absent.
-std::string Waiter::find_absent(std::vector<int>* absent) const {
-  if (!arrivals_.empty()) {
-    for (std::size_t rank = 0; rank < arrivals_.size(); ++rank)
-      if (arrivals_[rank] < 0) absent->push_back(int(rank));
-  } else if (asked_) {
-    *absent = asks_->roll_call().silent();
-  } else if (stage_ == WaitStage::device) {
-    return "for a device of this rank";
-  } else if (asks_ != nullptr && request_ != nullptr) {
-    if (const int peer = asks_->peer_of(*request_); peer >= 0) absent->push_back(peer);
-  }
-  if (absent->empty())
-    return asked_ ? "every rank that was asked has answered" : "MPI does not tell from which ranks";
-  return "not heard from: " + describe_ranks(*absent, absent->size()) + ", which " +
-         (absent->size() == 1 ? "is" : "are") + " late, or left this call to MPI, or run" +
-         (absent->size() == 1 ? "s" : "") + " without slimpi";
+// Returns the ranks that the wait is for, as far as this rank knows them.
+std::vector<int> Waiter::absent() const {
+  if (asked_ && arrivals_.empty()) return asks_->roll_call().silent();
+  std::vector<int> absent;
+  for (std::size_t rank = 0; rank < arrivals_.size(); ++rank)
+    if (arrivals_[rank] < 0) absent.push_back(int(rank));
+  if (arrivals_.empty() && asks_ != nullptr && request_ != nullptr)
+    if (const int peer = asks_->peer_of(*request_); peer >= 0) absent.push_back(peer);
+  return absent;
 }
 
-std::string Waiter::describe(seconds waited, std::vector<int>* absent) const {
+std::string Waiter::describe_absent(const std::vector<int>& absent) const {
+  if (absent.empty() && asked_) return "every rank that was asked has answered";
+  if (absent.empty() && stage_ == WaitStage::device) return "for a device of this rank";
+  if (absent.empty()) return "MPI does not tell from which ranks";
+  return "not heard from: " + describe_ranks(absent, absent.size()) + ", which " +
+         (absent.size() == 1 ? "is" : "are") + " late, or left this call to MPI, or run" +
+         (absent.size() == 1 ? "s" : "") + " without slimpi";
+}
+
+std::string Waiter::describe(seconds waited, const std::vector<int>& absent) const {
   const ActiveCall* const call = ActiveCall::current();
   std::string text = std::to_string(waited.count()) + " s in ";
   text += call != nullptr ? describe_call(call->record()) : "no call";
-  text += std::string(", stage ") + to_string(stage_) + ": " + find_absent(absent);
+  text += std::string(", stage ") + to_string(stage_) + ": " + describe_absent(absent);
   if (asked_ && call != nullptr) text += asks_->roll_call().describe(*call);
   return text;
 }

@@ -27,9 +27,9 @@ class Waiter {
   // message makes progress.
   enum class Poll { memory, mpi, device };
 
-  // Begins a wait. Without an exchange, failures of other ranks are not checked and MPI makes no
-  // progress. `stage` says what the wait is for. If `request` is given, the wait is for this
-  // request, and the exchange tells its stage.
+  // Begins a wait. An exchange must be open. Without an exchange, failures of other ranks are not
+  // checked and MPI makes no progress. `stage` says what the wait is for. If `request` is given,
+  // the wait is for this request, and the exchange tells its stage.
   explicit Waiter(Poll poll, PointToPoint* exchange = nullptr, WaitStage stage = WaitStage::device,
                   const mpi::Request* request = nullptr);
   ~Waiter() {
@@ -64,12 +64,16 @@ class Waiter {
   enum class Question { none, compare, report, timeout };
 
   bool give_way();  // returns whether the core was given away for long
-  WaitPolicy::Time due();
+  WaitPolicy::Time note_due();
   Status check();
   Status check_long(Clock::time_point now);
+  void publish();
   Question question_due(Clock::duration waited) const;
-  std::string describe(std::chrono::seconds waited, std::vector<int>* absent) const;
-  std::string find_absent(std::vector<int>* absent) const;
+  void ask_if_due(Clock::time_point now);
+  void report(std::chrono::seconds waited);
+  std::vector<int> absent() const;
+  std::string describe_absent(const std::vector<int>& absent) const;
+  std::string describe(std::chrono::seconds waited, const std::vector<int>& absent) const;
   void end();
 
   const Poll poll_;

@@ -155,6 +155,9 @@ struct DeviceStream {
 // Returns the row for ordinary memory.
 const Device& host();
 
+// Returns the sum of the squares of `count` floats in host memory.
+double squared_norm(const float* values, std::uint64_t count);
+
 // Returns the location of the memory at `pointer`; the host's if no other row owns it. Costs
 // nothing before the process has loaded a GPU driver, and one query of the driver afterwards.
 Location locate(const void* pointer);

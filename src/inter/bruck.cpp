@@ -55,8 +55,18 @@ class BruckExchange {
   Status gather(int step);
   Status decode();
 
-  Status swap(int to, std::size_t send, const std::byte* from, int source, std::size_t receive,
-              std::byte* into, comm::Tag tag);
+  // The messages of one swap, each with its member. 0 bytes: there is no message.
+  struct Outgoing {
+    int to;
+    const std::byte* data;
+    std::size_t bytes;
+  };
+  struct Incoming {
+    int from;
+    std::byte* data;
+    std::size_t bytes;
+  };
+  Status swap(const Outgoing& out, const Incoming& in, comm::Tag tag);
   Status check(const std::byte* block, int owner, int sender);
   Status move(const char* name, std::byte* to, const std::byte* from, std::size_t bytes);
 
@@ -110,24 +120,24 @@ Status BruckExchange::encode() {
   return Status::ok;
 }
 
-// Sends a message to one member and receives a message from another; 0 bytes mean that there is no
-// message. Starts send and receive before it waits for either of them: all ranks send in rings at
-// the same time, and a send may wait for its receive.
-Status BruckExchange::swap(int to, std::size_t send, const std::byte* from, int source,
-                           std::size_t receive, std::byte* into, comm::Tag tag) {
-  if (receive != 0)
-    SLIMPI_TRY(exchange_.receive(rank_of(source), tag, into, receive, requests_[0]));
-  if (send != 0) SLIMPI_TRY(exchange_.send(rank_of(to), tag, from, send, requests_[1]));
-  if (receive != 0) {
-    const Timed timed(context_.statistics, Stage::exchange, "receive", receive);
+// Sends a message to one member and receives a message from another. Starts send and receive before
+// it waits for either of them: all ranks send in rings at the same time, and a send may wait for
+// its receive.
+Status BruckExchange::swap(const Outgoing& out, const Incoming& in, comm::Tag tag) {
+  if (in.bytes != 0)
+    SLIMPI_TRY(exchange_.receive(rank_of(in.from), tag, in.data, in.bytes, requests_[0]));
+  if (out.bytes != 0)
+    SLIMPI_TRY(exchange_.send(rank_of(out.to), tag, out.data, out.bytes, requests_[1]));
+  if (in.bytes != 0) {
+    const Timed timed(context_.statistics, Stage::exchange, "receive", in.bytes);
     std::size_t received = 0;
     SLIMPI_TRY(exchange_.wait(requests_[0], &received));
-    if (received != receive)
-      return fail(Status::bad_message, "message from rank " + std::to_string(rank_of(source)) +
+    if (received != in.bytes)
+      return fail(Status::bad_message, "message from rank " + std::to_string(rank_of(in.from)) +
                                            ": " + std::to_string(received) + " bytes came where " +
-                                           std::to_string(receive) + " were expected");
+                                           std::to_string(in.bytes) + " were expected");
   }
-  const Timed timed(context_.statistics, Stage::exchange, "send", send);
+  const Timed timed(context_.statistics, Stage::exchange, "send", out.bytes);
   return exchange_.wait(requests_[1]);
 }
 
@@ -154,7 +164,7 @@ Status BruckExchange::scatter(int step) {
       send += bytes_at(me_, number);
       receive += bytes_at(from, number);
     }
-    SLIMPI_TRY(swap(to, send, outgoing, from, receive, incoming, comm::Tag::reduce_scatter));
+    SLIMPI_TRY(swap({to, outgoing, send}, {from, incoming, receive}, comm::Tag::reduce_scatter));
     const std::byte* at = incoming;
     for (int i = first; i < end; ++i) {
       const int number = bruck_.place(step, i);
@@ -173,7 +183,7 @@ Status BruckExchange::sum() {
   for (int number = 1; number < group_size_; ++number)
     SLIMPI_TRY(check(staging_ + place(number), me_, bruck_.back(me_, number)));
   SLIMPI_TRY(move("copy in", memory_, staging_, layout_.own()));
-  codec_.sum(part, memory_ + layout_.own() + comm::kHeaderBytes, [&](int member) {
+  codec_.add_and_encode(part, memory_ + layout_.own() + comm::kHeaderBytes, [&](int member) {
     return memory_ + place(bruck_.back(me_, member)) + comm::kHeaderBytes;
   });
   std::byte* const block = staging_ + layout_.own();
@@ -190,11 +200,12 @@ Status BruckExchange::gather(int step) {
   const int to = bruck_.back(me_, distance), from = bruck_.further(me_, distance);
   const std::size_t send = gathered(bruck_.to_gather(step)), begin = gathered(distance);
   const std::size_t receive = gathered(distance + bruck_.to_gather(step)) - begin;
+  const auto bytes_at = [](std::size_t at, std::size_t end) {
+    return at < end ? std::min(BruckLayout::kMostInMessage, end - at) : 0;
+  };
   for (std::size_t at = 0; at < std::max(send, receive); at += BruckLayout::kMostInMessage)
-    SLIMPI_TRY(swap(to, at < send ? std::min(BruckLayout::kMostInMessage, send - at) : 0,
-                    staging_ + at, from,
-                    at < receive ? std::min(BruckLayout::kMostInMessage, receive - at) : 0,
-                    staging_ + begin + at, comm::Tag::all_gather));
+    SLIMPI_TRY(swap({to, staging_ + at, bytes_at(at, send)},
+                    {from, staging_ + begin + at, bytes_at(at, receive)}, comm::Tag::all_gather));
   return Status::ok;
 }
 

@@ -58,7 +58,8 @@ void ChunkCodec::add_up(const comm::Range& part, const PayloadFrom& encoded, flo
   }
 }
 
-void ChunkCodec::sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) {
+void ChunkCodec::add_and_encode(const comm::Range& part, std::byte* payload,
+                                const PayloadFrom& from) {
   const Timed timed(context_.statistics, Stage::decode, "sum", 4 * part.count);
   // Writes the uncompressed sum first, because out_ may be in_, and the second add_up() writes
   // out_.
@@ -66,7 +67,7 @@ void ChunkCodec::sum(const comm::Range& part, std::byte* payload, const PayloadF
   add_up(part, from, residual(part), payload, out_ + part.first);
 }
 
-void ChunkCodec::total(const comm::Range& part, const PayloadFrom& from) {
+void ChunkCodec::add_uncompressed(const comm::Range& part, const PayloadFrom& from) {
   const Timed timed(context_.statistics, Stage::decode, "sum", 4 * part.count);
   add_up(part, from, nullptr, nullptr, totals(part));
 }

@@ -32,9 +32,9 @@ class ChunkCodec {
   // Adds the values of all members for a part of this rank's own chunk, in rank order. The others'
   // values are decoded from their messages; this rank's own values are added as they are. Encodes
   // the sum to `payload`, and decodes `payload` to `out`.
-  virtual void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from);
-  // Adds as sum() does, but writes the sum, not encoded, to the context's `totals`.
-  void total(const comm::Range& part, const PayloadFrom& from);
+  virtual void add_and_encode(const comm::Range& part, std::byte* payload, const PayloadFrom& from);
+  // Adds as add_and_encode() does, but writes the sum, not encoded, to the context's `totals`.
+  void add_uncompressed(const comm::Range& part, const PayloadFrom& from);
 
   // With a codec of 16-bit floats, counts the infinite values of an encoded sum, for the report.
   // `payload` is in host memory. Call it when the queued work is complete.

@@ -53,7 +53,7 @@ Traffic pairwise_traffic(const inter::ExchangeSize& size) {
   const Division division(size);
   // A rank that owns a chunk is the busiest: it sends chunks in both phases.
   const double chunks = division.owners - 1 + division.group_size - 1;
-  return {2, chunks * double(division.segments.longest),
+  return {2, chunks * double(division.segments.per_longest_chunk),
           chunks * chunk_bytes(size.format, division.elements, division.segments.elements),
           division.owners, double(division.elements) * sizeof(float)};
 }

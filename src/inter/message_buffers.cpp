@@ -28,10 +28,11 @@ bool kernels_use_staging(const device::Device& device, const kernels::Format& fo
 }  // namespace
 
 MessageBuffers::MessageBuffers(const Context& context, CopyStreams& streams, std::size_t bytes,
-                               std::size_t count, bool once)
+                               std::size_t count, PayloadUse use)
     : streams_(streams),
       gpu_aware_(mpi_sends_from(context.device, context.format.codec)),
-      mapped_(once && !gpu_aware_ && kernels_use_staging(context.device, context.format)),
+      mapped_(use == PayloadUse::once && !gpu_aware_ &&
+              kernels_use_staging(context.device, context.format)),
       bytes_(bytes),
       memory_(context.messages),
       staging_(context.staging),

@@ -64,6 +64,9 @@ class CopyStreams {
   Trace::Clock::time_point traced_until_[3] = {};
 };
 
+// How often kernels read or write each payload.
+enum class PayloadUse { once, often };
+
 // The message buffers of one call. Each holds one message: its header and its payload. On the host
 // a buffer lies in one memory. On a staged device it has a place in device memory and a place in
 // staging memory:
@@ -76,10 +79,10 @@ class CopyStreams {
 // when its message is no longer in flight and the kernels that use it are complete.
 class MessageBuffers {
  public:
-  // Makes `count` message buffers of `bytes` bytes in the context's scratch memory. `once`: kernels
-  // read or write each payload only once, so kernels may use payloads in staging memory.
+  // Makes `count` message buffers of `bytes` bytes in the context's scratch memory. If kernels use
+  // each payload only once, they may use payloads in staging memory.
   MessageBuffers(const Context& context, CopyStreams& streams, std::size_t bytes, std::size_t count,
-                 bool once);
+                 PayloadUse use);
 
   // message() returns the message in the memory that MPI uses, payload() the payload in the memory
   // that kernels use, host_payload() the payload in host memory. If MPI uses device memory, the

@@ -31,7 +31,7 @@ class NeighborExchange {
                 context.memory),
         members_(members_of(context, ranks)),
         theirs_(ranks.size(), context.memory),
-        ring_(context, layout_, members_, shard, false) {}
+        ring_(context, layout_, members_, shard, PayloadUse::often) {}
 
   Status run() {
     return context_.exchange.settle(caught([&] { return run_steps(); }), ring_.requests());
@@ -44,7 +44,7 @@ class NeighborExchange {
     return members;
   }
   Status run_steps();
-  bool exists(std::int64_t number) const { return number >= 0 && number < layout_.count(); }
+  bool exists(std::int64_t number) const { return number >= 0 && number < layout_.segment_count(); }
   comm::Range part(std::int64_t number) const { return layout_.segment(layout_.me(), number); }
 
   Status encode(std::int64_t number);
@@ -53,7 +53,7 @@ class NeighborExchange {
 
   const Context& context_;
   PeerCodec& codec_;
-  const PairwiseLayout layout_;
+  const SegmentedLayout layout_;
   std::pmr::vector<int> members_;  // the peers, then this rank
   std::pmr::vector<const std::byte*> theirs_;
   SegmentRing ring_;
@@ -92,7 +92,7 @@ Status NeighborExchange::run_steps() {
   const int lag = context_.device.staged ? 1 : 0;
   for (std::int64_t number = 0; number < layout_.segments().depth; ++number)
     SLIMPI_TRY(ring_.post(number));
-  for (std::int64_t step = 0; step < layout_.count() + 2 + 2 * lag; ++step) {
+  for (std::int64_t step = 0; step < layout_.segment_count() + 2 + 2 * lag; ++step) {
     SLIMPI_TRY(encode(step));
     SLIMPI_TRY(send(step - lag));
     SLIMPI_TRY(apply(step - 1 - lag));

@@ -9,9 +9,9 @@
 //
 // The segments of the chunks form a pipeline. In each step a rank sends one message and receives
 // one (pairwise.h). While these messages are in flight, the rank encodes, adds or decodes for the
-// steps before and after. The bytes in flight are limited (Segments::in_flight), because flows that
-// compete for a link slow each other down by more than waiting costs. Small messages are in flight
-// together.
+// steps before and after. The bytes in flight are limited (Segments::most_in_flight), because flows
+// that compete for a link slow each other down by more than waiting costs. Small messages are in
+// flight together.
 //
 // A reduce-scatter of the program is the first phase alone, with chunks as long as the program's
 // blocks. The owner keeps its sum without encoding it.
@@ -27,6 +27,7 @@
 #include <numeric>
 
 #include "base/exceptions.h"
+#include "comm/scatter.h"
 #include "inter/chunk_reduction.h"
 #include "inter/schedule.h"
 #include "inter/segment_ring.h"
@@ -51,7 +52,8 @@ namespace {
 //   index < prepared_       the loop first finishes steps until `index` is ready, and every step is
 //                           ready when all steps before it are finished.
 //   in_flight_              is the sum of bytes_in_flight over the steps finished_ to index - 1. It
-//                           is at most segments().in_flight, or `index` is the only step in flight
+//                           is at most segments().most_in_flight, or `index` is the only step in
+//                           flight
 //   buffers                 a segment is finished, decoded and posted again before a step uses its
 //                           buffers for the segment `depth` later. PairwiseSteps::ready ensures
 //                           this for the buffers that this rank writes. The depth ensures it for
@@ -65,14 +67,15 @@ namespace {
 // for which a rank waits in finish. Every other rank waits in finish for step i or a later step, or
 // waits for its device, which waits for no rank. So every rank has begun step i, and has posted its
 // receives of that segment. So the messages of step i can complete in both directions.
-class ReduceScatterAllgather {
+class PairwiseExchange {
  public:
-  ReduceScatterAllgather(const Context& context, const PairwiseLayout& layout,
-                         std::span<const int> ranks, comm::Range shard, ChunkCodec& codec)
+  PairwiseExchange(const Context& context, const SegmentedLayout& layout,
+                   std::span<const int> ranks, comm::Range shard, ChunkCodec& codec)
       : context_(context),
         layout_(layout),
         codec_(codec),
-        ring_(context, layout_, ranks, shard, context.totals == nullptr),
+        ring_(context, layout_, ranks, shard,
+              context.totals == nullptr ? PayloadUse::once : PayloadUse::often),
         ahead_(context.device.staged ? 2 * layout_.rounds() : 1) {}
 
   Status run() {
@@ -93,7 +96,7 @@ class ReduceScatterAllgather {
   const PairwiseSteps& steps() const { return layout_.steps(); }
 
   const Context& context_;
-  const PairwiseLayout& layout_;
+  const SegmentedLayout& layout_;
   ChunkCodec& codec_;
   SegmentRing ring_;
   const std::int64_t ahead_;  // steps whose message is prepared before they begin
@@ -101,25 +104,25 @@ class ReduceScatterAllgather {
   std::size_t in_flight_ = 0;                               // bytes
 };
 
-void ReduceScatterAllgather::sum(const Step& step, const comm::Range& part) {
+void PairwiseExchange::sum(const Step& step, const comm::Range& part) {
   const auto from = [&](int member) {
     return ring_.payload(MessageKind::scatter_in, step.number, steps().round_from(member));
   };
   std::byte* const payload = ring_.payload(MessageKind::gather_out, step.number, step.round);
   // By reference: a copy in a std::function would be on the heap.
-  codec_.sum(part, payload, std::cref(from));
+  codec_.add_and_encode(part, payload, std::cref(from));
   if (!context_.device.staged) codec_.count_infinities(payload, part.count);
 }
 
 // Without an all-gather: adds a segment of this rank's chunk after its last round, when all its
 // messages have arrived, and posts its buffers again.
-Status ReduceScatterAllgather::keep_sum(const Step& step) {
+Status PairwiseExchange::keep_sum(const Step& step) {
   if (step.number < 0 || step.round != layout_.rounds() - 1) return Status::ok;
   const comm::Range part = layout_.segment(layout_.me(), step.number);
   const auto from = [&](int member) {
     return ring_.payload(MessageKind::scatter_in, step.number, steps().round_from(member));
   };
-  if (part.count != 0) codec_.total(part, std::cref(from));
+  if (part.count != 0) codec_.add_uncompressed(part, std::cref(from));
   SLIMPI_TRY(ring_.decoded(step.number, 4 * part.count));
   return ring_.recycle(step.number);
 }
@@ -127,7 +130,7 @@ Status ReduceScatterAllgather::keep_sum(const Step& step) {
 // Queues the kernel that makes the step's message. A reduce-scatter step sends this rank's values
 // to the owner of a segment. An all-gather step sends the sum of this rank's own segment, which is
 // made once, in round 0.
-Status ReduceScatterAllgather::prepare(const Step& step) {
+Status PairwiseExchange::prepare(const Step& step) {
   if (step.number < 0 || (step.gather && step.round != 0)) return Status::ok;
   const comm::Range part = layout_.sent_in(step);
   if (part.count == 0) return Status::ok;
@@ -138,7 +141,7 @@ Status ReduceScatterAllgather::prepare(const Step& step) {
   return ring_.stage_out(step);
 }
 
-Status ReduceScatterAllgather::begin(const Step& step) {
+Status PairwiseExchange::begin(const Step& step) {
   const comm::Range part = layout_.sent_in(step);
   if (part.count == 0) return Status::ok;
   if (step.gather && step.round != 0) return ring_.send(step);
@@ -156,7 +159,7 @@ Status ReduceScatterAllgather::begin(const Step& step) {
 // Queues the kernel that decodes a step's received message. After the last round of a segment, also
 // recycles its buffers. On a staged device it recycles those of the segment before, whose kernels
 // are complete by now, so that the host need not wait for kernels.
-Status ReduceScatterAllgather::decode(const Step& step) {
+Status PairwiseExchange::decode(const Step& step) {
   if (!layout_.gathers()) return keep_sum(step);
   if (!step.gather || step.number < 0) return Status::ok;
   const comm::Range part = layout_.received_in(step);
@@ -167,7 +170,7 @@ Status ReduceScatterAllgather::decode(const Step& step) {
   return ring_.recycle(context_.device.staged ? step.number - 1 : step.number);
 }
 
-Status ReduceScatterAllgather::finish_next() {
+Status PairwiseExchange::finish_next() {
   const Step next = steps().at(finished_);
   SLIMPI_TRY(ring_.finish(next));
   in_flight_ -= layout_.bytes_in_flight(next);
@@ -176,26 +179,26 @@ Status ReduceScatterAllgather::finish_next() {
 }
 
 // Prepares the steps before `end`, as far as they are ready.
-Status ReduceScatterAllgather::prepare_until(std::int64_t end) {
-  for (; prepared_ < std::min(end, steps().count()) && steps().ready(prepared_, finished_);
+Status PairwiseExchange::prepare_until(std::int64_t end) {
+  for (; prepared_ < std::min(end, steps().step_count()) && steps().ready(prepared_, finished_);
        ++prepared_)
     SLIMPI_TRY(prepare(steps().at(prepared_)));
   return Status::ok;
 }
 
-Status ReduceScatterAllgather::decode_finished() {
+Status PairwiseExchange::decode_finished() {
   for (; decoded_ < finished_; ++decoded_) SLIMPI_TRY(decode(steps().at(decoded_)));
   return Status::ok;
 }
 
-Status ReduceScatterAllgather::run_steps() {
+Status PairwiseExchange::run_steps() {
   for (std::int64_t number = 0; number < layout_.segments().depth; ++number)
     SLIMPI_TRY(ring_.post(number));
-  for (std::int64_t index = 0; index < steps().count(); ++index) {
+  for (std::int64_t index = 0; index < steps().step_count(); ++index) {
     const Step now = steps().at(index);
     const std::size_t bytes = layout_.bytes_in_flight(now);
-    while (finished_ < index &&
-           (in_flight_ + bytes > layout_.segments().in_flight || !steps().ready(index, finished_)))
+    while (finished_ < index && (in_flight_ + bytes > layout_.segments().most_in_flight ||
+                                 !steps().ready(index, finished_)))
       SLIMPI_TRY(finish_next());
     // A staged device works on the next messages while the host waits for this one in begin.
     SLIMPI_TRY(prepare_until(index + 1 + (context_.device.staged ? ahead_ : 0)));
@@ -205,28 +208,28 @@ Status ReduceScatterAllgather::run_steps() {
     SLIMPI_TRY(prepare_until(index + 1 + ahead_));
     if (now.gather || !layout_.gathers()) SLIMPI_TRY(decode_finished());
   }
-  while (finished_ < steps().count()) SLIMPI_TRY(finish_next());
+  while (finished_ < steps().step_count()) SLIMPI_TRY(finish_next());
   SLIMPI_TRY(decode_finished());
   SLIMPI_TRY(ring_.finish_copies());
   if (!layout_.gathers()) return Status::ok;
-  return ring_.recycle(steps().segments() - 1);  // checks it
+  return ring_.recycle(steps().segment_count() - 1);  // checks it
 }
 
 }  // namespace
 
 std::unique_ptr<const ExchangeLayout> pairwise_layout(const ExchangeSize& size) {
-  return std::make_unique<PairwiseLayout>(size);
+  return std::make_unique<SegmentedLayout>(size);
 }
 
-Status run_pairwise(const Context& context, const PairwiseLayout& layout,
+Status run_pairwise(const Context& context, const SegmentedLayout& layout,
                     std::span<const int> ranks, comm::Range shard, ChunkCodec& codec) {
-  return ReduceScatterAllgather(context, layout, ranks, shard, codec).run();
+  return PairwiseExchange(context, layout, ranks, shard, codec).run();
 }
 
-Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout& layout,
-                                    const comm::InterNodeGroup& group, comm::Range shard,
-                                    const float* in, float* out, float* residual) {
-  const auto& pairwise = static_cast<const PairwiseLayout&>(layout);
+Status run_pairwise_schedule(const Context& context, const ExchangeLayout& layout,
+                             const comm::InterNodeGroup& group, comm::Range shard, const float* in,
+                             float* out, float* residual) {
+  const auto& pairwise = static_cast<const SegmentedLayout&>(layout);
   ChunkCodec codec(context, group, shard, pairwise.chunk(group.index).first, in, out, residual);
   return run_pairwise(context, pairwise, group.peers, shard, codec);
 }
@@ -234,7 +237,7 @@ Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout
 Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& group,
                             comm::Range shard, std::span<const comm::Range> chunks, const float* in,
                             float* residual) {
-  const PairwiseLayout layout(size_of(context, group, shard.count), chunks, context.memory);
+  const SegmentedLayout layout(size_of(context, group, shard.count), chunks, context.memory);
   ChunkCodec codec(context, group, shard, layout.chunk(group.index).first, in, nullptr, residual);
   return run_pairwise(context, layout, group.peers, shard, codec);
 }
@@ -297,14 +300,14 @@ bool PairwiseSteps::ready(std::int64_t index, std::int64_t finished) const {
   return !step.gather || step.number < 0 || finished > step.number * cycle() + last_round;
 }
 
-PairwiseLayout::PairwiseLayout(const ExchangeSize& size, const Segments& segments,
-                               std::pmr::memory_resource* memory)
+SegmentedLayout::SegmentedLayout(const ExchangeSize& size, const Segments& segments,
+                                 std::pmr::memory_resource* memory)
     : me_(size.me),
       scatters_(true),
       gathers_(true),
       format_(size.format),
       segments_(segments),
-      steps_(size.group_size, size.me, segments_.longest, segments_.depth,
+      steps_(size.group_size, size.me, segments_.per_longest_chunk, segments_.depth,
              size.segment_class == comm::SegmentClass::small ? 1 : 2, memory),
       chunks_(memory) {
   chunks_.reserve(std::size_t(size.group_size));
@@ -312,49 +315,42 @@ PairwiseLayout::PairwiseLayout(const ExchangeSize& size, const Segments& segment
     chunks_.push_back(comm::chunk_of(size.count, size.group_size, member, segments_.align));
 }
 
-namespace {
-std::uint64_t longest_of(std::span<const comm::Range> chunks) {
-  std::uint64_t longest = 0;
-  for (const comm::Range& chunk : chunks) longest = std::max(longest, chunk.count);
-  return longest;
-}
-}  // namespace
-
-PairwiseLayout::PairwiseLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
-                               std::pmr::memory_resource* memory)
+SegmentedLayout::SegmentedLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
+                                 std::pmr::memory_resource* memory)
     : me_(size.me),
       scatters_(true),
       gathers_(false),
       format_(size.format),
-      segments_(scatter_segments(size, longest_of(chunks))),
-      steps_(size.group_size, size.me, segments_.longest, segments_.depth, std::nullopt, memory),
+      segments_(scatter_segments(size, comm::longest_of(chunks))),
+      steps_(size.group_size, size.me, segments_.per_longest_chunk, segments_.depth, std::nullopt,
+             memory),
       chunks_(chunks.begin(), chunks.end(), memory) {}
 
-PairwiseLayout::PairwiseLayout(const kernels::Format& format, std::uint64_t count, int peers,
-                               const Segments& segments, std::pmr::memory_resource* memory)
+SegmentedLayout::SegmentedLayout(const kernels::Format& format, std::uint64_t count, int peers,
+                                 const Segments& segments, std::pmr::memory_resource* memory)
     : me_(peers),
       scatters_(false),
       gathers_(true),
       format_(format),
       segments_(segments),
-      steps_(peers, segments.longest, segments.depth, memory),
+      steps_(peers, segments.per_longest_chunk, segments.depth, memory),
       chunks_(std::size_t(peers) + 1, {0, count}, memory) {}
 
-comm::Range PairwiseLayout::segment(int member, std::int64_t number) const {
+comm::Range SegmentedLayout::segment(int member, std::int64_t number) const {
   const comm::Range& chunk = chunks_[std::size_t(member)];
-  if (number < 0 || number >= count()) return {};
+  if (number < 0 || number >= segment_count()) return {};
   const std::uint64_t first = std::uint64_t(number) * segments_.elements;
   // A shorter chunk than the longest may lack the last segments.
   if (first >= chunk.count) return {};
   return {chunk.first + first, std::min(segments_.elements, chunk.count - first)};
 }
 
-std::size_t PairwiseLayout::bytes_in_flight(const Step& step) const {
+std::size_t SegmentedLayout::bytes_in_flight(const Step& step) const {
   const std::uint64_t most = std::max(sent_in(step).count, received_in(step).count);
   return most == 0 ? 0 : message_bytes(format_, most);
 }
 
-std::size_t PairwiseLayout::buffer(MessageKind message, std::int64_t number, int round) const {
+std::size_t SegmentedLayout::buffer(MessageKind message, std::int64_t number, int round) const {
   // The buffers of one ring index:
   //   all-gather       gather_in: one for each round; gather_out: one
   //   reduce-scatter   scatter_out and scatter_in: one each for each round

@@ -51,8 +51,8 @@ class PairwiseSteps {
   PairwiseSteps(int peers, std::int64_t segments, int depth, std::pmr::memory_resource* memory);
 
   int rounds() const { return int(peers_.size()); }
-  std::int64_t segments() const { return segments_; }
-  std::int64_t count() const { return (segments_ + gap_) * cycle(); }
+  std::int64_t segment_count() const { return segments_; }
+  std::int64_t step_count() const { return (segments_ + gap_) * cycle(); }
   Step at(std::int64_t index) const;
   const StepPeers& peers_in(int round) const { return peers_[std::size_t(round)]; }
   int round_from(int member) const { return round_from_[std::size_t(member)]; }
@@ -75,25 +75,25 @@ class PairwiseSteps {
 // kind, except gather_out: one message is sent to the peers of all rounds.
 enum class MessageKind { gather_in, gather_out, scatter_out, scatter_in };
 
-class PairwiseLayout : public ExchangeLayout {
+class SegmentedLayout : public ExchangeLayout {
  public:
   // Makes the layout of a reduce-scatter and all-gather. In the class small, the all-gather of a
   // segment comes one cycle after its reduce-scatter; in the class large two cycles, so that a
   // staged device never waits for the host. All ranks have the same order of steps.
-  explicit PairwiseLayout(const ExchangeSize& size) : PairwiseLayout(size, segments_for(size)) {}
+  explicit SegmentedLayout(const ExchangeSize& size) : SegmentedLayout(size, segments_for(size)) {}
   // Makes the layout of a reduce-scatter and all-gather with the given segments, such as
   // hook_segments(). The layout lies in `memory`.
-  PairwiseLayout(const ExchangeSize& size, const Segments& segments,
-                 std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+  SegmentedLayout(const ExchangeSize& size, const Segments& segments,
+                  std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   // Makes the layout of a reduce-scatter alone: each member keeps the sum of its own chunk. The
   // layout lies in `memory`.
-  PairwiseLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
-                 std::pmr::memory_resource* memory);
+  SegmentedLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
+                  std::pmr::memory_resource* memory);
   // Makes the layout of a neighbor exchange: every rank owns a whole shard, and gathers the shards
   // of its peers, the members 0 to peers - 1. The rank itself is member `peers`. The layout lies in
   // `memory`.
-  PairwiseLayout(const kernels::Format& format, std::uint64_t count, int peers,
-                 const Segments& segments, std::pmr::memory_resource* memory);
+  SegmentedLayout(const kernels::Format& format, std::uint64_t count, int peers,
+                  const Segments& segments, std::pmr::memory_resource* memory);
 
   const Segments& segments() const { return segments_; }
   const PairwiseSteps& steps() const { return steps_; }
@@ -103,7 +103,7 @@ class PairwiseLayout : public ExchangeLayout {
   const comm::Range& chunk(int member) const { return chunks_[std::size_t(member)]; }
 
   // Returns the segments of the longest chunk.
-  std::int64_t count() const { return steps_.segments(); }
+  std::int64_t segment_count() const { return steps_.segment_count(); }
   // Returns segment `number` of a member's chunk, counted from the shard's first element; empty if
   // that chunk is shorter.
   comm::Range segment(int member, std::int64_t number) const;
@@ -151,7 +151,7 @@ class ChunkCodec;
 
 // Runs the exchange of the layout with the arithmetic of `codec`: Schedule::run, or, if the layout
 // has no all-gather, run_pairwise_scatter. `ranks`: the ranks of the members.
-Status run_pairwise(const Context& context, const PairwiseLayout& layout,
+Status run_pairwise(const Context& context, const SegmentedLayout& layout,
                     std::span<const int> ranks, comm::Range shard, ChunkCodec& codec);
 
 }  // namespace slimpi::inter

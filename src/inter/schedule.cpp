@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/communicator.h"
+#include "comm/scatter.h"
 #include "inter/cost_model.h"
 #include "observe/log.h"
 
@@ -35,7 +36,7 @@ double bruck_cost(const ExchangeSize& size) {
 }
 
 constexpr Schedule kSchedules[] = {
-    {"pairwise", pairwise_cost, pairwise_need, pairwise_layout, run_reduce_scatter_allgather},
+    {"pairwise", pairwise_cost, pairwise_need, pairwise_layout, run_pairwise_schedule},
     {"bruck", bruck_cost, bruck_need, bruck_layout, run_bruck},
 };
 
@@ -71,7 +72,7 @@ const Schedule& schedule_for(const ExchangeSize& size) {
 PreparedExchange::PreparedExchange(const ExchangeSize& size)
     : schedule(&schedule_for(size)), need(schedule->need(size)), layout(schedule->layout(size)) {}
 
-const PreparedExchange& PreparedExchanges::find(const ExchangeSize& size) {
+const PreparedExchange& PreparedExchanges::find_or_prepare(const ExchangeSize& size) {
   // Most programs repeat a size. A map's entries do not move, so the pointer stays valid.
   if (last_ != nullptr && last_->first == size) return last_->second;
   auto found = by_size_.find(size);
@@ -99,7 +100,7 @@ const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
                                           const comm::InterNodeGroup& group, std::uint64_t count,
                                           bool staged) {
   const int members = int(group.peers.size());
-  const PreparedExchange& prepared = communicator.attachment<PreparedExchanges>().find(
+  const PreparedExchange& prepared = communicator.attachment<PreparedExchanges>().find_or_prepare(
       {comm::with_tiles(format, count, members), count, members, communicator.segment_class(),
        staged, group.index});
   if (communicator.rank() == 0 && log_enabled(LogLevel::debug))
@@ -131,9 +132,9 @@ std::pmr::vector<comm::Range> chunks_of(const comm::Scatter& scatter, const comm
 
 Need scatter_need(const comm::Call& call, const comm::InterNodeGroup& group) {
   const comm::Scatter& scatter = *call.scatter;
-  const std::uint64_t longest = scatter.longest();
+  const std::uint64_t longest = comm::longest_of(scatter.chunks);
   const Segments segments = scatter_segments(
-      {comm::with_tiles(call.plan.format, longest),
+      {comm::with_tiles_for_longest(call.plan.format, longest),
        scatter.shards[std::size_t(group.shard_index)].count, int(group.peers.size()),
        call.communicator.segment_class(), call.device.staged, group.index},
       longest);
@@ -146,7 +147,8 @@ Status run_scatter(comm::Call& call, const comm::InterNodeGroup& group, const fl
   Streams streams;
   SLIMPI_TRY(find_streams(call, &streams));
   Context context = context_of(call, streams);
-  context.format = comm::with_tiles(context.format, call.scatter->longest());
+  context.format =
+      comm::with_tiles_for_longest(context.format, comm::longest_of(call.scatter->chunks));
   context.totals = result;
   return run_pairwise_scatter(context, group, shard,
                               chunks_of(*call.scatter, shard, context.memory), in, residual);

@@ -51,9 +51,9 @@ Status run_bruck(const Context& context, const ExchangeLayout& layout,
                  const comm::InterNodeGroup& group, comm::Range shard, const float* in, float* out,
                  float* residual);
 std::unique_ptr<const ExchangeLayout> pairwise_layout(const ExchangeSize& size);
-Status run_reduce_scatter_allgather(const Context& context, const ExchangeLayout& layout,
-                                    const comm::InterNodeGroup& group, comm::Range shard,
-                                    const float* in, float* out, float* residual);
+Status run_pairwise_schedule(const Context& context, const ExchangeLayout& layout,
+                             const comm::InterNodeGroup& group, comm::Range shard, const float* in,
+                             float* out, float* residual);
 
 // Adds `shard` over the inter-node group by a pairwise reduce-scatter. Each member gets the sum of
 // its own chunk, not encoded, in the context's `totals`. `chunks`: the chunk of each member,
@@ -81,7 +81,7 @@ class PreparedExchanges : public comm::Attachment {
  public:
   // Returns the exchange of a size, valid until the next call. Allocates only at the first call
   // with a size. Not collective.
-  const PreparedExchange& find(const ExchangeSize& size);
+  const PreparedExchange& find_or_prepare(const ExchangeSize& size);
 
   // Returns about how many bytes the exchanges take. Beyond kMostBytes all are dropped, and made
   // again when they are needed.
@@ -91,7 +91,7 @@ class PreparedExchanges : public comm::Attachment {
  private:
   using Entries = std::map<ExchangeSize, PreparedExchange>;
   Entries by_size_;
-  const Entries::value_type* last_ = nullptr;  // the last result of find(), or null
+  const Entries::value_type* last_ = nullptr;  // the last result of find_or_prepare(), or null
   std::size_t bytes_ = 0;
 };
 

@@ -51,11 +51,11 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
   chunk = std::max<std::uint64_t>(chunk, 1);
   const std::size_t bytes =
       segment_bytes(size.segment_class, kernels::encoded_bytes(format, chunk));
-  segments.in_flight = std::max(kSmallInFlight, kPipeline * bytes);
+  segments.most_in_flight = std::max(kSmallInFlight, kPipeline * bytes);
   // `deepest`: the pipeline depth with a GPU, that is, the segments that may be in flight and those
   // in other stages. All ranks compute the length of a segment with this depth, because ranks with
   // and without a GPU may take part in one call.
-  const std::size_t deepest = segments.in_flight / bytes / steps + kStages + kLateStages;
+  const std::size_t deepest = segments.most_in_flight / bytes / steps + kStages + kLateStages;
   const std::size_t bound = std::max<std::size_t>(kMemoryFloor, encoded);
   const auto value_bits = std::uint64_t(kernels::value_bits(format));
   const std::uint64_t unit = comm::segment_alignment(format);
@@ -75,11 +75,11 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
     break;
   }
   segments.elements = one ? chunk : std::min(blocks * unit, chunk);
-  segments.longest = std::int64_t((chunk + segments.elements - 1) / segments.elements);
+  segments.per_longest_chunk = std::int64_t((chunk + segments.elements - 1) / segments.elements);
   segments.message = round_up(message_bytes(format, segments.elements), 64);
   const bool late = size.staged || size.segment_class != comm::SegmentClass::small;
   const std::int64_t depth = one ? 1 : std::int64_t(deepest) - (late ? 0 : kLateStages);
-  segments.depth = int(std::min(depth, segments.longest));
+  segments.depth = int(std::min(depth, segments.per_longest_chunk));
   segments.total = segments.message * buffers * std::size_t(segments.depth);
   return segments;
 }
@@ -111,12 +111,13 @@ Segments hook_segments(const ExchangeSize& size, std::uint64_t piece, std::size_
   const std::uint64_t chunk = comm::chunk_of(size.count, size.group_size, 0, segments.align).count;
   const std::size_t bytes = message_bytes(size.format, std::min(piece, chunk));
   segments.elements = piece;
-  segments.longest = std::int64_t((std::max<std::uint64_t>(chunk, 1) + piece - 1) / piece);
-  segments.in_flight = std::max(kSmallInFlight, bytes);
+  segments.per_longest_chunk =
+      std::int64_t((std::max<std::uint64_t>(chunk, 1) + piece - 1) / piece);
+  segments.most_in_flight = std::max(kSmallInFlight, bytes);
   segments.message = message;
   const std::size_t depth =
-      segments.in_flight / bytes / (2 * std::max<std::size_t>(peers, 1)) + kStages;
-  segments.depth = int(std::min(std::int64_t(depth), segments.longest));
+      segments.most_in_flight / bytes / (2 * std::max<std::size_t>(peers, 1)) + kStages;
+  segments.depth = int(std::min(std::int64_t(depth), segments.per_longest_chunk));
   segments.total = message * (3 * peers + 1) * std::size_t(segments.depth);
   return segments;
 }
@@ -139,8 +140,8 @@ Segments neighbor_segments(const kernels::Format& format, std::uint64_t count, i
         std::max<std::uint64_t>(1, std::min(kNeighborBytes, most) / of_block);
     result.elements = std::min(blocks * result.align, whole);
   }
-  result.longest = std::int64_t((count + result.elements - 1) / result.elements);
-  result.depth = int(std::clamp<std::int64_t>(result.longest, 1, result.depth));
+  result.per_longest_chunk = std::int64_t((count + result.elements - 1) / result.elements);
+  result.depth = int(std::clamp<std::int64_t>(result.per_longest_chunk, 1, result.depth));
   result.message = round_up(message_bytes(format, result.elements), 64);
   result.total = result.message * buffers * std::size_t(result.depth);
   return result;

@@ -48,13 +48,13 @@ constexpr std::size_t kMemoryFloor = 16 << 20;
 // The division of the chunks of a shard. Only `depth` and `total` may differ between ranks: they
 // depend on whether the rank's device is staged. The other members are the same on all ranks.
 struct Segments {
-  std::uint64_t align;     // comm::chunk_alignment
-  std::uint64_t elements;  // of a segment; whole buckets
-  std::int64_t longest;    // segments of the longest chunk
-  int depth;               // pipeline depth: segments that have message buffers at a time
-  std::size_t in_flight;   // bytes that a rank may have in flight, in each direction
-  std::size_t message;     // bytes reserved for one message, header included
-  std::size_t total;       // bytes of all message buffers
+  std::uint64_t align;             // comm::chunk_alignment
+  std::uint64_t elements;          // of a segment; whole buckets
+  std::int64_t per_longest_chunk;  // segments of the longest chunk
+  int depth;                       // pipeline depth: segments that have message buffers at a time
+  std::size_t most_in_flight;      // bytes that a rank may have in flight, in each direction
+  std::size_t message;             // bytes reserved for one message, header included
+  std::size_t total;               // bytes of all message buffers
 };
 
 // Returns the division of a shard of size.count elements among size.group_size ranks, each of which

@@ -3,14 +3,14 @@
 
 namespace slimpi::inter {
 
-SegmentRing::SegmentRing(const Context& context, const PairwiseLayout& layout,
-                         std::span<const int> ranks, comm::Range shard, bool once)
+SegmentRing::SegmentRing(const Context& context, const SegmentedLayout& layout,
+                         std::span<const int> ranks, comm::Range shard, PayloadUse use)
     : context_(context),
       layout_(layout),
       ranks_(ranks),
       shard_(shard),
       streams_(context),
-      buffers_(context, streams_, layout.segments().message, layout.buffers(), once),
+      buffers_(context, streams_, layout.segments().message, layout.buffers(), use),
       requests_(layout.requests(), mpi::abi.request_null, context.memory),
       encoded_(std::size_t(layout.segments().depth) * std::size_t(layout.rounds()), context.memory),
       summed_(std::size_t(layout.segments().depth), context.memory),
@@ -110,7 +110,7 @@ Status SegmentRing::decoded(std::int64_t number, std::uint64_t bytes) {
 Status SegmentRing::recycle(std::int64_t number) {
   // If no later segment uses these buffers, nothing is posted; but the messages may still have to
   // be checked.
-  const bool again = number + layout_.segments().depth < layout_.count();
+  const bool again = number + layout_.segments().depth < layout_.segment_count();
   if (number < 0 || !(again || buffers_.checks_late())) return Status::ok;
   // The kernels that read these buffers must be complete before MPI writes there again.
   SLIMPI_TRY(streams_.wait(decoded_[layout_.ring_index(number)]));

@@ -20,9 +20,9 @@ namespace slimpi::inter {
 
 class SegmentRing {
  public:
-  // `ranks`: the ranks of the layout's members. `once`: see MessageBuffers.
-  SegmentRing(const Context& context, const PairwiseLayout& layout, std::span<const int> ranks,
-              comm::Range shard, bool once);
+  // `ranks`: the ranks of the layout's members. `use`: see MessageBuffers.
+  SegmentRing(const Context& context, const SegmentedLayout& layout, std::span<const int> ranks,
+              comm::Range shard, PayloadUse use);
 
   // Posts all receives of a segment. Its buffers must be free. Peers may send much later. Receives
   // are posted ahead, never in answer to a send, so no send waits for ever for its receive.
@@ -78,7 +78,7 @@ class SegmentRing {
   }
 
   const Context& context_;
-  const PairwiseLayout& layout_;
+  const SegmentedLayout& layout_;
   const std::span<const int> ranks_;
   const comm::Range shard_;
   CopyStreams streams_;

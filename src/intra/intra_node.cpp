@@ -51,7 +51,8 @@ comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
   return comm::chunk_of(count, group.shards, shard_index, comm::chunk_alignment(format));
 }
 
-comm::Range shard_of(const comm::Call& call, const comm::InterNodeGroup& group, int shard_index) {
+comm::Range shard_of_call(const comm::Call& call, const comm::InterNodeGroup& group,
+                          int shard_index) {
   if (!call.shards.empty()) return call.shards[std::size_t(shard_index)];
   return shard_range(call.count, call.plan.format, group, shard_index);
 }

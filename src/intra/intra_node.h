@@ -21,7 +21,8 @@
 namespace slimpi::intra {
 
 // Returns the elements of a shard of the call.
-comm::Range shard_of(const comm::Call& call, const comm::InterNodeGroup& group, int shard_index);
+comm::Range shard_of_call(const comm::Call& call, const comm::InterNodeGroup& group,
+                          int shard_index);
 
 // Returns the elements of shard `shard_index` in a vector of `count` elements that is divided
 // equally into whole buckets.

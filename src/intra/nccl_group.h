@@ -20,7 +20,7 @@ class NcclGroup {
  public:
   // `intra`: what SLIMPI_INTRA allows.
   explicit NcclGroup(Intra intra) : intra_(intra) {}
-  ~NcclGroup() { close(false); }
+  ~NcclGroup() { abort(); }
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
@@ -45,9 +45,10 @@ class NcclGroup {
               Statistics& statistics, bool* opened);
   bool is_open() const { return location_.has_value(); }
 
-  // Closes the communicator. `in_order`: every node-local rank closes it now, and nothing is in
-  // flight. If not `in_order`, NCCL aborts the communicator.
-  void close(bool in_order);
+  // Closes the communicator. Every node-local rank closes it now, and nothing is in flight.
+  void close() { end(true); }
+  // Makes NCCL abort the communicator. The abort waits for no rank.
+  void abort() { end(false); }
 
   // Scratch memory. arrived(): the values of a block that the node-local ranks sent; `index` is the
   // number of the block modulo kDepth. partial(): intermediate sums.
@@ -71,6 +72,7 @@ class NcclGroup {
   Status prepare(const device::Location& location, int size, Statistics& statistics);
   Status create_communicator(NodeBarrier& shared, comm::Exchange& exchange,
                              const device::Location& location);
+  void end(bool in_order);
   float* floats() const { return reinterpret_cast<float*>(scratch_.data()); }
 
   const Intra intra_;

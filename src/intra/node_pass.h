@@ -23,7 +23,7 @@ class NodeBlocks {
       : shards_(&call.scratch.objects) {
     shards_.reserve(std::size_t(group.shards));
     for (int shard_index = 0; shard_index < group.shards; ++shard_index) {
-      shards_.push_back(shard_of(call, group, shard_index));
+      shards_.push_back(shard_of_call(call, group, shard_index));
       longest_ = std::max(longest_, shards_.back().count);
     }
   }

@@ -102,7 +102,7 @@ bool NodeSegment::close_nccl() {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (!gone() && std::chrono::steady_clock::now() < end) sched_yield();
   if (!gone()) return false;
-  nccl->close(true);
+  nccl->close();
   return true;
 }
 

@@ -55,7 +55,7 @@ class MpiPass : NodePass {
     return sums_ ? own(block) : owned_by(other, block);
   }
   comm::Range owned_by(int other, std::uint64_t block) const {
-    const int shard_index = group_.shard_of(other);
+    const int shard_index = group_.shard_index_of(other);
     return shard_index < 0 ? comm::Range{} : blocks_.part(shard_index, block);
   }
 

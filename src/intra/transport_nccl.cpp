@@ -92,7 +92,7 @@ class NcclPass : NodePass {
 // abort the NCCL communicator: otherwise the GPUs of the node-local ranks would wait for ever.
 Status NcclPass::settle(Status status) {
   status = exchange_.settle(status, {});
-  if (status != Status::ok) nccl_.close(false);
+  if (status != Status::ok) nccl_.abort();
   return status;
 }
 
@@ -310,13 +310,12 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
         agree(me != 0 ? Status::ok : device_->nccl->make_unique_id(location, &mine.unique_id)));
   if (*opened) SLIMPI_TRY(agree(create_communicator(shared, exchange, location)));
   if (*opened) return Status::ok;
-  close(false);
+  abort();
   scratch_.release();
   return shared.barrier(exchange);  // after it all ranks have read the notes
 }
 
-// If not `in_order`, NCCL aborts the communicator, and the abort waits for no rank.
-void NcclGroup::close(bool in_order) {
+void NcclGroup::end(bool in_order) {
   if (communicator_ != nullptr) device_->nccl->close(communicator_, in_order);
   communicator_ = nullptr;
 }

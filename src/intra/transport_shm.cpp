@@ -166,7 +166,7 @@ Status BlockPass::agree() {
 // aborted, not closed in order.
 Status BlockPass::settle(Status status) {
   status = exchange_.settle(status, {});
-  if (status != Status::ok) nccl().close(false);
+  if (status != Status::ok) nccl().abort();
   return status;
 }
 

@@ -6,8 +6,8 @@
 //    from MPI_Comm_create, or, for nonblocking sums, from MPI_Comm_create_group, which copy no
 //    attributes; never from MPI_Comm_dup. Messages of MPI_Comm_create_group that the program could
 //    receive are sent on a communicator of slimpi's own (make_hidden_world).
-//    (comm/node_layout.cpp uses MPI_Comm_split_type briefly, on an internal communicator.) If
-//    slimpi cannot get a communicator, no error handler of the program runs. slimpi sets no
+//    (comm/communicator_nodes.cpp uses MPI_Comm_split_type briefly, on an internal communicator.)
+//    If slimpi cannot get a communicator, no error handler of the program runs. slimpi sets no
 //    attribute on a communicator that is being freed.
 //  - No object of slimpi outlives the MPI that it came from. A process that uses sessions may end
 //    MPI and start it again; the old handles are then invalid. So slimpi frees what it makes with

@@ -128,9 +128,9 @@ UNIT_TEST(info_keys_set_options_of_one_communicator) {
   const mpi::Info info = mpi::Info(1);
   test::fake_mpi().info = {{"SLIMPI_Bits", "4"}, {"other_bits", "2"}, {"slimpi_bucket", "512"}};
   assert_int_equal(call::take_info(mpi::abi.comm_self, info), mpi::kSuccess);
-  const Config& set = Runtime::get()->communicators.find(mpi::abi.comm_self)->config();
+  const Config& set = Runtime::get()->communicators.find_or_follow(mpi::abi.comm_self)->config();
   const Config& other =
-      Runtime::get()->communicators.find(mpi::Comm(test::kIntercommunicator))->config();
+      Runtime::get()->communicators.find_or_follow(mpi::Comm(test::kIntercommunicator))->config();
   assert_true(set.bits == 4);
   assert_int_equal(set.bucket, 512);
   assert_true(other.bits == Config().bits);

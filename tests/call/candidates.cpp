@@ -210,7 +210,7 @@ UNIT_TEST(rows_of_the_rules_are_tuned_apart) {
   calls.prepare(job.communicator.config(), rules, "");
   const auto autotuner_of = [&](std::uint64_t floats) {
     comm::Autotuner* found = nullptr;
-    assert_true(job.communicator.attachment<comm::Autotuners>().find(
+    assert_true(job.communicator.attachment<comm::Autotuners>().find_or_make_together(
                     job.communicator, calls.find(4 * floats).number, 15, kWays, &found) ==
                 Status::ok);
     return found;

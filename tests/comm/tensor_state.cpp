@@ -35,7 +35,7 @@ const void* address(int i) {
 // Makes a call that keeps an array in its state.
 TensorState& use(const TensorKey& key, TensorStates::Lost expected = TensorStates::Lost::nothing) {
   TensorStates::Lost lost{};
-  TensorState& slot = g_slots->find(key, &lost);
+  TensorState& slot = g_slots->use(key, &lost);
   assert_true(lost == expected);
   slot.claim(nullptr, device::host());
   float* array = nullptr;
@@ -182,7 +182,7 @@ UNIT_TEST(other_place, make, clear) {
 
 UNIT_TEST(zeros_and_sizes, make, clear) {
   TensorStates::Lost lost{};
-  TensorState& slot = g_slots->find(TensorKey::of_index(0, 10), &lost);
+  TensorState& slot = g_slots->use(TensorKey::of_index(0, 10), &lost);
   float* array = nullptr;
   const auto get = [&](std::uint64_t elements) {
     return slot.open({StateArray::factor}, elements, device::host(), nullptr, g_statistics, &array);
@@ -202,7 +202,7 @@ UNIT_TEST(zeros_and_sizes, make, clear) {
 // Each peer of a buffer has a replica of its own.
 UNIT_TEST(arrays_of_members, make, clear) {
   TensorStates::Lost lost{};
-  TensorState& slot = g_slots->find(TensorKey::of_index(0, 10), &lost);
+  TensorState& slot = g_slots->use(TensorKey::of_index(0, 10), &lost);
   float *own = nullptr, *of_1 = nullptr, *of_2 = nullptr;
   const auto get = [&](const StateArray& which, float** array) {
     assert_true(slot.open(which, 10, device::host(), nullptr, g_statistics, array) == Status::ok);

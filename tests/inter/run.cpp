@@ -110,7 +110,8 @@ class Padded final : public inter::ChunkCodec {
   void decode(const comm::Range& part, const std::byte* payload) override {
     std::memcpy(out_ + part.first, payload, part.count * sizeof(float));
   }
-  void sum(const comm::Range& part, std::byte* payload, const PayloadFrom& from) override {
+  void add_and_encode(const comm::Range& part, std::byte* payload,
+                      const PayloadFrom& from) override {
     std::vector<float> total(part.count), addend(part.count);
     for (int member = 0; member < int(group_.peers.size()); ++member) {
       const void* const theirs = in_ + part.first;
@@ -184,7 +185,7 @@ void run_rank(const Case& one, int me, Rank& rank) {
     inter::Context by_hook = context;
     by_hook.hook_bytes = Padded::most_bytes(one.piece);
     const inter::ExchangeSize size = inter::size_of(context, rank.group, shard.count);
-    const inter::PairwiseLayout layout(size, pieces_of(one, size));
+    const inter::SegmentedLayout layout(size, pieces_of(one, size));
     Padded codec(by_hook, rank.group, shard, 0, values.in(), values.out.data(), nullptr);
     (void)inter::run_pairwise(by_hook, layout, rank.group.peers, shard, codec);
     return;
@@ -193,7 +194,7 @@ void run_rank(const Case& one, int me, Rank& rank) {
   const inter::ExchangeSize size = inter::size_of(context, rank.group, shard.count);
   const auto layout =
       one.piece == 0 ? schedule.layout(size)
-                     : std::make_unique<inter::PairwiseLayout>(size, short_segments(one, size));
+                     : std::make_unique<inter::SegmentedLayout>(size, short_segments(one, size));
   (void)schedule.run(context, *layout, rank.group, shard, values.in(), values.out.data(),
                      one.residual ? values.residual.data() : nullptr);
 }

@@ -63,7 +63,7 @@ inter::ExchangeSize sixteen_ki() {
 UNIT_TEST(a_size_is_prepared_once) {
   inter::PreparedExchanges all;
   const inter::ExchangeSize first = sixteen_ki();
-  const inter::ExchangeLayout* const layout = all.find(first).layout.get();
+  const inter::ExchangeLayout* const layout = all.find_or_prepare(first).layout.get();
   inter::ExchangeSize others[9];
   for (inter::ExchangeSize& other : others) other = first;
   others[0].count += 1;
@@ -76,8 +76,8 @@ UNIT_TEST(a_size_is_prepared_once) {
   others[7].segment_class = SegmentClass::large;
   others[8].staged = true;
   for (const inter::ExchangeSize& other : others) {
-    assert_ptr_not_equal(all.find(other).layout.get(), layout);
-    assert_ptr_equal(all.find(first).layout.get(), layout);
+    assert_ptr_not_equal(all.find_or_prepare(other).layout.get(), layout);
+    assert_ptr_equal(all.find_or_prepare(first).layout.get(), layout);
   }
 }
 
@@ -86,7 +86,7 @@ UNIT_TEST(what_is_kept_is_bounded) {
   inter::ExchangeSize size = sixteen_ki();
   size.group_size = 1000;
   for (size.count = 1; size.count <= 1000; ++size.count) {
-    const inter::PreparedExchange& now = all.find(size);
+    const inter::PreparedExchange& now = all.find_or_prepare(size);
     assert_int_equal(now.need.bytes, inter::PreparedExchange(size).need.bytes);
     assert_true(all.bytes() <= inter::PreparedExchanges::kMostBytes);
   }

@@ -40,9 +40,9 @@ UNIT_TEST(ranks_with_and_without_a_gpu_cut_alike) {
     const Segments host = segments_for({format, count, group_size, segment_class, false});
     const Segments staged = segments_for({format, count, group_size, segment_class, true});
     assert_int_equal(host.elements, staged.elements);
-    assert_int_equal(host.longest, staged.longest);
+    assert_int_equal(host.per_longest_chunk, staged.per_longest_chunk);
     assert_int_equal(host.align, staged.align);
-    assert_int_equal(host.in_flight, staged.in_flight);
+    assert_int_equal(host.most_in_flight, staged.most_in_flight);
   });
 }
 
@@ -50,9 +50,9 @@ UNIT_TEST(segments_are_whole_buckets_that_fit_their_messages) {
   for_all_formats([](const kernels::Format& format, std::uint64_t count, int group_size,
                      SegmentClass segment_class) {
     const Segments one = segments_for({format, count, group_size, segment_class, false});
-    assert_true(one.elements >= 1 && one.depth >= 1 && one.longest >= one.depth);
+    assert_true(one.elements >= 1 && one.depth >= 1 && one.per_longest_chunk >= one.depth);
     assert_true(one.message >= inter::message_bytes(format, one.elements));
-    assert_true(one.longest == 1 || one.elements % one.align == 0);
+    assert_true(one.per_longest_chunk == 1 || one.elements % one.align == 0);
   });
 }
 
@@ -77,13 +77,13 @@ UNIT_TEST(few_segments_are_as_long_as_memory_allows) {
   const auto segments = [&](int group_size, std::uint64_t buckets) {
     return segments_for({format, 512 * buckets, group_size, SegmentClass::small, true});
   };
-  assert_int_equal(segments(1024, 8192).longest, 1);
+  assert_int_equal(segments(1024, 8192).per_longest_chunk, 1);
   assert_true(segments(1024, 8192).total < 16 << 20);
-  assert_int_equal(segments(256, 8192).longest, 1);
-  assert_int_equal(segments(64, 8192).longest, 4);  // of 16 KiB
+  assert_int_equal(segments(256, 8192).per_longest_chunk, 1);
+  assert_int_equal(segments(64, 8192).per_longest_chunk, 4);  // of 16 KiB
   assert_int_equal(segments(256, 256 * 33).elements, 17 * 512);
   // A chunk that is too long for one segment has as many segments as the pipeline is deep, or more.
-  assert_int_equal(segments(256, 256 * 48).longest, 8);
+  assert_int_equal(segments(256, 256 * 48).per_longest_chunk, 8);
 }
 
 // Segments of a device are few and long, but at least several, or nothing would overlap.
@@ -98,10 +98,10 @@ UNIT_TEST(coarse_segments_are_longer_where_several_are_left) {
   const Segments fine = segments(16 << 20, SegmentClass::small),
                  coarse = segments(16 << 20, SegmentClass::large);
   assert_true(coarse.elements >= 3 * fine.elements);
-  assert_true(coarse.in_flight >= 3 * coarse.message);
-  assert_true(segments(600'000, SegmentClass::large).longest >= 4);
+  assert_true(coarse.most_in_flight >= 3 * coarse.message);
+  assert_true(segments(600'000, SegmentClass::large).per_longest_chunk >= 4);
   // A short chunk has two segments, because each segment costs a wait for the device.
-  assert_int_equal(segments(80 * 2048, SegmentClass::large).longest, 2);
+  assert_int_equal(segments(80 * 2048, SegmentClass::large).per_longest_chunk, 2);
   assert_int_equal(segments(20'000, SegmentClass::large).elements,
                    segments(20'000, SegmentClass::small).elements);
 }

@@ -223,10 +223,10 @@ class Buffer {
 
   const std::vector<float>& sum(const std::vector<float>& in) {
     comm::TensorStates::Lost lost{};
-    slot_ = &communicator_.states.find(comm::TensorKey::of_index(0, count_), &lost);
-    comm::Call call{communicator_,         scratch_, decision_.plans.front(), in.data(),
-                    out_.data(),           count_,   device::host(),          nullptr,
-                    ++communicator_.calls, slot_};
+    slot_ = &communicator_.states.use(comm::TensorKey::of_index(0, count_), &lost);
+    comm::Call call{
+        communicator_,  scratch_, decision_.plans.front(),          in.data(), out_.data(), count_,
+        device::host(), nullptr,  ++communicator_.compressed_calls, slot_};
     check(call.plan.algorithm->reserve_state(call) == Status::ok, "reserve_state fails");
     check(call.plan.algorithm->run(call) == Status::ok, "run fails");
     return out_;

@@ -37,10 +37,12 @@ std::vector<float> results(const test::Job& job, Statistics& statistics, std::si
   for (int number = 0; number < 6; ++number) {
     comm::TensorStates::Lost lost{};
     comm::TensorState* const slot =
-        plan.needs_state ? &communicator.states.find(comm::TensorKey::of_index(0, count), &lost)
+        plan.needs_state ? &communicator.states.use(comm::TensorKey::of_index(0, count), &lost)
                          : nullptr;
-    comm::Call call{communicator, *scratch.take(),      plan, in.data(), out.data(), count, device,
-                    nullptr,      ++communicator.calls, slot};
+    comm::Call call{communicator, *scratch.take(), plan,
+                    in.data(),    out.data(),      count,
+                    device,       nullptr,         ++communicator.compressed_calls,
+                    slot};
     if (slot != nullptr) job.must(plan.algorithm->reserve_state(call), "making state");
     job.must(plan.algorithm->run(call), "running");
     if (slot != nullptr) {

@@ -213,7 +213,7 @@ Status ready(NcclCommunicator* communicator, bool* ready) {
   SLIMPI_TRY(current.status());
   int state = kNcclSuccess;
   SLIMPI_TRY(check_nccl(nccl()->ncclCommGetAsyncError(c.comm, &state), c.comm,
-                        "asking for querying the NCCL communicator"));
+                        "querying the NCCL communicator"));
   SLIMPI_TRY(check_nccl(state, c.comm, "the NCCL communicator"));
   *ready = state == kNcclSuccess;
   return Status::ok;

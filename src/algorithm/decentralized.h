@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The parts that both decentralized algorithms have: decentralized.cpp and low_precision.cpp.
+#pragma once
+#include <memory_resource>
+#include <vector>
+
+#include "algorithm/node_frame.h"
+#include "inter/neighbor_exchange.h"
+
+namespace slimpi::algorithm {
+
+// Returns whether this call exchanges: every SLIMPI_INTERVAL-th call of its buffer does.
+bool exchange_is_due(const comm::Call& call);
+
+// Writes the result of a call without an exchange: N times the mean of the node's ranks.
+void keep_model(comm::Call& call, const NodeShard& shard);
+
+// Returns the ranks of the peers in row.peers, in the same order. The list lies in the row's
+// memory.
+std::pmr::vector<int> ranks_of_peers(const inter::Mixing& row, const comm::InterNodeGroup& group);
+
+// Reserves scratch memory for messages with `peers` peers in the plan's format, for the exact sum,
+// and for the sums inside nodes.
+Status reserve_for_peers(const comm::Call& call, int peers);
+
+}  // namespace slimpi::algorithm

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of Communicator that finds the nodes, their leaders and the inter-node groups.
+#include <algorithm>
+
+#include "base/fiber.h"
+#include "base/hash.h"
+#include "comm/communicator.h"
+#include "observe/log.h"
+#include "topology/topology.h"
+
+namespace slimpi::comm {
+
+namespace {
+// Finds the lowest rank of `comm` that can share memory with this rank.
+Status find_lowest_here(const mpi::Api& api, mpi::Comm comm, int* lowest) {
+  int rank = 0;
+  api.Comm_rank(comm, &rank);
+  mpi::Comm here = mpi::abi.comm_null;
+  // The key is the rank, so that the split keeps the order of ranks.
+  int code = mpi::kSuccess;
+  call_blocking([&] {
+    code = api.Comm_split_type(comm, mpi::abi.comm_type_shared, rank, mpi::abi.info_null, &here);
+  });
+  if (code == mpi::kSuccess) code = mpi::first_rank_in(api, here, comm, lowest);
+  if (here != mpi::abi.comm_null) api.Comm_free(&here);
+  if (code == mpi::kSuccess) return Status::ok;
+  return fail(Status::mpi, "finding the ranks of this machine: " + mpi::error_text(api, code));
+}
+
+// Finds a key of this rank's node, equal on the ranks of one node and nowhere else. With
+// ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD are one node (of `comm` if
+// MPI_COMM_WORLD does not exist). With 0, the ranks that can share memory are one node:
+// MPI_Comm_split_type decides, which is collective over `comm` and blocks.
+Status find_node_key(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_per_node,
+                     std::uint64_t* key) {
+  int rank = 0;
+  if (ranks_per_node == 0) {
+    SLIMPI_TRY(find_lowest_here(api, comm, &rank));
+    *key = std::uint64_t(rank);
+    return Status::ok;
+  }
+  // Ranks of MPI_COMM_WORLD are used, so that two communicators agree about who shares a node.
+  api.Comm_rank(mpi::has_world(api) ? mpi::abi.comm_world : comm, &rank);
+  *key = std::uint64_t(rank) / ranks_per_node;
+  return Status::ok;
+}
+
+// Returns the layout for these keys, one for each rank.
+NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys) {
+  NodeLayout layout;
+  layout.rank = rank;
+  layout.size = int(keys.size());
+  // The number of each node, by key; nodes are numbered in the order of their lowest ranks.
+  std::map<std::uint64_t, int> numbers;
+  for (int other = 0; other < layout.size; ++other) {
+    const auto [entry, inserted] =
+        numbers.emplace(keys[std::size_t(other)], int(layout.ranks_of.size()));
+    if (inserted) layout.ranks_of.emplace_back();
+    layout.node_of.push_back(entry->second);
+    layout.ranks_of[std::size_t(entry->second)].push_back(other);
+  }
+  layout.smallest = layout.size;
+  for (const auto& ranks : layout.ranks_of)
+    layout.smallest = std::min(layout.smallest, int(ranks.size()));
+  layout.local = layout.local_rank_of(rank);
+  // The lowest rank leads, unless Communicator::choose_leaders finds a better leader.
+  layout.leaders.assign(layout.ranks_of.size(), 0);
+  return layout;
+}
+
+InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarchy) {
+  InterNodeGroup group;
+  if (hierarchy == Hierarchy::flat) {
+    group.flat = true;
+    group.shard_index = 0;
+    group.index = layout.rank;
+    for (int rank = 0; rank < layout.size; ++rank) group.peers.push_back(rank);
+    return group;
+  }
+  // Every node must have an owner for each shard. The further ranks of a larger node own nothing
+  // and only take part in the work inside the node.
+  group.leader = hierarchy == Hierarchy::leader;
+  group.shards = group.leader ? 1 : layout.smallest;
+  // Returns the local rank that owns shard 0 on a node: leaders differ among nodes.
+  const auto first_owner = [&](int node) { return group.leader ? layout.leader_on(node) : 0; };
+  group.first = first_owner(layout.node());
+  group.shard_index = group.shard_index_of(layout.local_rank());
+  if (group.shard_index < 0) return group;
+  group.index = layout.node();
+  for (int node = 0; node < layout.nodes(); ++node)
+    group.peers.push_back(
+        layout.ranks_on(node)[std::size_t(first_owner(node) + group.shard_index)]);
+  return group;
+}
+
+// Returns a digest that is equal for hierarchies in which each rank owns the same shard.
+std::uint64_t digest_owners(const NodeLayout& layout, const InterNodeGroup& group) {
+  Fnv1a digest;
+  for (int rank = 0; rank < layout.size; ++rank) {
+    InterNodeGroup there = group;
+    there.first = group.leader ? layout.leader_on(layout.node_of_rank(rank)) : 0;
+    digest.add(std::uint64_t(group.flat ? 0 : there.shard_index_of(layout.local_rank_of(rank))));
+  }
+  return digest.value();
+}
+
+// Returns the distance of the buffer's GPU from a NIC. hwloc is slow to start, so only programs
+// with device buffers use it.
+topology::Distance distance_of(const void* buffer) {
+  char bus_id[32] = "";
+  if (buffer == nullptr) return topology::Distance::unknown;
+  const device::Location location = device::locate(buffer);
+  const device::Device& device = *location.device;
+  if (device.bus_id == nullptr || device.bus_id(location, bus_id, sizeof bus_id) != Status::ok)
+    return topology::Distance::unknown;
+  topology::Topology machine;
+  if (topology::load(machine) != Status::ok) return topology::Distance::unknown;
+  return topology::distance_to_nic(machine, bus_id);
+}
+
+}  // namespace
+
+// Chooses the leader of each node. Every rank fills in one word and gets the words of all ranks, so
+// all choose the same leaders.
+Status Communicator::choose_leaders(const void* buffer) {
+  const auto distance = distance_of(buffer);
+  std::vector<std::uint64_t> all(std::size_t(size_), 0);
+  all[std::size_t(rank_)] = std::uint64_t(distance);
+  SLIMPI_TRY(exchange_.all_max(all));
+  for (std::size_t node = 0; node < layout_.ranks_of.size(); ++node) {
+    const std::vector<int>& ranks = layout_.ranks_of[node];
+    const auto nearest = std::min_element(ranks.begin(), ranks.end(), [&](int a, int b) {
+      return all[std::size_t(a)] < all[std::size_t(b)];
+    });
+    layout_.leaders[node] = int(nearest - ranks.begin());
+  }
+  const bool leads = layout_.leader_on(layout_.node()) == layout_.local_rank();
+  if (leads && distance != topology::Distance::unknown)
+    log_once(LogLevel::info, std::string("leads its node: its GPU is nearest to a NIC (") +
+                                 topology::to_string(distance) + ")");
+  return Status::ok;
+}
+
+// Finds the nodes. MPI_Comm_split_type blocks: a rank in it never learns that another rank has
+// failed. In the fiber of a nonblocking sum a failure fails the sum and is no reason to leave calls
+// to MPI: the ranks know of it at different times.
+Status Communicator::find_layout() {
+  std::vector<std::uint64_t> keys(std::size_t(size_), 0);
+  const Status found =
+      find_node_key(api_, exchange_.comm(), config_.ranks_per_node, &keys[std::size_t(rank_)]);
+  // MPI has no context id left, and fails on all ranks here.
+  if (found != Status::ok && !Fiber::inside()) enter(Life::unusable);
+  SLIMPI_TRY(found);
+  // Each rank has filled in its own key and gets the keys of all ranks.
+  SLIMPI_TRY(exchange_.all_max(keys));
+  layout_ = make_node_layout(rank_, keys);
+  return Status::ok;
+}
+
+Status Communicator::find_nodes(const void* buffer) {
+  if (is_in(Life::laid_out)) return Status::ok;
+  // Attachments drop what they derived from the old layout, before there is a new layout.
+  for (const auto& [key, attached] : attachments_) attached->layout_changed();
+  const Status found = find_layout();
+  // A failed agreement is no common decision and does not close the exchange: other ranks may still
+  // wait in the agreement for this rank.
+  if (unusable()) exchange_.close();
+  SLIMPI_TRY(found);
+  if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
+  if (layout_.nodes() == 1 && Fiber::inside())
+    SLIMPI_TRY(nonblocking.compare_before_placed(exchange_));
+  exchange_.set_layout(&layout_);
+  enter(Life::laid_out);
+  return Status::ok;
+}
+
+const InterNodeGroup& Communicator::inter_node_group(Hierarchy hierarchy) {
+  // There is at most one group for each hierarchy. A reference is valid until the options change.
+  const auto found = group_.find(hierarchy);
+  if (found != group_.end()) return found->second;
+  InterNodeGroup group = make_inter_node_group(layout_, hierarchy);
+  group.owners = digest_owners(layout_, group);
+  return group_.emplace(hierarchy, std::move(group)).first->second;
+}
+
+}  // namespace slimpi::comm

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The places of the blocks of a reduce-scatter, and which rank makes the sum of which block.
+//
+// Every rank gets one block of the sum. The nodes exchange a vector in which the blocks have an
+// order of their own, the exchange's order: by shard, then by node, then by rank. So each shard is
+// one range. A member of the shard's inter-node group owns a chunk of the shard: the blocks of the
+// member's node that belong to the shard. If all nodes have the same number of ranks, a chunk is
+// the block of one rank. On a larger node the further ranks get their blocks inside the node.
+#pragma once
+#include <cstdint>
+#include <memory_resource>
+#include <span>
+#include <vector>
+
+#include "comm/node_layout.h"
+
+namespace slimpi::comm {
+
+// Returns the elements of the longest range.
+std::uint64_t longest_of(std::span<const Range> ranges);
+
+struct Scatter {
+  // Makes the lists, in `memory`. `blocks`: by rank, in the program's vector.
+  Scatter(const NodeLayout& layout, const InterNodeGroup& group, std::pmr::vector<Range> blocks,
+          std::pmr::memory_resource* memory);
+
+  const std::pmr::vector<Range> blocks;
+  std::pmr::vector<std::uint64_t>
+      places;                      // by rank: where its block begins in the exchange's order
+  bool in_order = true;            // the exchange's order is the program's
+  std::pmr::vector<Range> shards;  // in the exchange's order, as the next two lists
+  std::pmr::vector<Range> chunks;  // chunks of the group; empty if this rank owns no shard
+  std::pmr::vector<Range> node;    // by shard: the chunk that its owner on this node makes
+  bool shared = false;             // a chunk of this rank's node has blocks of several ranks
+};
+
+}  // namespace slimpi::comm
