@@ -111,7 +111,7 @@ int wait_for_some(int count, const void* requests, const auto& test) {
 }
 
 // Tests requests. `finish` calls the next definition and says which requests it has completed.
-// `ends`: MPI frees these requests.
+// `ends`: MPI frees these requests. It keeps them in MPI_Request_get_status and its siblings.
 int test(int count, const void* requests, const auto& finish, bool ends = true) {
   Completed completed;
   if (!takes_part(count, requests)) [[likely]]
@@ -139,23 +139,26 @@ int wait_all(const auto& next, int count, void* requests, void* statuses) {
       Language::statuses(statuses), true);
 }
 
+template <bool ends = true>
 int test_one(const auto& next, void* request, int* flag, void* status) {
-  return test(1, request, [&](Completed* completed) {
+  const auto finish = [&](Completed* completed) {
     clear(flag);
     const int code = next(request, flag, status);
     completed->count = is_set(flag) ? 1 : 0;
     return code;
-  });
+  };
+  return test(1, request, finish, ends);
 }
 
-template <typename Language = C>
+template <typename Language = C, bool ends = true>
 int test_all(const auto& next, int count, void* requests, int* flag, void* statuses) {
-  return test(count, requests, [&](Completed* completed) {
+  const auto finish = [&](Completed* completed) {
     clear(flag);
     const int code = next(count, requests, flag, statuses);
     *completed = {is_set(flag) ? count : 0, nullptr, 0, Language::statuses(statuses), true};
     return code;
-  });
+  };
+  return test(count, requests, finish, ends);
 }
 
 template <typename Language>
@@ -169,11 +172,12 @@ int found_any(const auto& next, int count, void* requests, int* index, int* flag
   return code;
 }
 
-template <typename Language = C>
+template <typename Language = C, bool ends = true>
 int test_any(const auto& next, int count, void* requests, int* index, int* flag, void* status) {
-  return test(count, requests, [&](Completed* completed) {
+  const auto finish = [&](Completed* completed) {
     return found_any<Language>(next, count, requests, index, flag, status, completed);
-  });
+  };
+  return test(count, requests, finish, ends);
 }
 
 template <typename Language = C>
@@ -197,12 +201,13 @@ int found_some(const auto& next, int count, void* requests, int* found, int* ind
   return code;
 }
 
-template <typename Language = C>
+template <typename Language = C, bool ends = true>
 int test_some(const auto& next, int count, void* requests, int* found, int* indices,
               void* statuses) {
-  return test(count, requests, [&](Completed* completed) {
+  const auto finish = [&](Completed* completed) {
     return found_some<Language>(next, count, requests, found, indices, statuses, completed);
-  });
+  };
+  return test(count, requests, finish, ends);
 }
 
 template <typename Language = C>
@@ -215,21 +220,9 @@ int wait_some(const auto& next, const auto& test, int count, void* requests, int
   });
 }
 
-// Does MPI_Request_get_status. `handle` points to the request, which MPI keeps.
-int get_status_at(const void* handle, int* flag, const auto& next) {
-  return test(
-      1, handle,
-      [&](Completed* completed) {
-        clear(flag);
-        const int code = next();
-        completed->count = is_set(flag) ? 1 : 0;
-        return code;
-      },
-      false);
-}
-
 int get_status(const auto& next, Word request, int* flag, void* status) {
-  return get_status_at(&request, flag, [&] { return next(request, flag, status); });
+  const auto by_value = [&](auto...) { return next(request, flag, status); };
+  return test_one<false>(by_value, &request, flag, status);
 }
 
 int free_request(const auto& next, void* request) {
@@ -279,6 +272,14 @@ SLIMPI_BOTH(Testsome, test_some,
             found, indices, statuses)
 SLIMPI_BOTH(Request_get_status, get_status, (Word request, int* flag, void* status), request, flag,
             status)
+SLIMPI_BOTH(Request_get_status_all, (test_all<C, false>),
+            (int count, void* requests, int* flag, void* statuses), count, requests, flag, statuses)
+SLIMPI_BOTH(Request_get_status_any, (test_any<C, false>),
+            (int count, void* requests, int* index, int* flag, void* status), count, requests,
+            index, flag, status)
+SLIMPI_BOTH(Request_get_status_some, (test_some<C, false>),
+            (int count, void* requests, int* found, int* indices, void* statuses), count, requests,
+            found, indices, statuses)
 SLIMPI_BOTH(Request_free, free_request, (void* request), request)
 SLIMPI_BOTH(Cancel, cancel, (void* request), request)
 SLIMPI_BOTH(Start, start_one, (void* request), request)
@@ -333,8 +334,8 @@ SLIMPI_F08(testsome,
            (const int* count, void* requests, int* found, int* indices, void* statuses, int* error),
            test_some<F08>(next, *count, requests, found, indices, statuses), count, requests, found,
            indices, statuses)
-SLIMPI_F08(request_get_status, (const void* request, int* flag, void* status, int* error),
-           get_status_at(request, flag, next), request, flag, status)
+SLIMPI_F08(request_get_status, (void* request, int* flag, void* status, int* error),
+           test_one<false>(next, request, flag, status), request, flag, status)
 
 namespace {
 

@@ -11,6 +11,8 @@
 #define HAS_SESSIONS 0
 #define HAS_PERSISTENT_SUMS 0
 #endif
+/* MPI 4.1 has MPI_Request_get_status_all, _any and _some. */
+#define HAS_STATUS_OF_SEVERAL (MPI_VERSION * 10 + MPI_SUBVERSION >= 41)
 #if MPI_VERSION < 4
 #define MPI_Allreduce_c(in, out, count, ...) MPI_Allreduce(in, out, (int)(count), __VA_ARGS__)
 #define PMPI_Allreduce_c(in, out, count, ...) PMPI_Allreduce(in, out, (int)(count), __VA_ARGS__)

@@ -73,6 +73,13 @@ static void complete(MPI_Comm comm) {
     MPI_Wait(&r[i], MPI_STATUS_IGNORE);
   }
   same("Request_get_status");
+
+#if HAS_STATUS_OF_SEVERAL
+  begin_all(comm, r);
+  for (flag = 0; !flag;) MPI_Request_get_status_all(kMany, r, &flag, MPI_STATUSES_IGNORE);
+  same("Request_get_status_all");
+  MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
+#endif
 }
 
 // Puts messages, a sum that is left to MPI, blocking sums and a barrier among sums in flight.
