@@ -21,6 +21,28 @@ std::atomic<int> g_numbered{0};  // the highest number of a communicator so far
 std::atomic<mpi::Comm> g_hidden_world{};
 std::atomic<bool> g_has_hidden_world{false};
 
+// Communicators made at the start for MPI_COMM_WORLD: its internal communicator, and the copy of it
+// for the report. A program may make communicators while its first sum is in flight, and Open MPI
+// hangs where two threads of a rank make communicators and the ranks wait for them in different
+// orders. So the first sum over MPI_COMM_WORLD makes none.
+struct Reserved {
+  std::atomic<mpi::Comm> comm{};
+  std::atomic<bool> has{false};
+
+  bool make(const Api& api, mpi::Group group) {
+    mpi::Comm made = mpi::abi.comm_null;  // it inherits the error handler of g_hidden_world
+    has = api.Comm_create(g_hidden_world, group, &made) == mpi::kSuccess;
+    comm = made;
+    return has;
+  }
+  bool take(mpi::Comm* made) {
+    if (!has.exchange(false)) return false;
+    *made = comm;
+    return true;
+  }
+};
+Reserved g_internal, g_copy;
+
 // The free context ids that a rank of a program with threads must have before it takes part in the
 // search for a common id.
 constexpr int kEnoughRoom = 16;
@@ -170,6 +192,7 @@ bool can_help(const Api& api) {
 }
 
 bool has_room_in_fiber(const Api& api, mpi::Comm comm) {
+  if (comm == mpi::abi.comm_world && g_internal.has) return true;
   const int beyond = std::max(0, g_served - kMostServed);  // freed soon, or being made
   mpi::Group group = mpi::abi.group_null;
   if (api.Comm_group(comm, &group) != mpi::kSuccess) return true;
@@ -195,6 +218,7 @@ void make_hidden_world(const Api& api) {
       api.Comm_set_errhandler(made, mpi::abi.errors_return) == mpi::kSuccess) {
     g_hidden_world = made;
     g_has_hidden_world = true;
+    if (g_internal.make(api, group)) g_copy.make(api, group);
   }
   api.Group_free(&group);
 }
@@ -315,7 +339,10 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   if (!in_fiber && *refusal < Refusal::single_threaded) status = confirm(api, user, wait, status);
   if (status == Status::ok && !(in_fiber && *refusal == Refusal::no_more))
     status = refuse(*refusal);
-  if (status == Status::ok && in_fiber) {
+  const bool reserved = status == Status::ok && in_fiber && user == mpi::abi.comm_world;
+  if (reserved && g_internal.take(made)) {
+    // The communicator exists.
+  } else if (status == Status::ok && in_fiber) {
     // MPI_Comm_create_group is the only function that makes a communicator and may run while the
     // program is in collectives on `user`. On g_hidden_world, groups that overlap have different
     // numbers, and so different tags.
@@ -337,6 +364,7 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
 // make a communicator from `internal` at the same time.
 Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* made) {
   *made = mpi::abi.comm_null;
+  if (internal == g_internal.comm && tag == 0 && g_copy.take(made)) return Status::ok;
   mpi::Group group = mpi::abi.group_null;
   int code = api.Comm_group(internal, &group);
   if (code != mpi::kSuccess) return failed(api, code);
@@ -346,6 +374,7 @@ Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* mad
 }
 
 void free_internal(const Api& api, mpi::Comm* comm) {
+  if (*comm == g_internal.comm) g_internal.comm = mpi::Comm{};  // MPI may use the handle again
   if (api.Comm_free(comm) == mpi::kSuccess) --g_served;
 }
 

@@ -144,6 +144,12 @@ try() {
       ;;
   esac
 
+  # Rank 0 makes a communicator before the end of the first sum, and rank 1 after it.
+  $mpi_c $headers -O1 -o steps "$top_srcdir/tests/mpi/steps.c" -ldl -lm
+  PRELOAD=$preload launch 2 SLIMPI_RANKS_PER_NODE=1 SLIMPI_TIMEOUT=20 ./steps multiple \
+    start:50000 '0?dup' wait '1?dup' finalize >out.txt 2>&1 || fail "$mpi: exit status $?"
+  expect "$(grep -c ' wait near ' out.txt)" 2 "$mpi: a communicator is made during the first sum"
+
   $mpi_c $headers -O1 -o handles "$top_srcdir/tests/mpi/handles.c" -lm
   rm -f report.json
   PRELOAD=$preload launch 4 SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT="$work/report.json" ./handles \

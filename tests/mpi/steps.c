@@ -9,6 +9,7 @@
  *   block:N scatter:N[,M] iscatter:N[,M]   in place with MPI_Reduce_scatter_block,
  *                                MPI_Reduce_scatter, MPI_Ireduce_scatter; rank 0 gets M more than
  *                                the others
+ *   start:N wait                 isum:N in two steps
  *   dsum:N disum:N               the same of doubles, with MPI_Allreduce, with MPI_Iallreduce
  *   world self dup split:K free disconnect   which communicator; free goes back to the one before
  *   info:KEY=VALUE[;...] dupinfo:KEY=VALUE[;...] name:NAME return   on the communicator
@@ -85,17 +86,44 @@ static void report(const char* step, int code, const float* x, int first, int n)
   fflush(stdout);
 }
 
-static void sum(const char* step, int n) {
+static float* values(int n) {
   float* x = malloc((size_t)(n > 0 ? n : 1) * sizeof *x);
-  int rank, code;
+  int rank;
   MPI_Comm_rank(comm(), &rank);
   for (int i = 0; i < n; ++i) x[i] = value(i, rank);
+  return x;
+}
+
+/* The sum between start:N and wait. */
+static struct {
+  float* x;
+  int n, code;
+  MPI_Request request;
+} started;
+
+static void start_sum(int n) {
+  started.n = n;
+  started.x = values(n);
+  started.code =
+      MPI_Iallreduce(MPI_IN_PLACE, started.x, n, MPI_FLOAT, MPI_SUM, comm(), &started.request);
+}
+
+static void wait_for_sum(const char* step) {
+  if (started.code == MPI_SUCCESS) started.code = MPI_Wait(&started.request, MPI_STATUS_IGNORE);
+  report(step, started.code, started.x, 0, started.n);
+  free(started.x);
+}
+
+static void sum(const char* step, int n) {
+  if (step[0] == 'i') {
+    start_sum(n);
+    wait_for_sum(step);
+    return;
+  }
+  float* x = values(n);
+  int code;
   if (step[0] == 'p') {
     code = PMPI_Allreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm());
-  } else if (step[0] == 'i') {
-    MPI_Request request;
-    code = MPI_Iallreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm(), &request);
-    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
   } else {
     code = MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm());
   }
@@ -256,6 +284,10 @@ static void run(const char* step) {
   } else if ((rest = argument(step, "sum:")) || (rest = argument(step, "psum:")) ||
              (rest = argument(step, "isum:"))) {
     sum(step, atoi(rest));
+  } else if ((rest = argument(step, "start:"))) {
+    start_sum(atoi(rest));
+  } else if (!strcmp(step, "wait")) {
+    wait_for_sum(step);
   } else if ((rest = argument(step, "dsum:")) || (rest = argument(step, "disum:"))) {
     sum_doubles(step, atoi(rest));
   } else if ((rest = argument(step, "block:")) || (rest = argument(step, "scatter:")) ||
