@@ -30,7 +30,7 @@ struct Reserved {
   std::atomic<bool> has{false};
 
   bool make(const Api& api, mpi::Group group) {
-    mpi::Comm made = mpi::abi.comm_null;  // it inherits the error handler of g_hidden_world
+    mpi::Comm made = mpi::abi.comm_null;  // inherits the error handler of g_hidden_world
     has = api.Comm_create(g_hidden_world, group, &made) == mpi::kSuccess;
     comm = made;
     return has;
