@@ -42,7 +42,7 @@ template <typename Type>
 
 // Conversions of fp16 by instructions of the CPU, 8 elements at once, in a third of the time of the
 // plain loops. The instructions give the results of encode_value() and decode_value() except for
-// NaNs; canonical8() makes NaNs kNanBits.
+// NaNs; canonical8() replaces each NaN by the one with the bits kNanBits.
 #if defined(__F16C__)
 constexpr std::size_t kFp16AtOnce = 8;
 SLIMPI_HD __m256 canonical8(__m256 values) {

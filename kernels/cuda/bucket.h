@@ -261,12 +261,15 @@ SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) 
   return memory == nullptr ? nullptr : memory + first;
 }
 
-// The extremes of a bucket that is too long for a block, in three words of the encoded bucket:
+// The extremes of a bucket that is too long for a block of threads. Until the bucket is encoded,
+// they lie in the first three words of its place in the message:
 //   0 and 1   the minimum and the maximum, as keys; the header replaces them later
 //   2         the limit of residuals, if there are residuals; the first levels replace it later.
-//             Negative: the bucket keeps the header of its values. A NaN: the bucket is not finite
-// A key is an unsigned integer; keys have the order of the floats. Blocks collect keys by atomics,
-// so the result does not depend on the order of the blocks.
+//             With the sign bit set: the limit is the magnitude, and the header is that of the
+//             values alone, also when residuals are added (keeps_header()). A NaN: the bucket is
+//             not finite
+// A key is an unsigned integer; keys have the order of the floats. Blocks of threads collect keys
+// by atomics, so the result does not depend on the order of the blocks.
 constexpr std::uint32_t kNonfiniteKey = 0xffffffff;  // as the maximum: some value is a NaN
 
 SLIMPI_DEVICE std::uint32_t key_of(float value) {

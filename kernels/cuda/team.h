@@ -90,7 +90,8 @@ SLIMPI_DEVICE std::uint32_t words_of(const Payload& payload, std::uint32_t count
   return (count * payload.format.bits + 31) / 32;
 }
 
-// Prefetches the tile's floats at `values`; the range may be longer than the tile.
+// Prefetches a tile whose floats begin at `values`. Always prefetches the floats of a full tile; if
+// the tile is shorter, some of them lie behind its end.
 template <typename Team>
 SLIMPI_DEVICE void prefetch_rows(const float* values) {
   const int lane = Team::thread() % kWarpThreads;

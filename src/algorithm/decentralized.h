@@ -12,7 +12,8 @@ namespace slimpi::algorithm {
 // Returns whether this call exchanges: every SLIMPI_INTERVAL-th call of its buffer does.
 bool exchange_is_due(const comm::Call& call);
 
-// Writes the result of a call without an exchange: N times the mean of the node's ranks.
+// Writes the result of a call in which this worker exchanges with no peer: the mean of the models
+// of the node's ranks, times the number of all ranks.
 void keep_model(comm::Call& call, const NodeShard& shard);
 
 // Returns the ranks of the peers in row.peers, in the same order. The list lies in the row's

@@ -32,9 +32,10 @@ std::uint64_t own_sum() {
   return call == nullptr ? 0 : call->sum_word(kSumBits);
 }
 
-// The number of words in front of the values: the word above (sum and rank), its complement, the
-// number of values, and its complement. The maxima of these four words tell all ranks the largest
-// and the smallest sum, and the largest and the smallest number of values.
+// The number of words that agree() puts in front of the values. The first is the word with sum word
+// and rank (see above), the third is the number of values; the second and the fourth are the
+// complements of these two. The maxima of the four words tell all ranks the largest and the
+// smallest sum word, and the largest and the smallest number of values.
 constexpr std::size_t kFront = 4;
 
 }  // namespace

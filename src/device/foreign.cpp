@@ -132,7 +132,8 @@ bool has_intel_gpu() {
   return found;
 }
 
-// Asks Level Zero, but never initializes it: a program that has not done so has no memory of it.
+// Asks Level Zero whether memory belongs to an Intel GPU, but never initializes Level Zero: a
+// program that has not initialized it has allocated no memory from it.
 class LevelZero {
  public:
   // Returns whether Level Zero is loaded and has a driver or an Intel GPU. The library alone says

@@ -35,7 +35,8 @@ class NcclPass : NodePass {
       : NodePass(call, group),
         nccl_(*shared_of(call.communicator)->segment().nccl),
         transfers_(&call.scratch.objects) {
-    // A block of a shard begins at a multiple of 64 floats, which kernels need.
+    // NcclGroup::piece() is a multiple of 64 floats. So each block begins in a shard at a multiple
+    // of 64 floats from the shard's beginning; kernels need this alignment.
     blocks_.divide(NcclGroup::piece(size_));
   }
 

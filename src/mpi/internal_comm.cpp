@@ -134,7 +134,8 @@ Status create(const Api& api, mpi::Comm parent, mpi::Group group, mpi::Comm* mad
   return take_over(api, code, made);
 }
 
-// Does the first exchange; see FirstExchange.
+// Does one exchange by FirstExchange, and returns its two maxima in *number and *refusal. Both the
+// first and the second exchange of make_internal() run here.
 Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, bool limited, int* number,
                    Refusal* refusal) {
   const FirstExchange::Owner exchange = FirstExchange::make();
@@ -145,7 +146,9 @@ Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, bool lim
   return Status::ok;
 }
 
-// Does the second exchange, after the first exchange ended with `status`.
+// Does the second exchange of make_internal(), in which each rank learns whether a rank has given
+// up. `status` is the result of the first exchange. If this rank gave up there (Status::absent),
+// sends this to the others, and does not wait for them.
 Status confirm(const Api& api, mpi::Comm comm, const WaitFor& wait, Status status) {
   if (status == Status::absent) {
     (void)FirstExchange::make()->begin(api, comm, 0, Refusal::gave_up);
