@@ -148,8 +148,8 @@ bool make_complete_request(int (&handles)[2]) {
 }
 
 Outcome begin_nonblocking(Request& request, void* handle) {
-  // Inside a fiber, calls of a hook, and of callbacks that MPI runs meanwhile, go to MPI. A null
-  // handle goes to MPI, too, which reports the error.
+  // If this thread is inside a fiber, a hook has made this call, or a callback that MPI runs. Such
+  // a call goes to MPI. A call with a null handle goes to MPI, too, which reports the error.
   if (Fiber::inside() || handle == nullptr) return {};
   take_description(request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {

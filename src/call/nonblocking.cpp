@@ -30,8 +30,8 @@ namespace {
 // If no thread of the program has entered the fibers for this time, the helper thread enters them.
 // With SLIMPI_PROGRESS=thread it always does.
 constexpr auto kLeftAlone = std::chrono::milliseconds(1);
-// The time that the helper thread sleeps between two polls. A poll takes some microseconds. Instead
-// of sleeping the thread may not yield: a program that computes would lose half of its core.
+// The time that the helper thread sleeps between two polls. A poll takes some microseconds. The
+// thread must sleep: if it only yielded, a program that computes would lose half of its core.
 constexpr auto kBetweenPolls = std::chrono::microseconds(100);
 
 std::atomic<std::uint64_t> g_entries{0};  // how often the program's threads entered fibers

@@ -43,8 +43,9 @@ struct Pending {
   // Completes the request. When it is called, the sum may be destroyed already.
   void (*end)(void* argument, bool failed) = nullptr;
   void* end_argument = nullptr;
-  // The number of sums of the communicator that MPI made since this sum began.
-  // SLIMPI_CALLS_PER_STEP counts them after this sum.
+  // The number of float sums that the program started on the communicator while this sum was the
+  // last in the queue, and that did not join the queue: MPI made them, or they are persistent. When
+  // this sum ends, they are counted for SLIMPI_CALLS_PER_STEP, so they count after this sum.
   std::uint64_t counted_later = 0;
   std::unique_ptr<Pending> next_failed;
   bool dropped = false;  // the program has freed the request
@@ -59,14 +60,16 @@ struct Pending {
 void enter_fibers();
 
 // Adds a sum to the queue of its communicator, and begins the sum if it is the first in the queue.
-// The request of the sum must be made before.
+// Before the call, set the sum's `handle` (the MPI request that the program gets) and its `end`,
+// because the sum may be complete when start_sum() returns.
 void start_sum(std::unique_ptr<Pending> sum);
 
 // Returns whether a sum with one of these requests is in flight.
 bool are_in_flight(std::span<const mpi::Request> handles);
 
-// Counts a sum that MPI makes for SLIMPI_CALLS_PER_STEP: after the sums in flight on the
-// communicator, or at once if there are none.
+// Counts, for SLIMPI_CALLS_PER_STEP, a sum that does not join the queue of the communicator: MPI
+// makes it, or it is persistent. It is counted after the sums in this queue, or at once if there
+// are none.
 void count_in_order(comm::Communicator& communicator);
 
 // Keeps other threads from entering a fiber while this object lives. So a thread can examine what

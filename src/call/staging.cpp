@@ -163,7 +163,8 @@ StagedCall::StagedCall(Runtime& runtime, const Request& request, const Spans& sp
 StagedCall::Spans StagedCall::measure(const Request& request) {
   if (request.comm == mpi::abi.comm_null) return {};
   const mpi::Api& api = Runtime::started()->api;
-  // The blocks of a reduce-scatter that was left to MPI at sight have not been counted yet.
+  // If slimpi left a reduce-scatter to MPI before it called count_blocks() (entry.h), the counts in
+  // the request are not set yet.
   Request measured = request;
   if (request.collective != Collective::allreduce) {
     int rank = 0, ranks = 0;

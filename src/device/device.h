@@ -129,8 +129,9 @@ struct Device {
   // The library by which GPUs of this row exchange data; null if there is none.
   const NcclTransport* nccl = nullptr;
 
-  // Copies by non-temporal stores: for bytes that are next read by a core that shares no cache with
-  // this core, or not soon. Null if `copy` leaves nothing in this core's caches anyway.
+  // Copies by non-temporal stores. Use it for bytes that no core reads soon, or that are next read
+  // by a core that shares no cache with this core. Null if `copy` leaves nothing in this core's
+  // caches anyway.
   decltype(copy) copy_nontemporal = nullptr;
 
   // pin: pins host memory that the row has not allocated, such as a shared mapping, so that copies

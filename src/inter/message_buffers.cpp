@@ -93,7 +93,8 @@ Status CopyStreams::copy_in(void* to, const void* from, std::size_t bytes) {
   Event there{comm::StreamRole::h2d, 0, now, bytes};
   SLIMPI_TRY(comm::hold_up(context_.device, stream(comm::StreamRole::compute),
                            stream(comm::StreamRole::h2d), &there.number));
-  // No code waits for these events. wait() looks at them later, for the trace.
+  // Only the compute stream waits for the event of this copy; the host does not. For the trace,
+  // wait() asks later whether the copy has ended.
   if (Trace::running() != nullptr) pending_copies_.push_back(there);
   return Status::ok;
 }

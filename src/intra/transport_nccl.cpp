@@ -208,8 +208,9 @@ NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
   return *reinterpret_cast<Note*>(shared.segment().note(local));
 }
 
-// Asks no other rank. Each rank publishes its result in a word before the call's first barrier. The
-// ranks use nccl only if all published `ready`, and open NCCL only if all published `not_open`.
+// Asks no other rank. Before the call's first barrier each rank publishes this result, as a field
+// of its word (transports.h). The ranks use nccl only if all published `ready`, and open NCCL only
+// if all published `not_open`.
 NcclGroup::Readiness NcclGroup::readiness(const device::Location& location) const {
   if (intra_ == Intra::shm || refused_ || !location.device->staged) return unavailable;
   if (!location_) return not_open;

@@ -130,9 +130,10 @@ class Rest:
         return self.exact, torch.stack(self.norms) if self.norms else self.exact[:0]
 
 
-# The coded rows of a DDP bucket on their way.
+# The coded (compressed) sum of a DDP bucket, from begin_coded() to end_coded().
 #
-# floats: the DDP bucket. together: the floats to sum. held: the Memory that `together` is in; None:
+# layout: the bucket's _Layout. floats: the DDP bucket. together: the floats to sum. factors: one
+# for each row of layout.coded. held: the tensor of Memory whose first part is `together`; None:
 # `together` is a part of the DDP bucket. rest: the bucket's Rest, or None.
 Coded = collections.namedtuple("Coded", "layout floats together factors held rest")
 
