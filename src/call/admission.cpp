@@ -289,10 +289,8 @@ namespace {
   const mpi::Comm comm = request.comm;
   std::optional<int> raised;
   comm::Communicator* const communicator = runtime->communicators.find_or_follow(comm, &raised);
-  if (communicator == nullptr) {
-    const Outcome bypassed = bypass_for(BypassReason::comm);
-    return {raised ? Outcome::finished(*raised) : bypassed};
-  }
+  if (communicator == nullptr)
+    return {raised ? Outcome::finished(*raised) : bypass_for(BypassReason::comm)};
   if (!runtime->option_error.empty()) runtime->errors.end_job(comm, runtime->option_error);
   const bool has_peers = communicator->has_peers();
   if (has_blocks && has_peers) {

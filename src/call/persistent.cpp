@@ -208,12 +208,14 @@ Outcome init_persistent(Request& request, void* handle) {
 int start_persistent(int count, const void* handles) {
   if (g_count.load(std::memory_order_acquire) == 0 && !device::some_need_copies()) [[likely]]
     return mpi::kSuccess;
+  // The copies come first, because they may fail, and a sum that has begun cannot be taken back.
   for (int i = 0; i < count; ++i) {
     const auto handle = mpi::read_at<mpi::Request>(handles, i);
-    if (Persistent* const one = find(handle); one != nullptr) start(*one);
-    if (const Status status = start_staged(staged_number(handle)); status != Status::ok)
-      return Runtime::started()->errors.raise(mpi::abi.comm_world, status);
+    if (const int code = start_staged(staged_number(handle)); code != mpi::kSuccess) return code;
   }
+  for (int i = 0; i < count; ++i)
+    if (Persistent* const one = find(mpi::read_at<mpi::Request>(handles, i)); one != nullptr)
+      start(*one);
   return mpi::kSuccess;
 }
 

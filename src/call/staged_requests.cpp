@@ -119,16 +119,18 @@ std::uint64_t staged_number(mpi::Request handle) {
   return found == nullptr ? 0 : found->number;
 }
 
-Status start_staged(std::uint64_t number) {
-  if (number == 0) return Status::ok;
+int start_staged(std::uint64_t number) {
+  if (number == 0) return mpi::kSuccess;
   std::unique_lock lock(all().mutex);
   StagedRequest* const found = find_number(number);
-  if (found == nullptr) return Status::ok;
+  if (found == nullptr) return mpi::kSuccess;
   lock.unlock();
   const Status status = found->call.bring_in();
   lock.lock();
   set_started(*found, status == Status::ok);
-  return status;
+  lock.unlock();
+  return status == Status::ok ? mpi::kSuccess
+                              : Runtime::started()->errors.raise(found->comm, status);
 }
 
 int finish_staged(std::uint64_t number, Finish how) {

@@ -13,8 +13,9 @@ namespace slimpi::call {
 // Returns the number of a request of begin_staged(); 0 for another request.
 std::uint64_t staged_number(mpi::Request handle);
 
-// Copies the input of a persistent request, before MPI starts it.
-Status start_staged(std::uint64_t number);
+// Copies the input of a persistent request, before MPI starts it. Returns the code for the program;
+// raises an error on the communicator of the request.
+int start_staged(std::uint64_t number);
 
 // finish_staged() copies the result to the program's buffer, once. Returns the code for the
 // program.

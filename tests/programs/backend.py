@@ -167,6 +167,26 @@ def reduce_scatters_coalesced():
     check(outputs[1], total)
 
 
+def methods():
+    """The methods of the process group have the arguments of PyTorch's."""
+    group, op = dist.group.WORLD, dist.ReduceOp.SUM
+    minute = datetime.timedelta(seconds=60)
+    for length in (LONG, 3):
+        for more in ((), (op,), (op, minute)):
+            inputs = [mine(length) for _ in range(ranks)]
+            output, tensor = mine(length), mine(length)
+            group.reduce_scatter(output, inputs, *more).wait()
+            check(output, total)
+            group.allreduce(tensor, *more).wait()
+            check(tensor, total)
+        output, tensors = mine(length), [mine(length), mine(1)]
+        group.reduce_scatter([output], [[mine(length) for _ in range(ranks)]]).wait()
+        check(output, total)
+        group.allreduce_coalesced(tensors).wait()
+        for tensor in tensors:
+            check(tensor, total)
+
+
 def refused():
     """What the backend refuses is an error of slimpi's groups, too."""
     function = by_name("reduce_scatter_tensor")
@@ -318,7 +338,7 @@ def late():
 
 
 cases = [all_reduce, average, layouts, asynchronous, coalesced, reduce_scatter,
-         reduce_scatters_coalesced, refused, patient, groups, again, model, compiled]
+         reduce_scatters_coalesced, methods, refused, patient, groups, again, model, compiled]
 if "late" in sys.argv:
     cases = [late]
 if "kinds" in sys.argv:

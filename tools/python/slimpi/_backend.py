@@ -7,7 +7,7 @@ import weakref
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import ProcessGroup, ReduceOp
+from torch._C._distributed_c10d import AllreduceCoalescedOptions, ProcessGroup, ReduceOp
 
 from . import _gradients, _seen
 from ._agreement import name_of
@@ -32,6 +32,17 @@ def _is_by_hand():
     caller = sys._getframe(2).f_back  # None in a thread of C++
     return caller is not None and (
         caller.f_globals.get("__name__") == "torch.distributed.distributed_c10d")
+
+
+def _options(kind, opts, timeout):
+    """Returns options of the class `kind`. opts: such options, or an operation as in PyTorch's
+    methods for one tensor, which may have a timeout, too."""
+    if not isinstance(opts, kind):
+        operation, opts = opts, kind()
+        opts.reduceOp = operation
+        if timeout is not None:
+            opts.timeout = timeout
+    return opts
 
 
 class Group(ProcessGroup):
@@ -62,10 +73,8 @@ class Group(ProcessGroup):
 
     def _by_gloo(self, results, opts, function):
         """Makes a sum by gloo. function(opts) calls gloo with options."""
-        if not getattr(opts, "reduceOp", opts) == ReduceOp.AVG:
+        if not opts.reduceOp == ReduceOp.AVG:
             return function(opts)
-        if opts == ReduceOp.AVG:
-            opts = dist.AllreduceOptions()
         opts.reduceOp = ReduceOp.SUM  # gloo has no AVG, so the sum is divided here
         work = function(opts)
         opts.reduceOp = ReduceOp.AVG
@@ -78,24 +87,23 @@ class Group(ProcessGroup):
         return self.collectives.submit("the mean by gloo", results, divide)
 
     def _all_reduce(self, name, tensors, opts, by_gloo):
-        op = getattr(opts, "reduceOp", opts)
-        return (self.collectives.all_reduce(name, tensors, op, _is_by_hand()) or
+        return (self.collectives.all_reduce(name, tensors, opts.reduceOp, _is_by_hand()) or
                 self._by_gloo(tensors, opts, by_gloo))
 
     def _reduce_scatter(self, name, inputs, outputs, opts, by_gloo):
-        op = getattr(opts, "reduceOp", opts)
-        return (self.collectives.reduce_scatter(name, inputs, outputs, op, _is_by_hand()) or
+        return (self.collectives.reduce_scatter(name, inputs, outputs, opts.reduceOp,
+                                                _is_by_hand()) or
                 self._by_gloo(outputs, opts, by_gloo))
 
-    def allreduce(self, tensors, opts=ReduceOp.SUM, *rest, **keywords):
+    def allreduce(self, tensors, opts=ReduceOp.SUM, timeout=None, op=None):
         if isinstance(tensors, torch.Tensor):
             tensors = [tensors]
-        opts = keywords.pop("op", opts)
-        return self._all_reduce(
-            "all_reduce", tensors, opts,
-            lambda opts: self._gloo.allreduce(tensors, opts, *rest, **keywords))
+        opts = _options(dist.AllreduceOptions, opts if op is None else op, timeout)
+        return self._all_reduce("all_reduce", tensors, opts,
+                                lambda opts: self._gloo.allreduce(tensors, opts))
 
-    def allreduce_coalesced(self, tensors, opts):
+    def allreduce_coalesced(self, tensors, opts=None):
+        opts = opts or AllreduceCoalescedOptions()
         return self._all_reduce("all_reduce_coalesced", tensors, opts,
                                 lambda opts: self._gloo.allreduce_coalesced(tensors, opts))
 
@@ -104,13 +112,13 @@ class Group(ProcessGroup):
         _seen.count("reduce", _seen.bytes_of(whole), "reduce to one rank", "gloo")
         return self._gloo.reduce(tensors, *options, **keywords)
 
-    def reduce_scatter(self, outputs, inputs, opts=ReduceOp.SUM, *rest, **keywords):
+    def reduce_scatter(self, outputs, inputs, opts=ReduceOp.SUM, timeout=None, op=None):
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
-        opts = keywords.pop("op", opts)
+        opts = _options(dist.ReduceScatterOptions, opts if op is None else op, timeout)
         return self._reduce_scatter(
             "reduce_scatter", inputs[0] if len(inputs) == 1 else [], outputs, opts,
-            lambda opts: self._gloo.reduce_scatter(outputs, inputs, opts, *rest, **keywords))
+            lambda opts: self._gloo.reduce_scatter(outputs, inputs, opts))
 
 
 def _of_tensors(name):
