@@ -112,7 +112,7 @@ bool rules_apply(const Config& config) {
   return of_communicator(Option::rules) || !of_communicator(Option::algorithm);
 }
 
-Decision decide(const Config& config, const Rule* rule, Collective collective) {
+Decision make_decision(const Config& config, const Rule* rule, Collective collective) {
   std::string wanted = config.algorithm;
   double bits = config.bits;
   if (rule != nullptr && rules_apply(config)) {

@@ -28,8 +28,8 @@ bool rules_apply(const Config& config);
 
 // Returns the decision for calls of SLIMPI_MIN_SIZE or more. `rule`: the first row of the rules
 // that matches the call; null if no row matches. Not collective.
-Decision decide(const Config& config, const Rule* rule,
-                Collective collective = Collective::allreduce);
+Decision make_decision(const Config& config, const Rule* rule,
+                       Collective collective = Collective::allreduce);
 
 // Drops the plans that are expected to send `bits` bits a value or more. If no plan is left, makes
 // the decision a bypass: the call is left to MPI.

@@ -113,15 +113,15 @@ Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   const Config& config = communicator.config();
   const Rules& rules = runtime.rules_of(communicator);
   prepare_calls(runtime, communicator);
-  SLIMPI_TRY(communicator.agree(
+  SLIMPI_TRY(communicator.compare_options(
       algorithm::rules_apply(config) ? describe(rules, communicator.name()) : ""));
   return runtime.report.offer(communicator);
 }
 
 // Ends a call whose ranks could not act together. If the communicator is unusable by slimpi, the
 // call goes to MPI; otherwise the call fails. Returns the outcome.
-Outcome give_up(Runtime& runtime, comm::Communicator& communicator, const Request& request,
-                Status status) {
+Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
+                      Status status) {
   if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
   // A limit of slimpi itself is no reason for a warning: the program gets MPI's own sum.
   if (communicator.rank() == 0)
@@ -147,7 +147,7 @@ Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
   const ActiveCall active(subject(communicator, request));
   std::optional<BypassReason> reason;
   const Status found = find_nodes_and_memory(runtime, communicator, request, &reason);
-  if (found != Status::ok) return give_up(runtime, communicator, request, found);
+  if (found != Status::ok) return fail_or_leave(runtime, communicator, request, found);
   if (reason) return bypass(runtime, *reason, communicator, request);
   if (decision.automatic && !communicator.on_one_node())
     return run_fastest(runtime, communicator, decision, request);
@@ -201,7 +201,7 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
     const Status begun = begin_communicator(runtime, communicator);
     if (begun != Status::ok) {
       end_if_unlike(runtime, communicator);
-      return {give_up(runtime, communicator, request, begun)};
+      return {fail_or_leave(runtime, communicator, request, begun)};
     }
   }
   // If the comparison of options failed on this rank in an earlier call, this rank prepares its
@@ -235,14 +235,14 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
   communicator.begin_numbered();
   // This check comes before this rank sends what no rank would receive.
   if (communicator.exchange().failure_reported())
-    return give_up(runtime, communicator, request, communicator.exchange().check());
+    return fail_or_leave(runtime, communicator, request, communicator.exchange().check());
   if (const Status status = agree_on_blocks(communicator, request); status != Status::ok)
-    return give_up(runtime, communicator, request, status);
+    return fail_or_leave(runtime, communicator, request, status);
   if (CallEstimate::running() == nullptr)
     return run_taken(runtime, communicator, decision, request);
   Outcome outcome;
   const Status status = estimate_call(runtime, communicator, request, &outcome);
-  return status == Status::ok ? outcome : give_up(runtime, communicator, request, status);
+  return status == Status::ok ? outcome : fail_or_leave(runtime, communicator, request, status);
 }
 
 bool is_float_sum(const Request& request) {
@@ -260,6 +260,7 @@ namespace {
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return Outcome();
   if (!on_host(request)) find_devices();
   if (algorithm::inside_hook()) return Outcome();
+  // A reduce-scatter has -1 from src/intercept until count_blocks() sets its own count.
   if (request.own_count < 0) runtime->statistics.count(&Counts::reduce_scatters);
   if (!Runtime::on.load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::off, &request);

@@ -68,7 +68,7 @@ Status agree_on_blocks(comm::Communicator& communicator, const Request& request)
   bool same = false;
   SLIMPI_TRY(communicator.exchange().all_same(digest.value(), &same));
   if (same) return Status::ok;
-  return communicator.exchange().describe_disagreement(
+  return communicator.exchange().fail_for_difference(
       "recvcounts of MPI_Reduce_scatter", std::to_string(digest.value()),
       describe_counts(request.blocks, communicator.size()), "all ranks must pass the same counts");
 }

@@ -25,7 +25,7 @@ Decisions::ByCall prepared(const Config& config, const Rule* rule, std::size_t n
   for (std::size_t i = 0; i < decisions.size(); ++i) {
     const auto type = ElementType(i / kCollectives);
     algorithm::Decision& decision = decisions[i];
-    decision = algorithm::decide(config, rule, Collective(i % kCollectives));
+    decision = algorithm::make_decision(config, rule, Collective(i % kCollectives));
     if (type != ElementType::float32)
       algorithm::keep_shorter(decision, int(8 * row_of(type).bytes));
     decision.candidates.push_back("mpi");

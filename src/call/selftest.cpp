@@ -90,7 +90,7 @@ Status fail_for_wrong_element(const comm::Call& call, const Numbers& numbers, st
     if (words[std::size_t(rank)] != 0) ranks += (ranks.empty() ? "" : " ") + std::to_string(rank);
   const std::uint64_t owner = words[std::size_t(size)];
   const auto value = std::uint32_t(words.back());
-  return communicator.exchange().publish_disagreement(
+  return communicator.exchange().fail_on_all_ranks(
       fail(Status::disagreement,
            fmt::format(
                "SLIMPI_SELFTEST: element {} (from byte {}) of {} known floats is {:.9g} ({:#010x}) "

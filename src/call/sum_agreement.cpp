@@ -100,7 +100,7 @@ Status Sum::share_state(comm::Call& call, Agreement* agreement) {
   communicator_.states.realign(*call.state, number);
   SLIMPI_TRY(exchange_agreement(call, agreement));
   if (agreement->alike()) return Status::ok;
-  return communicator_.exchange().describe_disagreement(
+  return communicator_.exchange().fail_for_difference(
       "the state of a buffer", std::to_string(call.state->number),
       "number " + std::to_string(call.state->number),
       "all ranks make the same calls in one order, and "
@@ -161,7 +161,7 @@ Status Sum::fail_for_shapes() {
   for (const auto& [rows, columns] : plan_.matrices)
     text += (text.empty() ? "" : "+") + std::to_string(rows) + "x" + std::to_string(columns);
   if (text.empty()) text = std::to_string(shape.rows) + "x" + std::to_string(shape.columns);
-  return communicator_.exchange().describe_disagreement(
+  return communicator_.exchange().fail_for_difference(
       "the shape of buffers of " + std::to_string(count_) + " floats", text, text,
       "call slimpi_describe_next with the same matrices at the same point on all ranks");
 }

@@ -152,7 +152,7 @@ Status Communicator::make_internal_comm() {
 
 // Compares the options of the ranks before the first sum of a communicator, and names the first
 // option that differs. Every rank makes the same steps here, whatever its own values are.
-Status Communicator::agree(const std::string& rules) {
+Status Communicator::compare_options(const std::string& rules) {
   if (!connected()) SLIMPI_TRY(make_internal_comm());
 
   // Reduces the maximum of each hash and of its complement. All ranks have the same value exactly
@@ -177,8 +177,8 @@ Status Communicator::agree(const std::string& rules) {
   threaded_ = extras[kUnthreaded] == 0;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (words[2 * i] != ~words[2 * i + 1])
-      return exchange_.describe_disagreement(entries[i].name, entries[i].value, entries[i].text,
-                                             "start all ranks with the same value");
+      return exchange_.fail_for_difference(entries[i].name, entries[i].value, entries[i].text,
+                                           "start all ranks with the same value");
   // If any rank has changed options, all ranks start anew, even though all values are equal now.
   if (extras[kChanged] != 0) start_anew();
   exchange_.set_timeout(std::chrono::seconds(config_.timeout.value_or(0)));

@@ -77,8 +77,8 @@ class NonblockingSums {
   // one node.
   bool began_on_one_node(std::uint64_t number) const { return number > unplaced_; }
 
-  // Find the largest number of sums that any rank has begun so far. agree() calls the first
-  // function before the ranks know that all agree. find_nodes(), in a fiber, calls the second
+  // Find the largest number of sums that any rank has begun so far. compare_options() calls the
+  // first function before the ranks know that all agree. find_nodes(), in a fiber, calls the second
   // before they know that they share one node. comparing() is true from the moment at which this
   // rank sends its number until it has the result; meanwhile this rank begins no sum. That wait is
   // short, because all ranks are here. Collective.
@@ -146,7 +146,7 @@ class Communicator {
   // have changed, all ranks drop what they derived from options. If a fiber cannot make the
   // internal communicator, all sums fail: the ranks learn of this at different times, so no rank
   // may leave a call to MPI.
-  Status agree(const std::string& rules);
+  Status compare_options(const std::string& rules);
   bool agreed() const { return is_in(Life::agreed) || is_in(Life::laid_out); }
   bool unusable() const { return is_in(Life::unusable); }
   // Ends the use of this communicator for good, after a call failed whose messages may still be in
@@ -264,7 +264,8 @@ class Communicator {
   Config config_;
   mpi::Comm user_;
   int rank_ = 0, size_ = 1;
-  int number_ = 0;  // of the communicator, in messages; the same on all ranks; 0 before agree()
+  // The number of the communicator in messages, the same on all ranks; 0 before compare_options().
+  int number_ = 0;
   std::uint64_t last_number_ = 0;  // of begin_numbered() and begin_comparison()
   bool inter_ = false;
   std::string name_;

@@ -207,12 +207,12 @@ class Exchange final : public PointToPoint {
   // Makes the error text after all ranks found that their values for `name` differ. It shows `text`
   // of rank 0 and of the first rank whose `value` differs from rank 0's. Rank 0 prints it.
   // Collective.
-  Status describe_disagreement(const std::string& name, const std::string& value,
-                               const std::string& text, const std::string& remedy);
+  Status fail_for_difference(const std::string& name, const std::string& value,
+                             const std::string& text, const std::string& remedy);
 
   // Publishes a failure that all ranks know at the same point of a call: rank 0 prints it before an
   // error handler of any rank can end the job. Returns `status`. Collective.
-  Status publish_disagreement(Status status);
+  Status fail_on_all_ranks(Status status);
 
   // Return the stage of a request that was started since the last settle(), and the other rank of
   // its message, or -1.
@@ -254,7 +254,7 @@ class Exchange final : public PointToPoint {
   Status pass_words(int to, int from, std::size_t count);
   Status move_words(std::span<std::uint64_t> words, int to, int from);
   Status agree(std::span<std::uint64_t> values, bool on_minimum);
-  Status describe_sums(std::uint64_t most, std::uint64_t least);
+  Status fail_for_sums(std::uint64_t most, std::uint64_t least);
   void send_failure(Status status, std::string_view text);
   bool receive_failure(int from = mpi::abi.any_source);
   bool receive_stray();

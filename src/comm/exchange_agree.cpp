@@ -105,9 +105,9 @@ Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
     const Slice slice("agreement", values.size_bytes());
     const std::span all(agreed_);
     SLIMPI_TRY(spread_maxima(all.first(kAgreed)));
-    if (sum_of(agreed_[0]) != sum_of(~agreed_[1])) return describe_sums(agreed_[0], ~agreed_[1]);
+    if (sum_of(agreed_[0]) != sum_of(~agreed_[1])) return fail_for_sums(agreed_[0], ~agreed_[1]);
     if (agreed_[2] != ~agreed_[3])
-      return publish_disagreement(
+      return fail_on_all_ranks(
           fail(Status::disagreement,
                "the ranks of a communicator are in different calls: all ranks must make the same "
                "collective calls in the same order"));
@@ -184,13 +184,13 @@ Status Exchange::all_same(std::uint64_t word, bool* same) {
 
 // Fails with a text that names another rank and its sum: the rank with the largest word, or with
 // the smallest word if the largest has this rank's sum.
-Status Exchange::describe_sums(std::uint64_t most, std::uint64_t least) {
+Status Exchange::fail_for_sums(std::uint64_t most, std::uint64_t least) {
   const std::uint64_t other = sum_of(most) != own_sum() ? most : least;
-  return publish_disagreement(
+  return fail_on_all_ranks(
       fail(Status::disagreement, describe_other_sum(int(other % kRanks), sum_of(other), kSumBits)));
 }
 
-Status Exchange::publish_disagreement(Status status) {
+Status Exchange::fail_on_all_ranks(Status status) {
   char text[FailureScope::kMost];  // the text of `status`; the wait below may replace it
   copy_failure_text(text);
   if (rank_ == 0) {
@@ -204,8 +204,8 @@ Status Exchange::publish_disagreement(Status status) {
 }
 
 // Shares two texts: the text of rank 0, and the text of the first rank with another value.
-Status Exchange::describe_disagreement(const std::string& name, const std::string& value,
-                                       const std::string& text, const std::string& remedy) {
+Status Exchange::fail_for_difference(const std::string& name, const std::string& value,
+                                     const std::string& text, const std::string& remedy) {
   const std::uint64_t own = text_hash(value) >> 1;
   std::uint64_t of_first = rank_ == 0 ? own : 0;
   SLIMPI_TRY(all_max({&of_first, 1}));
@@ -215,7 +215,7 @@ Status Exchange::describe_disagreement(const std::string& name, const std::strin
   char texts[2][120] = {};
   if (rank_ == 0 || rank_ == other) text.copy(texts[rank_ == 0 ? 0 : 1], sizeof texts[0] - 1);
   SLIMPI_TRY(share_texts({texts[0], sizeof texts}));
-  return publish_disagreement(fail(
+  return fail_on_all_ranks(fail(
       Status::disagreement, name + " differs between the ranks of a communicator: " + texts[0] +
                                 " on rank 0, " + texts[1] + " on rank " + std::to_string(other) +
                                 "; " + remedy));

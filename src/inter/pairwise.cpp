@@ -295,8 +295,12 @@ Step PairwiseSteps::at(std::int64_t index) const {
 bool PairwiseSteps::ready(std::int64_t index, std::int64_t finished) const {
   const Step step = at(index);
   const std::int64_t last_round = rounds() - 1;
+  // The step of the last round, in the same phase, of the segment `depth` before, whose buffers
+  // this step uses. All rounds of that segment must be finished: gather_out is one buffer for all
+  // rounds.
   const std::int64_t last_in_place = index - depth_ * cycle() + (last_round - step.round);
   if (finished <= last_in_place) return false;
+  // A gather needs the last reduce-scatter step of its own segment.
   return !step.gather || step.number < 0 || finished > step.number * cycle() + last_round;
 }
 

@@ -90,6 +90,8 @@ std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements)
   return comm::kHeaderBytes + round_up(kernels::encoded_bytes(format, elements), 4);
 }
 
+// The buffers of a segment: for each peer scatter_out, scatter_in and gather_in; one gather_out
+// (SegmentedLayout).
 Segments segments_for(const ExchangeSize& size) {
   const std::size_t peers = std::size_t(size.group_size - 1);
   const std::uint64_t chunk =

@@ -8,7 +8,7 @@
 #include "tests/helper/unit_test.h"
 
 using namespace slimpi;
-using algorithm::decide;
+using algorithm::make_decision;
 
 namespace {
 
@@ -21,23 +21,24 @@ Config config_of(std::initializer_list<std::pair<const char*, const char*>> valu
 }
 
 UNIT_TEST(defaults_come_from_the_algorithm) {
-  const auto nearest = decide(Config(), nullptr);
+  const auto nearest = make_decision(Config(), nullptr);
   assert_string_equal(nearest.plans.front().algorithm->name, "bytegrad");
   assert_false(nearest.plans.front().format.stochastic);
-  const auto stochastic = decide(config_of({{"algorithm", "qsgd"}}), nullptr);
+  const auto stochastic = make_decision(config_of({{"algorithm", "qsgd"}}), nullptr);
   assert_true(stochastic.plans.front().format.stochastic);
   assert_true(stochastic.plans.front().hierarchy == Hierarchy::flat);
   const Config forced = config_of({{"algorithm", "qsgd"}, {"rounding", "nearest"}});
-  assert_false(decide(forced, nullptr).plans.front().format.stochastic);
+  assert_false(make_decision(forced, nullptr).plans.front().format.stochastic);
 }
 
 UNIT_TEST(off_and_auto) {
-  assert_true(decide(config_of({{"algorithm", "off"}}), nullptr).reason == BypassReason::off);
-  const auto choice = decide(config_of({{"algorithm", "auto"}}), nullptr);
+  assert_true(make_decision(config_of({{"algorithm", "off"}}), nullptr).reason ==
+              BypassReason::off);
+  const auto choice = make_decision(config_of({{"algorithm", "auto"}}), nullptr);
   assert_true(choice.plans.size() > 1);
   for (const comm::Plan& plan : choice.plans) assert_true(plan.algorithm->same_bytes);
   const Config bounded = config_of({{"algorithm", "auto"}, {"max_error", "1e-2"}});
-  for (const comm::Plan& plan : decide(bounded, nullptr).plans)
+  for (const comm::Plan& plan : make_decision(bounded, nullptr).plans)
     assert_true(plan.algorithm->exact || plan.max_error > 0);
 }
 
@@ -45,8 +46,8 @@ UNIT_TEST(an_info_key_wins_over_rules) {
   const Config config = config_of({{"algorithm", "bf16"}}, Source::info);
   Rule off;
   off.algorithm = "off";
-  assert_true(decide(Config(), &off).reason == BypassReason::rule);
-  const auto decision = decide(config, &off);
+  assert_true(make_decision(Config(), &off).reason == BypassReason::rule);
+  const auto decision = make_decision(config, &off);
   assert_true(decision.take);
   assert_string_equal(decision.plans.front().algorithm->name, "bf16");
 }
@@ -104,7 +105,7 @@ UNIT_TEST(half_bits_are_for_packed) {
   assert_true(refused("packed", "2.5", "* * * bytegrad *"));
   assert_true(refused("packed", "2", "* * * bytegrad 2.5"));
   const algorithm::Decision decision =
-      algorithm::decide(config_of({{"algorithm", "packed"}, {"bits", "2.5"}}), nullptr);
+      algorithm::make_decision(config_of({{"algorithm", "packed"}, {"bits", "2.5"}}), nullptr);
   assert_int_equal(decision.plans.front().format.bits, 5);
   assert_string_equal(algorithm::describe(decision.plans.front()).c_str(),
                       "packed, 2.5 bits, sharded");

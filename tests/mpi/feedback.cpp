@@ -210,7 +210,7 @@ class Buffer {
         scratch_(scratch),
         count_(count),
         out_(count),
-        decision_(algorithm::decide(communicator.config(), nullptr)) {
+        decision_(algorithm::make_decision(communicator.config(), nullptr)) {
     const comm::Plan& plan = decision_.plans.front();
     const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
     if (group.shard_index >= 0)
@@ -323,7 +323,7 @@ void identity() {
   auto communicator = std::make_unique<comm::Communicator>(
       api, statistics, load_config(slimpi_environment()).config, mpi::abi.comm_world);
   comm::CallScratchLease scratch;
-  check(communicator->agree("") == Status::ok && communicator->find_nodes() == Status::ok,
+  check(communicator->compare_options("") == Status::ok && communicator->find_nodes() == Status::ok,
         "the communicator fails");
   {
     Buffer buffer(*communicator, *scratch.take(), kCount);

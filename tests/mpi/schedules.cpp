@@ -69,7 +69,7 @@ std::vector<float> results(const test::Job& job, comm::Communicator& communicato
 // first size that is larger than any before.
 void lengthen(const test::Job& job, comm::Communicator& communicator, comm::CallScratch& scratch) {
   const std::uint64_t count = 3 << 20;
-  const algorithm::Decision decision = algorithm::decide(communicator.config(), nullptr);
+  const algorithm::Decision decision = algorithm::make_decision(communicator.config(), nullptr);
   const bool mine = job.rank == job.size - 1;
   bool ready = false;
   const comm::Call call{.communicator = communicator,
@@ -97,7 +97,7 @@ int main(int argc, char** argv) {
                                     mpi::abi.comm_world);
     comm::CallScratchLease lease;
     comm::CallScratch& scratch = *lease.take();
-    job.must(communicator.agree(""), "agreeing");
+    job.must(communicator.compare_options(""), "agreeing");
     job.must(communicator.find_nodes(), "finding the nodes");
     std::vector<std::vector<float>> want;
     using comm::SegmentClass;
@@ -108,7 +108,8 @@ int main(int argc, char** argv) {
         for (const Family family : {Family::normal, Family::one_nan}) {
           if (count > 300001 && (job.size > 3 || (family != Family::normal && !expensive)))
             continue;
-          const algorithm::Decision decision = algorithm::decide(communicator.config(), nullptr);
+          const algorithm::Decision decision =
+              algorithm::make_decision(communicator.config(), nullptr);
           const comm::Plan& plan = decision.plans.front();
           for (const inter::Schedule& schedule : inter::schedules())
             for (const device::Device* const device : {&device::host(), &job.staged}) {

@@ -23,9 +23,9 @@ std::vector<float> results(const test::Job& job, Statistics& statistics, std::si
   comm::Communicator communicator(job.api, statistics, load_config(slimpi_environment()).config,
                                   mpi::abi.comm_world);
   comm::CallScratchLease scratch;
-  job.must(communicator.agree(""), "agreeing");
+  job.must(communicator.compare_options(""), "agreeing");
   job.must(communicator.find_nodes(), "finding the nodes");
-  const algorithm::Decision decision = algorithm::decide(communicator.config(), nullptr);
+  const algorithm::Decision decision = algorithm::make_decision(communicator.config(), nullptr);
   const comm::Plan& plan = decision.plans.front();
   std::vector<float> out(count), all;
   bool ready = false;
