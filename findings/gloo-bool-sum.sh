@@ -19,7 +19,7 @@
 #   torch's own True + True: True, byte 1
 #
 # The byte overflows at 256, so one sum over 256 ranks would lose the flag, too (not run). MAX over
-# three ranks kept True and the byte 1. PyTorch's code for NCCL turns SUM of bools into MAX.
+# three ranks kept True and the byte 1. PyTorch's code for NCCL replaces SUM of bools by MAX.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

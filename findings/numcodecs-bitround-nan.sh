@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# numcodecs 0.16.6: the lossy codec BitRound turns the NaN with the bits 7fffffff into -0.0, for all
-# numbers of kept bits below 23. This NaN is the one that NVIDIA GPUs produce. NumPy's own NaN, with
-# the bits 7fc00000, stays NaN.
+# numcodecs 0.16.6: the lossy codec BitRound replaces the NaN with the bits 7fffffff by -0.0, for all
+# numbers of kept bits below 23. NumPy's own NaN, with the bits 7fc00000, stays NaN.
 #
 # Expected: NaN stays NaN, or is refused.
 #

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# PyTorch 2.15.0: a conversion to float8_e4m3fn turns infinity into the finite value 448, and to the
-# other three types of 8-bit floats into infinity or NaN. So a check for NaN or infinity after the
-# conversion does not find a gradient that overflowed.
+# PyTorch 2.15.0: infinity becomes the finite value 448 when it is converted to float8_e4m3fn. It
+# becomes infinity or NaN in the other three types of 8-bit floats. So a check for NaN or infinity
+# after a conversion to float8_e4m3fn does not find a gradient that overflowed.
 #
 # Expected: NaN, as ml_dtypes (the types of JAX) has it, because float8_e4m3fn has no infinity.
 #

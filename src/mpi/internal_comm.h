@@ -115,8 +115,9 @@ Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* mad
 
 // Makes a communicator of all processes of MPI_COMM_WORLD, which the program does not see. With an
 // MPI whose MPI_Comm_create_group sends messages that the program could receive
-// (Abi::create_group_is_seen), slimpi calls that function on this communicator. Collective over
-// MPI_COMM_WORLD.
+// (Abi::create_group_is_seen), slimpi calls that function on this communicator. Also makes the
+// communicators that the first sum over MPI_COMM_WORLD needs if it runs in a fiber: make_internal()
+// and copy_internal() then make none. Collective over MPI_COMM_WORLD.
 void make_hidden_world(const Api& api);
 // Returns whether make_internal() can be called in a fiber; the same on all ranks, unless they
 // initialized MPI differently.
