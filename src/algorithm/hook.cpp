@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/exceptions.h"
+#include "base/fiber.h"
 #include "base/hash.h"
 #include "base/plugin.h"
 #include "comm/communicator.h"
@@ -183,10 +184,17 @@ std::uint64_t Hook::identity() const {
   return hash.value();
 }
 
-// Calls a function of the hook. If the function fails, returns Status::hook with an error text.
+// Calls a function of the hook. If the function fails, returns Status::hook with an error text. A
+// strategy may block in MPI until all ranks have called it. The ranks may come to the hooks of two
+// nonblocking sums in different orders, so none of these sums may keep the other from its hook.
 template <typename Function>
 Status Hook::call_function(const char* name, Arguments& arguments, const Function& function) const {
-  const int code = call_hook(arguments.reason, function);
+  int code = 0;
+  const auto call = [&] { return call_hook(arguments.reason, function); };
+  if (is_codec())
+    code = call();
+  else
+    call_blocking([&] { code = call(); });
   if (code == 0) return Status::ok;
   const std::string reason(arguments.reason, strnlen(arguments.reason, sizeof arguments.reason));
   return fail(Status::hook, "hook:" + file_ + ": " + name + " failed with " + std::to_string(code) +

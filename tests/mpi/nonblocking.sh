@@ -37,9 +37,16 @@ for layout in "3 1" "4 2"; do
     under "${layout% *}" "$errors" 2>errors.txt
 done
 
-# A hook that fails in the second call of each communicator.
-if "${MPICC:-mpicc}" -std=c99 -shared -fPIC -I"$top_srcdir/include" -o hook.so \
-  "$top_srcdir/tests/programs/hook_failing.c"; then
+# A strategy that blocks in MPI: the ranks come to the strategies of several sums in different
+# orders. A hook that fails in the second call of each communicator.
+build() { # NAME FLAG...
+  built=$1
+  shift
+  "${MPICC:-mpicc}" -std=c99 -shared -fPIC -I"$top_srcdir/include" "$@" -o "$built.so" \
+    "$top_srcdir/tests/programs/hook_failing.c"
+}
+if build hook && build blocks -DKIND=SLIMPI_HOOK_STRATEGY -DBLOCKS; then
+  SLIMPI_ALGORITHM=hook:$work/blocks.so try "a strategy" 3 1
   export HOOK_FAILS="encode 2 1"
   SLIMPI_ALGORITHM=hook:$work/hook.so SLIMPI_RANKS_PER_NODE=1 \
     holds "errors of persistent sums" under 3 "$errors" failing

@@ -2,9 +2,13 @@
 /* A hook that is right until told otherwise. Built as it is, a codec that sends floats; with -DABI,
  * -DSIZE, -DKIND, -DFLAGS other numbers stand in its table, with -DNO_SYMBOL, -DFUNCTION,
  * -DNO_DECODE and -DTINY it is not a usable one; with -DCARELESS it makes -8 of what is not
- * finite. HOOK_FAILS="what call rank" in the environment
- * makes it fail there: open, encode, decode, bound (its codes are longer than that said), beyond
- * (it writes more than it says), prepare, allreduce. */
+ * finite; with -DBLOCKS the strategy sums on two communicators and blocks in MPI.
+ * HOOK_FAILS="what call rank" in the environment makes it fail there: open, encode, decode, bound
+ * (its codes are longer than that said), beyond (it writes more than it says), prepare, allreduce.
+ */
+#ifdef BLOCKS
+#include <mpi.h>
+#endif
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +86,15 @@ static int prepare(void* context, const struct slimpi_hook_call_t* call) {
 static int allreduce(void* context, const struct slimpi_hook_call_t* call, const float* in,
                      float* out) {
   (void)context;
+#ifdef BLOCKS
+  const MPI_Comm comm = *(const MPI_Comm*)call->comm;
+  const int count = (int)call->count;
+  MPI_Allreduce(in == out ? MPI_IN_PLACE : in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_SELF);
+  MPI_Reduce(call->rank == 0 ? MPI_IN_PLACE : out, out, count, MPI_FLOAT, MPI_SUM, 0, comm);
+  MPI_Bcast(out, count, MPI_FLOAT, 0, comm);
+#else
   for (uint64_t i = 0; i < call->count; ++i) out[i] = in[i] * (float)call->ranks;
+#endif
   return fails("allreduce", call) ? 11 : 0;
 }
 
