@@ -88,10 +88,11 @@ void start(Persistent& persistent) {
       std::make_unique<Pending>(persistent.runtime, persistent.communicator, persistent.request);
   forget_failure(persistent.handle);  // the failure of a sum whose completion slimpi did not see
   if (!Runtime::on) sum->bypass = BypassReason::off;
+  // SLIMPI_CALLS_PER_STEP counts this start among the sums of the communicator, unless slimpi is
+  // off.
   if (sum->bypass)
     count_bypass(persistent.runtime, *sum->bypass, persistent.communicator, sum->request);
-  // SLIMPI_CALLS_PER_STEP counts this start among the sums of the communicator.
-  if (persistent.runtime.communicators.find(persistent.request.comm) == persistent.of_comm)
+  else if (persistent.runtime.communicators.find(persistent.request.comm) == persistent.of_comm)
     count_in_order(*persistent.of_comm);
   sum->of_comm = persistent.of_comm;
   sum->decision = &persistent.decision;

@@ -114,6 +114,7 @@ std::optional<SavedState> copy_of(comm::Communicator& communicator,
   copy.elements = state.key.elements;
   copy.calls = state.calls;
   copy.uninitialized = state.uninitialized;
+  copy.arrays = state.restored();
   for (const auto& [which, array] : state.arrays()) {
     std::vector<float>& floats = copy.arrays[which];
     floats.resize(array.elements);

@@ -154,6 +154,10 @@ void TensorStates::restore(const std::string& name, std::vector<SavedState> save
     restored_.erase(name);
   else
     restored_.insert_or_assign(name, std::move(saved));
+  // The program comes back to all these states, as it did before the checkpoint.
+  std::size_t all = 0;
+  for (const auto& [each, states] : restored_) all += states.size();
+  limit_ = std::clamp(all, limit_, kMost);
 }
 
 void TensorState::restore(SavedState saved) {

@@ -126,6 +126,8 @@ class TensorState {
 
   const algorithm::Algorithm* algorithm() const { return algorithm_; }
   const std::map<StateArray, Array>& arrays() const { return arrays_; }
+  // Returns the arrays of a checkpoint that open() has not copied yet.
+  const std::map<StateArray, std::vector<float>>& restored() const { return restored_; }
 
  private:
   friend class TensorStates;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -117,7 +118,8 @@ class Quiet {
   mpi::Errhandler handler_ = mpi::abi.errhandler_null;
 };
 
-Status failed(const Api& api, int code) {
+Status checked(const Api& api, int code) {
+  if (code == mpi::kSuccess) return Status::ok;
   return fail(Status::mpi, "making a communicator: " + error_text(api, code));
 }
 
@@ -134,15 +136,15 @@ Status create(const Api& api, mpi::Comm parent, mpi::Group group, mpi::Comm* mad
   return take_over(api, code, made);
 }
 
-// Does one exchange by FirstExchange, and returns its two maxima in *number and *refusal. Both the
-// first and the second exchange of make_internal() run here.
+// Does the first or the second exchange of make_internal(). Returns the exchange's results.
 Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, bool limited, int* number,
-                   Refusal* refusal) {
+                   Refusal* refusal, int* proposer) {
   const FirstExchange::Owner exchange = FirstExchange::make();
   SLIMPI_TRY(exchange->begin(api, comm, *number, *refusal));
   SLIMPI_TRY(exchange->wait(wait, limited));
   *number = exchange->number();
   *refusal = exchange->refusal();
+  *proposer = exchange->proposer();
   return Status::ok;
 }
 
@@ -157,8 +159,20 @@ Status confirm(const Api& api, mpi::Comm comm, const WaitFor& wait, Status statu
   if (status != Status::ok) return status;
   int none = 0;
   Refusal left = Refusal::none;
-  SLIMPI_TRY(find_maxima(api, comm, wait, false, &none, &left));
+  SLIMPI_TRY(find_maxima(api, comm, wait, false, &none, &left, &none));
   return refuse(left);
+}
+
+// Returns a tag on g_hidden_world for `group`. Communicators that ranks make in different orders
+// may have one number, but not one proposer, because a process proposes each number once.
+int hidden_tag(const Api& api, mpi::Group group, int number, int proposer) {
+  mpi::Group all = mpi::abi.group_null;
+  int place = 0, processes = 1;
+  api.Comm_size(g_hidden_world, &processes);
+  api.Comm_group(g_hidden_world, &all);
+  api.Group_translate_ranks(group, 1, &proposer, all, &place);
+  api.Group_free(&all);
+  return int((std::int64_t(number) * processes + place) % kGroupTag);
 }
 
 // Calls MPI_Comm_create_group in a thread, from a fiber. The arguments are in memory that the
@@ -279,15 +293,15 @@ Status FirstExchange::wait(const WaitFor& wait_for, bool limited) {
 }
 
 Status FirstExchange::begin(const Api& api, mpi::Comm comm, int number, Refusal refusal) {
-  int size = 0;
+  int size = 0, rank = 0;
   api_ = &api;
   api.Comm_size(comm, &size);
+  api.Comm_rank(comm, &rank);
   if (size > kShownRanks) {
-    words_[0] = number;
-    words_[1] = int(refusal);
-    const int code = api.Iallreduce(mpi::abi.in_place, words_, 2, mpi::abi.type_int,
-                                    mpi::abi.op_max, comm, &request);
-    return code == mpi::kSuccess ? Status::ok : failed(api, code);
+    maxima_[0] = std::uint64_t(number) << 32 | std::uint64_t(rank);
+    maxima_[1] = std::uint64_t(refusal);
+    return checked(api, api.Iallreduce(mpi::abi.in_place, maxima_, 2, mpi::abi.type_uint64_t,
+                                       mpi::abi.op_max, comm, &request));
   }
   shown_ = std::size_t(size);
   own_ = number << 4 | int(refusal);
@@ -295,27 +309,25 @@ Status FirstExchange::begin(const Api& api, mpi::Comm comm, int number, Refusal 
   std::fill_n(ones_, kShownRanks, 1);
   std::fill_n(zeros_, kShownRanks, 0);
   // A rank sends no message to itself: if MPI had no memory for it, the rank would wait for itself.
-  int rank = 0;
-  api.Comm_rank(comm, &rank);
   words_[rank] = own_;
   ones_[rank] = 0;
   std::iota(places_, places_ + kShownRanks, 0);
-  const int code = api.Ialltoallv(&own_, ones_, zeros_, mpi::abi.type_int, words_, ones_, places_,
-                                  mpi::abi.type_int, comm, &request);
-  return code == mpi::kSuccess ? Status::ok : failed(api, code);
+  return checked(api, api.Ialltoallv(&own_, ones_, zeros_, mpi::abi.type_int, words_, ones_,
+                                     places_, mpi::abi.type_int, comm, &request));
+}
+
+int FirstExchange::proposer() const {
+  const auto less = [](int a, int b) { return a >> 4 < b >> 4; };
+  return shown_ == 0 ? int(maxima_[0] & UINT32_MAX)
+                     : int(std::max_element(words_, words_ + shown_, less) - words_);
 }
 
 int FirstExchange::number() const {
-  int highest = words_[0];
-  if (shown_ == 0) return highest;
-  for (const int word : arrivals()) highest = std::max(highest, word);
-  return highest >> 4;
+  return shown_ == 0 ? int(maxima_[0] >> 32) : words_[proposer()] >> 4;
 }
 
 Refusal FirstExchange::refusal() const {
-  int last = words_[1];
-  if (shown_ == 0) return Refusal(last);
-  last = 0;
+  int last = int(maxima_[1]);
   for (const int word : arrivals()) last = std::max(last, word & 15);
   return Refusal(last);
 }
@@ -328,14 +340,14 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
                      mpi::Comm* made, int* number, Refusal* refusal) {
   *made = mpi::abi.comm_null;
   mpi::Group group = mpi::abi.group_null;
-  int code = api.Comm_group(user, &group);
-  if (code != mpi::kSuccess) return failed(api, code);
+  SLIMPI_TRY(checked(api, api.Comm_group(user, &group)));
   const bool threaded = in_fiber || is_threaded(api);
   *refusal = Refusal::none;
   if (!in_fiber && threaded && !has_room(api, group, kEnoughRoom)) *refusal = Refusal::no_room;
   if (g_served++ >= kMostServed) *refusal = Refusal::no_more;
   *number = next_number();
-  Status status = find_maxima(api, user, wait, true, number, refusal);
+  int proposer = 0;
+  Status status = find_maxima(api, user, wait, true, number, refusal, &proposer);
   use_number(*number);
   // With a refusal from single_threaded on, the ranks that refused are in MPI, and make no second
   // exchange.
@@ -347,10 +359,10 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
     // The communicator exists.
   } else if (status == Status::ok && in_fiber) {
     // MPI_Comm_create_group is the only function that makes a communicator and may run while the
-    // program is in collectives on `user`. On g_hidden_world, groups that overlap have different
-    // numbers, and so different tags.
-    const mpi::Comm parent = mpi::abi.create_group_is_seen ? g_hidden_world.load() : user;
-    const int tag = mpi::abi.create_group_is_seen ? *number % kGroupTag : kGroupTag;
+    // program is in collectives on `user`.
+    const bool seen = mpi::abi.create_group_is_seen;
+    const mpi::Comm parent = seen ? g_hidden_world.load() : user;
+    const int tag = seen ? hidden_tag(api, group, *number, proposer) : kGroupTag;
     status = create_group(api, parent, group, tag, wait, made);
     if (status == Status::absent) group = mpi::abi.group_null;  // the thread uses it
   } else if (status == Status::ok) {
@@ -369,8 +381,8 @@ Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* mad
   *made = mpi::abi.comm_null;
   if (internal == g_internal.comm && tag == 0 && g_copy.take(made)) return Status::ok;
   mpi::Group group = mpi::abi.group_null;
-  int code = api.Comm_group(internal, &group);
-  if (code != mpi::kSuccess) return failed(api, code);
+  SLIMPI_TRY(checked(api, api.Comm_group(internal, &group)));
+  int code = mpi::kSuccess;
   call_blocking([&] { code = api.Comm_create_group(internal, group, kGroupTag - tag, made); });
   api.Group_free(&group);
   return take_over(api, code, made);

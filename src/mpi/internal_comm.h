@@ -18,6 +18,7 @@
 #pragma once
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -65,8 +66,9 @@ class FirstExchange {
   Status wait(const WaitFor& wait_for, bool limited);
   // Returns a word for each rank, negative until it has arrived; empty if MPI does not tell.
   std::span<const int> arrivals() const { return {words_, shown_}; }
-  // The results. Valid once the request is complete.
+  // The results. Valid once the request is complete. proposer(): the first rank with this number.
   int number() const;
+  int proposer() const;
   Refusal refusal() const;
 
   mpi::Request request = mpi::abi.request_null;
@@ -85,14 +87,15 @@ class FirstExchange {
   int own_ = 0;
   int words_[kShownRanks] = {};
   int ones_[kShownRanks], zeros_[kShownRanks], places_[kShownRanks];
-  std::size_t shown_ = 0;  // ranks; 0: words_ has the two maxima
+  std::size_t shown_ = 0;         // ranks; 0: maxima_ has the results
+  std::uint64_t maxima_[2] = {};  // the highest number and its rank; the largest refusal
 };
 
 // Makes an internal communicator with the ranks of `user`, an intracommunicator of the program, in
 // their order. Collective over `user`. Fails on all ranks together, with *made MPI_COMM_NULL, if a
 // rank already serves kMostServed communicators or MPI has no free context id. *made has
-// MPI_ERRORS_RETURN. *number: the same on all ranks, and not used by another communicator of this
-// process. *refusal: the reason of a failure.
+// MPI_ERRORS_RETURN. *number: the same on all ranks. Another communicator of this process has it
+// only if ranks made both at the same time in different orders. *refusal: the reason of a failure.
 //
 // `in_fiber`: the caller runs in a fiber, which needs MPI_THREAD_MULTIPLE on all ranks. If a rank
 // lacks it, the call fails on the ranks that have it. All that is collective over `user` begins

@@ -60,7 +60,7 @@ int ialltoallv(const void*, const int* sends, const int*, mpi::Datatype, void* d
   return mpi::kSuccess;
 }
 
-Status make(int refusal, int* number) {
+mpi::Api fake_api() {
   mpi::Api api{};
   api.Query_thread = query_thread;
   api.Comm_group = comm_group;
@@ -72,6 +72,11 @@ Status make(int refusal, int* number) {
   api.Errhandler_free = free_errhandler;
   api.Group_free = free_group;
   api.Ialltoallv = ialltoallv;
+  return api;
+}
+
+Status make(int refusal, int* number) {
+  const mpi::Api api = fake_api();
   g_refusal = refusal;
   g_made = false;
   const mpi::WaitFor wait = [](const mpi::Poll&, std::span<const int> arrivals, bool) {
@@ -95,6 +100,19 @@ UNIT_TEST(nothing_goes_to_itself) {
   for (int rank = 0; rank < kSize; ++rank) {
     assert_int_equal(g_sent[std::size_t(rank)], rank == kRank ? 0 : 1);
     assert_int_equal(g_received[std::size_t(rank)], rank == kRank ? 0 : 1);
+  }
+}
+
+// Two communicators may have the same number, but not also the same proposer.
+UNIT_TEST(the_rank_of_the_number_is_known) {
+  const mpi::Api api = fake_api();
+  g_refusal = 0;
+  for (const int number : {5, 90, 91}) {
+    const mpi::FirstExchange::Owner exchange = mpi::FirstExchange::make();
+    assert_true(exchange->begin(api, mpi::abi.comm_world, number, mpi::Refusal::none) ==
+                Status::ok);
+    assert_int_equal(exchange->number(), std::max(number, 90));
+    assert_int_equal(exchange->proposer(), number < 90 ? 2 : kRank);
   }
 }
 

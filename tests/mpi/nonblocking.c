@@ -211,6 +211,22 @@ static void first_sums(void) {
   for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
 }
 
+// Makes first sums on several communicators, many times; each rank begins with another one.
+static void crossed_first_sums(void) {
+  for (int round = 0; round < 16; ++round) {
+    MPI_Comm comms[kMany];
+    MPI_Request r[kMany];
+    for (int i = 0; i < kMany; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+    for (int i = 0; i < kMany; ++i) {
+      const int at = (i + g_rank) % kMany;
+      begin(comms[at], at, &r[at]);
+    }
+    MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
+    same("first sums, in another order on each rank");
+    for (int i = 0; i < kMany; ++i) MPI_Comm_free(&comms[i]);
+  }
+}
+
 // Makes sums of doubles, which go to MPI: on rank 0 at any time while the ranks meet, on the other
 // ranks later.
 static void doubles_meanwhile(void) {
@@ -344,6 +360,7 @@ int main(int argc, char** argv) {
 #endif
   two_communicators();
   if (!g_left) first_sums();
+  if (!g_left) crossed_first_sums();
   doubles_meanwhile();
   blocking(MPI_COMM_WORLD);
   if (!g_left) {  // not as the standard wants it, but no reason to crash
