@@ -172,6 +172,21 @@ UNIT_TEST(comes_back, make, clear) {
   assert_int_equal(g_slots->holding(), 300);
 }
 
+// A model of 300 tensors that is restored keeps its state from the first step on.
+UNIT_TEST(comes_back_restored, make, clear) {
+  const auto name = [](int i) { return "tensor " + std::to_string(i); };
+  for (int i = 0; i < 300; ++i) {
+    comm::SavedState saved;
+    saved.count = 100;
+    saved.calls = 7;
+    g_slots->restore(name(i), {saved});
+  }
+  for (std::uint64_t step = 0; step < 3; ++step)
+    for (int i = 0; i < 300; ++i)
+      assert_int_equal(use(TensorKey::of_name(name(i), 100)).calls, 8 + step);
+  assert_int_equal(g_slots->holding(), 300);
+}
+
 UNIT_TEST(other_place, make, clear) {
   static const device::Device other = device::host();
   TensorState& slot = use(1, 10);
