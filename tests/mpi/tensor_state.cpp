@@ -19,11 +19,13 @@
 //               input
 //   blocks_nonblocking, empty_nonblocking  the same by MPI_Ireduce_scatter
 //   freed       a communicator of its own, freed at the end
+//   paused      each step starts a persistent sum, too, while MPI_Pcontrol has slimpi off
 #include "tests/helper/program.h"
 
 #include <memory>
 #include <utility>
 
+#include "tests/helper/mpi4.h"
 #include "tests/mpi/inputs.h"
 
 namespace {
@@ -137,6 +139,12 @@ int main(int argc, char** argv) {
     uneven[rank + 1] -= each / 2;
   }
   some[some.size() - 2] += std::exchange(some.back(), 0);
+  MPI_Request paused = MPI_REQUEST_NULL;
+#if HAS_PERSISTENT_SUMS
+  if (mode == "paused")
+    MPI_Allreduce_init(uninitialized(), uninitialized(), int(kCount), MPI_FLOAT, MPI_SUM, g_comm,
+                       MPI_INFO_NULL, &paused);
+#endif
   for (int step = 0; step < kSteps; ++step) {
     if (mode.starts_with("anew") && step != 0) {
       first = uninitialized();
@@ -164,7 +172,13 @@ int main(int argc, char** argv) {
       else
         tensor->sum_in(buffer);
     }
+    if (paused == MPI_REQUEST_NULL) continue;
+    MPI_Pcontrol(0);
+    MPI_Start(&paused);
+    MPI_Wait(&paused, MPI_STATUS_IGNORE);
+    MPI_Pcontrol(1);
   }
+  if (paused != MPI_REQUEST_NULL) MPI_Request_free(&paused);
   if (mode == "freed") MPI_Comm_free(&g_comm);
 
   if (named && g_describe == nullptr) expected = "slimpi_describe_next";

@@ -69,6 +69,7 @@ for mode in empty empty_nonblocking; do turns $mode 0 2 $((2 * slot * 3 / 4)); d
 holds "an extra sum, named by the order of calls" slots extra kept 2
 expect "$(report extra.json state_dropped)" 1 "extra: times that all state was dropped"
 expect "$(grep -c "another count" errors.txt)" 1 "extra: said once"
+holds "sums that are made while slimpi is off have no place in a step" slots paused kept 2
 holds "a communicator of its own" slots freed kept 0
 state freed 0 0
 
