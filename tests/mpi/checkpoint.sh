@@ -25,6 +25,8 @@ check() {
   go load
   same save.txt load.txt "$name: the bits of the run that was not interrupted"
   expect "$(report load.json state_dropped)" 0 "$name: nothing is dropped"
+  SLIMPI_TYPES=float,double go unheld
+  same save.txt unheld.txt "$name: after sums that MPI has made"
   go without
   cmp -s save.txt without.txt && fail "$name: state does not matter here"
   go refused
