@@ -143,8 +143,8 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   return done;
 }
 
-// Returns the size class of a call. Each type has its own classes. So have reduce-scatters, and
-// nonblocking sums, because these take longer beside the computation of the program.
+// Returns the size class of a call; calls of one class share an autotuner. Each type has its own
+// classes. So have reduce-scatters, and nonblocking sums, which take longer beside computation.
 std::size_t size_class(const Request& request) {
   constexpr std::size_t kClasses = 65;  // bits of a count
   const std::size_t kind = std::size_t(request.collective) * 2 + (Fiber::inside() ? 1 : 0);

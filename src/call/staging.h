@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call with buffers that MPI cannot take. MPI does it on copies in staging memory, for every
-// datatype and operation, so the result has MPI's own bytes.
+// A call with buffers that MPI cannot take, such as GPU memory. MPI does the call on copies in host
+// memory (staging), for every datatype and operation, so the result has MPI's own bytes.
 #pragma once
 #include <cstddef>
 
@@ -12,7 +12,7 @@
 
 namespace slimpi::call {
 
-// Staging memory at a location, and its stream. One call uses it at a time.
+// Memory for the copy of a buffer at `location`, with its stream. One call uses it at a time.
 struct StagingBuffer {
   device::Location location;
   device::Stream* stream = nullptr;

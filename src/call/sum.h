@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One float sum that policy gave to an algorithm: its buffers, its tensor state, the run, and the
-// checks after the run. One object serves one call.
+// One float sum that slimpi makes: its buffers, its tensor state (what slimpi keeps for the tensor
+// from call to call), the run, and the checks after the run. One object serves one call.
 #pragma once
 #include <optional>
 
@@ -33,8 +33,8 @@ class Sum {
   // The words that the ranks exchange before a call. Each becomes its maximum over all ranks.
   struct Agreement;
 
-  // Returns the call as the layers below see it. Leases the scratch memory. The caller sets its
-  // stream, number and state when it knows them.
+  // Returns the call as the layers below see it. Leases the scratch memory. The caller later sets
+  // the call's stream, number and state.
   comm::Call make_call();
   // Returns whether the elements are of another type than float. Then the values as floats take the
   // place of both buffers, until give_result().

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The agreement of the ranks before a call between nodes: which tensor state they use, and whether
-// all values are finite. Each question is one reduction over all ranks. So no rank alone decides to
-// leave the call to MPI.
+// The agreement of the ranks before a call between nodes: which tensor state (residual and so on)
+// they use, and whether all values are finite. Each question is one reduction over all ranks. So no
+// rank alone decides to leave the call to MPI.
 #include <algorithm>
 #include <cstring>
 
@@ -31,7 +31,7 @@ struct Sum::Agreement {
   bool shapes_alike() const { return shape == ~other_shape; }
 };
 
-// Notes this rank's tensor state, and the shape that the algorithm gives the buffer.
+// Notes the number and history of this rank's tensor state, and the shapes of its matrices.
 void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) const {
   agreement->number = state.number;
   agreement->history = state.history();
@@ -204,7 +204,8 @@ comm::TensorKey Sum::tensor_key() const {
   return comm::TensorKey::of_address(request_.buffer(), count_);
 }
 
-// Returns TensorKey::elements. The arrays of a low-rank algorithm have all elements on every rank.
+// Returns TensorKey::elements, a digest of which elements each rank's arrays have. 0 for a low-rank
+// algorithm, whose arrays have all elements on every rank.
 std::uint64_t Sum::digest_elements() const {
   if (plan_.algorithm->sends_factors) return 0;
   const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);
