@@ -18,7 +18,7 @@ using Completed = Completing::Completed;
 
 namespace {
 
-// The differences of the languages in arrays. In C indices begin at 0.
+// How arrays differ between the languages. In C indices begin at 0.
 struct C {
   static int first_index() { return 0; }
   static void* statuses(void* array) { return array; }
@@ -232,7 +232,7 @@ int free_request(const auto& next, void* request) {
   return next(request);
 }
 
-// Refuses to cancel a sum in flight, which is an error.
+// Refuses to cancel a sum in flight, and returns the code of an error.
 int cancel(const auto& next, void* request) {
   int code = 0;
   (void)catch_all([&] { code = call::refuse_to_cancel(request); });
