@@ -205,8 +205,8 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
     }
   }
   // If the comparison of options failed on this rank in an earlier call, this rank prepares its
-  // decisions now. The other ranks may have prepared theirs: a call that policy takes fails there,
-  // and any other call goes to MPI. This rank must decide the same.
+  // decisions now. The other ranks may have prepared theirs: a call that their options take fails
+  // there, and any other call goes to MPI. This rank must decide the same.
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
   const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
   if (decision.take) return {{}, &decision};

@@ -70,8 +70,8 @@ bool meet_or_refuse(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.nonblocking.any()) return true;
   if (communicator.connected()) return communicator.threaded();
   if (can_meet_in_fiber(runtime)) {
-    // If MPI had no room, the communicator stays refused to nonblocking sums, even when there is
-    // room again: the ranks could not change the answer at the same call.
+    // If MPI once had no free context id, nonblocking sums of the communicator stay refused, even
+    // when there is one again: the ranks could not change the answer at the same call.
     if (!communicator.refused() && communicator.has_room()) return true;
     communicator.refuse_to_meet(mpi::Refusal::no_room);
     return false;

@@ -20,6 +20,7 @@ namespace slimpi::call {
 
 namespace {
 
+// Returns the decisions for the calls of a row of the rules; null: for calls that no row fits.
 Decisions::ByCall prepared(const Config& config, const Rule* rule, std::size_t number) {
   Decisions::ByCall decisions;
   for (std::size_t i = 0; i < decisions.size(); ++i) {

@@ -8,7 +8,7 @@
 
 namespace slimpi::call {
 
-// Marks that MPI frees the program's request while this object lives. If it is the request of a
+// Marks that MPI frees the program's request while this object lives. If the request is that of a
 // persistent sum, the sum ends.
 class PersistentEnd {
  public:

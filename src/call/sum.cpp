@@ -92,8 +92,8 @@ Status Sum::timed_verify(const Step& step) {
   return status;
 }
 
-// Makes first the steps in which all ranks decide. Until the call has its number, all ranks can
-// still leave it to MPI, and no rank has written to the program's buffers.
+// Makes first the steps in which all ranks decide. Before the call has its number, all ranks can
+// still leave it to MPI. Later only Algorithm::run() can do so, and sets call.bypass.
 Status Sum::run(std::optional<BypassReason>* bypass) {
   const Inside inside(runtime_.statistics);
   if (communicator_.on_one_node()) return run_in_node(bypass);

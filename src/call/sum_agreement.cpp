@@ -18,7 +18,7 @@ namespace slimpi::call {
 
 struct Sum::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
-  std::uint64_t no_memory, nonfinite, large, state_nonfinite;
+  std::uint64_t no_memory, nonfinite, large, state_nonfinite;  // 1: true on some rank
   std::uint64_t unfit;  // the state is too far from the call's values
   // Only for elements of another type than float. on_device: a GPU has the elements; unheld:
   // float32 cannot hold the values.
@@ -46,8 +46,8 @@ void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) c
   agreement->shape = shapes.value();
 }
 
-// Claims the tensor state, if the call has one, and reserves its arrays if the call needs them.
-// Then fills in the words of this rank and exchanges them.
+// Gives the tensor state, if the call has one, to the plan's algorithm, and reserves its arrays if
+// the call needs them. Then fills in the words of this rank and exchanges them.
 Status Sum::exchange_agreement(comm::Call& call, Agreement* agreement) {
   comm::TensorState* const state = call.state;
   if (state != nullptr) state->claim(plan_.algorithm, location_);

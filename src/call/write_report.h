@@ -41,7 +41,7 @@ class JobReport {
   // numbers only.
   void finish(bool mpi_works);
 
-  void mpi_ended();
+  void mpi_ended();  // forgets the kept communicator
 
  private:
   mpi::Comm comm() const;

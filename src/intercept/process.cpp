@@ -151,6 +151,7 @@ int level_of_thread(int required) {
   return wanted_level() == ThreadLevel::multiple ? mpi::abi.thread_multiple : required;
 }
 
+// Prepares sums after MPI_Init or MPI_Init_thread, which returned `code`. Returns `code`.
 int initialized(int code) {
   if (code == mpi::kSuccess) (void)catch_all(prepare_sums);
   return code;

@@ -121,6 +121,7 @@ Status failed(const Api& api, int code) {
   return fail(Status::mpi, "making a communicator: " + error_text(api, code));
 }
 
+// Makes errors on a new communicator return. Turns MPI's code into a Status.
 Status take_over(const Api& api, int code, mpi::Comm* made) {
   if (code == mpi::kSuccess) code = api.Comm_set_errhandler(*made, mpi::abi.errors_return);
   if (code == mpi::kSuccess) return Status::ok;
@@ -337,8 +338,8 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   *number = next_number();
   Status status = find_maxima(api, user, wait, true, number, refusal);
   use_number(*number);
-  // With a refusal from single_threaded on, the ranks that refused are in MPI, and make no second
-  // exchange.
+  // If the refusal is single_threaded or a later one, the ranks that refused are in MPI's own sum,
+  // and make no second exchange.
   if (!in_fiber && *refusal < Refusal::single_threaded) status = confirm(api, user, wait, status);
   if (status == Status::ok && !(in_fiber && *refusal == Refusal::no_more))
     status = refuse(*refusal);

@@ -28,7 +28,7 @@
 
 namespace slimpi::mpi {
 
-constexpr int kMostServed = 32;
+constexpr int kMostServed = 32;  // communicators of the program with an internal one, at a time
 
 // WaitFor is the caller's function that waits until poll(&done) sets `done`. `arrivals` has a word
 // for each rank, negative until a message came from that rank; it is empty if MPI does not tell.
@@ -97,9 +97,10 @@ class FirstExchange {
 //
 // `in_fiber`: the caller runs in a fiber, which needs MPI_THREAD_MULTIPLE on all ranks. If a rank
 // lacks it, the call fails on the ranks that have it. All that is collective over `user` begins
-// before the first wait. In a fiber, sums have already begun and need a communicator. So even if a
-// rank already serves kMostServed communicators, all ranks get one, with *refusal no_more, and free
-// it after these sums.
+// before the first wait, because afterwards the program may begin collectives on `user`. In a
+// fiber, sums have already begun and need a communicator. So even if a rank already serves
+// kMostServed communicators, all ranks get one, with *refusal no_more, and free it after these
+// sums.
 //
 // A rank that gives up after SLIMPI_TIMEOUT must not leave the other ranks in MPI_Comm_create. So
 // there are two exchanges before MPI_Comm_create. A rank gives up only in the first exchange, and
