@@ -71,8 +71,9 @@ struct Hook::Arguments {
     about.count = call.count;
     if (call.state != nullptr) {
       about.slot = call.state->number;
-      // A slot that only the buffer's address identifies may now be of another tensor. Nothing
-      // bounds the effect of a hook's old data on the sum, so 0 makes the hook drop the data.
+      // A slot (tensor state) that only the buffer's address identifies may now be of another
+      // tensor. Nothing bounds the effect of a hook's old data on the sum, so 0 makes the hook drop
+      // the data.
       about.slot_calls = call.state->uninitialized || !call.state->named() ? 0 : call.state->calls;
     }
     about.seed = call.communicator.config().seed;
@@ -104,7 +105,8 @@ Hook::~Hook() {
 }
 
 // Returns the string from a set of paths. The set is never destroyed, because exit handlers may
-// still make calls whose plans point into it. It grows only with the number of different paths.
+// still make calls whose plans point into it. The set grows only with the number of different
+// paths.
 const std::string& hook_file(const std::string& path) {
   static std::mutex mutex;
   static auto& files = *new std::set<std::string>;

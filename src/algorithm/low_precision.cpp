@@ -39,7 +39,7 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// Finds one array of the state; it has no elements if this rank has no shard (tensor_state.h).
+// Sets *array to an array of the tensor state; without a shard the array has no elements.
 Status find_array(comm::Call& call, const comm::StateArray& key, const comm::Range& shard,
                   float** array) {
   return call.state->open(key, shard.count, call.location, call.stream,
@@ -110,8 +110,7 @@ class Difference : public inter::PeerCodec {
   const NodeShard& shard_;
 };
 
-// Handles a first call: computes the exact sum over the inter-node group and sets every replica to
-// the mean.
+// Handles a first call: makes the exact sum of all nodes, and sets every replica to the mean.
 Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& replicas) {
   comm::Plan exact = call.plan;
   exact.format.codec = kernels::Codec::float32;

@@ -16,7 +16,7 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// The number of partial sums. The compiler can vectorize them without changing the order.
+// dot() has this number of partial sums, so that compilers vectorize it with a fixed order.
 constexpr int kLanes = 8;
 
 // The limit of rounding noise. orthonormalize_in_double() subtracts from a vector its projections

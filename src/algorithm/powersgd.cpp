@@ -101,8 +101,9 @@ Status run_powersgd(comm::Call& call) {
 }
 
 // Allocates the arrays in the tensor state: all Q, and with error feedback `count` floats. Also
-// reserves the scratch memory. Functions::reserve cannot do that: after it the ranks agree only if
-// the count is larger than before, but a smaller count with other shapes may need more memory.
+// reserves the scratch memory. Functions::reserve cannot do that: after that function the ranks
+// agree only if the count is larger than before, but a smaller count with other shapes may need
+// more memory.
 Status reserve_powersgd(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const Matrices matrices = matrices_of(call);

@@ -13,7 +13,8 @@
 
 namespace slimpi::comm {
 
-// The line of the report that counts a memory: scratch memory, or tensor state.
+// The use of a memory, for the counts in SLIMPI_REPORT. scratch: for one call at a time. state:
+// kept from call to call for one tensor (comm/tensor_state.h).
 enum class Held { scratch, state };
 
 // Owned memory that grows but never shrinks. It has one block for each location and place that was
@@ -120,8 +121,7 @@ class CallScratchPool {
   std::unique_ptr<CallScratch> take();
   void release(std::unique_ptr<CallScratch> set);
 
-  // Add and remove a communicator that may make calls. When no communicator is left, the pool frees
-  // its memory.
+  // Add and remove a communicator that may make calls. After the last one the pool is emptied.
   void add_user();
   void remove_user();
 

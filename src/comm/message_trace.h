@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes the messages of a communicator to the trace. Each message is a flow arrow from its sender
-// to its receiver. Both ranks compute the same number for the arrow. Does nothing unless a trace
-// runs.
+// Writes the messages of a communicator to the trace (SLIMPI_TRACE). Each message is an arrow from
+// its sender to its receiver. Both ranks compute the same number for the arrow. Without
+// SLIMPI_TRACE these functions do nothing.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -60,7 +60,8 @@ class MessageTrace {
                       to_string(stage));
   }
 
-  // Notes that all messages so far are complete or lost. The steps in slices begin at 0 again.
+  // Notes that all messages so far are complete or lost. The trace then numbers the messages that a
+  // rank waits for from 0 again.
   void all_completed() {
     for (auto& [message, numbers] : numbers_) numbers.first = numbers.next;
   }

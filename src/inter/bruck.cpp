@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Bruck schedule of the inter-node exchange. It gives the same bytes as pairwise.cpp, in
-// log2(M) steps per phase for M nodes. Ranks store and forward blocks without changing them: first
-// the values for the owners of chunks, then the owners' sums (bruck.h).
+// log2(M) steps per phase for M nodes. Each rank owns a chunk of the vector: it adds up this chunk.
+// Ranks store and forward blocks without changing them: first the values for the owners of chunks,
+// then the owners' sums (bruck.h).
 //
 // Cost: every rank sends 2 log2(M) messages, to as many peers, with (log2(M) / 2 + 1) * n * bits/8
 // bytes in all. Slower than the pairwise exchange if the additional bytes cost more than the saved
@@ -175,8 +176,7 @@ Status BruckExchange::scatter(int step) {
   return Status::ok;
 }
 
-// Adds this rank's chunk. Place p now holds the block that the member p positions back has for this
-// rank.
+// Adds up this rank's chunk: place p now holds the block of the member p positions back.
 Status BruckExchange::sum() {
   const comm::Range part = chunk(me_);
   if (part.count == 0) return Status::ok;
@@ -260,8 +260,7 @@ int BruckSteps::to_gather(int step) const {
   return std::min(gathered(step), group_size_ - gathered(step));
 }
 
-// Makes the layout. block_ is the length of the first block, because the first chunk is the
-// longest.
+// Sets block_ to the length of the first block, because the first chunk is the longest.
 BruckLayout::BruckLayout(const ExchangeSize& size) : first_of_(1, 0) {
   const std::size_t members = std::size_t(size.group_size);
   chunks_.reserve(members);

@@ -92,8 +92,7 @@ Status SegmentRing::finish(const Step& step) {
 }
 
 Status SegmentRing::check(MessageKind message, std::int64_t number) {
-  // MPI has received these messages into device memory; the copies of their headers are in host
-  // memory now.
+  // MPI received into device memory. Copies of the headers are in host memory by now.
   for (int round = 0; round < layout_.rounds() && buffers_.checks_late(); ++round) {
     const Step step{message == MessageKind::gather_in, number, round};
     if (const comm::Range part = layout_.received_in(step); part.count != 0)
