@@ -13,7 +13,7 @@
 
 namespace slimpi::algorithm {
 
-// The functions of an algorithm. Rows of the table may share one set. A null function does nothing.
+// The functions of an algorithm; several algorithms may share them. A null function does nothing.
 struct Functions {
   Status (*run)(comm::Call& call);  // never null
   // Reserves the scratch memory that run needs. The call has its plan, buffers and scratch; its
@@ -37,7 +37,7 @@ struct Functions {
   bool scatters = false;  // the functions also take reduce-scatters, which set Call::scatter
 };
 
-// The functions of every row, which the file of the algorithm defines.
+// The functions of each algorithm. The file of the algorithm defines them.
 namespace functions {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) extern const Functions functions;
 #include "options/algorithms.def"
@@ -83,8 +83,8 @@ struct Algorithm {
   }
 };
 
-// Returns the row for a value of SLIMPI_ALGORITHM. The argument behind the name may be missing.
-// Null for auto and off.
+// Returns the algorithm for a value of SLIMPI_ALGORITHM; null for auto and off. The argument behind
+// the name may be missing.
 const Algorithm* find(std::string_view value);
 std::span<const Algorithm> all();
 

@@ -6,9 +6,9 @@
 // All ranks take the same decisions.
 //
 // The check: every rank compares the values that it encoded with the decoded values, tile by tile.
-// As a sender it compares the sums of its node, as an owner the sums of its chunk. One sum over all
-// ranks collects what error_energy_bound() needs. The rounding of float additions is bounded by the
-// norms of the addends.
+// As a sender it compares the sums of its node, as an owner the sums of its chunk. Then the ranks
+// sum the numbers that error_energy_bound() needs. The rounding of float additions is bounded by
+// the norms of the addends.
 //
 // Cost of the check: each rank encodes and decodes its shard once more, and sends at most 160 KiB.
 #pragma once

@@ -36,8 +36,8 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// The hooks that were opened for one communicator, by all its ranks together. They stay open while
-// the communicator lives, even if its options change.
+// The hooks that were opened for one communicator, by all its ranks together. A hook stays open
+// while the communicator lives, even if its options change.
 struct Hooks : comm::Attachment {
   void abandon() override {
     for (const auto& hook : opened) hook->abandon();

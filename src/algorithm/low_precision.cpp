@@ -67,6 +67,7 @@ Status find_replicas(comm::Call& call, const comm::Range& shard, Replicas* repli
   return Status::ok;
 }
 
+// Encodes z (see the head of this file), and adds the decoded messages to the replicas.
 class Difference : public inter::PeerCodec {
  public:
   Difference(comm::Call& call, const Replicas& replicas, const NodeShard& shard)
@@ -167,7 +168,7 @@ Status run_low_precision(comm::Call& call) {
 // The largest allowed distance of the own replica from this rank's values, in norms of the values.
 constexpr double kFarthest = 0.5;
 
-// Compares the own replica with the floats of this rank's shard.
+// Sets *fits to whether this worker's replica is close enough to the floats of this rank's shard.
 Status replica_fits(comm::Call& call, bool* fits) {
   *fits = true;
   if (!exchange_is_due(call)) return Status::ok;

@@ -43,9 +43,9 @@ Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
 // the device is staged, reserves as many bytes of staging memory, too.
 Status reserve_messages(const comm::Call& call, std::size_t bytes);
 
-// Sets *residual to what compression lost of `shard` in earlier calls. It is an array in the call's
-// tensor state, made at its first use. Sets *residual to null without error feedback or without a
-// state.
+// Sets *residual to what compression lost of `shard` in earlier calls: an array in the call's
+// tensor state, which is made at its first use. Sets *residual to null without error feedback or
+// without a state.
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual);
 
 // Makes the array of find_residual() before the exchange, which then needs no memory for it.

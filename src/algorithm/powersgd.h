@@ -3,8 +3,8 @@
 // thin factors (Vogels, Karimireddy and Jaggi, PowerSGD: Practical Low-Rank Gradient Compression
 // for Distributed Optimization, NeurIPS 2019).
 //
-// Every rank has a matrix M of rows x columns. It has the Q of the last call, or random normal
-// numbers that are the same on all ranks. One call does:
+// Every rank has a matrix M of rows x columns, and a thin matrix Q: the Q of the last call, or
+// random normal numbers that are the same on all ranks. One call does:
 //   P = M Q, summed over the ranks; the columns of P are made orthonormal
 //   Q = M^T P, summed over the ranks
 //   out = P Q^T

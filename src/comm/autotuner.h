@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Finds the fastest of several candidates for sums of one size. A candidate is a way to do a sum,
-// such as plain MPI. Each of the program's own sums is a trial: one candidate does it and is timed.
-// After the trials there is a run-off between the candidates that were about equally fast. The
-// winner then does all sums, and its time is watched. New trials start when that time drifts
-// (becomes much longer or shorter). They also start from time to time without a cause, because a
-// rejected candidate may have had bad luck or may have become faster. All ranks choose the same
-// candidate, because they compare times that were reduced over all ranks. This class does no
-// communication; the caller does the reduction. Only the constructor allocates memory. So no rank
-// can lack memory in the middle of trials and then choose another candidate than the other ranks.
+// such as plain MPI. A trial is one of the program's own sums, which one candidate does and which
+// is timed. After the trials there is a run-off between the candidates that were about equally
+// fast. The winner then does all sums, and its time is watched. New trials start when that time
+// drifts (becomes much longer or shorter). They also start from time to time without a cause,
+// because a rejected candidate may have had bad luck or may have become faster. All ranks choose
+// the same candidate, because they compare times that were reduced over all ranks. This class does
+// no communication; the caller does the reduction. Only the constructor allocates memory. So no
+// rank can lack memory in the middle of trials and then choose another candidate than the other
+// ranks.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -88,7 +88,7 @@ struct Call {
   // sends it to the ranks of the node. Empty: all shards have about the same length.
   std::span<const Range> shards = {};
 
-  // How the sum inside the node was exchanged; the all-gather in the node then does the same.
+  // The transport of the sum inside the node; the all-gather inside the node uses the same one.
   NodePath node_path = NodePath::shm;
 
   const device::Device& device = *location.device;  // short for location.device

@@ -16,6 +16,7 @@ namespace slimpi::comm {
 
 namespace {
 
+// The allowed changes of Communicator::life_, each with its cause.
 constexpr struct {
   Life from, to;
 } kTransitions[] = {

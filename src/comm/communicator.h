@@ -49,7 +49,7 @@ enum class Life : std::uint8_t {
   fresh,       // this rank has sent nothing
   refused,     // this rank left a sum to MPI and told the others, whose first sum it may be
   connecting,  // the ranks make the internal communicator
-  connected,   // the ranks have it; they compare their options before the next sum
+  connected,   // the communicator is made; the ranks compare their options before the next sum
   agreed,      // all have the same options
   laid_out,    // agreed, and all know their nodes
   outdated,    // laid out; the ranks compare their options again before the next sum
@@ -100,10 +100,10 @@ class Communicator {
  public:
   Communicator(const mpi::Api& api, Statistics& statistics, const Config& config, mpi::Comm user);
   // Makes the communicator of one persistent sum on `parent`, whose ranks have agreed and found
-  // their nodes. It has the options and the layout that the parent has now, a channel of the
-  // parent's internal communicator, and its own states. The new communicator may outlive the
-  // parent. `number` and `channel` are the same on all ranks, and no other channel or communicator
-  // of this process has them.
+  // their nodes. The new communicator has the options and the layout that the parent has now, a
+  // channel of the parent's internal communicator, and its own states. It may outlive the parent.
+  // `number` and `channel` are the same on all ranks, and no other channel or communicator of this
+  // process has them.
   Communicator(const Communicator& parent, int number, int channel);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -204,8 +204,8 @@ class Communicator {
   SegmentClass segment_class() const { return segment_class_; }
   // Sets the length; all ranks call this together. The class is never `small` again.
   void use_segments(SegmentClass segment_class) { segment_class_ = segment_class; }
-  // Sets *stream to the communicator's stream for `role` at the location. It is opened at first use
-  // and owned by the communicator. Null on the host.
+  // Sets *stream to the communicator's stream for `role` at the location. Opens the stream at its
+  // first use; the communicator owns it. Null on the host.
   Status stream_for(const device::Location& location, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
 

@@ -113,7 +113,8 @@ class Exchange final : public PointToPoint {
   void set_timeout(std::chrono::seconds timeout) { timeout_ = timeout; }
   std::chrono::seconds timeout() const { return timeout_; }
 
-  // Sets the layout. It says which messages go between nodes; only these are counted as sent.
+  // Sets the layout, by which the exchange knows which messages go between nodes. Only these are
+  // counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
 
   // While an object of this class lives, the exchange counts no bytes as sent.
@@ -138,7 +139,7 @@ class Exchange final : public PointToPoint {
   Status check() override;
   Status settle(Status status, std::span<mpi::Request> requests) override;
 
-  // Counts bytes that this rank put between nodes. bytes_sent() returns all of them so far.
+  // Counts bytes that this rank has sent to other nodes. bytes_sent() returns how many so far.
   void count_sent(std::uint64_t bytes) {
     sent_ += bytes;
     statistics_.count(&Counts::bytes_sent, bytes);
@@ -168,8 +169,8 @@ class Exchange final : public PointToPoint {
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 
-  // Sets *flag to whether it is true on all ranks; collective, as all_min(). If the function fails,
-  // *flag is false, but says nothing about the ranks.
+  // Sets *flag to true if all ranks passed true, otherwise to false; collective, as all_min(). If
+  // the function fails, *flag is false, but says nothing about the ranks.
   Status all_true(bool* flag);
 
   // Sets *same to whether all ranks passed the same word; collective, as all_min().
@@ -202,9 +203,9 @@ class Exchange final : public PointToPoint {
 
   Exchange* exchange() override { return this; }
 
-  // Makes the error text after all ranks found that their values for `name` differ. It shows `text`
-  // of rank 0 and of the first rank whose `value` differs from rank 0's. Rank 0 prints it.
-  // Collective.
+  // Fails with an error text, after all ranks found that their values for `name` differ. The text
+  // shows `text` of rank 0 and of the first rank whose `value` differs from rank 0's, and `remedy`.
+  // Rank 0 prints the error. Collective.
   Status fail_for_difference(const std::string& name, const std::string& value,
                              const std::string& text, const std::string& remedy);
 
@@ -290,7 +291,7 @@ class Exchange final : public PointToPoint {
   bool sends_left_ = false;
   std::uint64_t call_ = 0;  // calls that have begun
   // The words of an agreement that is under way: the words that are sent, then the words that are
-  // received. After a failure MPI keeps them, because it may still use them.
+  // received. After a failure the memory is left to MPI, which may still use it.
   std::unique_ptr<std::vector<std::uint64_t>> passed_;
   mpi::Request agreement_[2] = {mpi::abi.request_null, mpi::abi.request_null};
   int agrees_with_ = -1;               // the other rank of the agreement_ that is waited for

@@ -220,8 +220,8 @@ Status Exchange::fail_for_difference(const std::string& name, const std::string&
                                 "; " + remedy));
 }
 
-// Adds the values up a binomial tree to rank 0, in a fixed order, and sends the sum down again. So
-// all ranks get the same bytes.
+// Adds the values along a binomial tree, in a fixed order. Rank 0 then has the sum and sends it
+// back along the tree. So all ranks get the same bytes.
 Status Exchange::all_sum(std::span<double> values) {
   if (layout_ != nullptr && layout_->local_rank() == 0)
     count_sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /

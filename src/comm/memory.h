@@ -17,8 +17,8 @@ namespace slimpi::comm {
 // kept from call to call for one tensor (comm/tensor_state.h).
 enum class Held { scratch, state };
 
-// Owned memory that grows but never shrinks. It has one block for each location and place that was
-// ever reserved, so that a program which alternates between devices allocates nothing new.
+// Owned memory that grows but never shrinks. A Memory has one block for each location and place
+// that was ever reserved, so that a program which alternates between devices allocates nothing new.
 class Memory {
  public:
   Memory() = default;
@@ -81,8 +81,8 @@ class ObjectPool : public std::pmr::memory_resource {
   std::array<Free*, 64> free_{};  // lists of blocks, by the logarithm of the size
 };
 
-// One set of scratch memory. Each memory has the size that the last call reserved; its contents do
-// not outlive the call.
+// One set of scratch memory (memory that a call uses while it runs). Each memory has the size that
+// the last call reserved; its contents do not outlive the call.
 struct CallScratch {
   // Memory of several users, which run one after the other: a call makes the sum inside the node,
   // then the exchange between nodes, then the share inside the node. No part leaves anything in

@@ -8,7 +8,7 @@
 //   8  u32 bucket           12  u32 sender  16  u64 first   24  u64 count
 //  32  u32 call (low half)  36  u32 tensor (low half)       40  u32 payload bytes (low half)
 //  44  u32 checksum of the 44 bytes before it
-// The payload (kernels/format.h) follows directly.
+// The payload, the encoded values (kernels/format.h), follows directly.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Writes the messages of a communicator to the trace (SLIMPI_TRACE). Each message is an arrow from
-// its sender to its receiver. Both ranks compute the same number for the arrow. Without
-// SLIMPI_TRACE these functions do nothing.
+// its sender to its receiver. Both ranks compute the same number for the arrow. While no trace is
+// written, these functions do nothing.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -46,12 +46,13 @@ class MessageTrace {
     return {peer, tag, sent, Trace::running() != nullptr ? numbers_[{peer, tag, sent}].next++ : 0};
   }
 
+  // Notes that this rank begins to send the message.
   void leaves(const Message& message, std::uint64_t bytes) {
     if (Trace* const trace = Trace::running(); trace != nullptr)
       trace->add_flow(Trace::Kind::flow_start, flow_of(me_, message.peer, message), bytes);
   }
 
-  // Notes that the message has left or has arrived.
+  // Notes that the message has left (if this rank sends it) or has arrived.
   void completed(const Message& message, std::uint64_t bytes, WaitStage stage) {
     if (!message.sent)
       Trace::running()->add_flow(Trace::Kind::flow_end, flow_of(message.peer, me_, message), bytes);

@@ -28,7 +28,7 @@ bool one_bucket(const kernels::Format& format);
 std::uint64_t chunk_alignment(const kernels::Format& format);
 
 // Returns a number of elements. The length of each segment (the values of one message) is a
-// multiple of it, except for the last segment of a chunk.
+// multiple of this number, except for the last segment of a chunk.
 std::uint64_t segment_alignment(const kernels::Format& format);
 
 // Returns the format for the exchange of `count` elements that are divided into `parts` chunks.

@@ -48,8 +48,8 @@ class PointToPoint {
   virtual Status receive(int from, Tag tag, void* data, std::size_t bytes,
                          mpi::Request& request) = 0;
 
-  // Waits for one request; `received` gets the length of a received message in bytes, unless it is
-  // null. A null request is complete.
+  // Waits for one request. *received gets the length of a received message in bytes; `received` may
+  // be null. A null request is complete.
   virtual Status wait(mpi::Request& request, std::size_t* received) = 0;
   Status wait(mpi::Request& request) { return wait(request, nullptr); }
   Status wait_all(std::span<mpi::Request> requests) {
@@ -67,8 +67,8 @@ class PointToPoint {
   // Ends a schedule; must be called at the end of every schedule. Returns `status`, its result.
   // After a failure the peers still wait for messages. So the failure is reported to every rank of
   // the communicator, and all ranks that wait fail with the same status and a text that names the
-  // rank. `requests` are then cancelled or freed; after the return no rank reads or writes this
-  // rank's memory for them.
+  // rank. `requests` are then cancelled or freed; after the return no rank reads or writes the
+  // memory of these messages.
   virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;
 
   // Returns the exchange by MPI, which the report of a long wait needs; null in a test.

@@ -21,7 +21,8 @@ namespace slimpi::comm {
 std::uint64_t longest_of(std::span<const Range> ranges);
 
 struct Scatter {
-  // Makes the lists, in `memory`. `blocks`: by rank, in the program's vector.
+  // Makes the lists below, in `memory`. `blocks`: the range of the program's vector that each rank
+  // gets the sum of.
   Scatter(const NodeLayout& layout, const InterNodeGroup& group, std::pmr::vector<Range> blocks,
           std::pmr::memory_resource* memory);
 

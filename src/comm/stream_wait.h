@@ -40,7 +40,7 @@ inline Status synchronize(const device::DeviceStream& on, PointToPoint* exchange
 }
 
 // Queues a copy on the stream and waits for it, so that `from` and `to` may be used again. The
-// trace shows it as `name`: "copy out" or "copy in", as seen from the device.
+// trace shows the copy as `name`: "copy out" or "copy in", as seen from the device.
 inline Status copy_and_wait(const device::DeviceStream& on, const char* name, void* to,
                             const void* from, std::size_t bytes, PointToPoint* exchange = nullptr) {
   const Slice slice(name, bytes);

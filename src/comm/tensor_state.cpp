@@ -120,8 +120,8 @@ void TensorStates::realign(TensorState& state, std::uint64_t number) {
   next_number_ = number + 1;
 }
 
-// Drops all states. calls_ goes on: all ranks count the same calls, and the index of a call comes
-// from it.
+// Drops all states, but keeps calls_: all ranks count the same calls, and the index of a call comes
+// from this count.
 void TensorStates::drop_all() {
   by_key_.clear();
   states_.clear();

@@ -167,7 +167,7 @@ class TensorStates {
   // Returns how many float sums have begun.
   std::uint64_t calls() const { return calls_; }
 
-  // The states that use() has given up, on all ranks.
+  // Says which states use() has dropped, on all ranks.
   enum class Lost {
     nothing,
     indices,  // an index came with another count, so SLIMPI_CALLS_PER_STEP is not the number of

@@ -56,7 +56,7 @@ class BruckExchange {
   Status gather(int step);
   Status decode();
 
-  // The messages of one swap, each with its member. 0 bytes: there is no message.
+  // The two messages of swap(), each with its receiver or sender. 0 bytes: there is no message.
   struct Outgoing {
     int to;
     const std::byte* data;
@@ -92,9 +92,9 @@ class BruckExchange {
   mpi::Request requests_[2] = {mpi::abi.request_null, mpi::abi.request_null};
 };
 
-// On a staged device, copies between staging and device memory and waits. MPI always sends from
-// staging memory, even if it is GPU-aware: the host packs the blocks into messages, and blocks are
-// few and short if this schedule is the cheapest.
+// On a staged device (a GPU), copies between staging and device memory, and waits for the copy. MPI
+// always sends from staging memory, even if it is GPU-aware: the host packs the blocks into
+// messages, and blocks are few and short if this schedule is the cheapest.
 Status BruckExchange::move(const char* name, std::byte* to, const std::byte* from,
                            std::size_t bytes) {
   if (!staged_ || bytes == 0) return Status::ok;

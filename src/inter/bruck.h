@@ -58,6 +58,7 @@ class BruckSteps {
   int group_size_;
 };
 
+// The lengths of the blocks for one size, and their places in scratch memory.
 class BruckLayout : public ExchangeLayout {
  public:
   // The most bytes of one message, unless a single block is longer.
@@ -76,8 +77,8 @@ class BruckLayout : public ExchangeLayout {
   std::size_t block() const { return block_; }      // bytes of the longest block
   std::size_t message() const { return message_; }  // bytes of one message of blocks
 
-  // Offsets in scratch memory, in bytes. It has a place for each member's block, then the block of
-  // this rank's own sum, then an outgoing and an incoming message.
+  // Offsets in scratch memory, in bytes. This memory has a place for each member's block, then the
+  // block of this rank's own sum, then an outgoing and an incoming message.
   std::size_t place(int number) const { return block_ * std::size_t(number); }
   std::size_t own() const { return block_ * lengths_.size(); }
   std::size_t outgoing() const { return own() + block_; }

@@ -20,7 +20,8 @@ void ChunkCodec::encode(const comm::Range& part, std::byte* payload) {
   // On a GPU, `timed` measures only the time to queue the kernel; the trace shows the work of the
   // device in a row of its own.
   const Timed timed(context_.statistics, Stage::encode, "encode", 4 * part.count);
-  // The kernel also adds the clamped residual to the values, and stores the new residual.
+  // The kernel also adds a limited part of the residual (what earlier calls lost) to the values,
+  // and stores the new residual.
   context_.kernels.encode(context_.format, random_stream_for(context_, shard_, part),
                           in_ + part.first, residual(part), part.count, payload, context_.stream());
 }

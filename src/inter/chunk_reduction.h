@@ -62,7 +62,7 @@ class ChunkCodec {
   const std::uint64_t own_first_;
 
  private:
-  // Writes the sum of all members to `result`. If `payload` is null, does not encode it.
+  // Writes the sum of all members to `result`. If `payload` is null, does not encode the sum.
   void add_up(const comm::Range& part, const PayloadFrom& encoded, float* residual,
               std::byte* payload, float* result);
 };

@@ -53,6 +53,7 @@ struct Context {
 // Sets *streams to the streams that algorithm::prepare() has opened for the call's device.
 Status find_streams(comm::Call& call, Streams* streams);
 
+// Makes the context for a schedule that runs in the call.
 Context context_of(comm::Call& call, const Streams& streams);
 
 // Returns the header of a message with the values `part` of `shard`, sent by `sender`, a rank of

@@ -81,8 +81,8 @@ void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, dou
   const inter::Segments segments = inter::segments_for(size);
   const double encode = c.encode[bits_of(size.format)], decode = c.decode[bits_of(size.format)];
   // A rank encodes its values for each other owner; averaged over all ranks, these are `to_owners`
-  // owners. A rank that owns a chunk also encodes its sum. It decodes a message of each other rank,
-  // and the sum of each other owner.
+  // owners. An owner also encodes its sum, and decodes a message of each other rank and the sum of
+  // each other owner.
   const double others = nodes - 1, to_owners = sent.owners * others / nodes;
   const double codec =
       (encode * (to_owners + 1) + decode * (sent.owners - 1 + others)) * sent.chunk;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The message buffers of one call, and the streams that fill them.
+// The message buffers of one call, and their copies between device and host memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -68,8 +68,8 @@ class CopyStreams {
 enum class PayloadUse { once, often };
 
 // The message buffers of one call. Each holds one message: its header and its payload. On the host
-// a buffer lies in one memory. On a staged device it has a place in device memory and a place in
-// staging memory:
+// a buffer lies in one memory. On a staged device (a GPU) it has a place in device memory and one
+// in staging memory (host memory):
 //   kernels   use the payload in device memory; or in staging memory (mapped), if the device allows
 //             that, because a copy and its events cost more than access over the bus
 //   MPI       uses the message in device memory if it is GPU-aware, otherwise in staging memory

@@ -87,8 +87,8 @@ Status NeighborExchange::apply(std::int64_t number) {
   return ring_.decoded(number, 4 * part(number).count);
 }
 
-// Runs the pipeline. On a staged device, a segment is sent one step after it was encoded, and
-// recycled one step after it was applied, so that the kernels and copies are complete by then.
+// Runs the pipeline. On a staged device (a GPU), a segment is sent one step after it was encoded,
+// and recycled one step after it was applied, so that the kernels and copies are complete by then.
 Status NeighborExchange::run_steps() {
   const int lag = context_.device.staged ? 1 : 0;
   for (std::int64_t number = 0; number < layout_.segments().depth; ++number)

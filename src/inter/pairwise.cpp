@@ -157,8 +157,8 @@ Status PairwiseExchange::begin(const Step& step) {
 }
 
 // Queues the kernel that decodes a step's received message. After the last round of a segment, also
-// posts its buffers again (recycle). On a staged device these are the buffers of the segment
-// before, whose kernels are complete by now, so that the host need not wait for kernels.
+// posts its buffers again (recycle). On a staged device (a GPU) these are the buffers of the
+// segment before, whose kernels are complete by now, so that the host need not wait for kernels.
 Status PairwiseExchange::decode(const Step& step) {
   if (!layout_.gathers()) return keep_sum(step);
   if (!step.gather || step.number < 0) return Status::ok;

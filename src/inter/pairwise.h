@@ -78,6 +78,7 @@ class PairwiseSteps {
 // each kind, except gather_out: the peers of all rounds get the same message.
 enum class MessageKind { gather_in, gather_out, scatter_out, scatter_in };
 
+// The segments, message buffers and requests of all steps of a pairwise or neighbor exchange.
 class SegmentedLayout : public ExchangeLayout {
  public:
   // Makes the layout of a reduce-scatter and all-gather. In the class small, the all-gather of a

@@ -102,6 +102,7 @@ const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
                                           const comm::InterNodeGroup& group, std::uint64_t count,
                                           bool staged);
 
+// Returns the ExchangeSize of a shard of `count` floats.
 ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The messages of a pairwise exchange or of a neighbor exchange: SegmentRing posts their receives,
 // sends them, and waits for them. For each segment in the pipeline it has requests and events,
-// which it owns, and buffers in the context's scratch memory. A later segment uses them again.
+// which it owns, and buffers in the context's scratch memory. A later segment uses all of these
+// again.
 //
 // The states of a segment's buffers, each with the functions that lead to the state:
 //   posted     post: the receives are posted; peers may send
