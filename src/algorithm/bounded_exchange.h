@@ -29,8 +29,8 @@ Status reserve_bounded(const comm::Call& call);
 // The arithmetic of the check (error_bound.cpp): an upper bound of the L2 norm of the error of a
 // sum. A rank knows its own rounding errors exactly, and the error of the sum is the sum of the
 // errors of the ranks. There are two bounds, and the smaller one is used:
-//   triangle  The norm of a sum is at most the sum of the norms. It always holds. It is up to
-//             sqrt(2 * nodes) times too large if the errors of different ranks are independent.
+//   triangle  The norm of a sum is at most the sum of the norms. This bound always holds. It is up
+//             to sqrt(2 * nodes) times too large if errors of different ranks are independent.
 //   sampled   The ranks add their errors at elements that are drawn at random. The empirical
 //             Bernstein inequality (Maurer, Pontil, 2009) bounds the mean square, from the sample
 //             and from the largest possible error of an element. The bound fails with a
@@ -38,7 +38,7 @@ Status reserve_bounded(const comm::Call& call);
 constexpr int kPlaces = 8;  // elements drawn in each tile, uniformly, with replacement
 constexpr double kMissProbability = 1e-6;  // probability: the sampled bound of a call fails
 
-// The error in one tile: sums over all ranks.
+// The error in one tile (values whose error is bounded together), summed over all ranks.
 struct ErrorTile {
   std::uint64_t count = 0;  // elements
   double norm = 0;          // sum over the ranks of the L2 norm of their errors

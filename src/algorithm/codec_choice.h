@@ -45,7 +45,7 @@ int next_codec(int index, double excess, double max_error, double peak);
 // Returns the cheapest codec that is likely to keep `max_error` for normally distributed values.
 int codec_for_normal_values(double max_error);
 
-// The choice for the sums of one size.
+// The choice of the codec for the sums of one size.
 class CodecChoice {
  public:
   // Returns the codec to start with.

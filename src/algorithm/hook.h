@@ -24,7 +24,7 @@ const std::string& hook_file(const std::string& path);
 // Fails with "SLIMPI_ALGORITHM=hook:PATH cannot be used: " and the reason.
 Status refuse_hook(const std::string& file, const std::string& why);
 
-// One shared object, opened for one communicator.
+// A user's shared object, opened for one communicator.
 class Hook {
  public:
   Hook(const mpi::Api& api, const std::string& file) : api_(api), file_(file) {}

@@ -38,7 +38,7 @@ void keep_shorter(Decision& decision, int bits);
 // Returns the reason why this build cannot use these options; "" if it can.
 std::string refuse(const Config& config, const Rules& rules);
 
-// Returns the plan as text, for the banner: "bytegrad, 8 bits, ...".
+// Returns the plan as text, for the line that SLIMPI_LOG=info prints: "bytegrad, 8 bits, ...".
 std::string describe(const comm::Plan& plan);
 
 }  // namespace slimpi::algorithm

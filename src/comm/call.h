@@ -46,7 +46,7 @@ struct Plan {
 // The use of a communicator's stream: kernels, copies out of a device, copies into it.
 enum class StreamRole { compute, d2h, h2d };
 
-// How a call exchanges inside its node: a row of the table in intra/transports.h.
+// How the ranks of a node exchange in a call: by shared memory, MPI or NCCL (intra/transports.h).
 enum class NodePath { shm, mpi, nccl };
 
 // One allreduce or reduce-scatter. `in` holds `count` floats at `location`. `out` has room for as
@@ -94,7 +94,7 @@ struct Call {
   const device::Device& device = *location.device;  // short for location.device
 
   device::DeviceStream device_stream() const { return {device, stream}; }
-  // Reserves memory for the call, where its buffers are.
+  // Reserves memory for the call, on the device that has the call's buffers.
   Status reserve(Memory& memory, device::Place place, std::size_t bytes) const;
 };
 

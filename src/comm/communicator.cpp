@@ -50,7 +50,7 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].scope == Scope::agree || rows[i].scope == Scope::job) {
-      // The case of letters counts only in paths and in rules (below).
+      // Shows texts in lower case, except paths: only in paths and in rules (below) case counts.
       const std::string& text = config.given[i].text;
       const std::string published = text.find(":/") != text.npos ? text : lower_case(text);
       entries.push_back({rows[i].variable, config.value_text(Option(i)),

@@ -43,8 +43,8 @@ class Attachment {
   virtual void abandon() {}
 };
 
-// The life of a communicator on this rank. The table in communicator.cpp has its transitions,
-// docs/PROTOCOLS.md what the ranks do in them.
+// How far this rank has come with a communicator. kTransitions in communicator.cpp lists the
+// possible changes; docs/PROTOCOLS.md says what the ranks do at each.
 enum class Life : std::uint8_t {
   fresh,       // this rank has sent nothing
   refused,     // this rank left a sum to MPI and told the others, whose first sum it may be
@@ -81,7 +81,7 @@ class NonblockingSums {
   // first function before the ranks know that all agree. find_nodes(), in a fiber, calls the second
   // before they know that they share one node. comparing() is true from the moment at which this
   // rank sends its number until it has the result; meanwhile this rank begins no sum. That wait is
-  // short, because all ranks are here. Collective.
+  // short, because all ranks are in this function at about the same time. Collective.
   Status compare_before_agreed(Exchange& exchange) { return compare(exchange, &undecided_); }
   Status compare_before_placed(Exchange& exchange) { return compare(exchange, &unplaced_); }
   bool comparing() const { return comparing_.load(std::memory_order_acquire); }
@@ -179,10 +179,11 @@ class Communicator {
   // Collective, as MPI_Comm_free is.
   void finish_refusals();
   // Return facts that the ranks told each other with their options; the same on all ranks.
-  // foreign_possible(): some rank had loaded a library of device/foreign.h; then the ranks ask each
-  // other at every call whether a buffer lies in such memory. devices_possible(): some rank had a
-  // GPU that slimpi uses; then ranks that share one node ask each other at every long call.
-  // threaded(): every rank may call MPI from several threads at once.
+  // foreign_possible(): some rank had a library for GPUs that slimpi cannot use (device/foreign.h);
+  // then the ranks ask each other at every call whether a buffer lies on one of these.
+  // devices_possible(): some rank had a GPU that slimpi uses; then ranks that share one node ask
+  // each other at every long call. threaded(): every rank may call MPI from several threads at
+  // once.
   bool foreign_possible() const { return foreign_possible_; }
   bool devices_possible() const { return devices_possible_; }
   bool threaded() const { return threaded_; }

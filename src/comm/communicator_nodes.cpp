@@ -45,7 +45,7 @@ Status find_node_key(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_pe
   return Status::ok;
 }
 
-// Returns the layout for these keys, one for each rank.
+// Returns the layout in which ranks with equal keys share a node. `keys` has a key for each rank.
 NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys) {
   NodeLayout layout;
   layout.rank = rank;
@@ -175,7 +175,7 @@ Status Communicator::find_nodes(const void* buffer) {
 }
 
 const InterNodeGroup& Communicator::inter_node_group(Hierarchy hierarchy) {
-  // There is at most one group for each hierarchy. A reference is valid until the options change.
+  // Keeps one group for each hierarchy. The result is valid until the options change.
   const auto found = group_.find(hierarchy);
   if (found != group_.end()) return found->second;
   InterNodeGroup group = make_inter_node_group(layout_, hierarchy);

@@ -27,11 +27,11 @@
 
 namespace slimpi::comm {
 
-// One internal communicator. Several exchanges share it: the exchange of the program's
-// communicator, and one for each persistent sum on that communicator. Each rank may start
-// persistent sums in an order of its own. So each exchange has its own channel, which is a part of
-// the tags of its messages, and sums of different channels run side by side. A failure ends all
-// channels: messages of the failed sum may still arrive.
+// An internal communicator: slimpi's own, for messages of a communicator of the program. Several
+// exchanges share it: the exchange of the program's communicator, and one for each persistent sum.
+// Each rank may start persistent sums in an order of its own. So each exchange has its own channel,
+// which is a part of the tags of its messages, and sums of different channels run side by side. A
+// failure ends all channels: messages of the failed sum may still arrive.
 class InternalComm {
  public:
   // Owns `comm`, whose error handler must return.

@@ -40,7 +40,7 @@ constexpr std::size_t kFront = 4;
 
 }  // namespace
 
-// Sends the first half of passed_ and receives the second half.
+// Sends the first half of passed_ to rank `to`, and receives the second half from rank `from`.
 Status Exchange::pass_words(int to, int from, std::size_t count) {
   const auto words = int(count);
   std::uint64_t* const data = passed_->data();

@@ -88,9 +88,9 @@ struct CallScratch {
   // then the exchange between nodes, then the share inside the node. No part leaves anything in
   // scratch for the next part. Each user reserves what it needs before the first part begins; the
   // memory has the size of the largest.
-  //   near     messages, between nodes and inside one, near the program's buffers; values of other
-  //            ranks of the node that kernels cannot read where they are
-  //   staging  host memory: the same messages, if the device is staged; or a copy of the whole
+  //   near     messages between nodes or inside a node, in memory of the device that has the
+  //            program's buffers; values of other ranks that kernels cannot read where they are
+  //   staging  host memory: the same messages, if the device is a GPU; or a copy of the whole
   //            vector, if the algorithm has no kernels on the device. In the second case all parts
   //            of the call run on this copy, so they need no other staging
   //   sums     partial sums: of more addends than a kernel takes, and of the pairwise sums inside a
@@ -131,7 +131,7 @@ class CallScratchPool {
   int users_ = 0;
 };
 
-// Holds one set for the duration of one call.
+// Holds one set of scratch memory for the duration of one call.
 class CallScratchLease {
  public:
   CallScratchLease() = default;

@@ -30,7 +30,7 @@ class MessageTrace {
   }
 
   // Returns the world rank of the communicator's first rank, while a trace is written; otherwise
-  // -1. With the communicator's number it identifies the communicator in the whole job.
+  // -1. This rank and the communicator's number identify the communicator in the whole job.
   int first_world_rank() const { return first_; }
 
   // A message that was started. `number` counts the messages with this tag to (or from) this peer,

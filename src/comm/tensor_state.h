@@ -61,7 +61,7 @@ struct TensorKey {
   auto operator<=>(const TensorKey&) const = default;
 };
 
-// The name of one array of a state.
+// Names one array of a tensor state.
 struct StateArray {
   enum What {
     residual,        // error feedback: what this rank's encoded messages lost

@@ -17,10 +17,10 @@ namespace {
 
 using std::chrono::seconds;
 
-// Polls of a word in memory before the first check and before the first yield: one or two
-// microseconds.
+// If a poll reads a word in memory: how many polls come before the first check and before the first
+// yield. They take one or two microseconds.
 constexpr unsigned kMemoryPolls = 64;
-// Polls of MPI or a driver between two checks: a fraction of a millisecond.
+// If a poll calls MPI or a driver: the polls between two checks, a fraction of a millisecond.
 constexpr unsigned kLibraryPolls = 1024;
 // Polls of a nonblocking call between two checks. The program's MPI calls make these polls.
 constexpr unsigned kFiberPolls = 16;
@@ -164,7 +164,7 @@ Status Waiter::check_long(Clock::time_point now) {
     lock = std::unique_lock(asks_->internal()->mutex);
     asks_->serve_roll_call();
   }
-  // Answers arrive at any time, one after the other.
+  // Compares at every check, because answers arrive at any time.
   if (const ActiveCall* const call = ActiveCall::current(); asked_ && call != nullptr)
     SLIMPI_TRY(asks_->roll_call().compare(*call));
   ask_if_due(now);

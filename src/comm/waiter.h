@@ -60,7 +60,7 @@ class Waiter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Questions to the other ranks, in this order; see RollCall.
+  // Reasons to ask the other ranks where they are (RollCall), in the order in which they arise.
   enum class Question { none, compare, report, timeout };
 
   bool give_way();  // returns whether the core was given away for long

@@ -152,9 +152,9 @@ Status BruckExchange::scatter(int step) {
   const auto bytes_at = [&](int member, int number) {
     return layout_.bytes_of(bruck_.destination(member, number, step));
   };
-  // A message has the blocks of `at_once` places: as many as the longest blocks would allow. So
-  // sender and receiver divide the places in the same way. No place is overwritten before its block
-  // was sent.
+  // A message has the blocks of `at_once` places: as many as always fit, even if all blocks have
+  // the greatest length. So sender and receiver divide the places in the same way. No place is
+  // overwritten before its block was sent.
   const int at_once = int(std::min(layout_.message() / layout_.block(), std::size_t(places)));
   for (int first = 0; first < places; first += at_once) {
     const int end = std::min(first + at_once, places);

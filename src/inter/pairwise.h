@@ -81,9 +81,9 @@ enum class MessageKind { gather_in, gather_out, scatter_out, scatter_in };
 // The segments, message buffers and requests of all steps of a pairwise or neighbor exchange.
 class SegmentedLayout : public ExchangeLayout {
  public:
-  // Makes the layout of a reduce-scatter and all-gather. In the class small, the all-gather of a
-  // segment comes one cycle after its reduce-scatter; in the class large two cycles, so that a
-  // staged device never waits for the host. All ranks have the same order of steps.
+  // Makes the layout of a reduce-scatter and all-gather. With SegmentClass::small, the all-gather
+  // of a segment comes one cycle after its reduce-scatter; with SegmentClass::large two cycles
+  // after it, so that a GPU never waits for the host. All ranks have the same order of steps.
   explicit SegmentedLayout(const ExchangeSize& size) : SegmentedLayout(size, segments_for(size)) {}
   // Makes the layout of a reduce-scatter and all-gather with the given segments, such as
   // hook_segments(). The layout lies in `memory`.

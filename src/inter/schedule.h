@@ -45,7 +45,7 @@ struct Schedule {
 
 std::span<const Schedule> schedules();
 
-// The functions of the rows, in bruck.cpp and pairwise.cpp.
+// The functions in the table of schedules. bruck.cpp and pairwise.cpp define them.
 Need bruck_need(const ExchangeSize& size);
 std::unique_ptr<const ExchangeLayout> bruck_layout(const ExchangeSize& size);
 Status run_bruck(const Context& context, const ExchangeLayout& layout,
