@@ -27,9 +27,9 @@ class RollCall {
     std::uint32_t communicator = 0;     // see Communicator::number
     std::uint32_t call = 0;             // low half
     WaitStage stage = WaitStage::none;  // mpi_finalize: `call` is the last call of the rank
-    std::uint32_t sum = 0;              // ActiveCall::sum_word
+    std::uint32_t sum = 0;              // ActiveCall::sum_word: what the rank sums
     std::uint64_t count = 0;
-    std::uint32_t function = 0;  // Function::word()
+    std::uint32_t function = 0;  // Function::word() of the MPI function
     std::uint32_t zero = 0;
   };
 
@@ -68,8 +68,8 @@ class RollCall {
   // first four ranks whose answers have another call, count or stage than `call`.
   std::string describe(const ActiveCall& call) const;
 
-  // Receives the notes that no rank waits for any more. To be called before the communicator is
-  // freed.
+  // Receives and drops the questions and answers that have arrived. To be called before the
+  // communicator is freed.
   void drain(mpi::Comm comm);
 
  private:

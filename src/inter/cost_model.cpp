@@ -10,8 +10,7 @@ namespace slimpi::cost {
 
 namespace {
 
-// Returns the division of a shard for a staged device, whatever the device is. So all ranks compute
-// the same division.
+// Divides a shard as for a GPU, whatever the device is: so all ranks get the same division.
 inter::Segments segments_of(inter::ExchangeSize size) {
   size.count = std::max<std::uint64_t>(size.count, 1);
   size.staged = true;
@@ -32,7 +31,7 @@ struct Division {
   inter::Segments segments;
 };
 
-// Returns the index in ByBits for a format. Packed counts half bits.
+// Returns the index in ByBits for a format. With packed, `bits` is twice the number of bits.
 std::size_t bits_of(const kernels::Format& format) {
   return format.codec == kernels::Codec::packed ? format.bits / 2u : format.bits;
 }
@@ -66,7 +65,7 @@ Traffic bruck_traffic(const inter::ExchangeSize& size) {
   double blocks = division.owners;  // blocks that a rank sends in all steps of the all-gather
   for (int step = 0; step < steps; ++step)
     blocks += std::min(division.group_size / 2, division.owners / 2 + (1 << step));
-  // Counted as one message for each step and phase, however many blocks are in it.
+  // Counts one message for each step and phase, however many blocks are in the message.
   return {2.0 * steps, 2.0 * steps,
           blocks * double(inter::message_bytes(size.format, division.elements)), division.owners,
           double(division.elements) * sizeof(float)};
@@ -82,8 +81,8 @@ void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, dou
   const inter::Segments segments = inter::segments_for(size);
   const double encode = c.encode[bits_of(size.format)], decode = c.decode[bits_of(size.format)];
   // A rank encodes its values for each other owner; averaged over all ranks, these are `to_owners`
-  // owners. A rank that owns a chunk also encodes its sum. It decodes a message of each other rank,
-  // and the sum of each other owner.
+  // owners. An owner also encodes its sum, and decodes a message of each other rank and the sum of
+  // each other owner.
   const double others = nodes - 1, to_owners = sent.owners * others / nodes;
   const double codec =
       (encode * (to_owners + 1) + decode * (sent.owners - 1 + others)) * sent.chunk;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The cost model of an allreduce: latency, bandwidth, arithmetic, messages and memory of each
-// schedule between nodes. The library chooses schedules by it. tools/bench/cost.h predicts whole
-// calls from it, and slimpi-bench --calibrate measures its constants. It uses no MPI.
+// The cost model of an allreduce: functions that compute how long each schedule between nodes
+// takes, and how many messages and how much memory it needs. The library chooses the schedule by
+// these functions. tools/bench/cost.h predicts whole calls with them, and slimpi-bench --calibrate
+// measures their constants. This file uses no MPI.
 //
 // All times are in seconds, all sizes in bytes; "per byte" of arithmetic is per byte of floats.
 #pragma once
@@ -41,8 +42,8 @@ struct Constants {
   bool beyond_measured() const { return link < 0.95 * measured_link; }
 };
 
-// The messages of the busiest rank in a sum of one shard between nodes. ExchangeSize::me and
-// ExchangeSize::staged do not matter.
+// The messages of the busiest rank in a sum of one shard between nodes. The members `me` and
+// `staged` of `size` have no effect.
 struct Traffic {
   double waits = 0;     // steps that wait for the step before
   double messages = 0;  // messages that the rank sends
