@@ -88,9 +88,9 @@ struct Algorithm {
 const Algorithm* find(std::string_view value);
 std::span<const Algorithm> all();
 
-// Reserves memory for the call by Functions::reserve, and opens its streams. Sets *ready to whether
-// that worked on all ranks; *ready is the same on all ranks. The ranks communicate at the first
-// call of a size. Once a rank has prepared a call with buffers on a staged device, the segment
+// Reserves memory for the call by Functions::reserve, and opens its streams. At the first call of a
+// size the ranks ask each other, and *ready says whether that worked on all ranks. Later *ready
+// says so of this rank only, and a failure is an error of the call. Once a rank has prepared a call with buffers on a staged device, the segment
 // class of the communicator is `large` for ever.
 Status prepare(const comm::Call& call, bool* ready);
 

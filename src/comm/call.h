@@ -68,7 +68,7 @@ struct Call {
   TensorState* state = nullptr;  // what earlier calls kept for this tensor; null: not needed
 
   // Set by Algorithm::run when all ranks decided together on a fallback: MPI makes the call after
-  // all. `out` and the state are then unchanged.
+  // all. The program's input and the state are then unchanged.
   std::optional<BypassReason> bypass = {};
 
   // Set by Algorithm::run if it used another codec than the codec of the plan's format.

@@ -37,9 +37,10 @@ class RollCall {
   static constexpr int kMostRanks = 256;
 
   // Notes the last call of this rank on a communicator; both numbers are as in Place. If there are
-  // too many communicators, the oldest is forgotten.
+  // too many communicators, the one with the lowest number is forgotten.
   void end_calls(std::uint32_t communicator, std::uint32_t last_call) {
-    if (last_calls_.size() >= kMostLastCalls) last_calls_.erase(last_calls_.begin());
+    if (last_calls_.size() >= kMostLastCalls && !last_calls_.contains(communicator))
+      last_calls_.erase(last_calls_.begin());
     last_calls_[communicator] = last_call;
   }
   // Notes that this rank has called MPI_Finalize. Its answers then say which call on a communicator

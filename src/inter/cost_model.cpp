@@ -31,7 +31,8 @@ struct Division {
   inter::Segments segments;
 };
 
-// Returns the index in ByBits for a format. With packed, `bits` is twice the number of bits.
+// Returns the index in ByBits for a format. With packed, `bits` is twice the number of bits; 2.5
+// bits count as 2.
 std::size_t bits_of(const kernels::Format& format) {
   return format.codec == kernels::Codec::packed ? format.bits / 2u : format.bits;
 }
