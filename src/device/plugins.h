@@ -5,7 +5,7 @@
 
 namespace slimpi::device {
 
-// Loads no plugin for a GPU from now on. Memory of GPUs is then foreign (device/foreign.h).
+// Stops load_plugins() from loading plugins for GPUs: all GPU memory is then foreign (foreign.h).
 void never_use_gpus();
 
 // Loads the plugins whose library the process has loaded, adds their rows, and looks for the

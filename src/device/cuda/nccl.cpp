@@ -93,8 +93,8 @@ const Library& library() {
   return *once;
 }
 
-// Loads the library at the first call. Null where no suitable one is installed; Library::missing is
-// then the reason.
+// Returns NCCL's functions, and loads NCCL at the first call. Null if no suitable NCCL is
+// installed; Library::missing is then the reason.
 const Nccl* nccl() {
   return library().usable ? &library().functions : nullptr;
 }
@@ -122,7 +122,7 @@ struct CudaCommunicator {
   }
 };
 
-// Checks that the location is in the primary context of its GPU. NCCL's own threads work in the
+// Fails if the location is not in the primary context of its GPU. NCCL's own threads work in the
 // primary context, whichever context the program uses.
 Status in_primary_context(const Location& location) {
   const Current current(location);
