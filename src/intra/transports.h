@@ -21,9 +21,8 @@ struct Transport {
   // Reserves the scratch memory of the two functions below; null if they need none. Not collective.
   Status (*reserve)(const comm::Call& call, const comm::InterNodeGroup& group);
 
-  // These functions do intra_reduce_scatter and intra_all_gather. If the ranks agree on another
-  // row, the reduce-scatter adds nothing and sets call.node_path to that row, which the caller then
-  // runs.
+  // The functions for intra_reduce_scatter and intra_all_gather. If the ranks agree on another row,
+  // the reduce-scatter adds nothing and sets call.node_path to that row; the caller then runs it.
   Status (*reduce_scatter)(comm::Call& call, const comm::InterNodeGroup& group);
   Status (*all_gather)(comm::Call& call, const comm::InterNodeGroup& group);
 };
@@ -47,7 +46,7 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// These functions do the whole allreduce of one node, and add in pairs of neighbors. If the ranks
+// Both functions do the whole allreduce of one node, and add in pairs of neighbors. If the ranks
 // agree on NCCL, allreduce_by_shm sets call.node_path to nccl and adds nothing.
 Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);

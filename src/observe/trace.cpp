@@ -46,8 +46,7 @@ const char* row_name(std::size_t row) {
   }
 }
 
-// Returns the full length of the text, which is more than `text` holds if it was cut. Allocates
-// nothing.
+// Writes a text into `text`, cut to its size. Returns the full length. Allocates nothing.
 template <typename... Values>
 std::size_t format_into(std::span<char> text, fmt::format_string<Values...> format,
                         Values&&... values) {
