@@ -8,8 +8,8 @@
 namespace slimpi::kernels {
 namespace {
 
-// Found is what one pass over a block finds. Its fields are vectors, because a compiler that
-// respects NaNs does not vectorize a maximum.
+// The results of one pass over a block. The fields are vectors, because a compiler that respects
+// NaNs does not vectorize a maximum.
 constexpr std::size_t kDoubleLanes = 8;
 using Doubles [[gnu::vector_size(kDoubleLanes * sizeof(double))]] = double;
 using Floats [[gnu::vector_size(kDoubleLanes * sizeof(float))]] = float;

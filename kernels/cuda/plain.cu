@@ -28,8 +28,8 @@ SLIMPI_DEVICE void with_type(Codec codec, const Use& use) {
 #undef SLIMPI_ROW
 }
 
-// The elements of a thread. All are loaded before the first is stored, because inputs and outputs
-// may be the same memory.
+// The elements of a thread. A thread loads all of them before it stores the first, because inputs
+// and outputs may be the same memory.
 using Elements = float[kElementsOfThread];
 
 template <typename Type>
@@ -137,7 +137,7 @@ SLIMPI_DEVICE void find_beyond(const FindArguments& a) {
   if (found) *a.found = 1;
 }
 
-// shared[0] = the sums over all threads, added in a fixed order.
+// shared[0] = the sums of `error` and `norm` over all threads, added in a fixed order.
 SLIMPI_DEVICE void add_up(double error, double norm, double (&shared)[kThreads][2]) {
   const int thread = (int)threadIdx.x;
   shared[thread][0] = error;
