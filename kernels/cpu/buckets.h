@@ -188,7 +188,7 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   return infinite_header(extremes, of_finite, format.bits);
 }
 
-// Encodes the bucket of n elements with these extremes. `random.first` is its first element.
+// Encodes a bucket of n elements with these extremes. `random.first` is for its first element.
 void encode_bucket(const Format& format, const RandomStream& random, const Header& extremes,
                    const Values& values, std::size_t n, TileScratch& scratch, std::byte* out) {
   const Header header =

@@ -11,8 +11,8 @@
 namespace slimpi::kernels {
 namespace {
 
-// Returns the number of elements that are processed at a time: a bucket of a quantized segment, a
-// tile of another segment.
+// Returns the number of elements that a kernel processes at a time: a bucket of a quantized
+// segment, a tile of a segment in another codec.
 std::size_t segment_elements(const Format& format, std::size_t count) {
   if (format.codec == Codec::packed) return format.bucket;
   return format.codec == Codec::quantized ? bucket_elements(format, count) : kTile;

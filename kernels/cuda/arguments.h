@@ -155,7 +155,7 @@ struct CompareArguments {
   double* result;
 };
 
-// Rows of a low-rank product that one thread processes, each in one column.
+// The rows of a low-rank product that one thread processes; in each row it has one column.
 constexpr int kLowRankRows = 8;
 struct LowRankArguments {
   LowRank factors;

@@ -46,7 +46,7 @@ SLIMPI_DEVICE void write_header(const Header& header, std::uint32_t* at) {
 
 template <typename Team, bool stochastic>
 struct EncodeShared {
-  // Random words. A tile that begins inside a Philox block does not use the first words of it.
+  // Random words. If a tile begins inside a Philox block, the block's first words are not used.
   static constexpr std::uint32_t kWords = stochastic ? kElements<Team> + 4 : 1;
   alignas(16) std::uint32_t words[kWords];
   // Levels of up to 8 bits, a byte each. Levels of more bits take two bytes each here, or, with

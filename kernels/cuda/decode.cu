@@ -18,7 +18,7 @@ SLIMPI_DEVICE void write_values(const Scale<float>& scale, const Tile& tile,
   }
 }
 
-// Does what write_values does, for the rare buckets without a Scale<float>. Reads the levels again.
+// Does what write_values does, for rare (non-finite, extended-range) buckets. Reads levels again.
 template <typename Team, bool added>
 SLIMPI_DEVICE_RARE void write_rare_values(const SharedScale& shared, std::uint32_t count,
                                           const std::uint32_t* words, int bits, float* out) {

@@ -103,7 +103,7 @@ SLIMPI_HD std::uint16_t scale_number(const BucketExtremes& extremes) {
   const std::uint32_t side = positive >= negative ? 0 : kNegative;
   return (std::uint16_t)(magnitude >= kInfinityBits ? kNonfinite : finite | side);
 }
-// Returns the scale, as a float, of a bucket whose bucket byte has `scale`.
+// Returns the scale, as a float, of a bucket whose bucket byte has `scale`; `base` is the tile's.
 SLIMPI_HD float scale_value(std::uint32_t base, std::uint32_t scale) {
   const std::uint32_t bits = (base + scale) << kScaleShift;
   return float_of(bits < kInfinityBits ? bits : kInfinityBits - 1);
@@ -176,7 +176,7 @@ SLIMPI_HD std::int32_t most_detail(const Fits& fits) {
   return low;
 }
 
-// The bytes of a unit, and the units that a tile has room for, for levels and marks.
+// The bytes of a unit; and the number of units for levels and marks that a tile has room for.
 constexpr std::uint32_t kUnitBytes = kPackedBucket / 8;
 SLIMPI_HD std::uint32_t packed_units(const Format& format, std::uint64_t count) {
   return (std::uint32_t)((packed_tile_bytes(format, count) - packed_header_bytes(count)) /

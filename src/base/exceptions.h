@@ -41,8 +41,8 @@ inline Status status_of_exception() {
   }
 }
 
-// Calls run() and returns its Status; if run() throws, the Status of the exception. If run()
-// returns nothing, the result is Status::ok unless it throws.
+// Calls run() and returns its Status, or Status::ok if run() returns nothing. If run() throws,
+// returns the Status of the exception.
 template <typename Run>
 Status caught(const Run& run) {
   try {

@@ -79,7 +79,7 @@ Status wait_for_blocking(std::function<void()> function,
 // The number of threads that run a function for call_blocking() or wait_for_blocking().
 inline constinit std::atomic<int> g_blocking{0};
 
-// The number of fibers in flight, of all threads.
+// The number of fibers in flight (begun and not ended), of all threads.
 inline constinit std::atomic<int> g_fibers{0};
 
 // Called by code that waits, between two polls. Inside a fiber: leaves the fiber, and returns true

@@ -20,7 +20,7 @@ std::string find_library();
 
 class Plugin {
  public:
-  // global: libraries that are loaded later find the plugin's symbols.
+  // global: libraries that are loaded later can use the plugin's symbols; local: they cannot.
   enum class Symbols { local, global };
 
   // Loads a plugin of slimpi's own, such as "slimpi-hwloc.so", only from slimpi's library

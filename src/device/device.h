@@ -50,7 +50,7 @@ struct NcclCommunicator;
 struct NcclTransport {
   const char* library;  // "NCCL"
 
-  // Returns ok if this process can join a communicator for work at a location; else the reason.
+  // Returns ok if this process can join a communicator for work at a location; else an error.
   Status (*usable)(const Location& location);
 
   // The id that all processes need to create one communicator. One process makes it.
@@ -126,7 +126,7 @@ struct Device {
   // Returns the kernels for this memory. The host row returns the fastest that the CPU can run.
   const kernels::Kernels* (*kernels)();
 
-  // Writes the PCI bus id of the GPU at the location, such as "0000:3b:00.0". Null: no GPU.
+  // Writes the PCI bus id of the location's GPU, such as "0000:3b:00.0". Null in rows without GPUs.
   Status (*bus_id)(const Location& location, char* text, std::size_t bytes) = nullptr;
 
   // The library by which GPUs of this row exchange data; null if there is none.
@@ -197,7 +197,7 @@ inline bool some_need_copies() {
   return others() && !mpi_takes_device_memory();
 }
 
-// Return the number of rows, and a row, for lists of all rows. The host row is the last.
+// Return the number of rows, and the row `index`, to visit all rows. The host row is the last.
 int count();
 const Device& at(int index);
 

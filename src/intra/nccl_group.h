@@ -51,8 +51,8 @@ class NcclGroup {
   // Makes NCCL abort the communicator. The abort waits for no rank.
   void abort() { end(false); }
 
-  // Scratch memory. arrived(): the values of a block that the node-local ranks sent; `index` is the
-  // number of the block modulo kDepth. partial(): intermediate sums.
+  // Return scratch memory. arrived(): for the values of a block that the node-local ranks send;
+  // `index` is the number of the block modulo kDepth. partial(): for intermediate sums.
   float* arrived(int index) const { return floats() + std::uint64_t(index) * block_; }
   float* partial() const { return floats() + kDepth * block_; }
 
@@ -81,7 +81,7 @@ class NcclGroup {
   std::optional<device::Location> location_;  // the GPU of the open communicator
   const device::Device* device_ = nullptr;
   device::NcclCommunicator* communicator_ = nullptr;
-  std::uint64_t block_ = 0;  // floats
+  std::uint64_t block_ = 0;  // floats of all ranks' pieces of a block
   comm::Memory scratch_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The barrier of the node-local ranks of a communicator, and the words and times that they learn at
-// a barrier.
+// The barrier of the node-local ranks of a communicator, and what they learn at a barrier: words
+// that the ranks publish, and whether all ranks share a cache.
 #pragma once
 #include <cstddef>
 #include <cstdint>

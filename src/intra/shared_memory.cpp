@@ -71,7 +71,7 @@ Status NodeSegment::map(SharedFile& file, bool first) {
 }
 
 void NodeSegment::touch() const {
-  // Uses one system call for all pages if the kernel has it (Linux 5.14): half of the time.
+  // Touches all pages by one system call if the kernel has it (Linux 5.14): in half of the time.
   if (madvise(memory_, bytes(), MADV_POPULATE_WRITE) == 0) return;
   for (std::size_t at = 0; at < bytes(); at += kPage)
     static_cast<void>(*reinterpret_cast<const volatile std::byte*>(memory_ + at));
@@ -142,10 +142,9 @@ std::uint64_t random_number() {
   return number;
 }
 
-// Makes one attempt: maps the file of the node's leader on all ranks of the node. Sets *good to
-// whether that worked on all ranks of the communicator. Every rank reserves the memory of its own
-// region, so that the region lies on the rank's NUMA node. `largest`: the ranks of the largest
-// node.
+// Makes one attempt to open a segment: maps the file of the node's leader on all ranks of the node.
+// Sets *good to whether that worked on all ranks of the communicator. Every rank reserves the
+// memory of its own region, on its NUMA node. `largest`: the ranks of the largest node.
 Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest,
            NodeSegment& segment, bool* good) {
   const int local = segment.me();
@@ -170,7 +169,7 @@ Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest
   SLIMPI_TRY(exchange.all_max({&name, 1}));
   name = splitmix64(name, std::uint64_t(layout.node()));
   SLIMPI_TRY(together([&] {
-    // The leader makes the file, with its length and without memory.
+    // The leader makes the file. The file has its length, but no memory yet.
     return !leads || (file.create(segment.bytes()) == Status::ok && offer.open(name) == Status::ok);
   }));
   for (int first = 1; first < largest; first += kAtOnce) {

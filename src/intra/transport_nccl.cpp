@@ -250,7 +250,7 @@ Status NcclGroup::prepare(const device::Location& location, int size, Statistics
     return fail(Status::device, "NCCL has not connected the GPUs of a node before");
   SLIMPI_TRY(device_->nccl->usable(location));
   block_ = piece(size) * std::uint64_t(size);
-  // One kernel adds up to kMaxAddends. More ranks need memory for sums of pairs.
+  // One kernel adds up to kMaxAddends values. More ranks need memory for sums of pairs.
   const std::uint64_t sums = size <= kernels::kMaxAddends ? piece(size) : block_;
   return scratch_.reserve(location, device::Place::device, (kDepth * block_ + sums) * sizeof(float),
                           statistics);
@@ -314,7 +314,7 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   if (*opened) return Status::ok;
   abort();
   scratch_.release();
-  return shared.barrier(exchange);  // after it all ranks have read the notes
+  return shared.barrier(exchange);  // after this barrier all ranks have read the notes
 }
 
 void NcclGroup::end(bool in_order) {

@@ -29,7 +29,7 @@ struct Transport {
 
 const Transport& transport(comm::NodePath path);
 
-// The functions of the rows, in transport_NAME.cpp.
+// The functions of the rows. File transport_NAME.cpp defines those of the row NAME.
 
 // The row shm: the ranks exchange through message buffers in the segment, which is host memory.
 bool can_share_memory(comm::Communicator& communicator);

@@ -17,7 +17,7 @@
 
 namespace slimpi {
 
-// The stage of a call in which it waits.
+// The stage of a call in which the call waits.
 enum class WaitStage : std::uint32_t {
   none,
   new_communicator,
@@ -111,7 +111,7 @@ class ActiveCall {
   ActiveCall(const ActiveCall&) = delete;
   ActiveCall& operator=(const ActiveCall&) = delete;
 
-  // Returns the innermost object of the calling thread; null outside a call that slimpi takes.
+  // Returns the innermost ActiveCall of the calling thread; null outside a call that slimpi takes.
   static ActiveCall* current();
 
   const Activity& record() const { return *record_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The report at the end, as text or as JSON, and where it goes.
+// The report that rank 0 writes at the end of the job, as text or as JSON.
 #pragma once
 #include <optional>
 #include <string>

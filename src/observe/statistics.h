@@ -110,7 +110,7 @@ struct Errors {
     zeros += more.zeros;
     wrong_signs += more.wrong_signs;
   }
-  // Returns the mean over the calls, from a sum over them.
+  // Returns the mean over the checked calls of a number whose sum over these calls is `sum`.
   double mean(double sum) const { return checked == 0 ? 0 : sum / double(checked); }
   // Returns `values` divided by the number of values that are not 0 in the exact sums: from 0 to 1.
   double share(std::uint64_t values) const {
@@ -178,7 +178,7 @@ class AutoChoices {
   // Adds one call of `bytes` bytes with candidates[which].
   void add(Candidates candidates, std::uint64_t bytes, std::size_t which,
            std::uint64_t nanoseconds);
-  // Notes that candidates[which] won. Returns the line for the log.
+  // Stores that candidates[which] won the trials. Returns the line for the log.
   std::string choose(Candidates candidates, std::uint64_t bytes, std::size_t which);
   // Returns the rows, by size.
   std::vector<AutoChoice> rows() const;

@@ -125,7 +125,7 @@ Trace::Trace() : steady_(Clock::now()), wall_(std::chrono::system_clock::now()) 
   grow();
 }
 
-// Allocates another chunk. Returns false if there is no memory or kMost is reached.
+// Allocates another chunk of events. Returns false if there is no memory or kMost is reached.
 bool Trace::grow() {
   if (left_out_ != 0 || held_ == chunks_.size()) return false;
   void* const memory = mmap(nullptr, kChunk * sizeof(Event), PROT_READ | PROT_WRITE,

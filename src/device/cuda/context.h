@@ -48,7 +48,7 @@ class Current {
   Current& operator=(const Current&) = delete;
 
   Status status() const { return status_; }
-  // The context of the location or the memory; valid where status() is ok.
+  // Returns the context of the location or the memory; valid if status() is ok.
   Context& context() const { return *context_; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of CUDA's device row, by file. device.h describes them.
+// The functions of CUDA's row of the device table (device.h), by the file that defines them.
 #pragma once
 #include "device/device.h"
 #include "kernels/kernels.h"

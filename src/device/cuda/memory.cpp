@@ -25,7 +25,7 @@ Status allocate(const Location& location, std::size_t bytes, Place place, void**
   return Status::ok;
 }
 
-// There is no caller to report a failure to.
+// Ignores failures, because there is no caller to report them to.
 void release(void* memory, Place place) {
   if (!is_known(memory)) return;
   const Current current(memory);
@@ -45,7 +45,7 @@ Status pin(const Location& location, void* memory, std::size_t bytes) {
   return check(result, "pinning host memory");
 }
 
-// There is no caller to report a failure to.
+// Ignores failures, because there is no caller to report them to.
 void unpin(void* memory) {
   if (!is_known(memory)) return;
   const Current current(memory);

@@ -83,7 +83,7 @@ bool load(Library& library) {
   return true;
 }
 
-// Never destroyed: its functions may be called after static objects are destroyed.
+// The object is never destroyed: NCCL's functions may be called after static destruction.
 const Library& library() {
   static const Library* const once = [] {
     auto* const made = new Library;
@@ -231,7 +231,7 @@ bool finalize(CudaCommunicator& communicator) {
   return state == kNcclSuccess;
 }
 
-// There is no caller to report a failure to.
+// Ignores failures, because there is no caller to report them to.
 void close(NcclCommunicator* communicator, bool in_order) {
   CudaCommunicator& c = CudaCommunicator::of(communicator);
   if (exists(*c.context)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The NUMA node of a PCI device, and memory allocation there.
+// Functions that find the NUMA node of a PCI device, and that allocate memory on a NUMA node.
 #pragma once
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>

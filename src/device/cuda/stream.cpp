@@ -93,7 +93,7 @@ void close_stream(Stream* stream) {
   CudaStream* const s = &CudaStream::of(stream);
   if (!exists(*s->context)) return delete s;
   const Current current(s->context->handle);
-  // If the context is destroyed, its streams and events are destroyed, too.
+  // If the context is destroyed, its streams and events are gone, too; only the object is left.
   if (current.status() == Status::ok)
     destroy(s);
   else

@@ -15,11 +15,11 @@ constexpr int kEvents = 256;
 struct CudaStream {
   Context* context = nullptr;
   CUstream handle = nullptr;
-  CUevent before = nullptr;  // recorded behind the program's work on its default stream
+  CUevent before = nullptr;  // comes after the program's work on its default stream
   CUevent events[kEvents] = {};
   std::uint64_t recorded = 0, reached = 0;
   std::uint64_t in_ring[kEvents] = {};  // the event that each ring entry holds
-  bool idle = true;                     // nothing was queued since the last event was reached
+  bool idle = true;                     // nothing was queued after the last event that was reached
   CUresult failure = CUDA_SUCCESS;
   const char* failed = "";    // the operation that failed
   double* partial = nullptr;  // scratch of the compare kernels, on the GPU
