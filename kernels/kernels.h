@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The arithmetic that slimpi needs, as tables of functions: a table for each instruction set of the
-// CPU, and one for CUDA. All tables give the same bytes, except by `compare` and by a GPU's
-// `multiply`.
+// CPU, and one for CUDA. All tables give the same bytes for the same input; only
+// `compare` and CUDA's `multiply` may differ in the last bits.
 //
 // Every function takes pointers to memory of its table's device. A GPU's function is queued on
 // `stream`; a host's function ignores `stream` and is complete on return. No function allocates.

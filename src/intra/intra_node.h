@@ -8,8 +8,8 @@
 // The steps, in order:
 //   1. The ranks of a node open a shared-memory segment for their communicator
 //      (shared_memory.cpp). If that fails on some node, all ranks send MPI messages instead.
-//   2. Before the first barrier of a call (node_barrier.h) each rank publishes one 64-bit word: if
-//      its buffers allow NCCL, and a hash of its sum (transports.h).
+//   2. Before the first barrier of a call (node_barrier.h) each rank publishes one 64-bit word:
+//      whether its buffers allow NCCL, and a hash of its sum (transports.h).
 //   3. From these words all ranks make the same decision: they exchange through the segment (shm)
 //      or by NCCL (nccl). transports.h has the table.
 //   4. The vector passes in blocks. A block has a piece of each shard (node_pass.h). The owner of a

@@ -77,7 +77,7 @@ class BufferRing {
 
 // The memory that the node-local ranks of one communicator share, and the objects that belong to
 // it. Each rank has a region: a cache line for barriers and published words, probe lines
-// (CacheLocality), a note for NCCL, and a data area for message buffers. Only it writes its region.
+// (CacheLocality), a note for NCCL, and a data area for message buffers. Only the rank writes it.
 //
 // Each communicator has its own segment, so calls of different communicators never share memory. A
 // region takes 1.5 MiB. A process has one region in each communicator that slimpi serves, and these

@@ -154,7 +154,7 @@ Status MpiPass::take(std::uint64_t block) {
   if (const comm::Range mine = own(block); sums_ && mine.count != 0)
     add_in_order(call_.device_stream(), addends, mine.count, call_.scratch.sums.floats(),
                  call_.out + mine.first);
-  // The copies and additions read the buffers for which receives are posted next, so they end here.
+  // Waits for the copies and additions: they read the buffers for which receives are posted next.
   return staged_ ? finish_copies() : Status::ok;
 }
 

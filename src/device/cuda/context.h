@@ -33,7 +33,7 @@ struct Context {
 bool exists(const Context& context);
 
 // Makes a context current while the object lives, then restores the caller's context. Check
-// status() first. With Use::anything, a CUDA graph capture by another thread of the program neither
+// status() first. With Use::anything, a CUDA graph capture by any thread of the program neither
 // forbids slimpi's calls nor is ended by them. Use::queues saves the time of this protection, for
 // code that only queues work on slimpi's own streams, which is the most frequent.
 class Current {

@@ -19,7 +19,7 @@ struct CudaStream {
   CUevent events[kEvents] = {};
   std::uint64_t recorded = 0, reached = 0;
   std::uint64_t in_ring[kEvents] = {};  // the event that each ring entry holds
-  bool idle = true;                     // nothing was queued after the last event that was reached
+  bool idle = true;                     // the last event was reached, and no work was begun since
   CUresult failure = CUDA_SUCCESS;
   const char* failed = "";    // the operation that failed
   double* partial = nullptr;  // scratch of the compare kernels, on the GPU
