@@ -204,8 +204,8 @@ comm::TensorKey Sum::tensor_key() const {
   return comm::TensorKey::of_address(request_.buffer(), count_);
 }
 
-// Returns TensorKey::placement, a digest of which elements each rank's arrays have. 0 for a low-rank
-// algorithm, whose arrays have all elements on every rank.
+// Returns TensorKey::placement, a digest of which elements each rank's arrays have. Returns 0 for a
+// low-rank algorithm, whose arrays have all elements on every rank.
 std::uint64_t Sum::digest_placement() const {
   if (plan_.algorithm->sends_factors) return 0;
   const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);

@@ -270,7 +270,7 @@ std::string seconds_line(const Counts& own) {
   return text + "\n";
 }
 
-// Returns lines about the use of state. If most calls sum a new buffer, state is of no use to them.
+// Returns lines about the use of tensor states. If most calls sum a new buffer, states do not help.
 std::string state_lines(const Report& report) {
   const Counts& own = report.own;
   if (own.state_calls == 0) return "";

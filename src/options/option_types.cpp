@@ -179,7 +179,7 @@ std::string AlgorithmName::accepted() const {
 
 namespace {
 
-// Reads names of rows, with commas between, as a set of the rows' numbers.
+// Reads the names of rows, separated by commas, as a set: bit i stands for row i.
 template <typename Row, std::size_t rows>
 bool parse_names(std::string_view text, const Row (&table)[rows], unsigned& bits) {
   bits = 0;
