@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "observe/report.h"
 #include "tools/bench/report.h"
 
 namespace slimpi::bench {
@@ -79,12 +80,13 @@ std::string plot_script(const Options& options, const World& world, const std::v
                   file);
   for (std::size_t i = 0; i < labels.size(); ++i) text += data_block(rows, labels[i], i);
   text += fmt::format(
-      "set multiplot layout 1,2 title '{} rank{} on {} node{}, {}{}' noenhanced\n"
+      "set multiplot layout 1,2 title '{} on {}, {}{}' noenhanced\n"
       "set logscale xy\nset grid xtics ytics lt 1 lw 1 lc rgb '#e0e0e0'\nset bmargin at screen "
       "0.3\n"
       "set key noenhanced at screen 0.5, 0.02 center bottom horizontal\n"
       "set xlabel 'size of the buffer (KiB, logarithmic)'\nset xtics ({})\n",
-      world.ranks, world.ranks == 1 ? "" : "s", world.nodes, world.nodes == 1 ? "" : "s", world.mpi,
+      number_of(std::uint64_t(world.ranks), "rank"), number_of(std::uint64_t(world.nodes), "node"),
+      world.mpi,
       options.wire > 0 ? fmt::format(", links of {:.6g} Mbit/s", options.wire / 1e6) : "",
       tics(options.sizes));
   text += fmt::format("set xrange [{}:{}]\n", double(rows.front().bytes) / 1.5,

@@ -54,13 +54,13 @@ std::string line(const Options& options, const std::vector<std::string>& cells) 
 
 std::string table_head(const Options& options, const World& world) {
   std::string text = fmt::format(
-      "# slimpi-bench {}: {} of floats, {} rank{} on {} node{}, {}\n", SLIMPI_PACKAGE_VERSION,
+      "# slimpi-bench {}: {} of floats, {} on {}, {}\n", SLIMPI_PACKAGE_VERSION,
       options.collective == Collective::allreduce ? "MPI_Allreduce" : "MPI_Reduce_scatter_block",
-      world.ranks, world.ranks == 1 ? "" : "s", world.nodes, world.nodes == 1 ? "" : "s",
+      number_of(std::uint64_t(world.ranks), "rank"), number_of(std::uint64_t(world.nodes), "node"),
       world.mpi);
   if (const std::uint64_t counted = config_of(options).ranks_per_node; counted != 0)
-    text += fmt::format("# SLIMPI_RANKS_PER_NODE={}: slimpi counts {} rank{} as a node\n", counted,
-                        counted, counted == 1 ? "" : "s");
+    text += fmt::format("# SLIMPI_RANKS_PER_NODE={}: slimpi counts {} as a node\n", counted,
+                        number_of(counted, "rank"));
   if (config_of(options).rules)
     text += "# SLIMPI_RULES is set: a rule may give a size another algorithm than its row says\n";
   if (options.wire > 0)
