@@ -86,7 +86,7 @@ done
 for ends in 7 0; do
   mkdir -p "$work/going"
   out=$(timeout 30 "$lab" --counters "$work/going/counters" -- \
-    sh -c "rmdir \"$work/going\" 2>/dev/null; exec \"$work/probe\" 65536 1 $ends" 2>&1)
+    sh -c "rm -rf \"$work/going\"; exec \"$work/probe\" 65536 1 $ends" 2>&1)
   check "--counters, the directory goes: $out" same "$? $(echo "$out" |
     grep -c '^slimpi-lab: --counters .*/going/counters cannot be written: No such file')" \
     "$((ends ? ends : 1)) 1"

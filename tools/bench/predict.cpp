@@ -85,13 +85,13 @@ std::string table(const Options& options, const Constants& c, const std::vector<
                       "bottleneck", "messages", "peers", "memory");
   text += fmt::format(kHead, "", "", "KiB", "", "", "ms", "", "", "a rank", "a rank", "MiB");
   for (const Forecast& f : all) {
-    text += fmt::format(
-        "{:>8} {:>7} {:>8} {:14} {:>4} {:>11} {:>8.2f} {:>10} {:>11} {:>7} {:>9}\n",
-        f.layout.nodes, number(f.layout.nodes * f.layout.ranks_per_node),
-        in_kib(std::uint64_t(f.bytes)), to_string(f.schedule) + std::string(f.used ? " *" : ""),
-        f.bits == 0 ? "-" : std::to_string(f.bits), rounded(f.cost.seconds * 1e3),
-        f.plain_seconds / f.cost.seconds, held_by(f.cost), number(f.cost.messages),
-        number(f.cost.peers), rounded(f.cost.memory / (1 << 20)));
+    text += fmt::format("{:>8} {:>7} {:>8} {:14} {:>4} {:>11} {:>8.2f} {:>10} {:>11} {:>7} {:>9}\n",
+                        f.layout.nodes, number(f.layout.nodes * f.layout.ranks_per_node),
+                        in_kib(std::uint64_t(f.bytes)),
+                        to_string(f.schedule) + std::string(f.used ? " *" : ""),
+                        f.bits == 0 ? "-" : std::to_string(f.bits), rounded(f.cost.seconds * 1e3),
+                        f.plain_seconds / f.cost.seconds, held_by(f.cost), number(f.cost.messages),
+                        number(f.cost.peers), rounded(f.cost.memory / (1 << 20)));
   }
   return text;
 }

@@ -14,8 +14,8 @@ using namespace cost;
 // Returns the built-in constants, with the link and the latency that the options name.
 Constants constants_of(const Options& options);
 
-// Returns whether the link is faster than the link for which the constants are. On such a link the
-// processor may decide the time, and its share was not measured.
+// Returns whether the link is faster than the link for which the constants are. Then the processor
+// may decide the time, and its share was not measured.
 bool beyond_measured(const Constants& constants);
 
 // One predicted call: the best plain schedule, or one of slimpi's.

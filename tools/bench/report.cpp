@@ -76,11 +76,11 @@ std::string table_head(const Options& options, const World& world) {
         "# that are not 0 and became 0, or changed sign; same: all ranks have the same bytes\n";
   if (!options.interface.empty())
     text += "# ratio: compression ratio, the bytes of plain MPI on the links divided by these\n";
-  std::string names = line(options, {"size", "algorithm", "taken", "median", "min", "algbw",
-                                     "busbw", "speed-up", "time / limit", "error", "vNMSE", "zeros",
-                                     "signs", "same", "sent", "ratio"});
-  std::string units = line(options, {"KiB", "", "", "us", "us", "GB/s", "GB/s", "", "", "", "", "",
-                                     "", "", "KiB", ""});
+  std::string names =
+      line(options, {"size", "algorithm", "taken", "median", "min", "algbw", "busbw", "speed-up",
+                     "time / limit", "error", "vNMSE", "zeros", "signs", "same", "sent", "ratio"});
+  std::string units = line(
+      options, {"KiB", "", "", "us", "us", "GB/s", "GB/s", "", "", "", "", "", "", "", "KiB", ""});
   names[0] = units[0] = '#';
   return text + "#\n" + names + units;
 }
@@ -98,8 +98,8 @@ std::string table_line(const Options& options, const Row& row, const Row& plain)
 }
 
 std::string unwritable(const Options& options) {
-  const std::pair<const char*, const std::string&> files[] = {
-      {"--json", options.json}, {"--plot", options.plot}};
+  const std::pair<const char*, const std::string&> files[] = {{"--json", options.json},
+                                                              {"--plot", options.plot}};
   for (const auto& [name, path] : files) {
     if (path.empty() || path == "-") continue;
     if (const std::string why = why_not_writable(path); !why.empty())
