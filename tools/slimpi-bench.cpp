@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   MPI_Init(&argc, &argv);
-  World world = enter();
+  const World world = enter();
   int status = parsed.status.value_or(0);
   std::string refused = parsed.text;
   if (status == 0 && world.rank == 0) {
@@ -90,7 +90,6 @@ int main(int argc, char** argv) {
   if (status != 0 && world.rank == 0) fmt::print(stderr, "{}", refused);
   if (status == 0)
     status = parsed.options.digests ? print_digests(world) : run(parsed.options, world);
-  leave(world);
   MPI_Finalize();
   return tools::finish_output("slimpi-bench", status);
 }

@@ -195,6 +195,14 @@ std::string row(const Layout& layout, const Sum& sum, const std::string& digest)
                      digest);
 }
 
+// Waits for all ranks of the job. Ranks that take no part in a sum sleep, so that they take no
+// processors from those that do.
+void wait_for_all() {
+  MPI_Request request;
+  PMPI_Ibarrier(MPI_COMM_WORLD, &request);
+  for (int done = 0; PMPI_Test(&request, &done, MPI_STATUS_IGNORE), !done;) usleep(500);
+}
+
 }  // namespace
 
 int print_digests(const World& world) {
