@@ -25,12 +25,12 @@ constexpr std::uint64_t kLongestPiece = std::uint64_t(1) << 28;
 constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;
 constexpr char kGuard = '\xa5';
 
-struct Inside {
-  Inside() {
+struct InsideHook {
+  InsideHook() {
     ++t_locals.inside_hook;
     g_all_inside.fetch_add(1, std::memory_order_relaxed);
   }
-  ~Inside() {
+  ~InsideHook() {
     g_all_inside.fetch_sub(1, std::memory_order_relaxed);
     --t_locals.inside_hook;
   }
@@ -40,7 +40,7 @@ struct Inside {
 // -1 and writes the text of the exception to `reason`, which has SLIMPI_HOOK_REASON_BYTES.
 template <typename Function>
 int call_hook(char* reason, const Function& function) {
-  const Inside inside;
+  const InsideHook inside;
   int code = -1;
   const Status status = caught([&] { code = function(); });
   if (status != Status::ok) {

@@ -95,7 +95,7 @@ Status Sum::timed_verify(const Step& step) {
 // Makes first the steps in which all ranks decide. Until the call has its number, all ranks can
 // still leave it to MPI, and no rank has written to the program's buffers.
 Status Sum::run(std::optional<BypassReason>* bypass) {
-  const Inside inside(runtime_.statistics);
+  const TimeInside inside(runtime_.statistics);
   if (communicator_.on_one_node()) return run_in_node(bypass);
   if (converts()) conversion_ = take_floats();
   comm::Call call = make_call();

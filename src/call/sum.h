@@ -57,7 +57,7 @@ class Sum {
   Status agree(comm::Call& call, std::optional<BypassReason>* bypass);
   Status fail_for_shapes();
   comm::TensorKey tensor_key() const;
-  std::uint64_t digest_elements() const;
+  std::uint64_t digest_placement() const;
   Status find_state(comm::Call& call);
   void use_matrices();
   void describe_state(const comm::TensorState& state, Agreement* agreement) const;
@@ -88,7 +88,7 @@ class Sum {
   bool float32_holds_ = true;         // float32 can hold the values
   const device::Location location_;   // location of out_; the work is done there
   device::Location in_location_;
-  const comm::TensorKey key_;  // key of the tensor, if the plan needs state; without key.elements
+  const comm::TensorKey key_;  // key of the tensor, if the plan needs state; without key.placement
   std::uint64_t verify_nanoseconds_ = 0;
   comm::CallScratchLease scratch_;
   std::optional<comm::Scatter> scatter_;  // only in a reduce-scatter; in memory of scratch_

@@ -204,8 +204,8 @@ comm::TensorKey Sum::tensor_key() const {
   return comm::TensorKey::of_address(request_.buffer(), count_);
 }
 
-// Returns TensorKey::elements. The arrays of a low-rank algorithm have all elements on every rank.
-std::uint64_t Sum::digest_elements() const {
+// Returns TensorKey::placement. The arrays of a low-rank algorithm have all elements on every rank.
+std::uint64_t Sum::digest_placement() const {
   if (plan_.algorithm->sends_factors) return 0;
   const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);
   Fnv1a digest;
@@ -224,13 +224,13 @@ std::uint64_t Sum::digest_elements() const {
 Status Sum::find_state(comm::Call& call) {
   comm::TensorStates& states = communicator_.states;
   comm::TensorKey key = key_;
-  key.elements = digest_elements();
+  key.placement = digest_placement();
   const auto is_empty = [](const comm::Range& block) { return block.count == 0; };
   if (scatter_ && std::any_of(scatter_->blocks.begin(), scatter_->blocks.end(), is_empty)) {
     const bool asks = key.by == comm::TensorKey::By::address && result_count_ == 0;
     std::uint64_t number = asks ? 0 : states.number_of(key);
     SLIMPI_TRY(communicator_.exchange().all_max({&number, 1}));
-    if (asks) key = {comm::TensorKey::By::others, number, {}, key.count, key.elements};
+    if (asks) key = {comm::TensorKey::By::others, number, {}, key.count, key.placement};
   }
   comm::TensorStates::Lost lost{};
   call.state = &states.use(key, &lost);

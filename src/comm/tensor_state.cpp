@@ -18,7 +18,7 @@ TensorStates::States::iterator TensorStates::look_up(const TensorKey& key) {
   // by_key_ may have an old number: realign() changes TensorState::number, but not the key.
   return std::find_if(states_.begin(), states_.end(), [&](const TensorState& state) {
     return state.key.by == key.by && state.number == key.number && state.key.count == key.count &&
-           state.key.elements == key.elements;
+           state.key.placement == key.placement;
   });
 }
 
@@ -44,7 +44,7 @@ TensorStates::States::iterator TensorStates::make(const TensorKey& key, Lost* lo
   if (key.by != TensorKey::By::name || restored == restored_.end()) return made;
   std::vector<SavedState>& saved = restored->second;
   const auto fitting = std::find_if(saved.begin(), saved.end(), [&](const SavedState& state) {
-    return state.count == key.count && state.elements == key.elements;
+    return state.count == key.count && state.placement == key.placement;
   });
   if (fitting == saved.end()) {
     *lost = Lost::saved;

@@ -43,9 +43,8 @@ struct TensorKey {
   By by = By::address;
   std::uint64_t number = 0;  // the address, the index, or TensorState::number of the other ranks
   std::string name = {};
-  std::uint64_t count = 0;  // number of elements
-  std::uint64_t elements =
-      0;  // a digest of which elements each rank's arrays have; the same on all ranks
+  std::uint64_t count = 0;      // number of elements
+  std::uint64_t placement = 0;  // digest of which elements each rank's arrays have; the same on all
 
   static TensorKey of_address(const void* address, std::uint64_t count) {
     return {By::address, reinterpret_cast<std::uintptr_t>(address), {}, count};
@@ -78,7 +77,7 @@ struct StateArray {
 // A state of a named tensor, as a program keeps it in a checkpoint.
 struct SavedState {
   const algorithm::Algorithm* algorithm = nullptr;
-  std::uint64_t count = 0, elements = 0, calls = 0;
+  std::uint64_t count = 0, placement = 0, calls = 0;
   bool uninitialized = true;
   std::map<StateArray, std::vector<float>> arrays;
 };

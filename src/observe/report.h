@@ -26,9 +26,10 @@ struct Report {
   std::vector<AutoChoice> choices;           // choices of the autotuner
   std::vector<std::string> unmatched_rules;  // rows of SLIMPI_RULES that decided no call of rank 0
   int ranks = 0, nodes = 0;
-  int ranks_counted = 0;                      // ranks in `job`; fewer if no call spanned the job
-  Counts own, job;                            // own: of rank 0; job: summed over the ranks
-  std::array<Errors, kSizeClasses> errors{};  // errors of rank 0's calls that SLIMPI_VERIFY checked
+  int ranks_counted = 0;  // ranks in `job`; fewer if no call spanned the job
+  Counts own, job;        // own: of rank 0; job: summed over the ranks
+  std::array<VerifiedErrors, kSizeClasses>
+      errors{};  // errors of rank 0's calls that SLIMPI_VERIFY checked
 };
 
 // The bytes that all float sums of the job send between nodes: `plain` with plain MPI, `done` in

@@ -96,12 +96,12 @@ Deviation deviation_of(const float* result, const Exact* exact, std::uint64_t co
 }
 
 // The errors that SLIMPI_VERIFY measured, added up over calls.
-struct Errors {
+struct VerifiedErrors {
   std::uint64_t checked = 0;                                // calls
   double relative_l2 = 0, most_relative_l2 = 0, vnmse = 0;  // sum, maximum, sum
   std::uint64_t nonzero = 0, zeros = 0, wrong_signs = 0;    // values, as in Deviation
 
-  void add(const Errors& more) {
+  void add(const VerifiedErrors& more) {
     checked += more.checked;
     relative_l2 += more.relative_l2;
     most_relative_l2 = std::max(most_relative_l2, more.most_relative_l2);
@@ -183,7 +183,7 @@ class AutoChoices {
   std::vector<AutoChoice> rows() const;
 
  private:
-  AutoChoice& row_of(Candidates candidates, std::uint64_t bytes);
+  AutoChoice& choice_of(Candidates candidates, std::uint64_t bytes);
 
   mutable std::mutex mutex_;  // protects rows_
   std::vector<AutoChoice> rows_;
@@ -209,7 +209,7 @@ class Statistics {
   // Reads the counts into `now`, for a caller whose stack may have no room for them.
   void read(Counts& now) const;
   // Reads the errors, by the size classes of Counts::sizes.
-  void read(std::array<Errors, kSizeClasses>& errors) const;
+  void read(std::array<VerifiedErrors, kSizeClasses>& errors) const;
 
   AutoChoices choices;
 
@@ -221,21 +221,21 @@ class Statistics {
 
   mutable Counts counts_;     // each number is atomic
   mutable std::mutex mutex_;  // protects errors_
-  std::array<Errors, kSizeClasses> errors_{};
+  std::array<VerifiedErrors, kSizeClasses> errors_{};
 };
 
 // Measures the time from its construction to its destruction, and adds it to one number of Counts.
 // By default that is Counts::nanoseconds, the time inside slimpi.
-class Inside {
+class TimeInside {
  public:
-  explicit Inside(Statistics& statistics, Counter number = &Counts::nanoseconds)
+  explicit TimeInside(Statistics& statistics, Counter number = &Counts::nanoseconds)
       : statistics_(statistics), number_(number), begin_(Trace::Clock::now()) {}
-  ~Inside() {
+  ~TimeInside() {
     const std::chrono::nanoseconds spent = Trace::Clock::now() - begin_;
     statistics_.count(number_, std::uint64_t(spent.count()));
   }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
+  TimeInside(const TimeInside&) = delete;
+  TimeInside& operator=(const TimeInside&) = delete;
 
  private:
   Statistics& statistics_;
