@@ -206,7 +206,7 @@ void wait_for_all() {
 }  // namespace
 
 int print_digests(const World& world) {
-  if (!statistics()) {  // another preloaded tool may be in front of slimpi
+  if (!world.preloaded) {
     if (world.rank == 0)
       fmt::print(stderr,
                  "slimpi-bench: --digests sums by slimpi, and libslimpi.so is not preloaded: start "

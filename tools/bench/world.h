@@ -18,7 +18,7 @@ struct World {
   int nodes = 1;
   bool speaks_for_node = true;  // the first rank of its node: reads the node's counters
   std::string mpi;              // "MPICH 4.0.2"
-  bool preloaded = false;       // MPI_Allreduce is slimpi's
+  bool preloaded = false;       // slimpi is in this process, and takes the sums of this MPI
 };
 
 // Call after MPI_Init.
