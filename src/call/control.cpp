@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The settings that the program makes while it runs. Levels of MPI_Pcontrol switch slimpi off and
-// on. Info keys set options of one communicator. A key with an option of the whole process ends the
-// job, as an invalid value does. So no key is accepted without effect.
+// on. Info keys set options of one communicator. No key is without effect: an invalid value ends
+// the job, and so does an option of the whole process. An unknown key gets a warning.
 #include "call/control.h"
 
 #include "algorithm/policy.h"
