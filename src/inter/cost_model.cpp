@@ -31,12 +31,6 @@ struct Division {
   inter::Segments segments;
 };
 
-// Returns the index in ByBits for a format. With packed, `bits` is twice the number of bits; 2.5
-// bits count as 2.
-std::size_t bits_of(const kernels::Format& format) {
-  return format.codec == kernels::Codec::packed ? format.bits / 2u : format.bits;
-}
-
 // Returns the bytes of all messages with which one rank sends a chunk of `elements` elements to
 // another rank, in segments of `segment` elements.
 double chunk_bytes(const kernels::Format& format, std::uint64_t elements, std::uint64_t segment) {
@@ -80,17 +74,16 @@ void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, dou
   const double nodes = size.group_size;
   const Traffic sent = pairwise_traffic(size);
   const inter::Segments segments = inter::segments_for(size);
-  const double encode = c.encode[bits_of(size.format)], decode = c.decode[bits_of(size.format)];
   // A rank encodes its values for each other owner; averaged over all ranks, these are `to_owners`
   // owners. An owner also encodes its sum, and decodes a message of each other rank and the sum of
   // each other owner.
   const double others = nodes - 1, to_owners = sent.owners * others / nodes;
   const double codec =
-      (encode * (to_owners + 1) + decode * (sent.owners - 1 + others)) * sent.chunk;
+      (c.encode * (to_owners + 1) + c.decode * (sent.owners - 1 + others)) * sent.chunk;
   const double link = flows * sent.bytes * c.link;
   const double processor = (codec + 2 * sent.bytes * c.copy + sent.messages * c.overhead) * sharing;
   const double segment = std::min(sent.chunk, double(segments.elements) * sizeof(float));
-  const double fill = 2 * (encode + decode) * segment * sharing;
+  const double fill = 2 * (c.encode + c.decode) * segment * sharing;
   cost.messages += sent.messages;
   cost.link += link;
   cost.processor += processor;
@@ -107,9 +100,8 @@ void add_bruck(Cost& cost, const inter::ExchangeSize& size, double sharing, cons
   if (size.group_size < 2) return;
   const double nodes = size.group_size;
   const Traffic sent = bruck_traffic(size);
-  const double encode = c.encode[bits_of(size.format)], decode = c.decode[bits_of(size.format)];
   const double codec =
-      (encode * (sent.owners + 1) + decode * (nodes + sent.owners - 1)) * sent.chunk;
+      (c.encode * (sent.owners + 1) + c.decode * (nodes + sent.owners - 1)) * sent.chunk;
   const double link = sent.bytes * c.link;
   // There are four copies: MPI's on both sides, and the packing and unpacking of blocks.
   const double processor = (codec + 4 * sent.bytes * c.copy + sent.messages * c.overhead) * sharing;
