@@ -27,6 +27,8 @@ deeper run 2 1 flat fp16
 run 3 1 flat bytegrad SLIMPI_MAX_ERROR=0.01
 run 3 1 flat decentralized
 run 3 1 flat low_precision_decentralized SLIMPI_BITS=5
+run 4 2 sharded decentralized SLIMPI_PEERS=shift_one SLIMPI_INTERVAL=2
+run 4 2 sharded low_precision_decentralized SLIMPI_PEERS=all SLIMPI_BUCKET=0
 run 2 1 flat powersgd SLIMPI_START=0
 deeper run 4 2 leader batched_powersgd SLIMPI_START=1 SLIMPI_POWERSGD_RANK=3
 
