@@ -19,6 +19,8 @@
 #                           MPICH 5.0.2 dies of: MPI_DATATYPE_NULL is an assertion, and within a
 #                           node MPICH writes in front of its own buffer where a type begins below
 #                           its address
+#   on_each STEP...         print steps of tests/mpi/steps: the first one for rank 0, the second one
+#                           for rank 1, and so on
 #   report FILE KEY...      print one value of a JSON file: report r.json calls passed small
 #   `alike` NAME COMPRESSED RANKS COMMAND...
 #                           run a program of tests/programs both ways, every rank a node of its
@@ -101,6 +103,14 @@ mpi_dies() {
 avoid_deadly_calls() {
   if mpi_dies 1 "$1" no_type; then export NO_TYPE=skip; fi
   if mpi_dies 2 "$1" below; then export BELOW=self; fi
+}
+
+on_each() {
+  on_each=0
+  for step in "$@"; do
+    echo "$on_each?$step"
+    on_each=$((on_each + 1))
+  done
 }
 
 report() {

@@ -79,6 +79,25 @@ static inline int end_mpi(void) {
   return failures != 0;
 }
 
+/* Sums `count` floats in place: whole numbers, which depend on the rank and the seed. Returns the
+ * greatest error of an element, and infinity after an error of MPI. */
+static inline double error_of_sum(MPI_Comm comm, int count, int seed) {
+  int rank, size;
+  double error = 0;
+  float* const x = (float*)malloc((size_t)count * sizeof *x);
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  for (int i = 0; i < count; ++i) x[i] = (float)((i + seed) % 50 + rank);
+  if (MPI_Allreduce(MPI_IN_PLACE, x, count, MPI_FLOAT, MPI_SUM, comm) != MPI_SUCCESS)
+    error = INFINITY;
+  for (int i = 0; i < count; ++i) {
+    const double off = fabs(x[i] - (size * ((i + seed) % 50) + size * (size - 1) / 2.0));
+    if (!(off <= error)) error = off;
+  }
+  free(x);
+  return error;
+}
+
 /* Whether all ranks have the bytes of rank 0. */
 static inline int has_rank_0_s(const void* data, size_t bytes) {
   void* const first = malloc(bytes + 1);
