@@ -15,7 +15,7 @@
 #                           another_way.c. TEST_WAY in the environment is the way of a whole test
 #   mpi_dies RANKS COMMAND...  whether the command fails without the library; says that what it
 #                           does is skipped
-#   avoid_deadly_calls PROGRAM  tells PROGRAM, bypass_device or tests/gpu/passing, what of its calls
+#   avoid_deadly_calls PROGRAM  tells PROGRAM, one that tests/mpi/bypass.c makes, what of its calls
 #                           MPICH 5.0.2 dies of: MPI_DATATYPE_NULL is an assertion, and within a
 #                           node MPICH writes in front of its own buffer where a type begins below
 #                           its address

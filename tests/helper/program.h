@@ -65,6 +65,15 @@ static inline void must(int good, const char* what) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+/* Ends the program if the status is not 0 on every rank; the exit status is the greatest one. */
+static inline void exit_unless_0(int status) {
+  int all = 0;
+  PMPI_Allreduce(&status, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (all == 0) return;
+  MPI_Finalize();
+  exit(all);
+}
+
 /* Returns the number of failures of all ranks. */
 static inline int all_failures(void) {
   int all = 0;

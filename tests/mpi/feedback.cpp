@@ -6,8 +6,8 @@
 //   falls          the mean of 400 calls is 3 times closer than the mean of 100 calls
 //   tiny           sums of zeros after others, and of values of 7e-34
 //   draws          3 ranks, qsgd: ranks and calls draw independently
-//   steps          steps with infinities and NaNs, or with finite values whose
-//                  sum overflows, leave no trace in the results of other steps
+//   steps          steps with infinities and NaNs, or with finite values whose sum overflows, leave
+//                  no trace in the results of other steps
 //   large          bf16: steps that might overflow are summed without feedback
 #include "tests/helper/program.h"
 
