@@ -174,9 +174,6 @@ def first_steps(machine):
              Step("sums-2", machine.ranks(2, "tests/gpu/sums", far), 30, 200),
              Step("bench-kernels", machine.alone(
                  f"tests/gpu/bench --json {results}/bench-kernels.json {floats}"), 60, 300),
-             Step("resources", machine.alone(
-                 f"{sys.executable} {machine.carry}/gpu_resources.py kernels/cuda "
-                 f"{results}/resources.json"), 5, 60),
              # One rank on the GPU, the other on host buffers: nothing shares the GPU's time.
              Step("end-to-end-one", one_gpu, 60, 300)]
     for tool in ("memcheck", "racecheck"):

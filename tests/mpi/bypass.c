@@ -152,9 +152,9 @@ static void fill(int floating, size_t width) {
   fill_numbers(g_values, BYTES, width, floating, DEVICES ? 0.1 : 1, g_rank);
 }
 
-/* With host memory every operation is tried with every type, so some of these calls are errors. With
- * a device only the operations in the row are. MPICH stops at logical operations of floats: they are
- * left out. */
+/* Tries every operation with every type in host memory, so some of these calls are errors; on a
+ * device, the operations of the row. MPICH stops at logical operations of floats: they are left
+ * out. */
 static void types_and_operations(void) {
   enum { TYPES = 26, FLOATS = 3, OPS = 11, LOGICAL = 3, VALID = 3 };
 #define ROW(type, floating, width, ...) {#type, type, floating, width, {__VA_ARGS__}}
