@@ -10,6 +10,7 @@
  * only. The arguments `no_type` and `below` make such calls, in host memory, and no others. */
 #include "tests/helper/program.h"
 
+#include "tests/helper/gpu.h"
 #include "tests/helper/mpi4.h"
 #include "tests/mpi/numbers.h"
 
@@ -20,31 +21,11 @@ enum {
   DEVICES = 0
 #endif
 };
-#ifdef SLIMPI_TEST_GPU
-#include "tests/helper/gpu.h"
-
-static void* take(size_t bytes) {
-  return gpu_take(GPU_DEVICE, bytes);
-}
-static void write_device(void* to, const void* from, size_t bytes) {
-  gpu_copy(to, GPU_DEVICE, from, GPU_HOST, bytes);
-}
-static void read_device(void* to, const void* from, size_t bytes) {
-  gpu_copy(to, GPU_HOST, from, GPU_DEVICE, bytes);
-}
-static unsigned long allocations(void) {
-  return 0; /* of other processes' memory, too */
-}
-#elif defined(SLIMPI_TEST_PROTECTED)
+/* Allocations of the device, which no other process makes. */
+#ifdef SLIMPI_TEST_PROTECTED
 #include "tests/helper/protected_device.h"
-#define take slimpi_protected_allocate
-#define write_device slimpi_protected_write
-#define read_device slimpi_protected_read
 #define allocations slimpi_protected_allocations
 #else
-#define take malloc
-#define write_device memcpy
-#define read_device memcpy
 static unsigned long allocations(void) {
   return 0;
 }
@@ -52,8 +33,6 @@ static unsigned long allocations(void) {
 
 #define BYTES 440000
 #define MARGIN 4096 /* in front of the buffers, for types that begin below their address */
-
-enum place { HOST, DEVICE };
 
 /* The reasons of the report. */
 enum reason { TYPE, OP, SMALL, COMM, OFF, NONBLOCKING, REASONS };
@@ -65,24 +44,14 @@ static int g_kind; /* which ranks and buffers use the device; see places() */
 static char *g_values, *g_expected, *g_got, *g_host[2], *g_device[2];
 
 /* Chooses where the input and the output lie. */
-static void places(enum place* in, enum place* out) {
+static void places(enum gpu_memory* in, enum gpu_memory* out) {
   const int mine = DEVICES && (g_kind != 3 || g_rank % 2 == 0);
-  *in = mine && g_kind != 1 ? DEVICE : HOST;
-  *out = mine && g_kind != 2 ? DEVICE : HOST;
+  *in = mine && g_kind != 1 ? GPU_DEVICE : GPU_HOST;
+  *out = mine && g_kind != 2 ? GPU_DEVICE : GPU_HOST;
 }
 
-static void put(enum place place, int which, const char* from) {
-  if (place == DEVICE)
-    write_device(g_device[which], from, BYTES);
-  else
-    memcpy(g_host[which], from, BYTES);
-}
-
-static void get(char* to, enum place place, int which) {
-  if (place == DEVICE)
-    read_device(to, g_device[which], BYTES);
-  else
-    memcpy(to, g_host[which], BYTES);
+static char* buffer(enum gpu_memory kind, int which) {
+  return (kind == GPU_DEVICE ? g_device : g_host)[which];
 }
 
 static void check_as_pmpi(const char* what, int code, int wanted_code, enum reason reason,
@@ -117,29 +86,29 @@ enum how { TWO_BUFFERS, IN_PLACE, ALIASED, LARGE };
 /* An erroneous call is not staged. */
 static void one(const char* what, enum how how, int count, MPI_Datatype type, MPI_Op op,
                 MPI_Comm comm, enum reason reason, int erroneous) {
-  enum place in_place, out_place;
+  enum gpu_memory in_place, out_place;
   places(&in_place, &out_place);
   const int single = how == IN_PLACE || how == ALIASED;
   /* The old bytes of the output stay between the elements. */
   for (size_t i = 0; i < BYTES; ++i) g_expected[i] = (char)(i * 7 + 1);
   if (single) memcpy(g_expected, g_values, BYTES);
-  put(out_place, 1, g_expected);
-  put(in_place, 0, g_values);
+  gpu_copy(buffer(out_place, 1), out_place, g_expected, GPU_HOST, BYTES);
+  gpu_copy(buffer(in_place, 0), in_place, g_values, GPU_HOST, BYTES);
   const void* from = how == IN_PLACE  ? MPI_IN_PLACE
                      : how == ALIASED ? g_expected + MARGIN
                                       : g_values + MARGIN;
   const int wanted = call(from, g_expected + MARGIN, count, type, op, comm, how == LARGE, 1);
-  char* const in = (in_place == DEVICE ? g_device : g_host)[0] + MARGIN;
-  char* const out = (out_place == DEVICE ? g_device : g_host)[1] + MARGIN;
+  char *const in = buffer(in_place, 0) + MARGIN, *const out = buffer(out_place, 1) + MARGIN;
   const int code = call(how == IN_PLACE  ? MPI_IN_PLACE
                         : how == ALIASED ? (void*)out
                                          : (void*)in,
                         out, count, type, op, comm, how == LARGE, 0);
-  get(g_got, out_place, 1);
+  gpu_copy(g_got, GPU_HOST, buffer(out_place, 1), out_place, BYTES);
   static char after[BYTES];
-  get(after, in_place, 0);
+  gpu_copy(after, GPU_HOST, buffer(in_place, 0), in_place, BYTES);
   check_as_pmpi(what, code, wanted, reason, after);
-  if (!erroneous && count > 0) g_staged += out_place == DEVICE || (!single && in_place == DEVICE);
+  if (!erroneous && count > 0)
+    g_staged += out_place == GPU_DEVICE || (!single && in_place == GPU_DEVICE);
 }
 
 static void both(const char* what, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
@@ -347,10 +316,8 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     return 0;
   }
-#ifdef SLIMPI_TEST_GPU
-  exit_unless_0(gpu_open());
-#endif
-  for (int i = 0; i < 2; ++i) g_device[i] = take(BYTES);
+  exit_unless_0(DEVICES ? gpu_open() : 0);
+  for (int i = 0; i < 2; ++i) g_device[i] = gpu_take(DEVICES ? GPU_DEVICE : GPU_HOST, BYTES);
   const int once = argc > 1 && strcmp(argv[1], "once") == 0;
   unsigned long used = 0;
   for (int round = 0; round < (once || !DEVICES ? 1 : 2); ++round)
