@@ -86,8 +86,8 @@ void run_nonfinite(std::size_t count) {
   }
 }
 
-// The relative L2 error of a result against the exact sum. `rounded`: the rounding of floats explains
-// it, so it is no fault of a codec. `sizes`: the sums of the addends' absolute values.
+// The relative L2 error of a result against the exact sum. `rounded`: the rounding of floats
+// explains it, so it is no fault of a codec. `sizes`: the sums of the addends' absolute values.
 struct Measured {
   double error;
   bool rounded;
