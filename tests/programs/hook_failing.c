@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A hook that is right until told otherwise. Built as it is, a codec that sends floats; with -DABI,
  * -DSIZE, -DKIND, -DFLAGS other numbers stand in its table, with -DNO_SYMBOL, -DFUNCTION,
- * -DNO_DECODE and -DTINY it is not a usable one; with -DCARELESS it makes -8 of what is not
- * finite. HOOK_FAILS="what call rank" in the environment
- * makes it fail there: open, encode, decode, bound (its codes are longer than that said), beyond
- * (it writes more than it says), prepare, allreduce. */
+ * -DNO_DECODE and -DTINY it is not a usable one; with -DCARELESS it makes -8 of what is not finite;
+ * with -DEXACT it is a strategy that leaves all to MPI. HOOK_FAILS="what call rank" in the
+ * environment makes it fail there: open, encode, decode, bound (its codes are longer than that
+ * said), beyond (it writes more than it says), prepare, allreduce. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,10 @@
 #endif
 #include "slimpi.h"
 
+#ifdef EXACT
+#include <mpi.h>
+#define KIND SLIMPI_HOOK_STRATEGY
+#endif
 #ifndef ABI
 #define ABI SLIMPI_HOOK_ABI
 #endif
@@ -82,6 +86,10 @@ static int prepare(void* context, const struct slimpi_hook_call_t* call) {
 static int allreduce(void* context, const struct slimpi_hook_call_t* call, const float* in,
                      float* out) {
   (void)context;
+#ifdef EXACT
+  return MPI_Allreduce(in == out ? MPI_IN_PLACE : in, out, (int)call->count, MPI_FLOAT, MPI_SUM,
+                       *(const MPI_Comm*)call->comm);
+#endif
   for (uint64_t i = 0; i < call->count; ++i) out[i] = in[i] * (float)call->ranks;
   return fails("allreduce", call) ? 11 : 0;
 }
