@@ -21,6 +21,8 @@
 #                           its address
 #   on_each STEP...         print steps of tests/mpi/steps: the first one for rank 0, the second one
 #                           for rank 1, and so on
+#   alike_on RANKS FILE     whether the sums that tests/mpi/steps printed there are near, and every
+#                           one has the same digest on all ranks
 #   report FILE KEY...      print one value of a JSON file: report r.json calls passed small
 #   `alike` NAME COMPRESSED RANKS COMMAND...
 #                           run a program of tests/programs both ways, every rank a node of its
@@ -111,6 +113,12 @@ on_each() {
     echo "$on_each?$step"
     on_each=$((on_each + 1))
   done
+}
+
+alike_on() {
+  cut -d ' ' -f 2- "$2" | sort | uniq -c | awk -v ranks="$1" '
+    $1 % ranks != 0 || !/ (near|exact) / { bad = 1; print }
+    END { exit bad || NR == 0 }'
 }
 
 report() {
