@@ -5,7 +5,7 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 steps=$top_builddir/tests/mpi/steps
 # Steps of 240 sums, of two counts in turn. At each of the first 30 a rank comes late: it measures a
-# short time, and the others a long one. Each of the four ways that auto tries has another such rank.
+# short time, and the others a long one. With each of the four ways that auto tries it is another.
 sums() { # RANKS
   for sum in $(seq 0 239); do
     [ "$sum" -ge 30 ] || echo "$((sum / 2 % 4 % $1))?sleep:3"
