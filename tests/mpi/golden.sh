@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Results are those that tests/mpi/golden.txt remembers, byte for byte, under any MPI: of four ranks,
-# as four nodes and as two nodes of two. mpi/digests.sh has the other algorithms and widths. A change
-# of what slimpi computes needs a reason in the changelog. `golden.sh --print` writes the table.
+# Results are those that tests/mpi/golden.txt remembers, byte for byte, under any MPI: of four
+# ranks, as four nodes and as two nodes of two. mpi/digests.sh has the other algorithms and widths.
+# A change of what slimpi computes needs a reason in the changelog. `golden.sh --print` writes the
+# table.
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_MIN_SIZE=0
 
