@@ -31,6 +31,7 @@
 #   same FILE FILE WHAT     fail unless both files hold the same bytes
 #   expect GOT WANTED WHAT  fail unless the two texts are equal
 #   holds WHAT COMMAND...   fail unless the command succeeds
+#   shows WHAT COMMAND...   the same; the output goes to out.txt and err.txt, and is shown on failure
 #   pass WHAT, fail WHAT    say how a check went; the test goes on
 #   expensive               whether this is `make check-all`, for what repeats the same code path
 #   deeper COMMAND...       run it if so
@@ -157,6 +158,17 @@ holds() {
   what=$1
   shift
   if "$@"; then pass "$what"; else fail "$what"; fi
+}
+
+shows() {
+  what=$1
+  shift
+  if "$@" >out.txt 2>err.txt; then
+    pass "$what"
+  else
+    fail "$what: exit status $?"
+    cat out.txt err.txt
+  fi
 }
 
 need "$PYTHON"

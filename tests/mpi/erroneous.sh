@@ -14,15 +14,12 @@ call='call 2 on gradients (communicator [0-9]*, rank [0-9]* of'
 # differs WHAT STEP...: every rank makes a step of its own, an erroneous call. It returns from the
 # call with an error, and names it.
 differs() {
-  what=$1
+  differs=$1
   shift
-  status=0
   # shellcheck disable=SC2046,SC2086 # words
-  under $# "$steps" $begin $(on_each "$@") $end >out.txt 2>err.txt || status=$?
-  expect "$status" 0 "$what: the job ends by itself" || cat out.txt err.txt
-  expect "$(grep -c '^[0-9]* [a-z]*:[0-9]* error slimpi: ' out.txt)" $# "$what: errors" ||
-    cat out.txt err.txt
-  holds "$what: the call is named" grep -q "$call" out.txt || cat out.txt
+  shows "$differs: the job ends by itself" under $# "$steps" $begin $(on_each "$@") $end
+  expect "$(grep -c '^[0-9]* [a-z]*:[0-9]* error slimpi: ' out.txt)" $# "$differs: errors"
+  holds "$differs: the call is named" grep -q "$call" out.txt
 }
 
 # appears COUNT PATTERN RANKS COMMAND...: a job says it in COUNT lines, in $seconds. It need not
@@ -77,12 +74,12 @@ fi
 
 # reports WHAT RANK RANKS STEP...: a rank reports that it waits for rank RANK.
 reports() {
-  what=$1 ranks=$3
+  reports=$1 ranks=$3
   text="warning: waits for .*not heard from: rank $2, which is late, or left"
   shift 3
   # shellcheck disable=SC2046,SC2086 # words
-  holds "$what: the rank is named" appears 1 "$text" "$ranks" $without "$steps" $begin \
-    $(on_each "$@") $end || cat out.txt err.txt
+  holds "$reports: the rank is named" appears 1 "$text" "$ranks" $without "$steps" $begin \
+    $(on_each "$@") $end
 }
 without=''
 export SLIMPI_STALL=1

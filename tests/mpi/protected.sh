@@ -9,15 +9,10 @@ program=$top_builddir/tests/mpi/protected
 
 # run RANKS PER-NODE HIERARCHY ALGORITHM [OPTION=VALUE...]
 run() {
-  what="$*"
-  ranks=$1 per_node=$2 hierarchy=$3 algorithm=$4
+  run="$*" ranks=$1 per_node=$2 hierarchy=$3 algorithm=$4
   shift 4
-  if (export SLIMPI_RANKS_PER_NODE="$per_node" SLIMPI_HIERARCHY="$hierarchy" \
-    SLIMPI_ALGORITHM="$algorithm" "$@" && under "$ranks" "$program") >out.txt 2>err.txt; then
-    pass "$what"
-  else
-    fail "$what" && cat out.txt err.txt
-  fi
+  shows "$run" under "$ranks" env SLIMPI_RANKS_PER_NODE="$per_node" \
+    SLIMPI_HIERARCHY="$hierarchy" SLIMPI_ALGORITHM="$algorithm" "$@" "$program"
 }
 
 deeper run 2 1 flat bytegrad
