@@ -31,7 +31,7 @@
 #   same FILE FILE WHAT     fail unless both files hold the same bytes
 #   expect GOT WANTED WHAT  fail unless the two texts are equal
 #   holds WHAT COMMAND...   fail unless the command succeeds
-#   shows WHAT COMMAND...   the same; the output goes to out.txt and err.txt, and is shown on failure
+#   shows WHAT COMMAND...   the same; out.txt and err.txt get the output, which a failure prints
 #   pass WHAT, fail WHAT    say how a check went; the test goes on
 #   expensive               whether this is `make check-all`, for what repeats the same code path
 #   deeper COMMAND...       run it if so

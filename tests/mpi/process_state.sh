@@ -7,12 +7,11 @@ export UCX_LOG_LEVEL=error SLIMPI_MIN_SIZE=0
 behind= sums="sum:20000 sum:20000 sum:20000 sum:20000 sum:20000"
 
 right() { # WHAT STEP...: behind the steps two ranks make five sums, which are right
-  right=$1 status=0
+  right=$1
   shift
   # shellcheck disable=SC2086 # words
-  under 2 "$top_builddir/tests/mpi/steps" init "$@" $sums $behind finalize >out.txt 2>err.txt ||
-    status=$?
-  expect "$status $(grep -Ec 'near|exact' out.txt)" "0 10" "$right"
+  shows "$right" under 2 "$top_builddir/tests/mpi/steps" init "$@" $sums $behind finalize
+  expect "$(grep -Ec 'near|exact' out.txt)" 10 "$right: sums"
 }
 
 for per_node in 1 2; do

@@ -12,10 +12,10 @@ export SLIMPI_MIN_SIZE=0 SLIMPI_STALL=1
 
 # works WHAT RANKS STEP...: the job ends well, and no sum is wrong
 works() {
-  works=$1 ranks=$2 status=0
+  works=$1 ranks=$2
   shift 2
-  under "$ranks" "$steps" init "$@" finalize >out.txt 2>err.txt || status=$?
-  expect "$status $(grep -Ec 'wrong|error' out.txt)" "0 0" "$works"
+  shows "$works" under "$ranks" "$steps" init "$@" finalize
+  expect "$(grep -Ec 'wrong|error' out.txt)" 0 "$works: sums"
 }
 # matches TEXT PATTERN: a basic regular expression for all of the text
 matches() { printf '%s\n' "$1" | grep -qx "$2"; }
