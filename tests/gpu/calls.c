@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
     free(values);
   }
   call_all(MPI_COMM_WORLD, COUNTS);
-  /* Of a real GPU these numbers are 0. Other processes use its memory, too, so only a large
+  /* With a real GPU these numbers are 0. Other processes use its memory, too, so only a large
    * difference counts there. */
   const unsigned long taken = CALL_FAKE(allocations), ready = set_up();
   const size_t used = CALL_FAKE(memory);

@@ -121,8 +121,7 @@ int main(int argc, char** argv) {
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
   if (file != NULL) fprintf(file, "[");
-  for (int i = 2; i < argc; ++i)
-    measure(file, i == 2 ? "" : ",", bytes_of(argv[i]));
+  for (int i = 2; i < argc; ++i) measure(file, i == 2 ? "" : ",", bytes_of(argv[i]));
   if (file != NULL) fclose(file);
   MPI_Finalize();
   return 0;

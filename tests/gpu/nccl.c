@@ -88,7 +88,7 @@ static void fail_midway(size_t count, const char* function, int result, int call
   check(code != MPI_SUCCESS, "the call in which NCCL fails succeeds");
   MPI_Error_string(code, text, &length);
   check(strstr(text, "what the test wants to read of NCCL; the last words") != NULL,
-         "the error has no text of NCCL's");
+        "the error has no text of NCCL's");
   check(g_rank == 1 || strstr(text, "rank 1 failed") != NULL, "the rank that failed is not named");
   printf("%s\n", text);
   MPI_Comm_free(&comm);

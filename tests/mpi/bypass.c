@@ -126,7 +126,12 @@ static void fill(int floating, size_t width) {
  * out. */
 static void types_and_operations(void) {
   enum { TYPES = 26, FLOATS = 3, OPS = 11, LOGICAL = 3, VALID = 3 };
-#define ROW(type, floating, width, ...) {#type, type, floating, width, {__VA_ARGS__}}
+#define ROW(type, floating, width, ...) \
+  {                                     \
+#type, type, floating, width, {     \
+      __VA_ARGS__                       \
+    }                                   \
+  }
   const struct {
     const char* name;
     MPI_Datatype type;

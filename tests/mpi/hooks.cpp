@@ -134,8 +134,12 @@ void check_not_finite(std::size_t count, bool nans) {
   }
 }
 
-void check_ugly(std::size_t count) { check_not_finite(count, true); }
-void check_great(std::size_t count) { check_not_finite(count, false); }
+void check_ugly(std::size_t count) {
+  check_not_finite(count, true);
+}
+void check_great(std::size_t count) {
+  check_not_finite(count, false);
+}
 
 void check_sign(std::size_t count) {
   std::vector<int> votes(count);
@@ -216,9 +220,11 @@ int main(int argc, char** argv) {
   const std::string mode = argc >= 3 ? argv[1] : "";
   const auto count = std::size_t(argc >= 3 ? std::atoll(argv[2]) : 0);
   const std::map<std::string, void (*)(std::size_t)> modes = {
-      {"exact", check_exact}, {"nodes", check_nodes},       {"near", check_near},
-      {"sparse", check_sparse}, {"feedback", check_feedback}, {"ugly", check_ugly},
-      {"great", check_great}, {"lost", lose}, {"sign", check_sign}, {"errors", show_errors}};
+      {"exact", check_exact},       {"nodes", check_nodes},
+      {"near", check_near},         {"sparse", check_sparse},
+      {"feedback", check_feedback}, {"ugly", check_ugly},
+      {"great", check_great},       {"lost", lose},
+      {"sign", check_sign},         {"errors", show_errors}};
   if (mode == "overflow" && argc == 5)
     check_overflow(count, float(std::atof(argv[3])), std::atoi(argv[4]));
   else if (modes.count(mode) == 1)
