@@ -6,7 +6,7 @@
 # they wait for.
 . "$top_srcdir/tests/helper/mpi.sh"
 steps=$top_builddir/tests/mpi/steps
-begin="init dup name:gradients return sum:65536" end="free finalize"
+begin="multiple dup name:gradients return sum:65536" end="free finalize"
 export UCX_LOG_LEVEL=error
 seconds=60
 call='call 2 on gradients (communicator [0-9]*, rank [0-9]* of'
