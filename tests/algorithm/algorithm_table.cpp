@@ -27,8 +27,7 @@ bool finds(const std::string& pattern, const std::string& text) {
 
 // Fails where the text of `option` does not name exactly the algorithms with the trait, each as
 // `words` followed by its name; "" for any place.
-template <typename Trait>
-void named(const char* option, const std::string& words, const Trait& trait) {
+void named(const char* option, const std::string& words, const auto& trait) {
   const std::string text = text_of(option);
   assert_true(!text.empty());
   for (const Algorithm& row : slimpi::algorithm::all()) {

@@ -13,8 +13,7 @@ constexpr std::uint64_t kCount = 1024;
 
 // Errors of `ranks` ranks, uniform in [-1, 1] times `scale(tile)`, equal or independent; what the
 // check learns of them, and their squared norm.
-template <typename Scale>
-double make_tiles(int ranks, bool alike, std::uint64_t tiles, Scale scale,
+double make_tiles(int ranks, bool alike, std::uint64_t tiles, auto scale,
                   std::vector<ErrorTile>* made, std::uint64_t stream = 1) {
   std::mt19937_64 random(stream);
   std::uniform_real_distribution<double> uniform(-1, 1);

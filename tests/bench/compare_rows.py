@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tests/bench/compare's rows, and how each of them is run."""
+"""tests/bench/compare's rows, and how each of them is run; and what compare_torch does alike."""
 import json
 import os
 import re
@@ -189,6 +189,48 @@ def end(process):
                 process.wait(10)
             except subprocess.TimeoutExpired:
                 pass
+
+
+def check_files(parser, options):
+    if options.resume and not options.json:
+        parser.error("--resume needs --json FILE")
+    if options.plot and not options.plot.endswith((".svg", ".png")):
+        parser.error("--plot wants a name that ends in .svg or .png")
+
+
+def known_results(options, settings):
+    """What the file of --resume has, which must have been made with these settings."""
+    if not options.resume or not os.path.exists(options.json):
+        return {}
+    with open(options.json) as file:
+        known = json.load(file)
+    for name, value in settings.items():
+        if known.get(name) != value:
+            raise Failure(f"--resume: {options.json} was made with --{name.replace('_', '-')} "
+                          f"{known.get(name)}, not {value}")
+    return known
+
+
+def aligned(rows, widths):
+    """The lines of a Markdown table that reads well as text too."""
+    lines = ["| " + " | ".join([row[0].ljust(widths[0])] + [
+        cell.rjust(width) for cell, width in zip(row[1:], widths[1:])]) + " |" for row in rows]
+    rule = ["-" * widths[0]] + ["-" * (width - 1) + ":" for width in widths[1:]]
+    return [lines[0], "| " + " | ".join(rule) + " |", *lines[1:]]
+
+
+def run_main(name, main):
+    """Ends the program with the status of main(), or with the line of a failure."""
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Failure as failure:
+        sys.exit(f"{name}: {failure}")
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def measure(runner, row, tell):

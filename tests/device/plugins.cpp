@@ -55,8 +55,7 @@ void load_library() {
 }
 
 // Whether `action` ends the process with this signal.
-template <typename Action>
-bool dies(int signal, Action action) {
+bool dies(int signal, auto action) {
   const pid_t child = fork();
   if (child == 0) {
     ::signal(SIGSEGV, SIG_DFL);  // CMocka's own handlers would go on with the next test

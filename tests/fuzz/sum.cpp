@@ -79,9 +79,8 @@ struct Buffers {
 
 // Places an input and an output of so many bytes, calls sum(from, to), and returns its code. Checks
 // which bytes are touched.
-template <typename Sum>
 int watch(Run& run, const Buffers& buffers, const void* input, std::size_t bytes,
-          std::size_t bytes_out, std::size_t width, const Sum& sum) {
+          std::size_t bytes_out, std::size_t width, const auto& sum) {
   char* const in = run.in.place(bytes, width, buffers.in);
   char* const out = run.out.place(buffers.in_place ? bytes : bytes_out, width, buffers.out);
   if (bytes != 0) std::memcpy(buffers.in_place ? out : in, input, bytes);

@@ -16,15 +16,13 @@ static const char* const kNames[] = {
     "cuPointerGetAttributes"};
 enum { NAMES = sizeof kNames / sizeof *kNames };
 
-static unsigned long (*g_calls)(const char*);
-
 /* Counts the calls of each function during one sum. */
 static void count_sum(float* memory, int count, long* calls) {
-  for (int i = 0; i < NAMES; ++i) calls[i] = -(long)g_calls(kNames[i]);
-  long queries = -(long)g_calls("cuEventQuery");
+  for (int i = 0; i < NAMES; ++i) calls[i] = -(long)CALL_FAKE(calls, kNames[i]);
+  long queries = -(long)CALL_FAKE(calls, "cuEventQuery");
   MPI_Allreduce(MPI_IN_PLACE, memory, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  for (int i = 0; i < NAMES; ++i) calls[i] += (long)g_calls(kNames[i]);
-  queries += (long)g_calls("cuEventQuery");
+  for (int i = 0; i < NAMES; ++i) calls[i] += (long)CALL_FAKE(calls, kNames[i]);
+  queries += (long)CALL_FAKE(calls, "cuEventQuery");
   /* Queries are left out: a query makes its context current and restores the former context. */
   for (int i = 6; i <= 7; ++i) calls[i] -= queries;
   calls[8] -= 2 * queries;
@@ -33,9 +31,7 @@ static void count_sum(float* memory, int count, long* calls) {
 int main(int argc, char** argv) {
   begin_mpi();
   if (argc < 3) MPI_Abort(MPI_COMM_WORLD, 2);
-  if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
-  g_calls = (unsigned long (*)(const char*))gpu_function("slimpi_fake_calls");
-  if (g_calls == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
+  if (gpu_open() != 0 || FIND_FAKE(calls) == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
   const int count = atoi(argv[1]) << 18;
   float* const memory = gpu_take(GPU_DEVICE, (size_t)count * sizeof(float));
   float* const zeros = calloc((size_t)count, sizeof(float));

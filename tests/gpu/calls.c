@@ -4,6 +4,7 @@
  * sums are of that many floats. Run under the preload; exits 77 without a GPU. */
 #include "tests/helper/program.h"
 
+#include "tests/helper/fake_driver.h"
 #include "tests/helper/gpu.h"
 
 static size_t g_counts[] = {1000, 4096, 70001};
@@ -18,31 +19,12 @@ static void call_all(MPI_Comm comm, int calls) {
   }
 }
 
-/* Bytes in use, and allocations so far, as the fake driver counts them; 0 on a real GPU. Other
- * processes use the memory of a real GPU, too, so there only a large difference counts (main). */
-static size_t used(void) {
-  size_t (*const fake_driver)(void) = (size_t(*)(void))gpu_function("slimpi_fake_memory");
-  return fake_driver != NULL ? fake_driver() : 0;
-}
-static unsigned long taken(void) {
-  unsigned long (*const fake_driver)(void) =
-      (unsigned long (*)(void))gpu_function("slimpi_fake_allocations");
-  return fake_driver != NULL ? fake_driver() : 0;
-}
-
-static int number_of(const char* what) {
-  int (*const fake_driver)(void) = (int (*)(void))gpu_function(what);
-  return fake_driver != NULL ? fake_driver() : 0;
-}
-
 /* How often the fake driver loaded modules or kernels, pinned memory, or made a stream. */
 static unsigned long set_up(void) {
   static const char* const names[] = {"cuModuleLoadData", "cuFuncLoad", "cuMemHostRegister_v2",
                                       "cuStreamCreate", "cuStreamCreateWithPriority"};
-  unsigned long (*const calls)(const char*) =
-      (unsigned long (*)(const char*))gpu_function("slimpi_fake_calls");
   unsigned long all = 0;
-  for (size_t i = 0; calls != NULL && i < sizeof names / sizeof *names; ++i) all += calls(names[i]);
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) all += CALL_FAKE(calls, names[i]);
   return all;
 }
 
@@ -57,67 +39,54 @@ static long resident(void) {
   return (pages - shared) * sysconf(_SC_PAGESIZE);
 }
 
+static void expect(int holds, const char* what, unsigned long number) {
+  if (holds) return;
+  printf("rank %d: %s: %lu\n", g_rank, what, number);
+  ++g_failures;
+}
+
 int main(int argc, char** argv) {
   begin_mpi();
-  int skipped = gpu_open();
-  PMPI_Allreduce(MPI_IN_PLACE, &skipped, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  exit_unless_0(gpu_open());
   const int calls = argc > 1 ? atoi(argv[1]) : 10000;
-  for (int i = 0; argc > 2 && i < COUNTS; ++i) g_counts[i] = (size_t)atol(argv[2]);
-  if (skipped == 0) {
-    for (int i = 0; i < COUNTS; ++i) {
-      float* const values = calloc(g_counts[i], sizeof(float));
-      g_memory[i] = gpu_take(GPU_DEVICE, g_counts[i] * sizeof(float));
-      gpu_copy(g_memory[i], GPU_DEVICE, values, GPU_HOST, g_counts[i] * sizeof(float));
-      free(values);
-    }
-    call_all(MPI_COMM_WORLD, COUNTS);
-    const unsigned long taken_before = taken();
-    const size_t before = used();
-    const int fake_driver = gpu_function("slimpi_fake_memory") != NULL;
-    const size_t free_before = fake_driver ? 0 : gpu_free_memory();
-    const int streams = number_of("slimpi_fake_streams");
-    const int events = number_of("slimpi_fake_events");
-    const unsigned long set_up_before = set_up();
-    call_all(MPI_COMM_WORLD, calls / 10); /* what MPI itself keeps is there, too */
-    const long resident_before = resident();
-    call_all(MPI_COMM_WORLD, calls);
-    if (resident() > resident_before + (512 << 10)) {
-      printf("rank %d: %ld KiB more in memory after %d calls\n", g_rank,
-             (resident() - resident_before) >> 10, calls);
-      g_failures += fake_driver; /* the real driver keeps what it likes */
-    }
-    if (number_of("slimpi_fake_streams") != streams || number_of("slimpi_fake_events") != events) {
-      printf("rank %d: streams or events were made after the first calls\n", g_rank);
-      ++g_failures;
-    }
-    if (taken() != taken_before) {
-      printf("rank %d: memory was taken %lu times after the first calls\n", g_rank,
-             taken() - taken_before);
-      ++g_failures;
-    }
-    if (set_up() != set_up_before) {
-      printf("rank %d: %lu modules, kernels, pinned ranges or streams after the first calls\n",
-             g_rank, set_up() - set_up_before);
-      ++g_failures;
-    }
-    for (int i = 0; i < (fake_driver ? 3 : 20); ++i) { /* what the fake driver says is exact */
-      MPI_Comm comm;
-      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-      call_all(comm, COUNTS);
-      MPI_Comm_free(&comm);
-    }
-    if (used() != before) {
-      printf("rank %d: %zu bytes of memory in use, %zu before\n", g_rank, used(), before);
-      ++g_failures;
-    }
-    const size_t free_after = fake_driver ? 0 : gpu_free_memory(), much = (size_t)64 << 20;
-    if (free_after + much < free_before) {
-      printf("rank %d: %zu bytes of GPU memory less than before\n", g_rank,
-             free_before - free_after);
-      ++g_failures;
-    }
-    for (int i = 0; i < COUNTS; ++i) gpu_give_back(GPU_DEVICE, g_memory[i]);
+  for (int i = 0; i < COUNTS; ++i) {
+    if (argc > 2) g_counts[i] = (size_t)atol(argv[2]);
+    float* const values = calloc(g_counts[i], sizeof(float));
+    g_memory[i] = gpu_take(GPU_DEVICE, g_counts[i] * sizeof(float));
+    gpu_copy(g_memory[i], GPU_DEVICE, values, GPU_HOST, g_counts[i] * sizeof(float));
+    free(values);
   }
-  const int failed = end_mpi();
-  return skipped != 0 ? skipped : failed;
+  call_all(MPI_COMM_WORLD, COUNTS);
+  /* With a real GPU these numbers are 0. Other processes use its memory, too, so only a large
+   * difference counts there. */
+  const unsigned long taken = CALL_FAKE(allocations), ready = set_up();
+  const size_t used = CALL_FAKE(memory);
+  const int made = CALL_FAKE(streams) + CALL_FAKE(events);
+  const int fake_driver = FIND_FAKE(memory) != NULL;
+  const size_t free_before = fake_driver ? 0 : gpu_free_memory();
+  call_all(MPI_COMM_WORLD, calls / 10); /* what MPI itself keeps is there, too */
+  const long before = resident();
+  call_all(MPI_COMM_WORLD, calls);
+  const long more = resident() - before;
+  /* The real driver keeps what it likes. */
+  expect(!fake_driver || more <= 512 << 10, "bytes more in memory after many calls",
+         (unsigned long)more);
+  expect(CALL_FAKE(streams) + CALL_FAKE(events) == made, "streams and events after the first calls",
+         (unsigned long)made);
+  expect(CALL_FAKE(allocations) == taken, "times that memory was taken after the first calls",
+         CALL_FAKE(allocations) - taken);
+  expect(set_up() == ready, "modules, kernels, pinned ranges and streams after the first calls",
+         set_up() - ready);
+  for (int i = 0; i < (fake_driver ? 3 : 20); ++i) { /* what the fake driver says is exact */
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    call_all(comm, COUNTS);
+    MPI_Comm_free(&comm);
+  }
+  expect(CALL_FAKE(memory) == used, "bytes of memory in use at the end", CALL_FAKE(memory));
+  const size_t free_after = fake_driver ? 0 : gpu_free_memory(), much = (size_t)64 << 20;
+  expect(free_after + much >= free_before, "bytes of GPU memory less than before",
+         free_before - free_after);
+  for (int i = 0; i < COUNTS; ++i) gpu_give_back(GPU_DEVICE, g_memory[i]);
+  return end_mpi();
 }

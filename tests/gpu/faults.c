@@ -23,8 +23,6 @@ static float value(size_t i, int rank) {
 /* Makes a sum. Returns the code of the call, and in `worst` how far the result is from the sum. */
 static int sum(float* memory, double* worst) {
   static float values[COUNT];
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
   for (size_t i = 0; i < COUNT; ++i) values[i] = value(i, g_rank);
   gpu_copy(memory, GPU_DEVICE, values, GPU_HOST, sizeof values);
   const int code = MPI_Allreduce(MPI_IN_PLACE, memory, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
@@ -32,31 +30,27 @@ static int sum(float* memory, double* worst) {
   *worst = 0;
   for (size_t i = 0; i < COUNT; ++i) {
     double off = values[i];
-    for (int r = 0; r < size; ++r) off -= value(i, r);
-    if (off < 0) off = -off;
-    if (off > *worst) *worst = off;
+    for (int r = 0; r < g_size; ++r) off -= value(i, r);
+    *worst = fmax(*worst, fabs(off));
   }
   return code;
 }
 
 /* Makes a sum of integers, which is MPI's own. */
 static int sum_integers(int* memory, int* right) {
-  int size = 0, value = g_rank + 1;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  int value = g_rank + 1;
   gpu_copy(memory, GPU_DEVICE, &value, GPU_HOST, sizeof value);
   const int code = MPI_Allreduce(MPI_IN_PLACE, memory, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   gpu_copy(&value, GPU_HOST, memory, GPU_DEVICE, sizeof value);
-  *right = value == size * (size + 1) / 2;
+  *right = value == g_size * (g_size + 1) / 2;
   return code;
 }
 
 int main(int argc, char** argv) {
   begin_mpi();
   const char* const what = argc > 1 ? argv[1] : "";
-  if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
-  void (*const tell)(const char*, int, int, int) =
-      (void (*)(const char*, int, int, int))gpu_function("slimpi_fake_fail");
-  if (tell == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
+  if (gpu_open() != 0 || FIND_FAKE(fail) == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
+  __typeof__(&slimpi_fake_fail) const tell = FIND_FAKE(fail);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   float* const memory = gpu_take(GPU_DEVICE, COUNT * sizeof(float));
   double worst = 0;

@@ -57,11 +57,8 @@ def copy_prebuilt(build, carry, local):
         to.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(build / name, to)
         subprocess.run(["strip", "-g", to], check=True)
-    # The kernels, for what they take of the GPU, and the lab, for links that are shaped.
+    # The lab, for links that are shaped.
     source = pathlib.Path(__file__).resolve().parents[2]
-    shutil.copytree(build / "kernels/cuda", carry / "prebuilt/kernels/cuda",
-                    ignore=lambda _, names: [n for n in names if not n.endswith(".fatbin")])
-    shutil.copy(source / "kernels/cuda/arguments.h", carry / "prebuilt/kernels/cuda")
     shutil.copytree(source / "tools/slimpi_lab", carry / "prebuilt/tools/slimpi_lab",
                     ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("python", "startup"):
@@ -104,7 +101,7 @@ def pack(carry, local):
     for old in carry.glob("*"):
         shutil.rmtree(old) if old.is_dir() else old.unlink()
     here = pathlib.Path(__file__).resolve().parent
-    for name in ("run", "gpu_steps.py", "gpu_resources.py"):
+    for name in ("run", "gpu_steps.py"):
         shutil.copy(here / name, carry)
     copy_prebuilt(build, carry, local)
     if local:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
-PROGRAMS = "kernels sums calls bench costs end_to_end passing lowrank nccl habits".split()
+PROGRAMS = "kernels sums calls bench end_to_end passing lowrank nccl habits".split()
 
 
 def stop(text, code=2):
@@ -174,10 +174,6 @@ def first_steps(machine):
              Step("sums-2", machine.ranks(2, "tests/gpu/sums", far), 30, 200),
              Step("bench-kernels", machine.alone(
                  f"tests/gpu/bench --json {results}/bench-kernels.json {floats}"), 60, 300),
-             Step("resources", machine.alone(
-                 f"{sys.executable} {machine.carry}/gpu_resources.py kernels/cuda "
-                 f"{results}/resources.json"), 5, 60),
-             Step("costs", machine.alone(f"tests/gpu/costs --json {results}/costs.json"), 20, 120),
              # One rank on the GPU, the other on host buffers: nothing shares the GPU's time.
              Step("end-to-end-one", one_gpu, 60, 300)]
     for tool in ("memcheck", "racecheck"):

@@ -47,35 +47,24 @@ int main(int argc, char** argv) {
     shared |= strcmp(argv[i], "shared") == 0;
     g_lossy |= strcmp(argv[i], "lossy") == 0;
   }
-  if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
-  unsigned long (*const pageable)(void) =
-      (unsigned long (*)(void))gpu_function("slimpi_fake_pageable");
-  unsigned long (*const calls)(const char*) =
-      (unsigned long (*)(const char*))gpu_function("slimpi_fake_calls");
-  size_t (*const registered)(void) = (size_t(*)(void))gpu_function("slimpi_fake_registered");
-  void (*const tell)(const char*, int, int, int) =
-      (void (*)(const char*, int, int, int))gpu_function("slimpi_fake_fail");
-  if (pageable == NULL || calls == NULL || registered == NULL || tell == NULL)
-    MPI_Abort(MPI_COMM_WORLD, 77);
-  if (refuse) tell("cuMemHostRegister_v2", NOT_SUPPORTED, 0, 1);
+  if (gpu_open() != 0 || FIND_FAKE(calls) == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
+  if (refuse) FIND_FAKE(fail)("cuMemHostRegister_v2", NOT_SUPPORTED, 0, 1);
   const enum gpu_memory kind = mixed && g_rank % 2 != 0 ? GPU_HOST : GPU_DEVICE;
   float* const memory = gpu_take(kind, COUNT * sizeof(float));
   for (int call = 0; call < 2; ++call) sum(memory, kind, g_size);
-  const unsigned long copies = pageable(), pins = calls("cuMemHostRegister_v2");
+  const unsigned long copies = CALL_FAKE(pageable);
+  const unsigned long pins = CALL_FAKE(calls, "cuMemHostRegister_v2");
   for (int call = 0; call < CALLS; ++call) sum(memory, kind, g_size);
-  const unsigned long more = pageable() - copies;
+  const unsigned long more = CALL_FAKE(pageable) - copies;
   if (!refuse) expect(more == 0, "copies of memory that is not pinned", more);
   if (shared && refuse && kind == GPU_DEVICE)
     expect(more != 0, "copies that the driver counts", more);
-  const unsigned long late = calls("cuMemHostRegister_v2") - pins;
+  const unsigned long late = CALL_FAKE(calls, "cuMemHostRegister_v2") - pins;
   expect(late == 0, "memory is pinned after the first calls", late);
   if (shared && !refuse && kind == GPU_DEVICE)
-    expect(registered() != 0, "bytes that are pinned", 0);
+    expect(CALL_FAKE(registered) != 0, "bytes that are pinned", 0);
   gpu_give_back(kind, memory);
   const int failed = end_mpi();
-  if (registered() != 0) {
-    printf("rank %d: %zu bytes are pinned after MPI_Finalize\n", g_rank, registered());
-    return 1;
-  }
-  return failed;
+  expect(CALL_FAKE(registered) == 0, "bytes are pinned after MPI_Finalize", CALL_FAKE(registered));
+  return failed || CALL_FAKE(registered) != 0;
 }

@@ -15,17 +15,15 @@ enum { COUNT = 20000 };
  * with MPI's. So these calls come before the counted calls. */
 static int g_warm = 40, g_measured = 50;
 
-static unsigned long (*g_calls)(const char*);
-static unsigned long (*g_attributes)(void);
-
 static void count(const char* what, const void* in, void* out, int length, MPI_Datatype type,
                   long wanted) {
   for (int i = 0; i < g_warm; ++i) MPI_Allreduce(in, out, length, type, MPI_SUM, MPI_COMM_WORLD);
-  const unsigned long queries = g_calls("cuPointerGetAttributes"), attributes = g_attributes();
+  const unsigned long queries = CALL_FAKE(calls, "cuPointerGetAttributes");
+  const unsigned long attributes = CALL_FAKE(attributes);
   for (int i = 0; i < g_measured; ++i)
     MPI_Allreduce(in, out, length, type, MPI_SUM, MPI_COMM_WORLD);
-  const long asked = (long)(g_calls("cuPointerGetAttributes") - queries);
-  const long for_what = (long)(g_attributes() - attributes);
+  const long asked = (long)(CALL_FAKE(calls, "cuPointerGetAttributes") - queries);
+  const long for_what = (long)(CALL_FAKE(attributes) - attributes);
   if (asked == wanted * g_measured && for_what <= 2 * asked) return;
   printf("rank %d: %s: %ld queries of %ld attributes in %d calls\n", g_rank, what, asked, for_what,
          g_measured);
@@ -78,10 +76,7 @@ static void count_between(const float* in, float* out, float* device) {
 
 int main(int argc, char** argv) {
   begin_mpi();
-  if (gpu_open() != 0) MPI_Abort(MPI_COMM_WORLD, 77);
-  g_calls = (unsigned long (*)(const char*))gpu_function("slimpi_fake_calls");
-  g_attributes = (unsigned long (*)(void))gpu_function("slimpi_fake_attributes");
-  if (g_calls == NULL || g_attributes == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
+  if (gpu_open() != 0 || FIND_FAKE(calls) == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
   float *const in = map(), *const out = map();
   float* const device = gpu_take(GPU_DEVICE, COUNT * sizeof(float));
   gpu_copy(device, GPU_DEVICE, out, GPU_HOST, COUNT * sizeof(float));

@@ -28,9 +28,9 @@ strategy         8    2048   nearest
 : "${MPICC:=mpicc}"
 for kind in codec strategy; do
   define=
-  [ $kind = codec ] || define=-DSTRATEGY
+  [ $kind = codec ] || define=-DEXACT
   "$MPICC" $define -O2 -shared -fPIC -I"$top_srcdir/include" -o "$work/$kind.so" \
-    "$top_srcdir/tests/programs/hook_floats.c" || fail "the hook does not compile"
+    "$top_srcdir/tests/programs/hook_failing.c" || fail "the hook does not compile"
 done
 
 every_algorithm() {

@@ -131,20 +131,13 @@ int PMPI_Wait(MPI_Request* request, MPI_Status* status) {
 }
 
 /* The program's own call, when slimpi leaves it to MPI. */
-int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
-                  MPI_Comm comm) {
-  const int in_lent = in != MPI_IN_PLACE && lend(in, 1), out_lent = lend(out, 1);
-  const int code = NEXT(MPI_Allreduce)(in, out, count, type, op, comm);
-  if (in_lent) lend(in, 0);
-  if (out_lent) lend(out, 0);
-  return code;
-}
-
-int MPI_Allreduce_c(const void* in, void* out, MPI_Count count, MPI_Datatype type, MPI_Op op,
-                    MPI_Comm comm) {
-  const int in_lent = in != MPI_IN_PLACE && lend(in, 1), out_lent = lend(out, 1);
-  const int code = NEXT(MPI_Allreduce_c)(in, out, count, type, op, comm);
-  if (in_lent) lend(in, 0);
-  if (out_lent) lend(out, 0);
-  return code;
-}
+#define ALLREDUCE(name, Count)                                                                    \
+  int name(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) { \
+    const int in_lent = in != MPI_IN_PLACE && lend(in, 1), out_lent = lend(out, 1);               \
+    const int code = NEXT(name)(in, out, count, type, op, comm);                                  \
+    if (in_lent) lend(in, 0);                                                                     \
+    if (out_lent) lend(out, 0);                                                                   \
+    return code;                                                                                  \
+  }
+ALLREDUCE(MPI_Allreduce, int)
+ALLREDUCE(MPI_Allreduce_c, MPI_Count)

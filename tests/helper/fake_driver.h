@@ -4,7 +4,7 @@
  * touch it; streams do their work late, a transfer at each question; kernels are those of
  * kernels/cuda, run as emulated_cuda.h says. The processes of a machine share the two GPUs, or,
  * with FAKE_GPUS=own, each rank has two of its own. What follows is only in the fake driver:
- * programs look it up by name.
+ * programs look it up by name, with FIND_FAKE or CALL_FAKE.
  */
 #ifndef SLIMPI_TESTS_HELPER_FAKE_DRIVER_H
 #define SLIMPI_TESTS_HELPER_FAKE_DRIVER_H
@@ -14,6 +14,11 @@
 extern "C" {
 #endif
 #define SLIMPI_FAKE __attribute__((visibility("default")))
+
+/* FIND_FAKE: one of the functions below, or null without the fake driver. CALL_FAKE: what it
+ * returns, or 0. Both want tests/helper/gpu.h and an opened driver. */
+#define FIND_FAKE(name) ((__typeof__(&slimpi_fake_##name))gpu_function("slimpi_fake_" #name))
+#define CALL_FAKE(name, ...) (FIND_FAKE(name) != NULL ? FIND_FAKE(name)(__VA_ARGS__) : 0)
 
 /* Makes the function with this name return the CUresult `result` after `calls` more calls, once, or
  * at every call from then on if `lost`. A null name ends all failures. */

@@ -25,12 +25,10 @@ using namespace kernels::cuda;
 // `made`: encoded values that the kernel writes.
 enum class Kind { values, encoded, made };
 
-template <typename Use, typename... Pointers>
-void values(const Use& use, Pointers*&... pointers) {
+void values(const auto& use, auto*&... pointers) {
   (use(pointers, Kind::values), ...);
 }
-template <typename Use>
-void addends(const Use& use, Addend* list, int count) {
+void addends(const auto& use, Addend* list, int count) {
   for (int i = 0; i < count; ++i) {
     use(list[i].encoded, Kind::encoded);
     use(list[i].exact, Kind::values);
@@ -38,79 +36,64 @@ void addends(const Use& use, Addend* list, int count) {
 }
 
 // Calls `use` for each pointer of a kernel's arguments that the kernel follows.
-template <typename Use>
-void each_pointer(EncodeArguments& a, const Use& use) {
+void each_pointer(EncodeArguments& a, const auto& use) {
   values(use, a.in, a.residual);
   use(a.out, Kind::made);
 }
-template <typename Use>
-void each_pointer(SumArguments& a, const Use& use) {
+void each_pointer(SumArguments& a, const auto& use) {
   addends(use, a.addends, a.addend_count);
   values(use, a.residual, a.result);
   use(a.out, Kind::made);
 }
-template <typename Use>
-void each_pointer(PackArguments& a, const Use& use) {
+void each_pointer(PackArguments& a, const auto& use) {
   values(use, a.in, a.added, a.residual, a.decoded);
   use(a.out, Kind::made);
 }
-template <typename Use>
-void each_pointer(DecodeArguments& a, const Use& use) {
+void each_pointer(DecodeArguments& a, const auto& use) {
   use(a.in, Kind::encoded);
   values(use, a.out);
 }
-template <typename Use>
-void each_pointer(PlainSumArguments& a, const Use& use) {
+void each_pointer(PlainSumArguments& a, const auto& use) {
   addends(use, a.addends, a.addend_count);
   values(use, a.residual, a.result);
   use(a.out, Kind::made);
 }
-template <typename Use>
-void each_pointer(PackedSumArguments& a, const Use& use) {
+void each_pointer(PackedSumArguments& a, const auto& use) {
   addends(use, a.addends, a.addend_count);
   values(use, a.residual, a.result);
   use(a.out, Kind::made);
 }
-template <typename Use>
-void each_pointer(PackedDecodeArguments& a, const Use& use) {
+void each_pointer(PackedDecodeArguments& a, const auto& use) {
   use(a.in, Kind::encoded);
   values(use, a.out);
 }
-template <typename Use>
-void each_pointer(PairSumArguments& a, const Use& use) {
+void each_pointer(PairSumArguments& a, const auto& use) {
   for (int i = 0; i < a.addend_count; ++i) values(use, a.addends[i]);
   values(use, a.out);
 }
-template <typename Use>
-void each_pointer(PlainDecodeArguments& a, const Use& use) {
+void each_pointer(PlainDecodeArguments& a, const auto& use) {
   use(a.in, Kind::encoded);
   values(use, a.out);
 }
-template <typename Use>
-void each_pointer(CombineArguments& a, const Use& use) {
+void each_pointer(CombineArguments& a, const auto& use) {
   values(use, a.x, a.y, a.out);
 }
-template <typename Use>
-void each_pointer(FillArguments& a, const Use& use) {
+void each_pointer(FillArguments& a, const auto& use) {
   values(use, a.out);
 }
-template <typename Use>
-void each_pointer(FindArguments& a, const Use& use) {
+void each_pointer(FindArguments& a, const auto& use) {
   values(use, a.in, a.found);
 }
-template <typename Use>
-void each_pointer(CompareArguments& a, const Use& use) {
+void each_pointer(CompareArguments& a, const auto& use) {
   if (a.count > 0) values(use, a.a, a.b);  // runs for none, too, and then reads neither
   values(use, a.partial, a.result);
 }
-template <typename Use>
-void each_pointer(LowRankArguments& a, const Use& use) {
+void each_pointer(LowRankArguments& a, const auto& use) {
   values(use, a.factors.p, a.factors.q, a.in, a.residual, a.out);
 }
 
 // Null is no memory. `atomics`: the kernel makes encoded values by them.
-template <typename Arguments>
-void check(Arguments& arguments, bool atomics) {
+void check(auto& arguments, bool atomics) {
   each_pointer(arguments, [atomics](const void* pointer, Kind kind) {
     const bool mapped = kind == Kind::encoded || (kind == Kind::made && !atomics);
     if (pointer != nullptr && !is_for_kernels(pointer, mapped))
@@ -119,8 +102,7 @@ void check(Arguments& arguments, bool atomics) {
   });
 }
 
-template <typename Arguments>
-void turn(Arguments& arguments, int device) {
+void turn(auto& arguments, int device) {
   each_pointer(arguments, [device](auto*& pointer, Kind) {
     const Allocation* const found = find_allocation(reinterpret_cast<std::uintptr_t>(pointer));
     if (found != nullptr && found->device == device) pointer = reach(pointer);

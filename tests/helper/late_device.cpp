@@ -42,8 +42,7 @@ std::vector<std::unique_ptr<LateStream>> g_streams;
 Chance* g_chance = nullptr;
 bool g_lazy = false;  // nothing is done that is not asked for
 
-template <typename Work>
-void queue(Stream* stream, Work work) {
+void queue(Stream* stream, auto work) {
   LateStream::of(stream).queue.push_back({.work = std::move(work)});
 }
 

@@ -15,10 +15,14 @@
 #                           another_way.c. TEST_WAY in the environment is the way of a whole test
 #   mpi_dies RANKS COMMAND...  whether the command fails without the library; says that what it
 #                           does is skipped
-#   avoid_deadly_calls PROGRAM  tells PROGRAM, bypass_device or tests/gpu/passing, what of its calls
+#   avoid_deadly_calls PROGRAM  tells PROGRAM, one that tests/mpi/bypass.c makes, what of its calls
 #                           MPICH 5.0.2 dies of: MPI_DATATYPE_NULL is an assertion, and within a
 #                           node MPICH writes in front of its own buffer where a type begins below
 #                           its address
+#   on_each STEP...         print steps of tests/mpi/steps: the first one for rank 0, the second one
+#                           for rank 1, and so on
+#   alike_on RANKS FILE     whether the sums that tests/mpi/steps printed there are near, and every
+#                           one has the same digest on all ranks
 #   report FILE KEY...      print one value of a JSON file: report r.json calls passed small
 #   `alike` NAME COMPRESSED RANKS COMMAND...
 #                           run a program of tests/programs both ways, every rank a node of its
@@ -27,6 +31,7 @@
 #   same FILE FILE WHAT     fail unless both files hold the same bytes
 #   expect GOT WANTED WHAT  fail unless the two texts are equal
 #   holds WHAT COMMAND...   fail unless the command succeeds
+#   shows WHAT COMMAND...   the same; out.txt and err.txt get the output, which a failure prints
 #   pass WHAT, fail WHAT    say how a check went; the test goes on
 #   expensive               whether this is `make check-all`, for what repeats the same code path
 #   deeper COMMAND...       run it if so
@@ -103,6 +108,20 @@ avoid_deadly_calls() {
   if mpi_dies 2 "$1" below; then export BELOW=self; fi
 }
 
+on_each() {
+  on_each=0
+  for step in "$@"; do
+    echo "$on_each?$step"
+    on_each=$((on_each + 1))
+  done
+}
+
+alike_on() {
+  cut -d ' ' -f 2- "$2" | sort | uniq -c | awk -v ranks="$1" '
+    $1 % ranks != 0 || !/ (near|exact) / { bad = 1; print }
+    END { exit bad || NR == 0 }'
+}
+
 report() {
   "$PYTHON" -c 'import json, sys
 value = json.load(open(sys.argv[1]))
@@ -139,6 +158,17 @@ holds() {
   what=$1
   shift
   if "$@"; then pass "$what"; else fail "$what"; fi
+}
+
+shows() {
+  what=$1
+  shift
+  if "$@" >out.txt 2>err.txt; then
+    pass "$what"
+  else
+    fail "$what: exit status $?"
+    cat out.txt err.txt
+  fi
 }
 
 need "$PYTHON"

@@ -65,6 +65,15 @@ static inline void must(int good, const char* what) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+/* Ends the program if the status is not 0 on every rank; the exit status is the greatest one. */
+static inline void exit_unless_0(int status) {
+  int all = 0;
+  PMPI_Allreduce(&status, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  if (all == 0) return;
+  MPI_Finalize();
+  exit(all);
+}
+
 /* Returns the number of failures of all ranks. */
 static inline int all_failures(void) {
   int all = 0;
@@ -77,6 +86,25 @@ static inline int end_mpi(void) {
   const int failures = all_failures();
   MPI_Finalize();
   return failures != 0;
+}
+
+/* Sums `count` floats in place: whole numbers, which depend on the rank and the seed. Returns the
+ * greatest error of an element, and infinity after an error of MPI. */
+static inline double error_of_sum(MPI_Comm comm, int count, int seed) {
+  int rank, size;
+  double error = 0;
+  float* const x = (float*)malloc((size_t)count * sizeof *x);
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  for (int i = 0; i < count; ++i) x[i] = (float)((i + seed) % 50 + rank);
+  if (MPI_Allreduce(MPI_IN_PLACE, x, count, MPI_FLOAT, MPI_SUM, comm) != MPI_SUCCESS)
+    error = INFINITY;
+  for (int i = 0; i < count; ++i) {
+    const double off = fabs(x[i] - (size * ((i + seed) % 50) + size * (size - 1) / 2.0));
+    if (!(off <= error)) error = off;
+  }
+  free(x);
+  return error;
 }
 
 /* Whether all ranks have the bytes of rank 0. */

@@ -32,9 +32,8 @@ void expect_encoded(const Format& format, const std::byte* pointer) {
 }
 
 // Queues `work` on values that `pointers` point to (null is no memory), in this device's memory.
-template <typename Work>
 void launch(Stream* stream, std::size_t count, const std::vector<const void*>& pointers,
-            Work work) {
+            auto work) {
   for (const void* pointer : pointers)
     if (pointer != nullptr && count != 0 && !protected_owns(pointer))
       die("a kernel is given memory that is not of this device");

@@ -15,8 +15,7 @@ using inter::segments_for;
 constexpr std::uint64_t kCounts[] = {1, 2047, 2049, 300'000, 16 << 20, std::uint64_t(1) << 33};
 constexpr int kMembers[] = {2, 3, 4, 16, 64, 1000};
 
-template <typename Check>
-void for_all_formats(Check check) {
+void for_all_formats(auto check) {
   kernels::Format format;
   for (const auto codec :
        {kernels::Codec::quantized, kernels::Codec::fp16, kernels::Codec::float32})

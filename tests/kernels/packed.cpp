@@ -26,8 +26,7 @@ struct Coded {
   std::vector<std::byte> bytes;
 };
 
-template <typename Make>
-Coded coded(const Format& format, std::size_t count, const Make& make) {
+Coded coded(const Format& format, std::size_t count, const auto& make) {
   Coded result;
   for (std::size_t i = 0; i < count; ++i) result.in.push_back(make(i));
   result.out.resize(count);

@@ -20,13 +20,9 @@ run() { # RANKS OPTION=VALUE...
   # Three ranks wait for each other on two cores.
   rounds=
   [ "$ranks" -lt 3 ] || rounds=once
-  if (export "$@" && under "$ranks" "$program" $rounds) >out.txt; then
-    pass "$ranks ranks, $way, $*: MPI's own bytes"
-    expect "$(report report.json buffers staged)" "$(sed -n 's/^staged //p' out.txt)" \
-      "$ranks ranks, $way, $*: staged calls are counted"
-  else
-    fail "$ranks ranks, $way, $*" && cat out.txt
-  fi
+  shows "$ranks ranks, $way, $*: MPI's own bytes" under "$ranks" env "$@" "$program" $rounds
+  expect "$(report report.json buffers staged)" "$(sed -n 's/^staged //p' out.txt)" \
+    "$ranks ranks, $way, $*: staged calls are counted"
 }
 run 3 SLIMPI_RANKS_PER_NODE=1
 run 2 SLIMPI_RANKS_PER_NODE=0

@@ -10,8 +10,8 @@ doubles() {
   what=$1
   shift
   rm -f report.json
-  under 4 "$program" "$@" >out.txt || { fail "$what: exit status $?" && cat out.txt; }
-  expect "$(cut -d , -f 1-2 <out.txt)" "12 held, 14 left" "$what"
+  shows "$what" under 4 "$program" "$@"
+  expect "$(cut -d , -f 1-2 <out.txt)" "12 held, 14 left" "$what: sums"
   expect "$(report report.json types double calls) $(report report.json calls passed precision)" \
     "12 14" "$what: calls of the report"
 }

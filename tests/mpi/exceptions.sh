@@ -17,13 +17,10 @@ without=$preload preload=$preload:$top_builddir/tests/helper/.libs/liballocation
 # returns WHAT RANKS RANK MORE COUNT N...: the program, with the options in the environment. Each N
 # has a sum or an error, and the job goes on.
 returns() {
-  what=$1 ranks=$2
+  returns=$1 ranks=$2
   shift 2
-  status=0
-  under "$ranks" "$program" "$@" >out.txt 2>err.txt || status=$?
-  expect "$status" 0 "$what: every call returns, with a sum or an error"
-  holds "$what: nothing is wrong" test -z "$(grep WRONG out.txt)"
-  [ "$status" = 0 ] || tail -n 20 out.txt err.txt
+  shows "$returns: every call returns, with a sum or an error" under "$ranks" "$program" "$@"
+  holds "$returns: nothing is wrong" test -z "$(grep WRONG out.txt)"
 }
 
 # ends WHAT RANKS RANK MORE COUNT N...: a job for each N. It ends with one line, or goes on.
@@ -98,9 +95,8 @@ holds "no memory to start: the job ends ($status)" test "$status" -ne 0 -a "$sta
 expect "$(grep -c 'slimpi.* error: .*no host memory' err.txt)" 1 "no memory to start: one line"
 
 # The program's own exceptions pass, and are not taken for slimpi's, nor the other way round.
-status=0
-under 2 "$top_builddir/tests/mpi/throwing_handler" >out.txt 2>err.txt || status=$?
-expect "$status $(cat out.txt)" "0 right" "an error handler that throws"
+shows "an error handler that throws" under 2 "$top_builddir/tests/mpi/throwing_handler"
+expect "$(cat out.txt)" right "an error handler that throws: sums and errors"
 
 # A hook's function throws: the hook has failed, on all ranks, and later calls are right.
 cat >throws.cpp <<'END'
@@ -135,10 +131,8 @@ END
 $CXX -std=c++17 -shared -fPIC -I"$top_srcdir/include" -o throws.so throws.cpp ||
   fail "the hook does not compile"
 preload=$without
-status=0
-SLIMPI_ALGORITHM=hook:$work/throws.so under 3 "$top_builddir/tests/mpi/hooks" errors 20001 \
-  >out.txt 2>err.txt || status=$?
-expect "$status" 0 "a hook that throws: the program goes on"
+SLIMPI_ALGORITHM=hook:$work/throws.so shows "a hook that throws: the program goes on" \
+  under 3 "$top_builddir/tests/mpi/hooks" errors 20001
 expect "$(sed -n 2p out.txt)" "call 2: 3 of 3 ranks: slimpi: hook:$work/throws.so: encode failed \
 with -1 in call 2: it threw an exception: the hook's own (rank 1)" "all ranks say so"
 expect "$(grep -c ' 0 of 3 ranks' out.txt)" 4 "the other calls are right"

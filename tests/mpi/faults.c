@@ -23,6 +23,7 @@ static void* next(const char* name) {
   if (found == NULL) abort();
   return found;
 }
+#define NEXT(name) ((__typeof__(&name))next(#name))
 
 /* Is this call of `kind`, the counter's next, the one to spoil? */
 static int due(const char* kind, atomic_int* counter) {
@@ -37,8 +38,6 @@ static int due(const char* kind, atomic_int* counter) {
 int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                MPI_Request* request) {
   static atomic_int sent, shortened, garbled, damaged, flipped, agreed;
-  int (*real)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) =
-      (int (*)(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))next("PMPI_Isend");
   if (type == MPI_UINT64_T && due("agree", &agreed)) return MPI_ERR_OTHER;
   if (type == MPI_UINT32_T) {
     if (due("send", &sent)) return MPI_ERR_OTHER;
@@ -56,18 +55,16 @@ int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, 
       data = copy;
     }
   }
-  return real(data, count, type, to, tag, comm, request);
+  return NEXT(PMPI_Isend)(data, count, type, to, tag, comm, request);
 }
 
 int PMPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                MPI_Request* request) {
   static atomic_int received, heard;
   static int deaf;
-  int (*real)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) =
-      (int (*)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))next("PMPI_Irecv");
   if (type == MPI_UINT32_T) {
     if (!deaf) deaf = due("deaf", &heard);
     if (deaf || due("receive", &received)) return MPI_ERR_OTHER;
   }
-  return real(data, count, type, from, tag, comm, request);
+  return NEXT(PMPI_Irecv)(data, count, type, from, tag, comm, request);
 }

@@ -1,43 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Error feedback brings back what compression lost. Options come from the environment.
-// Usage: feedback mean      under the preload: the mean of 200 calls on one input is at least 10
-//                           times closer to the exact sum than one call
-//        feedback falls     under the preload: the mean of 400 calls is 3 times closer than the
-//                           mean of 100 calls
-//        feedback tiny      under the preload: sums of zeros after others, and of values of 7e-34
-//        feedback draws     under the preload, 3 ranks, qsgd: ranks and calls draw independently
-//        feedback steps     under the preload: steps with infinities and NaNs, or with finite
-//                           values whose sum overflows, leave no trace in the results of other
-//                           steps
-//        feedback large     under the preload, bf16: steps that might overflow are summed without
-//                           feedback
-//        feedback identity  without the preload, on the library's own parts, so that the residuals
-//                           can be looked at: outputs + residuals = inputs; a NaN leaves the
-//                           residuals of its bucket as they were; memory is one float an element
+// Error feedback brings back what compression lost. Run under the preload, with options in the
+// environment. Usage: feedback MODE
+//   mean           the mean of 200 calls on one input is at least 10 times closer to the exact sum
+//                  than one call
+//   falls          the mean of 400 calls is 3 times closer than the mean of 100 calls
+//   tiny           sums of zeros after others, and of values of 7e-34
+//   draws          3 ranks, qsgd: ranks and calls draw independently
+//   steps          steps with infinities and NaNs, or with finite values whose sum overflows, leave
+//                  no trace in the results of other steps
+//   large          bf16: steps that might overflow are summed without feedback
 #include "tests/helper/program.h"
 
-#include <memory>
-
-#include "algorithm/algorithm.h"
-#include "algorithm/policy.h"
-#include "comm/communicator.h"
-#include "comm/memory.h"
-#include "intra/intra_node.h"
 #include "tests/mpi/inputs.h"
-
-using namespace slimpi;
 
 namespace {
 
 Case input_of(std::size_t count, std::uint64_t seed) {
   return {Family::normal, count, seed, false, false, false, g_size};
-}
-
-std::vector<double> exact_sum(const Case& test) {
-  std::vector<double> sum(test.count);
-  for (int rank = 0; rank < g_size; ++rank)
-    for (std::size_t i = 0; i < test.count; ++i) sum[i] += double(make_value(test, rank, i));
-  return sum;
 }
 
 // Sums values of all sizes, so that some buckets of packed have no bits at all.
@@ -202,155 +181,22 @@ void large() {
   check(same, "large values are summed in another way");
 }
 
-// The calls on one buffer, made with the library's own parts.
-class Buffer {
- public:
-  Buffer(comm::Communicator& communicator, comm::CallScratch& scratch, std::size_t count)
-      : communicator_(communicator),
-        scratch_(scratch),
-        count_(count),
-        out_(count),
-        decision_(algorithm::make_decision(communicator.config(), nullptr)) {
-    const comm::Plan& plan = decision_.plans.front();
-    const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);
-    if (group.shard_index >= 0)
-      shard_ = intra::shard_range(count, plan.format, group, group.shard_index);
-    bool ready = false;
-    const comm::Call call{.communicator = communicator,
-                          .scratch = scratch,
-                          .plan = plan,
-                          .in = nullptr,
-                          .out = nullptr,
-                          .count = count,
-                          .location = device::host()};
-    check(algorithm::prepare(call, &ready) == Status::ok, "prepare fails");
-  }
-
-  const std::vector<float>& sum(const std::vector<float>& in) {
-    comm::TensorStates::Lost lost{};
-    slot_ = &communicator_.states.use(comm::TensorKey::of_index(0, count_), &lost);
-    comm::Call call{.communicator = communicator_,
-                    .scratch = scratch_,
-                    .plan = decision_.plans.front(),
-                    .in = in.data(),
-                    .out = out_.data(),
-                    .count = count_,
-                    .location = device::host(),
-                    .number = ++communicator_.compressed_calls,
-                    .state = slot_};
-    check(call.plan.algorithm->reserve_state(call) == Status::ok, "reserve_state fails");
-    check(call.plan.algorithm->run(call) == Status::ok, "run fails");
-    return out_;
-  }
-
-  // Returns the residual of this rank, with zeros outside its shard.
-  std::vector<float> residual() const {
-    std::vector<float> all(count_);
-    if (slot_ != nullptr && shard_.count != 0)
-      std::memcpy(all.data() + shard_.first,
-                  slot_->arrays().at({comm::StateArray::residual}).memory.data(),
-                  shard_.count * sizeof(float));
-    return all;
-  }
-  const comm::Range& shard() const { return shard_; }
-  std::uint64_t bucket() const { return decision_.plans.front().format.bucket; }
-
- private:
-  comm::Communicator& communicator_;
-  comm::CallScratch& scratch_;
-  const std::size_t count_;
-  std::vector<float> out_;
-  const algorithm::Decision decision_;
-  comm::Range shard_;
-  comm::TensorState* slot_ = nullptr;
-};
-
-std::vector<double> summed(const std::vector<float>& mine) {
-  std::vector<double> sum(mine.begin(), mine.end());
-  MPI_Allreduce(MPI_IN_PLACE, sum.data(), int(sum.size()), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
-  return sum;
-}
-
-// Checks, over `calls` calls: outputs + residuals after = inputs + residuals before.
-void check_identity(Buffer& buffer, std::size_t count, std::uint64_t seed, int calls) {
-  std::vector<double> left = summed(buffer.residual());
-  double largest = 0;
-  for (int call = 0; call < calls; ++call) {
-    // Each call has the same values: where a range shrinks, a part of the residuals is dropped.
-    const Case test = input_of(count, seed);
-    const std::vector<double> exact = exact_sum(test);
-    const std::vector<float>& out = buffer.sum(make_input(test, g_rank));
-    for (std::size_t i = 0; i < count; ++i) {
-      left[i] += exact[i] - double(out[i]);
-      largest = std::max(largest, std::fabs(exact[i]));
-    }
-  }
-  const std::vector<double> kept = summed(buffer.residual());
-  double worst = 0, most = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    worst = std::max(worst, std::fabs(left[i] - kept[i]));
-    most = std::max(most, std::fabs(kept[i]));
-  }
-  check(most > 0, "nothing is kept");
-  check(worst <= 1e-6 * calls * g_size * largest, "outputs and residuals are not the inputs");
-}
-
-void check_nan(Buffer& buffer, std::size_t count) {
-  const std::size_t spot = count / 3;
-  std::vector<float> in = make_input(input_of(count, 90), g_rank);
-  if (g_rank == g_size - 1) in[spot] = std::nanf("");
-  const std::vector<float> before = buffer.residual();
-  check(std::isnan(buffer.sum(in)[spot]), "a NaN is lost");
-  const std::vector<float> after = buffer.residual();
-  for (const float value : after) check(std::isfinite(value), "a residual is not finite");
-  const comm::Range shard = buffer.shard();
-  if (g_rank != g_size - 1 || spot < shard.first || spot >= shard.first + shard.count) return;
-  const std::uint64_t first =
-      shard.first + (spot - shard.first) / buffer.bucket() * buffer.bucket();
-  const std::uint64_t elements = std::min(buffer.bucket(), shard.first + shard.count - first);
-  check(std::memcmp(&before[first], &after[first], elements * sizeof(float)) == 0,
-        "a marked bucket's residual changed");
-  check(std::memcmp(before.data(), after.data(), count * sizeof(float)) != 0,
-        "the other buckets' residuals did not");
-}
-
-void identity() {
-  constexpr std::size_t kCount = 30001;
-  mpi::Api api{};
-  std::string version;
-  if (mpi::find(api, version) != mpi::Found::yes) MPI_Abort(MPI_COMM_WORLD, 2);
-  Statistics statistics;
-  auto communicator = std::make_unique<comm::Communicator>(
-      api, statistics, load_config(slimpi_environment()).config, mpi::abi.comm_world);
-  comm::CallScratchLease scratch;
-  check(communicator->compare_options("") == Status::ok && communicator->find_nodes() == Status::ok,
-        "the communicator fails");
-  {
-    Buffer buffer(*communicator, *scratch.take(), kCount);
-    check_identity(buffer, kCount, 20, 7);
-    check_nan(buffer, kCount);
-    check_identity(buffer, kCount, 20, 3);
-    check(statistics.counts().state_bytes == 4 * buffer.shard().count,
-          "state is not one float an element of the slice");
-  }
-  communicator.reset();
-  check(statistics.counts().state_bytes == 0, "state outlives its communicator");
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   begin_mpi();
   const std::string mode = argc > 1 ? argv[1] : "";
-  check(mode == "mean" || mode == "falls" || mode == "tiny" || mode == "draws" || mode == "steps" ||
-            mode == "large" || mode == "identity",
-        "usage: feedback mean|falls|tiny|draws|steps|large|identity");
-  if (mode == "mean") mean_of_calls();
-  if (mode == "falls") mean_falls();
-  if (mode == "tiny") tiny();
-  if (mode == "draws") draws();
-  if (mode == "steps") steps();
-  if (mode == "large") large();
-  if (mode == "identity") identity();
+  const struct {
+    const char* name;
+    void (*run)();
+  } modes[] = {{"mean", mean_of_calls}, {"falls", mean_falls}, {"tiny", tiny},
+               {"draws", draws},        {"steps", steps},      {"large", large}};
+  bool known = false;
+  for (const auto& one : modes) {
+    if (mode != one.name) continue;
+    one.run();
+    known = true;
+  }
+  check(known, "usage: see the top of feedback.cpp");
   return end_mpi();
 }

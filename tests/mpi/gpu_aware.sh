@@ -11,15 +11,9 @@ program=$top_builddir/tests/mpi/protected
 
 # run RANKS ALGORITHM [OPTION=VALUE...]
 run() {
-  what="$*"
-  ranks=$1 algorithm=$2
+  run="$*" ranks=$1 algorithm=$2
   shift 2
-  if (export SLIMPI_ALGORITHM="$algorithm" "$@" && under "$ranks" "$program") >out.txt 2>err.txt
-  then
-    pass "$what"
-  else
-    fail "$what" && cat out.txt err.txt
-  fi
+  shows "$run" under "$ranks" env SLIMPI_ALGORITHM="$algorithm" "$@" "$program"
 }
 message_bytes() { sed -n 's/^message bytes //p' out.txt; }
 

@@ -9,16 +9,11 @@ export LD_LIBRARY_PATH="$fake_driver${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export SLIMPI_MIN_SIZE=0 SLIMPI_LOG=info SLIMPI_ALGORITHM=allreduce
 program=$top_builddir/tests/gpu/habits seconds=60
 
-# run WHAT HABIT [RANKS]: its output in out.txt
-run() {
-  if under "${3:-4}" "$program" "$2" >out.txt 2>&1; then
-    pass "$1"
-  else
-    fail "$1" && cat out.txt
-  fi
+run() { # WHAT HABIT
+  shows "$1" under 4 "$program" "$2"
 }
 said() { # TIMES LINE WHAT
-  expect "$(grep -c "$2" out.txt)" "$1" "$3"
+  expect "$(grep -c "$2" err.txt)" "$1" "$3"
 }
 
 for per_node in 1 2; do

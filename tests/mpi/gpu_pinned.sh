@@ -12,11 +12,7 @@ slow='memory that the ranks of a node share are slow'
 run() {
   ranks=$1 lines=$2 what=$3
   shift 3
-  if under "$ranks" "$top_builddir/tests/gpu/pinned" "$@" >out.txt 2>err.txt; then
-    pass "$what"
-  else
-    fail "$what" && cat out.txt err.txt
-  fi
+  shows "$what" under "$ranks" "$top_builddir/tests/gpu/pinned" "$@"
   expect "$(grep -c "$slow" err.txt)" "$lines" "$what: what is said"
 }
 

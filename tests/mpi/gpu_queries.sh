@@ -40,7 +40,7 @@ between left SLIMPI_ALGORITHM=bytegrad SLIMPI_ESTIMATE="$work/estimate.txt"
 # A codec: a strategy would make MPI calls of its own, which ask for their own buffers.
 : "${MPICC:=mpicc}"
 "$MPICC" -O2 -shared -fPIC -I"$top_srcdir/include" -o "$work/codec.so" \
-  "$top_srcdir/tests/programs/hook_floats.c" || fail "the hook does not compile"
+  "$top_srcdir/tests/programs/hook_failing.c" || fail "the hook does not compile"
 between taken SLIMPI_ALGORITHM="hook:$work/codec.so"
 SLIMPI_RANKS_PER_NODE=2
 holds "one query for each buffer and call on 2 nodes of 2 ranks" \

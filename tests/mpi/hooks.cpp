@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A plain MPI program for tests/mpi/hooks.sh: it sums floats and says whether the hook that stands
-// in did what it has to.
+// A plain MPI program for tests/mpi/hooks.sh and overflow.sh: it sums floats and says whether the
+// hook that stands in, or the algorithm, did what it has to.
 // Usage: hooks exact COUNT     sparse inputs; every sum is exact, to the bit
 //        hooks nodes COUNT     the same where nodes sum first: exact but for the order of adding
 //        hooks near COUNT      dense inputs; the sum is off by a fiftieth at most
@@ -15,6 +15,8 @@
 //                              and how their text begins
 // All ranks must get the same bytes.
 #include "tests/helper/program.h"
+
+#include <map>
 
 #include "tests/mpi/inputs.h"
 
@@ -113,7 +115,7 @@ float ugly(std::size_t i, int rank, float rest, bool nans) {
   }
 }
 
-void check_ugly(std::size_t count, bool nans) {
+void check_not_finite(std::size_t count, bool nans) {
   for (const float rest : {1.5f, 1e38f / float(g_size), 0.0f}) {
     Floats in(count);
     bool good = true;
@@ -130,6 +132,13 @@ void check_ugly(std::size_t count, bool nans) {
     }
     check(good, "what is not finite stays so, and nothing else becomes so");
   }
+}
+
+void check_ugly(std::size_t count) {
+  check_not_finite(count, true);
+}
+void check_great(std::size_t count) {
+  check_not_finite(count, false);
 }
 
 void check_sign(std::size_t count) {
@@ -173,32 +182,53 @@ void show_errors(std::size_t count) {
   }
 }
 
+// One value in 70 is too large on one rank, one in 110 has a sum that is too large, and one in 130
+// is an infinity.
+float overflowing(std::size_t i, int rank, float limit) {
+  if (i % 70 == 0) return rank == int(i / 70) % g_size ? 1.003f * limit : 1;
+  if (i % 110 == 0) return rank == 0 || rank == g_size - 1 ? -0.6f * limit : 0;
+  if (i % 130 == 0) return rank == g_size - 1 ? INFINITY : 2;
+  return float((i * 7 + std::size_t(rank) * 13) % 101);
+}
+
+void check_overflow(std::size_t count, float limit, int calls) {
+  int overflows = 0, wrong = 0;
+  Floats in(count);
+  for (std::size_t i = 0; i < count; ++i) in[i] = overflowing(i, g_rank, limit);
+  for (int call = 0; call < calls; ++call) {
+    const Floats out = reduce(in, call % 2 == 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool wanted = i % 70 == 0 || i % 110 == 0 || i % 130 == 0;
+      wrong += wanted != std::isinf(out[i]);
+      overflows += wanted;
+    }
+  }
+  check(wrong == 0, "the values above the limit become infinite, and no others");
+  if (g_rank == 0) std::printf("%d\n", overflows);
+}
+
+void lose(std::size_t count) {
+  Floats in(count, 1.0f);
+  if (g_rank == 0) in[3] = std::nanf(""), in[5] = INFINITY;
+  MPI_Allreduce(MPI_IN_PLACE, in.data(), int(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   begin_mpi();
-  const std::string mode = argc == 3 ? argv[1] : "";
-  const auto count = std::size_t(argc == 3 ? std::atoll(argv[2]) : 0);
-  if (mode == "exact")
-    check_exact(count);
-  else if (mode == "nodes")
-    check_nodes(count);
-  else if (mode == "near")
-    check_near(count);
-  else if (mode == "sparse")
-    check_sparse(count);
-  else if (mode == "feedback")
-    check_feedback(count);
-  else if (mode == "ugly" || mode == "great")
-    check_ugly(count, mode == "ugly");
-  else if (mode == "lost") {
-    Floats in(count, 1.0f);
-    if (g_rank == 0) in[3] = std::nanf(""), in[5] = INFINITY;
-    MPI_Allreduce(MPI_IN_PLACE, in.data(), int(count), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  } else if (mode == "sign")
-    check_sign(count);
-  else if (mode == "errors")
-    show_errors(count);
+  const std::string mode = argc >= 3 ? argv[1] : "";
+  const auto count = std::size_t(argc >= 3 ? std::atoll(argv[2]) : 0);
+  const std::map<std::string, void (*)(std::size_t)> modes = {
+      {"exact", check_exact},       {"nodes", check_nodes},
+      {"near", check_near},         {"sparse", check_sparse},
+      {"feedback", check_feedback}, {"ugly", check_ugly},
+      {"great", check_great},       {"lost", lose},
+      {"sign", check_sign},         {"errors", show_errors}};
+  if (mode == "overflow" && argc == 5)
+    check_overflow(count, float(std::atof(argv[3])), std::atoi(argv[4]));
+  else if (modes.count(mode) == 1)
+    modes.at(mode)(count);
   else
     check(false, "usage: see the top of hooks.cpp");
   return end_mpi();

@@ -104,6 +104,14 @@ inline std::vector<float> make_input(const Case& test, int rank) {
   return input;
 }
 
+// The sum of all ranks' inputs.
+inline std::vector<double> exact_sum(const Case& test) {
+  std::vector<double> sum(test.count);
+  for (int rank = 0; rank < test.ranks; ++rank)
+    for (std::size_t i = 0; i < test.count; ++i) sum[i] += double(make_value(test, rank, i));
+  return sum;
+}
+
 inline std::vector<Case> make_cases(bool large, std::size_t ranks) {
   std::vector<Case> cases;
   std::uint64_t seed = 1;

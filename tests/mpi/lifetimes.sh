@@ -8,12 +8,10 @@ steps=$top_builddir/tests/mpi/steps
 
 # works WHAT RANKS STEP...: the steps end well, and no sum is wrong
 works() {
-  works=$1 ranks=$2 status=0
+  works=$1 ranks=$2
   shift 2
   rm -f report.json
-  under "$ranks" "$steps" "$@" >out.txt 2>err.txt || status=$?
-  [ "$status" = 0 ] || cat err.txt
-  expect "$status" 0 "$works"
+  shows "$works" under "$ranks" "$steps" "$@"
   expect "$(grep -Ec 'wrong|error' out.txt)" 0 "$works: sums"
 }
 compressed() { expect "$(report report.json calls compressed)" "$1" "$works: $1 compressed"; }

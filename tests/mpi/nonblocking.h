@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parts that nonblocking.c and nonblocking_errors.c share: inputs, the sums of the blocking calls,
+// Parts that programs of nonblocking sums share: inputs, the sums of the blocking calls,
 // the start of nonblocking sums, and their comparison with the blocking sums. With
 // SLIMPI_TEST_PROTECTED the buffers of the nonblocking sums are the protected device's.
 #pragma once

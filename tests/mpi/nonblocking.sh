@@ -45,7 +45,7 @@ build() { # NAME FLAG...
   "${MPICC:-mpicc}" -std=c99 -shared -fPIC -I"$top_srcdir/include" "$@" -o "$built.so" \
     "$top_srcdir/tests/programs/hook_failing.c"
 }
-if build hook && build blocks -DKIND=SLIMPI_HOOK_STRATEGY -DBLOCKS; then
+if build hook && build blocks -DBLOCKS; then
   SLIMPI_ALGORITHM=hook:$work/blocks.so try "a strategy" 3 1
   export HOOK_FAILS="encode 2 1"
   SLIMPI_ALGORITHM=hook:$work/hook.so SLIMPI_RANKS_PER_NODE=1 \

@@ -7,14 +7,10 @@
 //             function that slimpi does not see
 //   computes  the sums have to be complete before the program calls MPI again
 //   waits     it waits for them at once
+#include "tests/mpi/nonblocking.h"
+
 #include <dirent.h>
-#include "tests/helper/program.h"
-
 #include <time.h>
-
-enum { kCount = 40000, kMany = 6 };
-
-static float g_in[kMany][kCount], g_blocking[kMany][kCount], g_out[kMany][kCount];
 
 // Compares while the sum is being made. ThreadSanitizer would see this race in memcmp, so a loop
 // compares.
@@ -60,22 +56,17 @@ int main(int argc, char** argv) {
   else
     PMPI_Init(&argc, &argv);
   find_ranks();
-  for (int i = 0; i < kMany; ++i) {
-    for (int j = 0; j < kCount; ++j)
-      g_in[i][j] = (float)((j * (7 + i) + g_rank * 31) % 1000) / 250 - 2;
-    MPI_Allreduce(g_in[i], g_blocking[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-  }
+  fill();
+  blocking(MPI_COMM_WORLD);
   MPI_Barrier(MPI_COMM_WORLD);
-  for (int i = 0; i < kMany; ++i)
-    MPI_Iallreduce(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
+  begin_all(MPI_COMM_WORLD, requests);
   if (computes) {
     must(provided == MPI_THREAD_MULTIPLE, "the level that the program is told");
     compute();
     must(has_thread() == 1, "a thread while sums are in flight");
   }
   MPI_Waitall(kMany + 1, requests, MPI_STATUSES_IGNORE);
-  for (int i = 0; i < kMany; ++i)
-    must(memcmp(g_out[i], g_blocking[i], sizeof g_out[i]) == 0, "the bytes of the blocking call");
+  same("the bytes of the blocking call");
   MPI_Finalize();
   if (has_thread() != 0) {
     printf("FAIL rank %d: the thread outlives MPI_Finalize\n", g_rank);

@@ -9,15 +9,10 @@ program=$top_builddir/tests/mpi/protected
 
 # run RANKS PER-NODE HIERARCHY ALGORITHM [OPTION=VALUE...]
 run() {
-  what="$*"
-  ranks=$1 per_node=$2 hierarchy=$3 algorithm=$4
+  run="$*" ranks=$1 per_node=$2 hierarchy=$3 algorithm=$4
   shift 4
-  if (export SLIMPI_RANKS_PER_NODE="$per_node" SLIMPI_HIERARCHY="$hierarchy" \
-    SLIMPI_ALGORITHM="$algorithm" "$@" && under "$ranks" "$program") >out.txt 2>err.txt; then
-    pass "$what"
-  else
-    fail "$what" && cat out.txt err.txt
-  fi
+  shows "$run" under "$ranks" env SLIMPI_RANKS_PER_NODE="$per_node" \
+    SLIMPI_HIERARCHY="$hierarchy" SLIMPI_ALGORITHM="$algorithm" "$@" "$program"
 }
 
 deeper run 2 1 flat bytegrad
@@ -27,6 +22,8 @@ deeper run 2 1 flat fp16
 run 3 1 flat bytegrad SLIMPI_MAX_ERROR=0.01
 run 3 1 flat decentralized
 run 3 1 flat low_precision_decentralized SLIMPI_BITS=5
+run 4 2 sharded decentralized SLIMPI_PEERS=shift_one SLIMPI_INTERVAL=2
+run 4 2 sharded low_precision_decentralized SLIMPI_PEERS=all SLIMPI_BUCKET=0
 run 2 1 flat powersgd SLIMPI_START=0
 deeper run 4 2 leader batched_powersgd SLIMPI_START=1 SLIMPI_POWERSGD_RANK=3
 

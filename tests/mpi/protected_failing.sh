@@ -8,15 +8,11 @@ program=$top_builddir/tests/mpi/protected_failing
 
 # with_fault FAULT RANKS PER-NODE ALGORITHM [OPTION=VALUE...]
 with_fault() {
-  what="$*" # shellcheck disable=SC2086
-  fault=$1 ranks=$2 per_node=$3 algorithm=$4
+  run="$*" fault=$1 ranks=$2 per_node=$3 algorithm=$4
   shift 4
-  if (export SLIMPI_RANKS_PER_NODE="$per_node" SLIMPI_ALGORITHM="$algorithm" "$@" &&
-    under "$ranks" "$program" $fault) >out.txt 2>&1; then
-    pass "$what"
-  else
-    fail "$what" && head -n 30 out.txt
-  fi
+  # shellcheck disable=SC2086 # words
+  shows "$run" under "$ranks" env SLIMPI_RANKS_PER_NODE="$per_node" \
+    SLIMPI_ALGORITHM="$algorithm" "$@" "$program" $fault
 }
 run() {
   with_fault lost "$@"

@@ -6,10 +6,17 @@
 # for one that is later than SLIMPI_TIMEOUT.
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
-program=$top_builddir/tests/mpi/stall
+steps=$top_builddir/tests/mpi/steps sum=sum:65536
 info=$top_builddir/tools/slimpi-info
 export SLIMPI_MIN_SIZE=0 SLIMPI_STALL=1
 
+# works WHAT RANKS STEP...: the job ends well, and no sum is wrong
+works() {
+  works=$1 ranks=$2
+  shift 2
+  shows "$works" under "$ranks" "$steps" init "$@" finalize
+  expect "$(grep -Ec 'wrong|error' out.txt)" 0 "$works: sums"
+}
 # matches TEXT PATTERN: a basic regular expression for all of the text
 matches() { printf '%s\n' "$1" | grep -qx "$2"; }
 # reported RANK OF LATE STAGES WHAT: the rank has reported one wait, in one of the stages (a
@@ -24,7 +31,7 @@ $3, which is late.*"
 
 # Every rank is a node, so the ranks wait for messages between nodes.
 messages='reduce-scatter\|all-gather'
-SLIMPI_RANKS_PER_NODE=1 holds "between nodes" under 3 "$program" 2 2 4 2>err.txt
+SLIMPI_RANKS_PER_NODE=1 works "between nodes" 3 $sum 2?sleep:4000 $sum $sum
 for rank in 0 1; do reported "$rank" 3 2 "$messages" "between nodes"; done
 holds "between nodes: call and communicator" \
   grep -q "in call 2 on MPI_COMM_WORLD (communicator 1, rank 0 of 3)" err.txt
@@ -32,26 +39,25 @@ expect "$(grep -c waits err.txt)" 2 "between nodes: nobody else reports"
 
 if expensive; then
   # In the first call the ranks wait while the communicator is made.
-  SLIMPI_RANKS_PER_NODE=1 holds "first call" under 3 "$program" 0 1 4 2>err.txt
+  SLIMPI_RANKS_PER_NODE=1 works "first call" 3 0?sleep:4000 $sum $sum $sum
   for rank in 1 2; do reported "$rank" 3 0 "making the communicator" "first call"; done
 
   # The ranks agree on the call first, and wait there.
-  SLIMPI_RANKS_PER_NODE=1 SLIMPI_ERROR_FEEDBACK=1 holds "agreement" \
-    under 3 "$program" 1 3 4 2>err.txt
+  SLIMPI_RANKS_PER_NODE=1 SLIMPI_ERROR_FEEDBACK=1 works "agreement" 3 $sum $sum 1?sleep:4000 $sum
   for rank in 0 2; do reported "$rank" 3 1 agreement "agreement"; done
 fi
 
 # Two nodes have two ranks each. Rank 2 waits for rank 3 at a barrier. Ranks 0 and 1 wait for rank 2
 # or 3. All three name rank 3 alone.
-SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=shm holds "in a node" under 4 "$program" 3 2 4 2>err.txt
+SLIMPI_RANKS_PER_NODE=2 SLIMPI_INTRA=shm works "in a node" 4 $sum 3?sleep:4000 $sum $sum
 reported 2 4 3 "barrier in the node" "in a node"
 for rank in 0 1; do reported "$rank" 4 3 "$messages\|barrier in the node" "in a node"; done
 
-# The same as seen by slimpi-info. begin ARGUMENTS...: a job of two ranks; returns when somebody
-# has reported a wait
+# The same as seen by slimpi-info. begin STEP...: a job of two ranks; returns when somebody has
+# reported a wait
 begin() {
   rm -f pid.* err.txt
-  SLIMPI_RANKS_PER_NODE=1 under 2 "$program" "$@" 2>err.txt &
+  SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init pid "$@" finalize >out.txt 2>err.txt &
   job=$!
   tries=0
   until grep -q waits err.txt 2>/dev/null || [ "$tries" = 200 ]; do
@@ -59,11 +65,15 @@ begin() {
     sleep 0.1
   done
 }
-begin 1 2 5
+ended() { # WHAT: the job ends well, and no sum is wrong
+  holds "$1" wait "$job"
+  expect "$(grep -Ec 'wrong|error' out.txt)" 0 "$1: sums"
+}
+begin $sum 1?sleep:5000 $sum $sum
 "$info" --attach "$(cat pid.0)" >waits.txt 2>&1 || :
 "$info" --attach "$(cat pid.0)" --json >waits.json || :
 "$info" --attach "$(cat pid.1)" >late.txt 2>&1 || :
-holds "the sum after the wait" wait "$job"
+ended "the sum after the wait"
 call="call 2 on MPI_COMM_WORLD (communicator 1, rank 0 of 2), 65536 floats"
 holds "--attach: $(cat waits.txt)" matches "$(cat waits.txt)" "process $(cat pid.0), rank 0 of 2: \
 waits for [0-9.]* s in $call, stage \($messages\): not heard from: rank 1"
@@ -73,10 +83,12 @@ expect "$(cat late.txt)" \
 expect "$(report waits.json calls | tr -d ' ' | sed "s/.*'absent'://")" "[1]}]" "--attach --json"
 
 # Nonblocking sums of two communicators: both wait.
-begin 1 2 5 3 layer
+both="world start:65536 back start:65536 wait" # on both communicators
+# shellcheck disable=SC2086 # words
+MULTIPLE=1 begin dup name:layer $both 1?sleep:5000 $both $both free
 sleep 1
 "$info" --attach "$(cat pid.0)" >waits.txt 2>&1 || :
-holds "nonblocking sums after the wait" wait "$job"
+ended "nonblocking sums after the wait"
 for call in "MPI_COMM_WORLD (communicator 1" "layer (communicator 2"; do
   line="waits for [0-9.]* s in call 2 on $call, rank 0 of 2), 65536 floats, stage \
 \($messages\): not heard from: rank 1"
@@ -85,24 +97,20 @@ for call in "MPI_COMM_WORLD (communicator 1" "layer (communicator 2"; do
 done
 
 # With SLIMPI_STALL=0 nothing is reported, nor is a wait that is shorter than SLIMPI_STALL.
-SLIMPI_STALL=0 SLIMPI_RANKS_PER_NODE=1 holds "never" under 2 "$program" 1 2 2 2>err.txt
+SLIMPI_STALL=0 SLIMPI_RANKS_PER_NODE=1 works "never" 2 $sum 1?sleep:2000 $sum
 expect "$(cat err.txt)" "" "SLIMPI_STALL=0 reports nothing"
 if expensive; then
-  SLIMPI_STALL=20 SLIMPI_RANKS_PER_NODE=1 holds "long enough" under 2 "$program" 1 2 3 2>err.txt
+  SLIMPI_STALL=20 SLIMPI_RANKS_PER_NODE=1 works "long enough" 2 $sum 1?sleep:3000 $sum
   expect "$(cat err.txt)" "" "a wait shorter than SLIMPI_STALL is not reported"
 fi
 
 # never_ends RANKS ERRORS TEXT STEP...: so many ranks get an error that has the text
-steps=$top_builddir/tests/mpi/steps
 never_ends() {
   ranks=$1 errors=$2 text=$3
   shift 3
-  status=0
-  SLIMPI_STALL=60 SLIMPI_RANKS_PER_NODE=1 under "$ranks" "$steps" "$@" >out.txt 2>err.txt ||
-    status=$?
-  expect "$status" 0 "$way, $*: the job ends by itself"
-  expect "$(grep -c " error slimpi: .*$text" out.txt)" "$errors" "$way, $*: errors" ||
-    cat out.txt err.txt
+  SLIMPI_STALL=60 SLIMPI_RANKS_PER_NODE=1 shows "$way, $*: the job ends by itself" \
+    under "$ranks" "$steps" "$@"
+  expect "$(grep -c " error slimpi: .*$text" out.txt)" "$errors" "$way, $*: errors"
 }
 for way in blocking nonblocking persistent kept; do
   by_way $way
@@ -129,7 +137,7 @@ expect "$(grep -c " error slimpi: waited 2 s in the first call" out.txt)" 2 \
   "a late nonblocking sum is an error on both ranks"
 by_way blocking
 # A job that is suspended as a whole has no late rank.
-SLIMPI_TIMEOUT=4 begin 1 2 3
+SLIMPI_TIMEOUT=4 begin $sum 1?sleep:3000 $sum $sum
 xargs kill -STOP <<END
 $(cat pid.0 pid.1)
 END
@@ -137,7 +145,7 @@ sleep 4
 xargs kill -CONT <<END
 $(cat pid.0 pid.1)
 END
-holds "a job that was suspended" wait "$job"
+ended "a job that was suspended"
 # The first sum, for which the ranks have not met: the late one meets nobody any more.
 SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init 1?sleep:9000 sum:100000 finalize \
   >out.txt 2>err.txt && fail "the first sum: no error"

@@ -4,26 +4,35 @@
  *                                with MULTIPLE in the environment)
  *   sessions                     alone: the exit status says whether this MPI has them
  *   atexit                       finalize in an exit handler
- *   sum:N psum:N int:N isum:N    sum N floats in place with MPI_Allreduce, with PMPI_Allreduce;
- *                                N ints; N floats with MPI_Iallreduce
- *   block:N scatter:N[,M] iscatter:N[,M]   in place with MPI_Reduce_scatter_block,
- *                                MPI_Reduce_scatter, MPI_Ireduce_scatter; rank 0 gets M more than
- *                                the others
- *   start:N wait                 isum:N in two steps
- *   dsum:N disum:N               the same of doubles, with MPI_Allreduce, with MPI_Iallreduce
- *   world self dup split:K free disconnect   which communicator; free goes back to the one before
+ *   sum:N isum:N persistent:N psum:N   sum N floats in place with MPI_Allreduce, MPI_Iallreduce,
+ *                                MPI_Allreduce_init; with PMPI_Allreduce
+ *   block:N iblock:N scatter:N[,M] iscatter:N[,M]   in place with MPI_Reduce_scatter_block,
+ *                                MPI_Reduce_scatter, and nonblocking; rank 0 gets M more than the
+ *                                others
+ *   dsum:N disum:N int:N         the same of doubles, with MPI_Allreduce, MPI_Iallreduce; of ints
+ *   start:N wait                 isum:N in two steps; wait is for all sums that are started
+ *   world self dup split:K       which communicator
+ *   free disconnect back         free it, or keep it, and go back to the one before
  *   info:KEY=VALUE[;...] dupinfo:KEY=VALUE[;...] name:NAME return   on the communicator
  *   pcontrol:LEVEL finish        MPI_Pcontrol; slimpi_finish, where there is one
  *   ftz up down                  the floating-point environment
  *   fork                         run /bin/true in a child, and let another child exit
+ *   pid                          write the process id to the file pid.RANK
+ *   chdir:DIRECTORY fsize:BYTES  change the directory; how long a file may be
+ *   streams                      close the standard streams, keep a copy of the output for the sums
+ *   closed                       fail if one of the standard streams is open
  *   many:COUNT                   COUNT sums of 2000 floats, which print nothing
  *   memory:KIB                   RLIMIT_AS, above the address space in use
  *   sleep:MS                     milliseconds
  *   tensor:NAME                  slimpi_describe_next, where there is one
  *   R?STEP                       STEP on rank R of the world only
- * Each sum prints a line: RANK STEP exact|near|wrong DIGEST, or RANK STEP error TEXT. */
+ * Each sum prints a line: RANK STEP exact|near|wrong DIGEST, or RANK STEP error TEXT.
+ * TEST_NO_MEMORY=RANK:BYTES in the environment: on that rank no aligned memory of BYTES or more can
+ * be had. */
 #include "tests/helper/program.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <fenv.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -31,7 +40,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "tests/helper/mpi4.h"
+#include "tests/helper/collectives.h"
 
 #define MOST 64
 static MPI_Comm comms[MOST];
@@ -39,6 +48,21 @@ static int depth;
 #if HAS_SESSIONS
 static MPI_Session session = MPI_SESSION_NULL;
 #endif
+
+/* Replaces the C library's function: the linker exports it to preloaded libraries. */
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  const char* limit = getenv("TEST_NO_MEMORY");
+  int poor = -1;
+  size_t most = 0;
+  void* memory = NULL;
+  if (alignment < sizeof memory) alignment = sizeof memory; /* posix_memalign takes no less */
+  if (limit != NULL && sscanf(limit, "%d:%zu", &poor, &most) == 2 && g_rank == poor &&
+      bytes >= most) {
+    errno = ENOMEM;
+    return NULL;
+  }
+  return posix_memalign(&memory, alignment, bytes) == 0 ? memory : NULL;
+}
 
 static MPI_Comm comm(void) {
   return comms[depth];
@@ -94,84 +118,71 @@ static float* values(int n) {
   return x;
 }
 
-/* The sum between start:N and wait. */
-static struct {
-  float* x;
-  int n, code;
-  MPI_Request request;
-} started;
+/* The sums between start:N and wait. */
+enum { kMostStarted = 4 };
+static float* started[kMostStarted];
+static int lengths[kMostStarted], running;
+static MPI_Request requests[kMostStarted];
 
 static void start_sum(int n) {
-  started.n = n;
-  started.x = values(n);
-  started.code =
-      MPI_Iallreduce(MPI_IN_PLACE, started.x, n, MPI_FLOAT, MPI_SUM, comm(), &started.request);
+  if (running == kMostStarted) MPI_Abort(MPI_COMM_WORLD, 1);
+  started[running] = values(n);
+  lengths[running] = n;
+  MPI_Iallreduce(MPI_IN_PLACE, started[running], n, MPI_FLOAT, MPI_SUM, comm(), &requests[running]);
+  ++running;
 }
 
-static void wait_for_sum(const char* step) {
-  if (started.code == MPI_SUCCESS) started.code = MPI_Wait(&started.request, MPI_STATUS_IGNORE);
-  report(step, started.code, started.x, 0, started.n);
-  free(started.x);
-}
-
-static void sum(const char* step, int n) {
-  if (step[0] == 'i') {
-    start_sum(n);
-    wait_for_sum(step);
-    return;
+static void wait_for_sums(const char* step) {
+  const int code = MPI_Waitall(running, requests, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < running; ++i) {
+    report(step, code, started[i], 0, lengths[i]);
+    free(started[i]);
   }
+  running = 0;
+}
+
+static const struct kind {
+  const char *step, *collective; /* of tests/helper/collectives.h */
+  int doubles;
+} kinds[] = {{"sum:", "Allreduce", 0},
+             {"isum:", "Iallreduce", 0},
+             {"persistent:", "Allreduce_init", 0},
+             {"psum:", "PMPI", 0},
+             {"block:", "Reduce_scatter_block", 0},
+             {"iblock:", "Ireduce_scatter_block", 0},
+             {"scatter:", "Reduce_scatter", 0},
+             {"iscatter:", "Ireduce_scatter", 0},
+             {"dsum:", "Allreduce", 1},
+             {"disum:", "Iallreduce", 1}};
+
+/* Makes the sum of a step, in place. Of a reduce-scatter rank 0 gets `more` elements more than the
+ * others, and the last rank as many fewer. */
+static void sum(const char* step, const struct kind* kind) {
+  const char* const comma = strchr(step, ',');
+  const int n = atoi(strchr(step, ':') + 1), more = comma == NULL ? 0 : atoi(comma + 1);
+  int rank, size, code, first = 0, own = n, blocks[MOST_RANKS];
   float* x = values(n);
-  int code;
-  if (step[0] == 'p') {
-    code = PMPI_Allreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm());
-  } else {
-    code = MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm());
-  }
-  report(step, code, x, 0, n);
-  free(x);
-}
-
-/* Makes a reduce-scatter. Rank 0 gets `more` elements more than the others, and the last rank as
- * many fewer. */
-static void scatter(const char* step, int n, int more) {
-  float* x = malloc((size_t)(n > 0 ? n : 1) * sizeof *x);
-  int rank, size, code, first = 0, counts[16];
-  MPI_Request request = MPI_REQUEST_NULL;
+  double* wide = malloc((size_t)(n > 0 ? n : 1) * sizeof *wide);
   MPI_Comm_rank(comm(), &rank);
   MPI_Comm_size(comm(), &size);
-  for (int r = 0; r < size; ++r) counts[r] = n / size;
-  counts[0] += more;
-  counts[size - 1] -= more;
-  for (int r = 0; r < rank; ++r) first += counts[r];
-  for (int i = 0; i < n; ++i) x[i] = value(i, rank);
-  if (step[0] == 'b')
-    code = MPI_Reduce_scatter_block(MPI_IN_PLACE, x, n / size, MPI_FLOAT, MPI_SUM, comm());
-  else if (step[0] == 's')
-    code = MPI_Reduce_scatter(MPI_IN_PLACE, x, counts, MPI_FLOAT, MPI_SUM, comm());
-  else
-    code = MPI_Ireduce_scatter(MPI_IN_PLACE, x, counts, MPI_FLOAT, MPI_SUM, comm(), &request);
-  if (code == MPI_SUCCESS && step[0] == 'i') code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-  report(step, code, x, first, counts[rank]);
-  free(x);
-}
-
-static void sum_doubles(const char* step, int n) {
-  double* x = malloc((size_t)(n > 0 ? n : 1) * sizeof *x);
-  float* got = malloc((size_t)(n > 0 ? n : 1) * sizeof *got);
-  int rank, code;
-  MPI_Comm_rank(comm(), &rank);
-  for (int i = 0; i < n; ++i) x[i] = value(i, rank);
-  if (step[1] == 'i') {
-    MPI_Request request;
-    code = MPI_Iallreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, comm(), &request);
-    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-  } else {
-    code = MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_DOUBLE, MPI_SUM, comm());
+  if (names_blocks(kind->collective)) {
+    for (int r = 0; r < size; ++r) blocks[r] = n / size;
+    blocks[0] += more;
+    blocks[size - 1] -= more;
+    for (int r = 0; r < rank; ++r) first += blocks[r];
+    own = blocks[rank];
   }
-  for (int i = 0; i < n; ++i) got[i] = (float)x[i];
-  report(step, code, got, 0, n);
+  for (int i = 0; kind->doubles && i < n; ++i) wide[i] = x[i];
+  if (strcmp(kind->collective, "PMPI") == 0)
+    code = PMPI_Allreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm());
+  else
+    code = sum_elements(kind->collective, MPI_IN_PLACE, kind->doubles ? (void*)wide : (void*)x, n,
+                        names_blocks(kind->collective) ? blocks : NULL, 0,
+                        kind->doubles ? MPI_DOUBLE : MPI_FLOAT, comm());
+  for (int i = 0; kind->doubles && i < n; ++i) x[i] = (float)wide[i];
+  report(step, code, x, first, own);
+  free(wide);
   free(x);
-  free(got);
 }
 
 static void sum_ints(const char* step, int n) {
@@ -252,14 +263,35 @@ static void make_children(void) {
   }
 }
 
+static void limit(int resource, rlim_t most) {
+  const struct rlimit limit = {most, most};
+  if (setrlimit(resource, &limit) != 0) exit(3);
+}
+
 static void limit_memory(long kib) {
   unsigned long pages = 0;
   FILE* file = fopen("/proc/self/statm", "r");
   if (file == NULL || fscanf(file, "%lu", &pages) != 1) exit(3);
   fclose(file);
-  const rlim_t most = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (rlim_t)kib * 1024;
-  const struct rlimit limit = {most, most};
-  if (setrlimit(RLIMIT_AS, &limit) != 0) exit(3);
+  limit(RLIMIT_AS, pages * (rlim_t)sysconf(_SC_PAGESIZE) + (rlim_t)kib * 1024);
+}
+
+static void write_pid(void) {
+  char name[32];
+  snprintf(name, sizeof name, "pid.%d", g_rank);
+  FILE* const file = fopen(name, "w");
+  if (file == NULL || fprintf(file, "%d\n", (int)getpid()) < 0 || fclose(file) != 0) exit(3);
+}
+
+/* Closes the standard streams. From here on what is printed goes to a copy of standard output. */
+static void close_streams(void) {
+  FILE* const copy = fdopen(fcntl(STDOUT_FILENO, F_DUPFD, 100), "w");
+  if (copy == NULL || close(0) != 0 || close(1) != 0 || close(2) != 0) exit(3);
+  stdout = copy;
+}
+
+static int has_stream(void) {
+  return fcntl(0, F_GETFD) >= 0 || fcntl(1, F_GETFD) >= 0 || fcntl(2, F_GETFD) >= 0;
 }
 
 /* Returns the text that follows `name` in the step, or null. */
@@ -271,8 +303,14 @@ static const char* argument(const char* step, const char* name) {
 static void run(const char* step) {
   const char* rest;
   MPI_Comm made = MPI_COMM_NULL;
-  if (step[0] >= '0' && step[0] <= '9' && step[1] == '?') {
-    if (step[0] - '0' == g_rank) run(step + 2);
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i)
+    if (argument(step, kinds[i].step) != NULL) {
+      sum(step, &kinds[i]);
+      return;
+    }
+  rest = step + strspn(step, "0123456789");
+  if (rest[0] == '?') {
+    if (atoi(step) == g_rank) run(rest + 1);
   } else if (!strcmp(step, "init") || !strcmp(step, "multiple") || !strcmp(step, "session")) {
     begin(step);
   } else if (!strcmp(step, "finalize")) {
@@ -281,18 +319,10 @@ static void run(const char* step) {
     atexit(end);
   } else if ((rest = argument(step, "exit:"))) {
     exit(atoi(rest));
-  } else if ((rest = argument(step, "sum:")) || (rest = argument(step, "psum:")) ||
-             (rest = argument(step, "isum:"))) {
-    sum(step, atoi(rest));
   } else if ((rest = argument(step, "start:"))) {
     start_sum(atoi(rest));
   } else if (!strcmp(step, "wait")) {
-    wait_for_sum(step);
-  } else if ((rest = argument(step, "dsum:")) || (rest = argument(step, "disum:"))) {
-    sum_doubles(step, atoi(rest));
-  } else if ((rest = argument(step, "block:")) || (rest = argument(step, "scatter:")) ||
-             (rest = argument(step, "iscatter:"))) {
-    scatter(step, atoi(rest), strchr(rest, ',') == NULL ? 0 : atoi(strchr(rest, ',') + 1));
+    wait_for_sums(step);
   } else if ((rest = argument(step, "int:"))) {
     sum_ints(step, atoi(rest));
   } else if (!strcmp(step, "world")) {
@@ -309,6 +339,8 @@ static void run(const char* step) {
     MPI_Comm_free(&comms[depth--]);
   } else if (!strcmp(step, "disconnect")) {
     MPI_Comm_disconnect(&comms[depth--]);
+  } else if (!strcmp(step, "back")) {
+    --depth;
   } else if ((rest = argument(step, "info:"))) {
     set_info(rest, 0);
   } else if ((rest = argument(step, "dupinfo:"))) {
@@ -341,6 +373,16 @@ static void run(const char* step) {
     if (describe != NULL) describe(&tensor);
   } else if (!strcmp(step, "fork")) {
     make_children();
+  } else if (!strcmp(step, "pid")) {
+    write_pid();
+  } else if ((rest = argument(step, "chdir:"))) {
+    if (chdir(rest) != 0) exit(3);
+  } else if ((rest = argument(step, "fsize:"))) {
+    limit(RLIMIT_FSIZE, strtoul(rest, NULL, 10));
+  } else if (!strcmp(step, "streams")) {
+    close_streams();
+  } else if (!strcmp(step, "closed")) {
+    if (has_stream()) exit(3);
   } else {
     fprintf(stderr, "no step is called %s\n", step);
     exit(3);

@@ -48,12 +48,9 @@ struct Tensor {
   Tensor(std::size_t count, std::uint64_t seed)
       : test{Family::normal, count, seed, false, false, false, g_size},
         in(make_input(test, g_rank)),
-        exact(count),
+        exact(exact_sum(test)),
         mean(count),
-        summed(count) {
-    for (int rank = 0; rank < g_size; ++rank)
-      for (std::size_t i = 0; i < count; ++i) exact[i] += double(make_value(test, rank, i));
-  }
+        summed(count) {}
 
   void sum_in(float* buffer) {
     std::memcpy(buffer, in.data(), in.size() * sizeof(float));

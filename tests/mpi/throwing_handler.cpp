@@ -20,8 +20,7 @@ void operation(void*, void*, int*, MPI_Datatype*) {
 
 // Returns "" if the call returns MPI_SUCCESS, "an error" if it returns another code, or the text of
 // the exception that it throws.
-template <typename Call>
-std::string result_of(const Call& call) {
+std::string result_of(const auto& call) {
   try {
     return call() == MPI_SUCCESS ? "" : "an error";
   } catch (const std::exception& thrown) {

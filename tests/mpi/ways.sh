@@ -36,5 +36,4 @@ mpi/hooks nonblocking
 mpi/bypass nonblocking persistent
 mpi/failures nonblocking persistent
 mpi/doubles nonblocking persistent
-mpi/staged nonblocking persistent
 E2

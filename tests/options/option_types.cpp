@@ -10,8 +10,7 @@ namespace {
 
 constexpr std::uint64_t kUntouched = 77;
 
-template <typename Parser>
-void takes(const Parser& parser, const char* text, std::uint64_t expected) {
+void takes(const auto& parser, const char* text, std::uint64_t expected) {
   std::uint64_t value = kUntouched;
   if (!parser.parse(text, value)) fail_msg("'%s' was refused", text);
   if (value != expected)
@@ -19,9 +18,8 @@ void takes(const Parser& parser, const char* text, std::uint64_t expected) {
              (unsigned long long)expected);
 }
 
-template <typename Parser, typename T>
-void refuses(const Parser& parser, const char* text, T untouched) {
-  T value = untouched;
+void refuses(const auto& parser, const char* text, auto untouched) {
+  auto value = untouched;
   if (parser.parse(text, value)) fail_msg("'%s' was accepted", text);
   if (!(value == untouched)) fail_msg("'%s' was refused but changed the value", text);
 }

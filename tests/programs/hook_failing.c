@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A hook that is right until told otherwise. Built as it is, a codec that sends floats; with -DABI,
  * -DSIZE, -DKIND, -DFLAGS other numbers stand in its table, with -DNO_SYMBOL, -DFUNCTION,
- * -DNO_DECODE and -DTINY it is not a usable one; with -DCARELESS it makes -8 of what is not
- * finite; with -DBLOCKS the strategy sums on two communicators and blocks in MPI.
- * HOOK_FAILS="what call rank" in the environment makes it fail there: open, encode, decode, bound
- * (its codes are longer than that said), beyond (it writes more than it says), prepare, allreduce.
- */
-#ifdef BLOCKS
-#include <mpi.h>
-#endif
+ * -DNO_DECODE and -DTINY it is not a usable one; with -DCARELESS it makes -8 of what is not finite;
+ * with -DEXACT it is a strategy that leaves all to MPI; with -DBLOCKS the strategy sums on two
+ * communicators and blocks in MPI. HOOK_FAILS="what call rank" in the environment makes it fail
+ * there: open, encode, decode, bound (its codes are longer than that said), beyond (it writes more
+ * than it says), prepare, allreduce. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +16,10 @@
 #endif
 #include "slimpi.h"
 
+#if defined EXACT || defined BLOCKS
+#include <mpi.h>
+#define KIND SLIMPI_HOOK_STRATEGY
+#endif
 #ifndef ABI
 #define ABI SLIMPI_HOOK_ABI
 #endif
@@ -86,7 +87,10 @@ static int prepare(void* context, const struct slimpi_hook_call_t* call) {
 static int allreduce(void* context, const struct slimpi_hook_call_t* call, const float* in,
                      float* out) {
   (void)context;
-#ifdef BLOCKS
+#if defined(EXACT)
+  return MPI_Allreduce(in == out ? MPI_IN_PLACE : in, out, (int)call->count, MPI_FLOAT, MPI_SUM,
+                       *(const MPI_Comm*)call->comm);
+#elif defined(BLOCKS)
   const MPI_Comm comm = *(const MPI_Comm*)call->comm;
   const int count = (int)call->count;
   MPI_Allreduce(in == out ? MPI_IN_PLACE : in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_SELF);

@@ -160,10 +160,11 @@ EOP
   timeout 300 "$lab" --hosts "$1" \
     --env LD_PRELOAD="$preload:$top_builddir/tests/mpi/.libs/libfaults.so" \
     --env TEST_FAULT=send:5:3 -- \
-    "$top_builddir/tests/mpi/failures" return >"$work/out" 2>"$work/said"
+    "$top_builddir/tests/mpi/steps" init return sum:300000 dup sum:20000 finalize \
+    >"$work/out" 2>"$work/said"
   check "$1 hosts: an error on every rank" same \
-    "$? $(grep -c '^[0-9]* first error .*slimpi: ' "$work/out") $(
-      grep -c '^[0-9]* fresh near' "$work/out")" "0 $1 $1"
+    "$? $(grep -c '^[0-9]* sum:300000 error slimpi: ' "$work/out") $(
+      grep -c '^[0-9]* sum:20000 near' "$work/out")" "0 $1 $1"
 }
 if [ -e "$library" ] && [ "${RUN_EXPENSIVE_TESTS:-no}" = yes ]; then # expensive
   many "${LAB_HOSTS:-16}"
