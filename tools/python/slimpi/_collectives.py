@@ -275,7 +275,7 @@ class Collectives:
     def _votes(self, mine):
         """Sums the votes of the ranks: 0: not a gradient, 1: a gradient, 2: compress(). Returns how
         many ranks voted 0 and how many voted 1. Called in the thread."""
-        votes = torch.zeros(3)
+        votes = torch.zeros(3, dtype=torch.float32)  # whatever type the program made the default
         votes[mine] = 1
         _world().sum(self._exact_communicator(), votes.data_ptr(), 3)
         others, gradients, groups = map(int, votes.tolist())
