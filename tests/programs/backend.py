@@ -104,6 +104,17 @@ def layouts():
         check(tensor - wanted, 0)
 
 
+def subclasses():
+    """The result of a functional sum is a tensor of a class of its own."""
+    try:
+        from torch.distributed import _functional_collectives as functional
+        tensor = functional.all_reduce(mine(LONG), "sum", dist.group.WORLD)
+    except (ImportError, RuntimeError) as error:
+        raise Missing(str(error)[:40]) from error
+    dist.all_reduce(tensor)
+    check(tensor, ranks * total)
+
+
 def asynchronous():
     tensors = [mine(LONG) for _ in range(5)]
     works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
@@ -369,7 +380,7 @@ def late():
             raise AssertionError("no error")
 
 
-cases = [all_reduce, average, layouts, asynchronous, coalesced, reduce_scatter,
+cases = [all_reduce, average, layouts, subclasses, asynchronous, coalesced, reduce_scatter,
          reduce_scatters_coalesced, methods, refused, patient, groups, split, again, model,
          compiled]
 if "late" in sys.argv:

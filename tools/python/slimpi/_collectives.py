@@ -144,6 +144,10 @@ class Collectives:
         """Returns why the backend sums these tensors; None where MPI does."""
         if self._left:
             return self._left
+        # Such as DTensor, or the result of a functional sum, which may not be complete yet.
+        if any(type(tensor) not in (torch.Tensor, torch.nn.Parameter)
+               for tensor in (*tensors, *results)):
+            return "of a subclass of Tensor"
         places = {tensor.device for tensor in (*tensors, *results)}
         if len(places) > 1 or any(place.type not in self._devices for place in places):
             return "on a device"
