@@ -40,7 +40,7 @@ typedef struct slimpi_matrix_t {
   uint64_t rows, columns;
 } slimpi_matrix_t;
 
-/* The description of a tensor, for slimpi_describe_next. */
+/* The description of a tensor (a buffer that the program sums), for slimpi_describe_next. */
 typedef struct slimpi_tensor_t {
   uint64_t size;                   /* set by the caller to sizeof(slimpi_tensor_t) */
   const char* name;                /* the same at every sum of this tensor; NULL or "": no name */
@@ -125,7 +125,7 @@ enum slimpi_hook_kind_t {
 /* The bytes of the buffer slimpi_hook_call_t.reason. */
 #define SLIMPI_HOOK_REASON_BYTES 256
 
-/* The call, which every function gets. A later slimpi may add fields, but only at the end. */
+/* The MPI call for which a hook is called. A later slimpi may add fields, but only at the end. */
 struct slimpi_hook_call_t {
   uint64_t size;       /* bytes of this struct in the slimpi that runs */
   uint64_t call;       /* counts the communicator's compressed calls from 1; equal on all ranks */
@@ -158,7 +158,7 @@ struct slimpi_hook_t {
   int (*open)(const struct slimpi_hook_call_t* call, void** context);
   void (*close)(void* context);
 
-  /* Codecs. A piece has at most max_piece floats (0: 65536). */
+  /* For codecs. slimpi encodes a vector in pieces of at most max_piece floats (0: 65536). */
   uint64_t max_piece;
   /* Returns the most bytes that encode makes of `count` floats; depends only on `count`. */
   uint64_t (*bound)(void* context, uint64_t count);
@@ -170,7 +170,7 @@ struct slimpi_hook_t {
   int (*decode)(void* context, const struct slimpi_hook_call_t* call, const void* in,
                 uint64_t bytes, float* out, uint64_t count);
 
-  /* Strategies. prepare does all work that may fail on one rank alone; if it fails on any rank,
+  /* For strategies. prepare does all work that may fail on one rank alone; if it fails on any rank,
    * allreduce runs on no rank. prepare may be NULL. allreduce writes the sum of `in` over all ranks
    * to `out`. If the program passed MPI_IN_PLACE, in == out; else `in` must not be written. Both
    * lie on the host; with SLIMPI_HOOK_DEVICE_MEMORY they are the program's buffers. Work that is

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// THE table of codecs. A codec encodes the values of a message between nodes. Host and CUDA code
-// include this file: loops, sizes, the report's names, the trace's bits and the tests of all paths
-// are made from this table. A codec that SLIMPI_ALGORITHM can choose also needs a row in
+// THE table of codecs. A codec is a way to encode the values of a message between nodes. Host and
+// CUDA code include this file: loops, sizes, the report's names, the trace's bits and the tests of
+// all paths are made from this table. A codec that SLIMPI_ALGORITHM can choose also needs a row in
 // src/options/algorithms.def (CONTRIBUTING.md).
 //
 // A value codec encodes each value by itself. It has a header in kernels/math, included here, and a
 // row. The header defines, for host and CUDA, and without branches, so that loops vectorize:
 //   struct TYPE { using Value = ...; };       an encoded value in memory, little endian
-//   Value encode_value(TYPE, float)           makes one NaN of all NaNs
-//   float decode_value(TYPE, Value)           makes kNanBits of all NaNs
+//   Value encode_value(TYPE, float)           makes one NaN of all NaNs; float32 changes nothing
+//   float decode_value(TYPE, Value)           makes kNanBits of all NaNs; float32 changes nothing
 //   float spacing(TYPE, float value)          1 to 3 times the distance between the two encodable
 //                                             values around `value`; 0 if value + spacing may
+//                                             overflow, or if encoding loses nothing
 //                                             overflow, or if encoding loses nothing
 // A row is X(name, number, TYPE, bits, greatest, infinity):
 //   name      the codec in the report and the trace
@@ -18,8 +19,8 @@
 //             is a hook
 //   bits      the length of an encoded value: 8, 16 or 32
 //   greatest  the greatest finite value
-//   infinity  the encoded +infinity. The report counts the encoded values of this magnitude. 0:
-//             they are not counted. Only a codec of 16 bits may have another number than 0
+//   infinity  the bits of the encoded +infinity, in a codec of 16 bits: the report counts encoded
+//             infinities. 0: the report does not count them
 #pragma once
 #include <cstdint>
 
@@ -65,7 +66,7 @@ constexpr const CodecRow& row_of(Codec codec) {
   return kBucketCodecs[codec == Codec::packed ? 1 : 0];
 }
 
-// Returns the bits of an encoded value of a value codec; 0 for other codecs.
+// Returns the bits of an encoded value. Returns 0 if the codec is no value codec.
 SLIMPI_HD int value_bits(Codec codec) {
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity)                      \
   static_assert(8 * sizeof(Type::Value) == bits, #name ": Value has another length"); \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The format of an encoded segment. The format and the values determine all bytes. Included by
-// host and CUDA code.
+// The format of an encoded segment: consecutive floats of a buffer, encoded independently of other
+// segments. The format and the values determine all bytes. Included by host and CUDA code.
 //
-// A segment is `count` consecutive floats of a buffer, encoded independently of other segments:
+// The bytes of a segment of `count` floats, by its codec:
 //   a value codec         the values one after the other (kernels/codecs.h)
 //   quantized             buckets one after the other; a bucket is
 //                           float minimum, float maximum, then `bits` bits per value, packed
@@ -22,7 +22,7 @@ namespace slimpi::kernels {
 
 constexpr int kMostBits = 16;  // the most bits of a level
 
-// The packed codec: the values of a bucket, and the most values of a tile.
+// The packed codec: the values of a bucket (which share a scale), and the most values of a tile.
 constexpr std::uint32_t kPackedBucket = 64, kMostPackedTile = 65536;
 
 struct Format {
@@ -55,7 +55,7 @@ SLIMPI_HD std::uint64_t packed_bytes(int bits, std::uint64_t count) {
   return ((count * std::uint64_t(bits) + 7) / 8 + 3) / 4 * 4;
 }
 
-// Returns the elements of a bucket in a segment of `count` elements.
+// Returns the elements of a bucket (values that share a scale) in a segment of `count` elements.
 SLIMPI_HD std::uint64_t bucket_elements(const Format& format, std::uint64_t count) {
   return format.bucket == 0 || format.bucket > count ? count : format.bucket;
 }

@@ -5,6 +5,6 @@
 #if defined(__CUDACC__)
 #define SLIMPI_HD static __host__ __device__ __forceinline__
 #else
-// Internal linkage: each instruction set compiles its own copy, and the linker must not mix copies.
+// Each instruction set compiles its own copy. The linker must not mix them, so linkage is internal.
 #define SLIMPI_HD static inline __attribute__((always_inline, unused))
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arithmetic that slimpi needs, as tables of functions: one table for each instruction set of
-// the CPU, and one for CUDA. All tables give the same bytes for the same input.
+// The arithmetic that slimpi needs, as tables of functions: a table for each instruction set of the
+// CPU, and one for CUDA. All tables give the same bytes for the same input; only
+// `compare` and CUDA's `multiply` may differ in the last bits.
 //
 // Every function takes pointers to memory of its table's device. A GPU's function is queued on
 // `stream`; a host's function ignores `stream` and is complete on return. No function allocates.
@@ -26,9 +27,9 @@ struct Addend {
   const float* exact = nullptr;
 };
 
-constexpr int kMaxAddends = 16;  // of one sum_encode or sum call; callers chain longer sums
+constexpr int kMaxAddends = 16;  // most addends of one sum_encode or sum; callers chain longer sums
 
-// Two thin factors. Their product approximates a matrix of rows x columns.
+// Two thin factors p and q of a matrix of rows x columns, which their product approximates.
 struct LowRank {
   const float* p = nullptr;
   const float* q = nullptr;
@@ -40,9 +41,9 @@ constexpr int kMaxRank = 64;
 // The greatest finite float.
 constexpr float kMaxFloat = 0x1.fffffep127f;
 
-// The arguments of c (rows x columns) += a (rows x inner) * b. All matrices are row-major. b is
-// inner x columns; if `transposed`, columns x inner. `lda`, `ldb` and `ldc` are the distances
-// between rows, in floats.
+// The arguments of Kernels::multiply, which computes c += a * b. All matrices are row-major. c is
+// rows x columns, a is rows x inner. b is inner x columns, or columns x inner if `transposed`.
+// `lda`, `ldb` and `ldc` are the distances between rows, in floats.
 struct Product {
   int transposed = 0;
   int rows = 0, columns = 0, inner = 0;
@@ -57,10 +58,10 @@ struct Product {
 struct Kernels {
   const char* name;  // "generic", "avx2", "avx512", "cuda"
 
-  // out = encode(in + e), where e is the residual, clamped as math/feedback.h says; e = 0 if
-  // `residual` is null. If `residual` is not null, also residual = in + e - decode(out), except
-  // that the residual of a bucket with a non-finite element is not changed. All
-  // encoded_bytes(format, count) bytes of `out` are written. `in` must not overlap `out`.
+  // out = encode(in + e). e is the residual (what earlier calls lost), clamped as math/feedback.h
+  // says; e = 0 if `residual` is null. Otherwise also residual = in + e - decode(out); but a bucket
+  // with a non-finite element keeps its residual. All encoded_bytes(format, count) bytes of `out`
+  // are written. `in` must not overlap `out`.
   void (*encode)(const Format& format, const RandomStream& random, const float* in, float* residual,
                  std::size_t count, std::byte* out, Stream* stream);
 
@@ -72,7 +73,7 @@ struct Kernels {
   void (*decode_add)(const Format& format, const std::byte* in, std::size_t count, float* out,
                      Stream* stream);
 
-  // Does the work of a chunk's owner, in one pass over memory:
+  // Does the work of the owner of a chunk (the part of a vector that one node sums), in one pass:
   //   total = ((addend 0 + addend 1) + addend 2) + ..., in this order, in fp32; if `carry` is not
   //           null, ((carry + addend 0) + addend 1) + ...
   //   out = encode(total + e), with `residual` and e as in encode

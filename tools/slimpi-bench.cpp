@@ -5,9 +5,7 @@
 #include <fmt/core.h>
 
 #include <cstdio>
-#include <type_traits>
 
-#include "tools/bench/calibrate.h"
 #include "tools/bench/measure.h"
 #include "tools/bench/options.h"
 #include "tools/bench/predict.h"
@@ -18,42 +16,13 @@
 namespace slimpi::bench {
 namespace {
 
-// Reads the constants that --constants names. Prints a line and returns false if they can't be
-// used.
-bool constants_of(const Options& options, Constants& constants) {
-  const std::string wrong = read_constants(options, constants);
-  if (!wrong.empty()) fmt::print(stderr, "slimpi-bench: {}\n", wrong);
-  return wrong.empty();
-}
-
 int run_prediction(const Options& options) {
-  Constants constants;
-  if (!constants_of(options, constants)) return 2;
+  const Constants constants = constants_of(options);
   const std::vector<Forecast> all = forecasts(options, constants);
   if (const std::string why = unwritable(options); !why.empty())
     return fmt::print(stderr, "slimpi-bench: {}\n", why), 1;
   if (options.json != "-") tools::put(table(options, constants, all));
   return options.json.empty() || write_file(options.json, to_json(constants, all)) ? 0 : 1;
-}
-
-int run_calibration(const Options& options, const World& world, const Contact& contact) {
-  if (world.nodes < 2) {
-    if (world.rank == 0)
-      fmt::print(stderr,
-                 "slimpi-bench: --calibrate needs two nodes or more: {}; slimpi-lab makes some\n",
-                 calibration_command(options.calibrate));
-    return 2;
-  }
-  const Calibration found = calibrate(world, contact);
-  bool written = true;
-  if (world.rank == 0) {
-    written = write_file(options.calibrate, to_json(found.constants));
-    if (written && options.calibrate == "-")
-      fmt::print(stderr, "{}", summary(options, found));
-    else if (written)
-      tools::put(summary(options, found));
-  }
-  return sum(!written) == 0 ? 0 : 1;
 }
 
 // Returns 1 if an output that was asked for could not be written, or if the ranks' results differ;
@@ -72,12 +41,6 @@ int run(const Options& options, const World& world) {
     fmt::print(
         stderr,
         "slimpi-bench: libslimpi.so is not preloaded (slimpi-run does that): plain MPI only\n");
-  Constants constants;
-  const bool predicts = !options.constants.empty();
-  // Only rank 0 reads the file, because it need not be on every host.
-  if (predicts && sum(speaks && !constants_of(options, constants)) != 0) return 2;
-  static_assert(std::is_trivially_copyable_v<Constants>);
-  PMPI_Bcast(&constants, int(sizeof constants), MPI_BYTE, 0, MPI_COMM_WORLD);
   Bench bench(options, world);
   if (!bench.has_memory()) {
     if (speaks)
@@ -89,8 +52,7 @@ int run(const Options& options, const World& world) {
   std::vector<Row> all;
   bool same = true;
   for (const std::uint64_t size : options.sizes) {
-    std::vector<Row> rows = bench.measure(size);
-    if (predicts) add_predictions(world, constants, rows);
+    const std::vector<Row> rows = bench.measure(size);
     for (const Row& row : rows) {
       same = same && (row.same != false || !guarantees_same_bytes(row.name));
       say(table_line(options, row, rows.front()));
@@ -117,9 +79,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   MPI_Init(&argc, &argv);
-  const bool calibrates = !parsed.status && !parsed.options.calibrate.empty();
-  const Contact contact = calibrates ? first_contact() : Contact{};
-  World world = enter();
+  const World world = enter();
   int status = parsed.status.value_or(0);
   std::string refused = parsed.text;
   if (status == 0 && world.rank == 0) {
@@ -128,13 +88,8 @@ int main(int argc, char** argv) {
   }
   if (status == 0) status = int(largest(refused.empty() ? 0 : 1));
   if (status != 0 && world.rank == 0) fmt::print(stderr, "{}", refused);
-  if (calibrates && status == 0)
-    status = run_calibration(parsed.options, world, contact);
-  else if (status == 0 && parsed.options.digests)
-    status = print_digests(world);
-  else if (status == 0)
-    status = run(parsed.options, world);
-  leave(world);
+  if (status == 0)
+    status = parsed.options.digests ? print_digests(world) : run(parsed.options, world);
   MPI_Finalize();
   return tools::finish_output("slimpi-bench", status);
 }

@@ -79,7 +79,7 @@ static void note_status(int status, void* unused) {
   exit_status_known = 1;
 }
 
-static int finalize(void) {
+int MPI_Finalize(void) {
   int (*barrier)(MPI_Comm) = real("PMPI_Barrier");
   void (*slimpi_finish)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "slimpi_finish");
   on_exit(note_status, NULL);
@@ -90,6 +90,7 @@ static int finalize(void) {
   done = 1;
   return result;
 }
+int PMPI_Finalize(void) __attribute__((alias("MPI_Finalize")));
 
 /* Without this message, Hydra takes a process that ends for a failed process. */
 static void leave_process_manager(void) {
@@ -110,12 +111,13 @@ __attribute__((destructor)) static void leave(void) {
   _exit(exit_status);
 }
 
-static int finalized(int* flag) {
+int MPI_Finalized(int* flag) {
   int (*ask)(int*) = real("PMPI_Finalized");
   const int result = ask(flag);
   if (done) *flag = 1;
   return result;
 }
+int PMPI_Finalized(int* flag) __attribute__((alias("MPI_Finalized")));
 
 static int set_attribute(const char* function, MPI_Comm comm, int keyval, void* value) {
   int (*set)(MPI_Comm, int, void*) = real(function);
@@ -123,18 +125,6 @@ static int set_attribute(const char* function, MPI_Comm comm, int keyval, void* 
   return set(comm, keyval, value);
 }
 
-int MPI_Finalize(void) {
-  return finalize();
-}
-int PMPI_Finalize(void) {
-  return finalize();
-}
-int MPI_Finalized(int* flag) {
-  return finalized(flag);
-}
-int PMPI_Finalized(int* flag) {
-  return finalized(flag);
-}
 int MPI_Comm_set_attr(MPI_Comm comm, int keyval, void* value) {
   return set_attribute("PMPI_Comm_set_attr", comm, keyval, value);
 }

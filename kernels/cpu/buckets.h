@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encodes and decodes quantized buckets, tile by tile. Included by loops.cpp alone.
+// Encodes and decodes buckets (values that share a minimum and a maximum) of quantized segments,
+// tile by tile (the values that fit into L1). Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 
@@ -74,8 +75,8 @@ const Level* read_levels(const Bucket& bucket, std::size_t first, std::size_t n,
   return spread.values();
 }
 
-// Calls visit(scale, levels) with the levels of elements first .. first + n - 1. The bucket is not
-// non-finite.
+// Calls visit(scale, levels) with the levels of elements first .. first + n - 1. The bucket has
+// levels only if bucket.nonfinite is false.
 template <typename Visit>
 void with_levels(const Bucket& bucket, std::size_t first, std::size_t n, const Visit& visit) {
   const auto of_type = [&](auto type) {
@@ -105,8 +106,8 @@ void add_bucket(const Bucket& bucket, std::size_t first, std::size_t n, const fl
     add_levels(scale, levels, n, sum, to);
   });
 }
-// Does what add_bucket does, and includes the sums in `extremes`. A non-finite bucket changes only
-// `extremes`.
+// Does what add_bucket does, and includes the sums in `extremes`. If the bucket is non-finite, `to`
+// is not written; the NaN in `extremes` then makes the result non-finite.
 void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first, std::size_t n,
                     const float* sum, float* to) {
   if (bucket.nonfinite) return include(extremes, kNanBits);
@@ -115,7 +116,8 @@ void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first,
   });
 }
 
-// The inputs of a bucket's encoder, and its outputs besides the bytes. All but `in` may be null.
+// The inputs x of a bucket's encoder, and its outputs besides the bytes. x' is what x decodes to.
+// All pointers but `in` may be null.
 struct Values {
   const float* in;
   const float* added;     // the old residual: encodes x = in + `added`, clamped to `limit`
@@ -125,10 +127,9 @@ struct Values {
   const float* upcoming;  // the next bucket, whose second half is prefetched in the same pass
 };
 
-// Encodes a bucket that is not non-finite, tile by tile: makes x, its levels, the residual and the
-// decoded values, and packs the levels to `packed`. `Level` holds a level of format.bits bits; Real
-// is double for an extended-range bucket.
-
+// Encodes a bucket that is_nonfinite() does not exclude, tile by tile: makes x, its levels, the
+// residual and the decoded values, and packs the levels to `packed`. `Level` holds a level of
+// format.bits bits; Real is double for an extended-range bucket.
 template <typename Real, typename Level>
 void encode_levels(const Format& format, const RandomStream& random, const Header& header,
                    const Values& values, std::size_t n, TileScratch& scratch, std::byte* packed) {
@@ -187,7 +188,7 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   return infinite_header(extremes, of_finite, format.bits);
 }
 
-// Encodes the bucket of n elements with these extremes. `random.first` is its first element.
+// Encodes a bucket of n elements with these extremes. `random.first` is for its first element.
 void encode_bucket(const Format& format, const RandomStream& random, const Header& extremes,
                    const Values& values, std::size_t n, TileScratch& scratch, std::byte* out) {
   const Header header =
@@ -215,8 +216,8 @@ SLIMPI_HD Header with_residuals(const Format& format, const Header& fresh, const
   return keeps_header(format, fresh) ? fresh : header_of_sums(format, header_of(sums), limit);
 }
 
-// Encodes in + the clamped residual. If the bucket fits into a tile, the sums for the extremes are
-// also the input of the encoder; otherwise the encoder adds again.
+// Encodes a bucket of the sums in + clamped residual. The extremes need these sums first. If the
+// bucket fits into a tile, the encoder uses the same sums; otherwise it adds again.
 void encode_with_residual(const Format& format, const RandomStream& random, const float* in,
                           float* residual, std::size_t n, TileScratch& scratch, std::byte* out) {
   Extremes alone = no_extremes(), extremes = no_extremes();

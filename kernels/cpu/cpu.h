@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Selects the table of the host's kernels. The kernels are compiled once per instruction set.
+// Selects the table of the host's kernels: each instruction set has a copy of all kernels.
 #pragma once
 #include "kernels/kernels.h"
 

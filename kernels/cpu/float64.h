@@ -8,8 +8,8 @@
 namespace slimpi::kernels {
 namespace {
 
-// Found is what one pass over a block finds. Its fields are vectors, because a compiler that
-// respects NaNs does not vectorize a maximum.
+// The results of one pass over a block. The fields are vectors, because a compiler that respects
+// NaNs does not vectorize a maximum.
 constexpr std::size_t kDoubleLanes = 8;
 using Doubles [[gnu::vector_size(kDoubleLanes * sizeof(double))]] = double;
 using Floats [[gnu::vector_size(kDoubleLanes * sizeof(float))]] = float;
@@ -48,7 +48,7 @@ void narrow_block(const double* from, std::size_t n, Found& found, float* to) {
     __builtin_memcpy(to + i, &narrow, sizeof narrow);
   }
   if (whole == n) return;
-  // Copies of the last value fill the vector. They do not change what is found.
+  // Copies of the last value fill the vector. They do not change the extremes and flags.
   for (std::size_t lane = 0; lane < kDoubleLanes; ++lane)
     values[lane] = from[whole + lane < n ? whole + lane : n - 1];
   Floats narrow;

@@ -11,8 +11,8 @@ namespace slimpi::kernels {
 namespace {
 
 // Sets the default environment while the object lives, then restores the caller's environment,
-// flags included. The arithmetic must be in a separate function that is not inlined. Otherwise the
-// compiler may move the arithmetic out of the object's lifetime.
+// flags included. The arithmetic must be in a function that is not inlined; otherwise the compiler
+// may move it to before or after the object's lifetime.
 class DefaultEnvironment {
  public:
 #if defined(__SSE__)

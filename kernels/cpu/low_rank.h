@@ -20,8 +20,7 @@ constexpr std::size_t kChunk = 32;           // elements whose sums stay in regi
 constexpr std::size_t kPanel = 16 * kChunk;  // columns of q that stay in L1 or L2
 constexpr std::size_t kBlockRows = 8;        // rows that use a panel before the next one is loaded
 
-// total[0 .. n - 1] = sum over k of weights[k] * q[k * columns ...]; a NaN is kNanBits.
-// n <= kChunk.
+// total[i] = sum over k of weights[k] * q[k * columns + i], for i < n <= kChunk. A NaN is kNanBits.
 void multiply_chunk(const float* weights, const float* q, std::size_t columns, int rank,
                     std::size_t n, float* total) {
   FloatLanes first = {}, second = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encodes and decodes tiles of the packed codec, bucket by bucket. Included by loops.cpp alone.
+// Encodes and decodes tiles of math/packed.h, bucket by bucket. Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 #include <utility>
@@ -82,7 +82,7 @@ template <int width, bool adds>
 template <bool adds>
 constexpr auto kDecodeBucket = by_width([]<int width>() { return &decode_bucket<width, adds>; });
 
-// to = the values of a bucket; if `adds`, to = sum + these values. Without marks.
+// to = the values of a bucket; if `adds`, to = sum + these values. Adds no infinities and NaNs.
 template <bool adds>
 SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, const float* sum,
                                     float* to) {
@@ -195,7 +195,7 @@ SLIMPI_HD std::byte* encode_packed_bucket(const PackedPlan& plan, std::size_t bu
   const std::uint8_t width = plan.table.width[row];
   if (width != 0) {
     kEncodeBucket.of[width - 1](plan.table.step[row], plan.inverse_step[row], byte, values, out);
-  } else if (byte == kNonfiniteBucket) {  // the residual stays
+  } else if (byte == kNonfiniteBucket) {  // the residual is not changed
     if (values.decoded != nullptr) fill_nan(values.decoded, kPackedBucket);
   } else if (values.decoded != nullptr) {  // x' = 0; the residual has the values already
     std::memset(values.decoded, 0, kPackedBucket * sizeof(float));
@@ -203,9 +203,9 @@ SLIMPI_HD std::byte* encode_packed_bucket(const PackedPlan& plan, std::size_t bu
   return out + width * kUnitBytes;
 }
 
-// Replaces the plan for `in` by the plan for `in` + the clamped residuals. `residual` then holds
-// these sums, until encoding replaces them by the new residuals. A bucket with non-finite values
-// keeps its residuals.
+// Adds the clamped residuals to `in`, and makes the plan (header and bucket bytes) for the sums
+// instead of that for `in`. `residual` holds the sums until encoding replaces them by the new
+// residuals. A bucket with non-finite values keeps its residuals.
 void add_residuals(const Format& format, const float* in, float* residual, std::size_t n,
                    PackedPlan& plan) {
   for (std::size_t i = 0; i < n; i += kPackedBucket) {
@@ -219,9 +219,8 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
   make_plan(format, in, n, plan);
 }
 
-// Encodes the bucket that begins at element i of a tile of n elements and has infinities or NaNs,
-// and returns the end of its levels. The residual is not changed. `end`: the end of the tile's
-// units.
+// Encodes the bucket that begins at element i of a tile of n elements and has infinities or NaNs.
+// Returns the end of its levels. Does not change the residual. `end`: the end of the tile's units.
 [[gnu::noinline]] std::byte* encode_marked(const PackedPlan& plan, std::size_t n, std::size_t i,
                                            const float* in, float* decoded, std::byte* end,
                                            std::byte* out) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Makes the header and the bucket bytes of a tile of the packed codec, from the extremes of its
-// buckets. Included by loops.cpp alone.
+// Makes the plan of a tile of the packed codec, which is its header and its bucket bytes, from the
+// extremes of its buckets. Included by loops.cpp alone.
 #pragma once
 #include "kernels/cpu/tiles.h"
 #include "kernels/cpu/vectors.h"
@@ -79,8 +79,8 @@ std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   return (std::uint32_t)units;
 }
 
-// Replaces each kNonfinite in plan.numbers by the scale number of the bucket's finite values with
-// its marks byte. Returns the number of units that the marks of the tile take.
+// Finds the marks of infinities and NaNs. Replaces each kNonfinite in plan.numbers by the scale
+// number of the bucket's finite values with its marks byte. Returns the units of the tile's marks.
 [[gnu::noinline]] std::uint32_t find_marks(const float* in, std::size_t n, PackedPlan& plan) {
   std::uint32_t units = units_of_marks(packed_buckets(n));
   for (std::size_t i = 0; i < n; i += kPackedBucket) {

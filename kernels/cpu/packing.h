@@ -140,7 +140,7 @@ void pack(int bits, Levels<Wide>& levels, std::size_t n, bool last, std::byte* S
                                     fours[2 * g + 1] >> (64 - 4 * bits)};
     std::byte* const to = out + g * width;
     const std::size_t left = room - g * width;
-    if (left >= sizeof packed) {  // one store of 16 bytes would wait for the two words
+    if (left >= sizeof packed) {  // one store of 16 bytes would wait for both words
       std::memcpy(to, &packed[0], 8);
       std::memcpy(to + 8, &packed[1], 8);
     } else {

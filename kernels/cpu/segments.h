@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads and adds segments in any codec, the sources of a sum; encodes value codecs. Included by
-// loops.cpp alone.
+// Reads and adds the sources of a sum, which are segments in any codec, or floats. Encodes tiles in
+// a value codec. Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 
@@ -11,8 +11,8 @@
 namespace slimpi::kernels {
 namespace {
 
-// Returns the number of elements that are processed at a time: a bucket of a quantized segment, a
-// tile of another segment.
+// Returns the number of elements that a kernel processes at a time: a bucket of a quantized
+// segment, a tile of a segment in another codec.
 std::size_t segment_elements(const Format& format, std::size_t count) {
   if (format.codec == Codec::packed) return format.bucket;
   return format.codec == Codec::quantized ? bucket_elements(format, count) : kTile;
@@ -62,7 +62,7 @@ struct Scratch : TileScratch {
   float tile[kTile];
 };
 
-// A Scratch for one call. Up to four stay for later calls, until the process ends.
+// Borrows a Scratch for one call. Up to four stay for later calls, until the process ends.
 class BorrowedScratch {
  public:
   BorrowedScratch() {
@@ -84,7 +84,7 @@ class BorrowedScratch {
   Scratch* scratch_ = nullptr;
 };
 
-// open_source: opens n elements that are encoded at `data`. open_exact: opens floats.
+// Prepare a source to be read: n elements encoded at `data` (open_source), or floats (open_exact).
 SLIMPI_HD void open_source(const Format& format, const std::byte* data, std::size_t n,
                            TileScratch& scratch, Source& source) {
   source.codec = format.codec;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The innermost loops, each one pass over at most a tile of elements, which stay in L1. They are
-// plain loops over the shared arithmetic, which the compiler vectorizes. The unnamed namespace
+// The innermost loops, each one pass over at most a tile of elements, which stay in L1. The
+// compiler vectorizes these plain loops over the arithmetic of kernels/math. The unnamed namespace
 // gives each instruction set its own copy. Included by loops.cpp alone.
 #pragma once
 #include "kernels/kernels.h"
@@ -77,8 +77,8 @@ void include_tile_and_prefetch(Extremes& extremes, const float* from, std::size_
   include(extremes, found);
 }
 
-// to = a + b, and includes the sums in `extremes`. A sum may be any NaN, because the bucket is then
-// non-finite. `to` may be a or b.
+// to = a + b, and includes the sums in `extremes`. A NaN keeps its bits, because the bucket is then
+// encoded as non-finite. `to` may be a or b.
 void include_sum(Extremes& extremes, const float* a, const float* b, std::size_t n, float* to) {
   Extremes found = no_extremes();
   SLIMPI_ELEMENTWISE
@@ -165,7 +165,7 @@ void include_sum(Extremes& extremes, const Scaling& shared_scale,
 }
 
 // residual = from - the values of the levels; decoded = these values. `from` may be `residual` or
-// `decoded`.
+// `decoded`. The second function makes no `decoded`.
 template <typename Scaling, typename Level>
 void subtract_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels,
                      const float* from, std::size_t n, float* residual, float* decoded) {

@@ -92,8 +92,8 @@ void with_value_codec(Codec codec, const Visit& visit) {
 #undef SLIMPI_ROW
 }
 
-// The functions above for any value codec. `data` is the encoded segment, `first` its first element
-// that is read.
+// The functions above for a codec that is known only at run time. `data` is the encoded segment,
+// `first` the first element of it that is read.
 void encode_values(Codec codec, const float* from, std::size_t n, std::byte* data) {
   with_value_codec(codec, [&](auto type) {
     encode_values(type, from, n, (typename decltype(type)::Value*)data);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loops of the packed codec over a bucket, in x86's vector instructions. The results have the same
-// bits as those of plain loops. For plain loops g++ 12 makes about twice as many instructions: it
-// reduces each extreme by itself, clamps levels as 32-bit integers, and masks them before it
-// narrows them. Included by loops.cpp alone.
+// Loops of the packed codec over a bucket, in x86's vector instructions, with the same results as
+// plain loops. For plain loops g++ 12 makes about twice as many instructions: it reduces each
+// extreme by itself, clamps levels as 32-bit integers, and masks the levels before it narrows them
+// to bytes. Included by loops.cpp alone.
 #pragma once
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -16,7 +16,7 @@
 namespace slimpi::kernels {
 namespace {
 
-// BucketExtremes without initial values, for arrays.
+// The same as BucketExtremes, but without initial values, for arrays.
 struct FoundExtremes {
   std::int32_t high;
   std::uint32_t low;
@@ -40,8 +40,8 @@ typedef float VectorFloats [[gnu::vector_size(kVector)]];
 typedef std::int32_t VectorInts [[gnu::vector_size(kVector)]];
 constexpr std::size_t kInts = kVector / sizeof(std::int32_t);  // integers of a vector
 
-// Returns the integers of four vectors as the bytes of one vector, clamped to the range from 0 to a
-// byte of `last`. All bytes of `last` are equal.
+// Narrows the integers of four vectors to the bytes of one vector, clamped to the range from 0 to
+// `last`. All bytes of `last` are equal.
 SLIMPI_HD VectorInts clamp_to_bytes(const VectorInts (&four)[4], VectorInts last) {
 #if defined(__AVX512BW__)
   const __m512i words[] = {_mm512_packs_epi32((__m512i)four[0], (__m512i)four[1]),
@@ -62,8 +62,7 @@ SLIMPI_HD VectorInts clamp_to_bytes(const VectorInts (&four)[4], VectorInts last
 #endif
 }
 
-// to = nearest_level() of each value of a bucket, without kRoundingBits, for levels of up to 8
-// bits.
+// to = the levels nearest to the values of a bucket, for levels of up to 8 bits.
 SLIMPI_HD void to_bucket_levels(const PackedScale& scale, const float* from, Narrow* to) {
   const auto most = (std::uint32_t)(scale.last_level - kRoundingBits);
   const VectorInts last = VectorInts{} + (std::int32_t)(most * 0x01010101u);

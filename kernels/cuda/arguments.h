@@ -52,9 +52,9 @@ struct SumArguments {
   float* result;
 };
 
-// The arguments of the second pass over buckets that are too long for a block. The header is
-// already written, and `added` is already clamped. `added`, `residual` and `decoded` mean what they
-// mean in kernels/cpu/buckets.h, and may be null.
+// The arguments of the last pass over buckets that are too long for one block of threads. Earlier
+// passes have written the header and clamped `added`. `added`, `residual` and `decoded` mean what
+// they mean in kernels/cpu/buckets.h, and may be null.
 struct PackArguments {
   Payload payload;
   RandomStream random;
@@ -85,7 +85,7 @@ struct PlainSumArguments {
 };
 
 // A packed segment and its division. The last tile may be short. A block of threads processes a
-// slice, kPackedSlice values of a tile.
+// slice: kPackedSlice consecutive values of a tile.
 constexpr std::uint32_t kPackedSlice = kTileElements;
 struct PackedTile {
   std::uint32_t count, buckets;
@@ -111,8 +111,8 @@ struct PackedDecodeArguments {
   const std::byte* in;
   float* out;
 };
-// The arguments of Kernels::pair_sum. `surplus`: the number of addends less the greatest power of
-// two that is not above it.
+// The arguments of Kernels::pair_sum. `surplus`: the number of addends minus the greatest power of
+// two that is not above this number.
 struct PairSumArguments {
   std::uint64_t count;
   const float* addends[kMaxAddends];
@@ -155,7 +155,7 @@ struct CompareArguments {
   double* result;
 };
 
-// Rows of a low-rank product that one thread processes, each in one column.
+// The rows of a low-rank product that one thread processes; in each row it has one column.
 constexpr int kLowRankRows = 8;
 struct LowRankArguments {
   LowRank factors;

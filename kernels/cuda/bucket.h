@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encodes a tile. The values stay in registers until they are rounded, so memory is read only once.
+// Encodes a tile. Its values stay in registers until they are rounded, so memory is read only once.
 #pragma once
 #include "kernels/cuda/levels.h"
 #include "kernels/math/feedback.h"
@@ -46,7 +46,7 @@ SLIMPI_DEVICE void write_header(const Header& header, std::uint32_t* at) {
 
 template <typename Team, bool stochastic>
 struct EncodeShared {
-  // Random words. A tile that begins inside a Philox block does not use the first words of it.
+  // Random words. If a tile begins inside a Philox block, the block's first words are not used.
   static constexpr std::uint32_t kWords = stochastic ? kElements<Team> + 4 : 1;
   alignas(16) std::uint32_t words[kWords];
   // Levels of up to 8 bits, a byte each. Levels of more bits take two bytes each here, or, with
@@ -72,7 +72,8 @@ SLIMPI_DEVICE const std::uint32_t* random_words(const RandomStream& random, std:
   return shared.words + skip;
 }
 
-// Pointers to the tile's first element in the outputs besides the bytes. A pointer may be null.
+// The outputs besides the bytes: pointers to the tile's first element, or null. x is a value of the
+// tile, x' its decoded value.
 struct Wanted {
   float* residual;  // x - x'
   float* decoded;   // x'
@@ -191,8 +192,8 @@ SLIMPI_DEVICE Extremes extremes_of(const Tile& tile, const float (&values)[Team:
   return found;
 }
 
-// Encodes the buckets of a block. Each team has one bucket, as one tile, in its registers. If there
-// is a residual, add_residual() was called before.
+// Encodes the buckets of a block of threads. Each team (a warp or the block) has one bucket, as one
+// tile, in its registers. If there is a residual, the caller has called add_residual().
 template <typename Team, bool stochastic, typename Shared>
 SLIMPI_DEVICE void encode_buckets(const Payload& payload, const RandomStream& random,
                                   const Tile& tile, const float (&values)[Team::values],
@@ -236,7 +237,7 @@ SLIMPI_DEVICE void load_values(const Tile& tile, const float* from, float (&valu
     values[j] = has<Team>(tile, j) ? mine[j * Team::threads] : 0.0f;
 }
 
-// Adds the clamped residual to the values of a bucket that is one tile. The residuals are loaded
+// Adds the clamped residual to the values of a bucket that is one tile. Loads the residuals early,
 // before the team waits for the limit.
 template <typename Team, typename Shared>
 SLIMPI_DEVICE void add_residual(const Payload& payload, const Tile& tile, const float* residual,
@@ -265,9 +266,9 @@ SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) 
 // they lie in the first three words of its place in the message:
 //   0 and 1   the minimum and the maximum, as keys; the header replaces them later
 //   2         the limit of residuals, if there are residuals; the first levels replace it later.
-//             With the sign bit set: the limit is the magnitude, and the header is that of the
-//             values alone, also when residuals are added (keeps_header()). A NaN: the bucket is
-//             not finite
+//             If its sign bit is set, the limit is the magnitude, and words 0 and 1 are those of
+//             the values alone, also with residuals (keeps_header()). A NaN: the bucket is not
+//             finite
 // A key is an unsigned integer; keys have the order of the floats. Blocks of threads collect keys
 // by atomics, so the result does not depend on the order of the blocks.
 constexpr std::uint32_t kNonfiniteKey = 0xffffffff;  // as the maximum: some value is a NaN

@@ -4,8 +4,8 @@
 
 namespace slimpi::kernels::cuda {
 
-// Writes the values of the levels; if `added`, `before` + the values, where `before` is the old
-// output.
+// Writes the values of the levels to `out`; if `added`, adds them to `before`, the old contents of
+// `out`.
 template <typename Team, bool added>
 SLIMPI_DEVICE void write_values(const Scale<float>& scale, const Tile& tile,
                                 const Levels<Team>& levels, const float (&before)[Team::values],
@@ -18,7 +18,7 @@ SLIMPI_DEVICE void write_values(const Scale<float>& scale, const Tile& tile,
   }
 }
 
-// Does what write_values does, for the rare buckets without a Scale<float>. Reads the levels again.
+// Does what write_values does, for rare (non-finite, extended-range) buckets. Reads levels again.
 template <typename Team, bool added>
 SLIMPI_DEVICE_RARE void write_rare_values(const SharedScale& shared, std::uint32_t count,
                                           const std::uint32_t* words, int bits, float* out) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels::encode of quantized segments, and the passes over buckets too long for a block:
-// start_extremes, encode_extremes, with a residual also limit_residuals and residual_extremes, then
-// end_extremes and pack.
+// Kernels::encode of quantized segments. A bucket too long for one block of threads takes several
+// kernels: start_extremes, encode_extremes, with a residual also limit_residuals and
+// residual_extremes, then end_extremes and pack.
 #include "kernels/cuda/bucket.h"
 
 namespace slimpi::kernels::cuda {
@@ -20,7 +20,7 @@ SLIMPI_DEVICE void encode(const EncodeArguments& a) {
                                    a.out);
 }
 
-// Returns the encoded bucket of this thread, in kernels with one thread per bucket; else null.
+// Returns the encoded bucket of this thread; null if there are more threads than buckets.
 SLIMPI_DEVICE std::uint32_t* bucket_of_thread(const EncodeArguments& a) {
   const std::uint64_t bucket = (std::uint64_t)blockIdx.x * kThreads + threadIdx.x;
   if (bucket * a.payload.bucket >= a.payload.count) return nullptr;
@@ -42,8 +42,8 @@ SLIMPI_DEVICE void encode_extremes(const EncodeArguments& a) {
   if (threadIdx.x == 0) add_extremes(found, header_in(a.payload, tile, a.out));
 }
 
-// Computes the limit of residuals from the extremes of the values. Deletes these extremes if the
-// bucket does not keep its header or is not finite; residual_extremes() then collects others.
+// Computes the limit of residuals from the extremes of the values. If the bucket does not keep its
+// header or is not finite, deletes the extremes; residual_extremes() then collects new ones.
 SLIMPI_DEVICE void limit_residuals(const EncodeArguments& a) {
   std::uint32_t* const at = bucket_of_thread(a);
   if (at == nullptr) return;

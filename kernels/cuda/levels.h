@@ -17,8 +17,8 @@ struct Levels {
   }
 };
 
-// Loads one word for each of `values` levels of this thread, from its level `from` on. The words of
-// two successive levels are `step` words apart. A level behind the tile gets 0.
+// Loads a word for each of `values` levels of this thread, from the thread's level `from` on. The
+// words of two successive levels are `step` words apart. A level behind the tile gets 0.
 template <typename Team, int from, int values>
 SLIMPI_DEVICE void load_words(const Tile& tile, const std::uint32_t* words, std::uint32_t step,
                               std::uint32_t* loaded) {

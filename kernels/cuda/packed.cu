@@ -39,9 +39,9 @@ struct PackedShared {
   const std::byte* tile[kPackedSources];   // encoded: first unit of the tile
 };
 
-// Returns the sum, computed in double, of value j of this lane in a bucket of the slice. Called if
-// the float sum is not finite and a source is huge. Takes no pointer to the kernel's arguments,
-// because nvcc would make it a generic pointer.
+// Returns the sum, in double, of value j of this lane in a bucket of the slice. Called if the float
+// sum is not finite and a source is huge (values above 2^100). Takes no pointer to the kernel's
+// arguments, because nvcc would make it a generic pointer.
 SLIMPI_DEVICE_RARE float huge_sum(const PackedShared& shared, int sources, std::uint32_t bucket,
                                   std::uint32_t element, int j) {
   double exact = 0, slack = 0;
@@ -91,7 +91,7 @@ SLIMPI_DEVICE void correct_huge_sums(const PackedSumArguments& a, const PackedSl
   });
 }
 
-// Writes the sum of the addends to `result`, and its scale numbers to `out`. Either may be null.
+// Writes the sum of the addends to `result`, and its scale numbers to `out`, unless they are null.
 SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
   __shared__ PackedShared shared;
   const PackedSlice slice = packed_slice(a.shape);
@@ -136,7 +136,7 @@ constexpr int kPlanBuckets = (int)kMostBuckets / kThreads;
 static_assert(kPlanBuckets == 4);  // the bytes of a word
 
 // Returns the sum of `mine` over all threads of a block; *before gets the sum over the threads
-// before this thread. `partial` is shared memory that no thread is still reading.
+// before this thread, unless null. `partial` is shared memory that no thread still reads.
 SLIMPI_DEVICE std::uint32_t sum_over_block(std::uint32_t mine, std::uint32_t* partial,
                                            std::uint32_t* before) {
   const std::uint32_t sum = __reduce_add_sync(kAllLanes, mine);
@@ -236,12 +236,12 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   words[1] = finer | marks << 16;
 }
 
-// Returns the input of the encoder: the sums in `result`; without `result`, the one addend.
+// Returns the input of the encoder: the sums in `result`, or, if `result` is null, the one addend.
 SLIMPI_DEVICE const float* packed_input(const PackedSumArguments& a) {
   return a.result != nullptr ? a.result : a.addends[0].exact;
 }
 
-// Replaces the residuals by sum + clamped residual, and the scale numbers by those of these sums.
+// Writes the sums of values and clamped residuals over the residuals, and makes new scale numbers.
 SLIMPI_DEVICE void packed_feedback(const PackedSumArguments& a) {
   const PackedSlice slice = packed_slice(a.shape);
   float* const residuals = a.residual + slice.first;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads tiles of packed segments. kernels/math/packed.h says what scales, units, marks and bucket
-// bytes are. A block of threads works on a slice, which is 32 buckets of a tile. First a warp reads
-// the 32 bucket bytes, one for each lane. Then each warp works on kWarpBuckets consecutive buckets;
-// of each bucket a lane has the values `lane` and `lane` + 32.
+// Reads tiles of packed segments. kernels/math/packed.h explains scales, units, marks and bucket
+// bytes. A block of threads works on a slice, which is 32 buckets of a tile. First a warp reads the
+// 32 bucket bytes, one for each lane. Then each warp works on kWarpBuckets consecutive buckets; of
+// each bucket a lane has the values `lane` and `lane` + 32.
 #pragma once
 #include "kernels/cuda/team.h"
 #include "kernels/math/packed.h"
@@ -124,9 +124,9 @@ SLIMPI_DEVICE std::uint32_t sum_before(std::uint32_t mine) {
   return sum - mine;
 }
 
-// Sets PackedBucket::marks of this warp's buckets that have marks. The tile of the source is
-// encoded at `in`. Does nothing if PackedHeader::marks is wrong. If the units of a bucket's marks
-// would lie behind the tile, all its values get the mark of NaN.
+// Finds the marks (infinities and NaNs) of this warp's buckets, and sets their PackedBucket::marks.
+// `in`: the encoded tile of the source. Does nothing if PackedHeader::marks is wrong. If the units
+// of a bucket's marks would lie behind the tile, all its values get the mark of NaN.
 SLIMPI_DEVICE void find_marks(const PackedSlice& slice, const std::byte* in, PackedSource& source) {
   const std::uint32_t described = units_of_marks(slice.tile.buckets), marks = source.header.marks;
   if (marks > slice.tile.units || marks < described) return;
@@ -206,8 +206,8 @@ SLIMPI_DEVICE std::uint32_t opened_units(const PackedSlice& slice, const PackedS
     if (part < parts) units += source.units[part];
   return units;
 }
-// Returns whether no encoder can have written the tile. It then decodes to NaN, and its units are
-// not read. `units`: the result of opened_units().
+// Returns whether no encoder can have written the tile. All its values are then NaN, and its units
+// are not read. `units`: the result of opened_units().
 SLIMPI_DEVICE bool is_damaged(const PackedSlice& slice, const PackedSource& source,
                               std::uint32_t units) {
   return !is_header(source.header, slice.tile.buckets) ||
@@ -274,8 +274,8 @@ SLIMPI_DEVICE float packed_value(const PackedBucket& bucket, std::uint32_t level
       (float_of(level | (std::uint32_t)kRoundingBits) - bucket.origin) * bucket.step;
   return bucket.byte == kNonfiniteBucket ? nan_value() : value;
 }
-// Returns `value` + the infinity or NaN that the mark of value j of this lane stands for; `value`
-// without a mark. `units`: the first unit of the tile.
+// Returns `value` + the infinity or NaN that value j of this lane has as its mark; returns `value`
+// if there is no mark. `units`: the first unit of the tile.
 SLIMPI_DEVICE float with_mark(const PackedBucket& bucket, const std::byte* units, float value,
                               int j) {
   if (bucket.marks == 0) return value;
@@ -315,7 +315,7 @@ SLIMPI_DEVICE void decode_packed(const PackedSlice& slice, const PackedSource& s
   }
 }
 
-// Adds the infinities and NaNs of the source to `sums`, to which its values were added before.
+// Adds the infinities and NaNs of the source to `sums`. The caller has added the other values.
 SLIMPI_DEVICE void add_marks(const PackedSlice& slice, PackedSource& source, const std::byte* in,
                              PackedValues& sums) {
   if (source.header.marks == 0) return;
@@ -334,8 +334,8 @@ SLIMPI_DEVICE BucketExtremes extremes_of(const float (&values)[kLaneValues]) {
   return {__reduce_max_sync(kAllLanes, found.high), __reduce_max_sync(kAllLanes, found.low)};
 }
 
-// Returns the scale numbers of a tile that is being encoded at `out`. They lie where the levels are
-// written later.
+// Returns the place of the scale numbers of a tile that is being encoded at `out`. The levels
+// overwrite them later.
 SLIMPI_DEVICE std::uint16_t* numbers_in(const PackedSlice& slice, std::byte* out) {
   return (std::uint16_t*)units_of(slice, out + slice.bytes);
 }

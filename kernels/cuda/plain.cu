@@ -28,8 +28,8 @@ SLIMPI_DEVICE void with_type(Codec codec, const Use& use) {
 #undef SLIMPI_ROW
 }
 
-// The elements of a thread. All are loaded before the first is stored, because inputs and outputs
-// may be the same memory.
+// The elements of a thread. A thread loads all of them before it stores the first, because inputs
+// and outputs may be the same memory.
 using Elements = float[kElementsOfThread];
 
 template <typename Type>
@@ -62,8 +62,8 @@ SLIMPI_DEVICE void plain_sum(Type type, const PlainSumArguments& a) {
       load_plain(Float32(), a.count, a.residual, values);
       SLIMPI_UNROLL
       for (int j = 0; j < kElementsOfThread; ++j)
-        // float32 leaves no residual, so nothing is added. (With the limit 0, nvcc would clamp by
-        // min and max, for which 0 is greater than -0.)
+        // float32 leaves no residual, so nothing is added. Reason: with the limit 0, nvcc would
+        // clamp by min and max, for which 0 is greater than -0.
         totals[j] = std::is_same_v<Type, Float32>
                         ? canonical(totals[j])
                         : add(totals[j], clamp_residual(values[j], spacing(type, totals[j])));
@@ -137,7 +137,7 @@ SLIMPI_DEVICE void find_beyond(const FindArguments& a) {
   if (found) *a.found = 1;
 }
 
-// shared[0] = the sums over all threads, added in a fixed order.
+// shared[0] = the sums of `error` and `norm` over all threads, added in a fixed order.
 SLIMPI_DEVICE void add_up(double error, double norm, double (&shared)[kThreads][2]) {
   const int thread = (int)threadIdx.x;
   shared[thread][0] = error;

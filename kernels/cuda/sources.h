@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads and adds the sources of a sum, quantized segments and floats, tile by tile.
+// Reads and adds the sources of a sum, which are quantized segments or floats, tile by tile.
 #pragma once
 #include "kernels/cuda/bucket.h"
 
@@ -10,7 +10,7 @@ struct Source {
   const std::uint32_t* levels;  // the tile's levels
   SharedScale scale;
   bool near_overflow;
-  double slack;  // slack_of() a near-overflow bucket
+  double slack;  // slack_of() the bucket, if it is near-overflow
 };
 
 constexpr int kMaxSources = kMaxAddends + 1;
@@ -18,8 +18,8 @@ struct SharedSources {
   Source source[kMaxSources];
 };
 
-// Prefetches the encoded tiles of all sources at once. A tile is only a few bytes, and reading tile
-// after tile would wait for memory once for each tile.
+// Prefetches the encoded tiles of all sources at once. A tile is only a few bytes; without the
+// prefetch, the threads would wait for memory once for each tile.
 template <typename Team>
 SLIMPI_DEVICE void prefetch_sources(const SumArguments& a, const Tile& tile) {
   constexpr std::uint32_t kLine = 32;  // words
@@ -57,7 +57,7 @@ SLIMPI_DEVICE void open_sources(const SumArguments& a, SharedSources (&all)[Team
   __syncthreads();
 }
 
-// Returns element i of the tile of a source.
+// Returns element i of the tile, decoded from one source.
 SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) {
   if (source.exact != nullptr) return source.exact[i];
   if (source.scale.nonfinite) return nan_value();
@@ -66,8 +66,8 @@ SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) 
                                : level_value(source.scale.scale_float, level);
 }
 
-// Returns the sum of element i of the tile. Called if the float sum is not finite and a source has
-// a near-overflow bucket.
+// Returns the sum of element i of all sources, made in double. Called if the float sum is not
+// finite and a source has a near-overflow bucket (values above 2^100).
 SLIMPI_DEVICE_RARE float near_overflow_sum(const SharedSources& shared, int sources, int bits,
                                            std::uint32_t i) {
   double exact = 0, slack = 0;

@@ -4,7 +4,7 @@
 
 namespace slimpi::kernels::cuda {
 
-// values = the sum of the team's tile.
+// Sets `values` to this thread's values of the sum of the team's tile.
 template <typename Team>
 SLIMPI_DEVICE void total_values(const SumArguments& a, const Tile& tile,
                                 SharedSources (&sources)[Team::teams],

@@ -74,9 +74,9 @@ SLIMPI_DEVICE std::uint64_t first_of(const Payload& payload, const Tile& tile) {
   return tile.bucket * payload.bucket + tile.before;
 }
 
-// header_in() returns the header of the tile's bucket in the encoded segment at `at`, levels_in()
-// the packed levels of the tile. A tile begins at a multiple of 32 elements of its bucket, so its
-// levels begin with a whole word.
+// header_in() returns the header of the tile's bucket in the encoded segment at `at`; levels_in()
+// returns the packed levels of the tile. A tile begins at a multiple of 32 elements of its bucket,
+// so its levels begin with a whole word.
 SLIMPI_DEVICE std::uint32_t* header_in(const Payload& payload, const Tile& tile,
                                        const std::byte* at) {
   return (std::uint32_t*)(at + tile.bucket * payload.bucket_bytes);
@@ -98,15 +98,15 @@ SLIMPI_DEVICE void prefetch_rows(const float* values) {
   if (lane < Team::values) prefetch(values + (Team::thread() - lane) + lane * Team::threads);
 }
 
-// Returns the extremes over the lanes of a warp, to every lane.
+// Returns the extremes over the lanes of a warp. Every lane gets the result.
 SLIMPI_DEVICE Extremes over_warp(const Extremes& mine) {
   return {__reduce_max_sync(kAllLanes, mine.signed_high),
           __reduce_max_sync(kAllLanes, mine.unsigned_high),
           __reduce_min_sync(kAllLanes, mine.unsigned_low)};
 }
 
-// Returns the extremes over the threads of a team, to the lanes of its first warp. `partial` is
-// shared memory for the extremes of each warp.
+// Returns the extremes over the threads of a team. Only the lanes of the first warp get the result.
+// `partial` is shared memory for the extremes of each warp.
 template <typename Team>
 SLIMPI_DEVICE Extremes over_team(const Extremes& mine, Extremes* partial) {
   Extremes found = over_warp(mine);

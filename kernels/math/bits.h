@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Floats as bits; the extremes of floats, also with NaNs; sums with the same NaN on every machine.
+// Functions for the bits of floats, for the extremes of floats, and for sums with one kind of NaN.
 #pragma once
 #include <cstdint>
 
@@ -55,7 +55,7 @@ SLIMPI_HD float canonical(float value) {
   return value == value ? value : float_of(kNanBits);
 }
 
-// Returns a + b; a NaN is kNanBits.
+// Returns a + b; if this is a NaN, returns the NaN with the bits kNanBits.
 SLIMPI_HD float add(float a, float b) {
   return canonical(a + b);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Error feedback: how much of a residual e is added to a value x. The sum x + e is encoded, and x'
-// is its decoded value. A residual may belong to another tensor (comm/tensor_state.h), so it is not
-// trusted: |e| is clamped to a limit of a few steps u, where u is the step with which the encoder
-// would encode the values without residuals. The part of e above the limit is dropped. Residuals of
-// the same tensor stay below the limit, so the mean of many sums approaches the exact mean.
+// Error feedback: how much of a residual e (what earlier calls lost) is added to a value x. The sum
+// x + e is encoded, and x' is its decoded value. A residual may belong to another tensor
+// (comm/tensor_state.h), so it is not trusted: |e| is clamped to a limit of a few steps u, where u
+// is the step with which the encoder would encode the values without residuals. The part of e above
+// the limit is dropped. If all residuals belong to their tensor, they stay below the limit, so the
+// mean of many sums approaches the exact mean.
 //
 // Quantized, in a bucket with L = 2^bits - 1:
 //   stochastic       Limit u. The levels are those of the values alone. Residuals are less than u,
@@ -54,12 +55,12 @@ SLIMPI_HD float residual_limit(const PackedHeader& header, float step, std::uint
   return residual_limit(4 * (step > least ? step : least), greatest_of_number(number));
 }
 
-// Returns whether a bucket keeps this header, of its values alone, when residuals are added.
+// Returns whether a bucket has the same header with residuals as its values alone have.
 SLIMPI_HD bool keeps_header(const Format& format, const Header& header) {
   return format.stochastic || (format.bits == 1 && (header.min > 0 || header.max < 0));
 }
-// Returns the new header of a bucket that does not keep its header, from the extremes `sums` of
-// its sums of values and residuals.
+// Returns the new header of a bucket for which keeps_header() is false. `sums`: the extremes of its
+// sums of values and residuals.
 SLIMPI_HD Header header_of_sums(const Format& format, const Header& sums, float limit) {
   if (format.bits != 1 || !is_finite(sums)) return sums;
   const float step = limit * 0.5f;

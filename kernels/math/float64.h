@@ -4,8 +4,8 @@
 // float32 can hold a block if no magnitude is above Float64Limits::greatest, no value is a NaN, and
 //   every value is a float32, so that nothing is rounded, or
 //   max - min >= 2^-11 m and >= 2^-137, where m is the greatest magnitude.
-// Rounding changes a value x by at most 2^-24 |x|, and a subnormal value by at most 2^-150. In such
-// a block that is at most 2^-13 (max - min): 1/8192 of the range of the block.
+// Rounding changes a value x by at most 2^-24 |x|, and a subnormal value by at most 2^-150. If the
+// second condition holds, both are at most 2^-13 (max - min): 1/8192 of the range of the block.
 #pragma once
 #include <cstddef>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packs groups of 8 values of `bits` bits, at most 8 bits. A group is a little-endian 64-bit word.
-// Unpacked ("spread"), each value is in a byte of its own. Packed, value i is in the bits
-// [i * bits, (i + 1) * bits).
+// Packs groups of 8 levels (integers that stand for values), each of `bits` bits, at most 8. A
+// group is a little-endian 64-bit word. Unpacked ("spread"), each level is in a byte of its own.
+// Packed, level i is in the bits [i * bits, (i + 1) * bits).
 #pragma once
 #include "kernels/format.h"
 

@@ -64,10 +64,10 @@ constexpr std::uint8_t kNegativeSide = 0x80;     // in a bucket byte: the side i
 constexpr std::uint8_t kNonfiniteBucket = 0x80;  // a bucket byte: all values decode to NaN
 
 struct PackedHeader {
-  std::uint16_t base;   // a scale number is base + the scale in the bucket byte
+  std::uint16_t base;   // to get a scale number, add base to the scale in the bucket byte
   std::int16_t detail;  // the level of detail
-  std::uint16_t finer;  // the buckets at the start that have detail + 1
-  std::uint16_t marks;  // units of the marks
+  std::uint16_t finer;  // the number of buckets, from the first on, that have detail + 1
+  std::uint16_t marks;  // the number of units that the marks take
 };
 
 // The extremes of a bucket's values, for the encoder: the greatest of their bits as signed integers
@@ -103,7 +103,7 @@ SLIMPI_HD std::uint16_t scale_number(const BucketExtremes& extremes) {
   const std::uint32_t side = positive >= negative ? 0 : kNegative;
   return (std::uint16_t)(magnitude >= kInfinityBits ? kNonfinite : finite | side);
 }
-// Returns the scale, as a float, of a bucket whose bucket byte has `scale`.
+// Returns the scale, as a float, of a bucket whose bucket byte has `scale`; `base` is the tile's.
 SLIMPI_HD float scale_value(std::uint32_t base, std::uint32_t scale) {
   const std::uint32_t bits = (base + scale) << kScaleShift;
   return float_of(bits < kInfinityBits ? bits : kInfinityBits - 1);
@@ -176,7 +176,7 @@ SLIMPI_HD std::int32_t most_detail(const Fits& fits) {
   return low;
 }
 
-// The bytes of a unit, and the units that a tile has room for, for levels and marks.
+// The bytes of a unit; and the number of units for levels and marks that a tile has room for.
 constexpr std::uint32_t kUnitBytes = kPackedBucket / 8;
 SLIMPI_HD std::uint32_t packed_units(const Format& format, std::uint64_t count) {
   return (std::uint32_t)((packed_tile_bytes(format, count) - packed_header_bytes(count)) /
@@ -248,15 +248,15 @@ struct PackedScale {
 constexpr float kRounding = 0x1.8p23f;
 constexpr std::int32_t kRoundingBits = 0x4b400000;
 
-// Returns scale / half = scale * 2^(1 - width). The step is infinite if the width is 0 and the
-// scale is 2^127 or more.
+// Returns the step of a bucket: scale / half = scale * 2^(1 - width). It is infinite if the width
+// is 0 and the scale is 2^127 or more.
 SLIMPI_HD float step_of(std::uint32_t base, std::uint32_t scale, std::int32_t width) {
   return scale_value(base, scale) * float_of((std::uint32_t)(128 - width) << 23);
 }
 SLIMPI_HD float inverse_step_of(std::uint32_t base, std::uint32_t scale, std::int32_t width) {
   return float_of((std::uint32_t)(126 + width) << 23) / scale_value(base, scale);
 }
-// Makes the PackedScale of a bucket. A decoder may pass any inverse_step. `byte`: the bucket byte.
+// Makes the PackedScale of a bucket. A decoder does not use inverse_step. `byte`: the bucket byte.
 SLIMPI_HD PackedScale packed_scale(float step, float inverse_step, std::uint8_t byte,
                                    std::int32_t width) {
   const std::int32_t levels = 1 << width, half = levels >> 1;
@@ -276,7 +276,7 @@ SLIMPI_HD float level_value(const PackedScale& scale, std::uint16_t level) {
 }
 
 // is_huge() returns whether a tile may have values above 2^100, so that rounding may make a sum
-// infinite. For a tile of this kind slack_of() returns a bound of the error of its values, which
+// infinite. For a huge tile slack_of() returns a bound of the error of its values, which
 // saturated_sum() in quantizer.h needs.
 SLIMPI_HD bool is_huge(const PackedHeader& header) {
   return header.base + kScales > kHugeScale;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arithmetic of the min-max quantizer, in one copy: a bucket's header, the scale that is
-// computed from it, and the conversion of an element to its level and back. CPU and GPU loops only
-// iterate over these functions. The compiler must not make fused multiply-adds here
+// The arithmetic of the min-max quantizer: a bucket's header (its minimum and maximum), the scale
+// that is computed from the header, and the conversion of an element to its level and back. CPU and
+// GPU loops only iterate over these functions. The compiler must not make fused multiply-adds here
 // (-ffp-contract=off, --fmad=false), nor reorder. The rounding mode must be to nearest even.
 //
 // A bucket's levels are x'(q) = offset + (q - zero_point) * step, q = 0 .. L, with L = 2^bits - 1
@@ -88,12 +88,12 @@ SLIMPI_HD Header infinite_header(const Header& extremes, const Extremes& of_fini
   return {finite.max, float_of(bits_of_it - 1)};
 }
 
-// Returns whether the bucket is non-finite: all its elements decode to NaN. A header that no
-// encoder writes counts as non-finite.
+// Returns whether the bucket is non-finite: all its elements decode to NaN. Headers that no encoder
+// writes count as non-finite, too.
 SLIMPI_HD bool is_nonfinite(const Header& header) {
   return header.min != header.min || !is_finite(header.max);
 }
-// Returns whether a bucket that is not non-finite is infinite.
+// Returns whether the bucket has infinities. Call it only if is_nonfinite() is false.
 SLIMPI_HD bool is_infinite(const Header& header) {
   return header.min > header.max || !is_finite(header.min);
 }
@@ -165,8 +165,8 @@ SLIMPI_HD std::int32_t clamp_level(const Scale<Real>& scale, std::int32_t level)
   return level < scale.last_level ? level : scale.last_level;
 }
 
-// Returns the level of x, counting the levels for infinities, which come before and after the
-// levels of finite values. `level` is the level among these. Without infinities returns `level`.
+// Returns the level of x among all levels of the bucket: first that of -infinity, last that of
+// +infinity. `level`: the level among those of finite values. Without infinities both are equal.
 SLIMPI_HD std::int32_t with_infinities(const Scale<float>&, float, std::int32_t level) {
   return level;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The rows of src/options/algorithms.def, and the memory and streams that must exist before the
-// first message of a call. prepare() also sets the class of messages, small or large
-// (Communicator::use_segments).
+// Makes the table of algorithms from src/options/algorithms.def. prepare() makes, before the first
+// message of a call, the memory and streams that the call needs. It also decides whether messages
+// are small or large (Communicator::use_segments).
 #include "algorithm/algorithm.h"
 
 #include <algorithm>
@@ -88,8 +88,8 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready
 Status prepare(const comm::Call& call, bool* ready) {
   Prepared& prepared = call.communicator.attachment<Prepared>();
   comm::Communicator& communicator = call.communicator;
-  // Buffers may lie on a GPU in later calls, of a size that is not new. So in calls 4, 8, 16, ...
-  // the ranks ask each other again.
+  // The ranks ask each other about GPUs only at a new size, but a later call of a known size may
+  // have buffers on a GPU. So in calls 4, 8, 16, ... the ranks ask again.
   const std::uint64_t number = ++prepared.calls;
   const bool ask = number >= 4 && std::has_single_bit(number) &&
                    communicator.config().buffers != Buffers::host &&

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An algorithm is a row of src/options/algorithms.def and the functions that its file defines.
+// An algorithm is a row of src/options/algorithms.def, with functions from a file of this
+// directory.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,19 +13,20 @@
 
 namespace slimpi::algorithm {
 
-// The functions of an algorithm. Rows of the table may share one set. A null function does nothing.
+// The functions of an algorithm; several algorithms may share them. A null function does nothing.
 struct Functions {
   Status (*run)(comm::Call& call);  // never null
   // Reserves the scratch memory that run needs. The call has its plan, buffers and scratch; its
   // stream, number and state are not known yet.
   Status (*reserve)(const comm::Call& call) = nullptr;
-  // Allocates the arrays that run needs in call.state. It is called before run, so that the ranks
-  // can agree whether all succeeded. It is called only if call.state is not null.
+  // Allocates the arrays that run needs in call.state (data that is kept from call to call). Called
+  // before run, so that the ranks can agree whether all succeeded. Not called without state.
   Status (*reserve_state)(comm::Call& call) = nullptr;
   // Checks whether call.state, which an earlier call has used, can belong to this call's values.
-  // Sets *fits to true only if the values bound the effect of the state on the result. If *fits is
-  // false on any rank, all ranks begin anew, with state that is `uninitialized`. Called after
-  // reserve_state, when input and output are in memory of one device. Not collective.
+  // Sets *fits to true only if the state can change the result by no more than a bound that follows
+  // from the values. If *fits is false on any rank, all ranks begin anew, with state that is
+  // `uninitialized`. Called after reserve_state, when input and output are in memory of one device.
+  // Not collective.
   Status (*state_fits)(comm::Call& call, bool* fits) = nullptr;
   // Opens the objects that calls of this plan need, such as a hook. It is called before prepare().
   // Collective; an error is returned on all ranks.
@@ -35,7 +37,7 @@ struct Functions {
   bool scatters = false;  // the functions also take reduce-scatters, which set Call::scatter
 };
 
-// The functions of every row, which the file of the algorithm defines.
+// The functions of each algorithm. The file of the algorithm defines them.
 namespace functions {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) extern const Functions functions;
 #include "options/algorithms.def"
@@ -52,14 +54,14 @@ struct Algorithm {
   Codec codec = Codec::float32;           // codec of messages between nodes
   Rounding rounding = Rounding::nearest;  // if SLIMPI_ROUNDING is unset
   bool flat = false;                      // always hierarchy flat
-  bool same_bytes = true;                 // guarantee 1 of slimpi(7)
+  bool same_bytes = true;                 // all ranks get the same bytes (guarantee 1 of slimpi(7))
   bool talks_to_peers = false;            // uses SLIMPI_PEERS and SLIMPI_INTERVAL
   bool exact = false;                     // has no compression error for error feedback
   bool keeps_state = false;               // needs tensor state even without error feedback
   bool takes_max_error = false;           // supports SLIMPI_MAX_ERROR
   bool sends_factors = false;             // does not send an encoded value for each element
   bool tried_by_auto = false;             // a candidate of SLIMPI_ALGORITHM=auto
-  bool finite_only = false;               // bypass if any rank has an infinity or a NaN
+  bool finite_only = false;               // left to MPI if any rank has an infinity or a NaN
   bool finds_nonfinite = false;           // run itself detects such input of any rank
   bool error_feedback = false;            // default of SLIMPI_ERROR_FEEDBACK
   std::uint64_t start = 0;                // default of SLIMPI_START
@@ -81,15 +83,15 @@ struct Algorithm {
   }
 };
 
-// Returns the row for a value of SLIMPI_ALGORITHM. The argument behind the name may be missing.
-// Null for auto and off.
+// Returns the algorithm for a value of SLIMPI_ALGORITHM; null for auto and off. The argument behind
+// the name may be missing.
 const Algorithm* find(std::string_view value);
 std::span<const Algorithm> all();
 
-// Reserves memory for the call by Functions::reserve, and opens its streams. Sets *ready to whether
-// that worked on all ranks; *ready is the same on all ranks. The ranks communicate at the first
-// call of a size. Once a rank has prepared a call with buffers on a staged device, the segment
-// class of the communicator is `large` for ever.
+// Reserves memory for the call by Functions::reserve, and opens its streams. At the first call of a
+// size the ranks ask each other, and *ready says whether that worked on all ranks. Later *ready
+// says so of this rank only, and a failure is an error of the call. Once a rank has prepared a call
+// with buffers on a staged device, the segment class of the communicator is `large` for ever.
 Status prepare(const comm::Call& call, bool* ready);
 
 }  // namespace slimpi::algorithm

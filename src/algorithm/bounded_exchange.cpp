@@ -35,8 +35,7 @@ comm::Range chunk_for(const comm::InterNodeGroup& group, const kernels::Format& 
   return comm::chunk_of(shard, int(group.peers.size()), member, comm::chunk_alignment(format));
 }
 
-// Returns how many elements of a chunk of `chunk` elements the check encodes in one step: whole
-// buckets.
+// Returns how many of the `chunk` elements of a chunk the check encodes at a time: whole buckets.
 std::uint64_t check_piece(const kernels::Format& format, std::uint64_t chunk) {
   const std::uint64_t align = comm::chunk_alignment(format);
   if (comm::one_bucket(format)) return chunk;
@@ -99,8 +98,8 @@ double largest_difference(const float* a, const float* b, std::uint64_t count) {
   return *std::max_element(largest, largest + kLanes);
 }
 
-// The tiles of all shards, in the order of the shards. Before gather(), this rank fills in its own
-// errors, only in the tiles of its own shard.
+// The tiles (values whose error is bounded together) of all shards, in order. Before gather(), this
+// rank fills in its own errors, only in the tiles of its own shard.
 class Tiles {
  public:
   Tiles(const comm::Call& call, const comm::InterNodeGroup& group)
@@ -169,7 +168,7 @@ Status Tiles::gather(comm::Exchange& exchange, double (&more)[2]) {
   return Status::ok;
 }
 
-// One call: it repeats its exchange with finer and finer codecs until the error is small enough.
+// Makes one call: repeats the exchange with finer and finer codecs until the error is small enough.
 class Bounded {
  public:
   // `rounding`: a bound of the L2 error of the float additions in this rank's share of the sum
@@ -346,8 +345,7 @@ Status Bounded::run() {
 
 using SquaredNorms = comm::KernelResult<double, 2>;  // the sums of kernels::Kernels::compare
 
-// Sets *bound to the bound of this rank's share of the rounding in the sum inside the node. Not
-// collective.
+// Sets *bound to this rank's share of the rounding error in the sum inside the node.
 Status node_rounding(comm::Call& call, double* bound) {
   *bound = 0;
   if (!works_in_node(call) || call.count == 0) return Status::ok;
@@ -365,7 +363,7 @@ Status node_rounding(comm::Call& call, double* bound) {
 
 Status run_bounded(comm::Call& call) {
   double rounding = 0;
-  // This comes before the sum inside the node, which may overwrite the input.
+  // This reads the input, before the sum inside the node may overwrite it.
   SLIMPI_TRY(node_rounding(call, &rounding));
   return run_in_nodes(call,
                       [&](const NodeShard& shard) { return Bounded(call, shard, rounding).run(); });

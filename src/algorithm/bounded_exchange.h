@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sums under SLIMPI_MAX_ERROR. The exchange between nodes begins with the codec that passed last
-// for this size (codec_choice.h). After the exchange all ranks check together whether the relative
-// L2 error is within the bound. If not, the exchange is repeated with a finer codec. The last
-// repetition uses float32, which needs no check. All ranks take the same decisions.
+// Sums whose error the user has bounded (SLIMPI_MAX_ERROR). The exchange between nodes begins with
+// the codec whose error was small enough in the last sum of this size (codec_choice.h). After the
+// exchange all ranks check together whether the relative L2 error is within the bound. If not, the
+// exchange is repeated with a finer codec. The last repetition uses float32, which needs no check.
+// All ranks take the same decisions.
 //
 // The check: every rank compares the values that it encoded with the decoded values, tile by tile.
-// As a sender it compares the sums of its node, as an owner the sums of its chunk. One sum over all
-// ranks collects what error_energy_bound() needs. The rounding of float additions is bounded by the
-// norms of the addends.
+// As a sender it compares the sums of its node, as an owner the sums of its chunk. Then the ranks
+// sum the numbers that error_energy_bound() needs. The rounding of float additions is bounded by
+// the norms of the addends.
 //
 // Cost of the check: each rank encodes and decodes its shard once more, and sends at most 160 KiB.
 #pragma once
@@ -28,8 +29,8 @@ Status reserve_bounded(const comm::Call& call);
 // The arithmetic of the check (error_bound.cpp): an upper bound of the L2 norm of the error of a
 // sum. A rank knows its own rounding errors exactly, and the error of the sum is the sum of the
 // errors of the ranks. There are two bounds, and the smaller one is used:
-//   triangle  The norm of a sum is at most the sum of the norms. It always holds. It is up to
-//             sqrt(2 * nodes) times too large if the errors of different ranks are independent.
+//   triangle  The norm of a sum is at most the sum of the norms. This bound always holds. It is up
+//             to sqrt(2 * nodes) times too large if errors of different ranks are independent.
 //   sampled   The ranks add their errors at elements that are drawn at random. The empirical
 //             Bernstein inequality (Maurer, Pontil, 2009) bounds the mean square, from the sample
 //             and from the largest possible error of an element. The bound fails with a
@@ -37,7 +38,7 @@ Status reserve_bounded(const comm::Call& call);
 constexpr int kPlaces = 8;  // elements drawn in each tile, uniformly, with replacement
 constexpr double kMissProbability = 1e-6;  // probability: the sampled bound of a call fails
 
-// The error in one tile: sums over all ranks.
+// The error in one tile (values whose error is bounded together), summed over all ranks.
 struct ErrorTile {
   std::uint64_t count = 0;  // elements
   double norm = 0;          // sum over the ranks of the L2 norm of their errors

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chooses the codec with which a sum under SLIMPI_MAX_ERROR is exchanged first. The choice only
-// decides how many bytes an exchange has and how often it is repeated; the check after the exchange
-// guarantees the bound (bounded_exchange.h).
+// Chooses the codec with which a sum under SLIMPI_MAX_ERROR is exchanged first. The codec decides
+// only how many bytes an exchange sends and how often it is repeated. The check after the exchange
+// guarantees the bound of the error (bounded_exchange.h).
 //   first sum of a size  the codec that would suffice for normally distributed values
 //   later sums           the codec that passed last
 //   coarser codec        tried when the errors of several sums in a row allow it. After each failed
@@ -18,7 +18,8 @@
 namespace slimpi::algorithm {
 
 // The codecs that SLIMPI_MAX_ERROR chooses from, cheapest first: quantizers of 1 to 16 bits, a
-// short value codec, the exact one. The ranks send each other a codec as its index in this list.
+// short value codec (fp16), the exact codec (float32). The ranks send each other a codec as its
+// index in this list.
 constexpr int kQuantizers = kernels::kMostBits, kCodecs = kQuantizers + 2;
 constexpr int kUncompressed = kCodecs - 1;
 
@@ -44,7 +45,7 @@ int next_codec(int index, double excess, double max_error, double peak);
 // Returns the cheapest codec that is likely to keep `max_error` for normally distributed values.
 int codec_for_normal_values(double max_error);
 
-// The choice for the sums of one size.
+// The choice of the codec for the sums of one size.
 class CodecChoice {
  public:
   // Returns the codec to start with.

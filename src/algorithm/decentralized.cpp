@@ -7,8 +7,8 @@
 // With the mixing matrix W (inter/neighbor_exchange.h), and node j with k_j ranks whose inputs add
 // up to X_j:
 //   result_i = sum over j of (N * W_ij / k_j) * X_j, in the order of the nodes
-// In the calls between two exchanges (SLIMPI_INTERVAL) it is N / k_i * X_i. SLIMPI_PEERS=all gives
-// the plain sum.
+// In the calls between two exchanges (SLIMPI_INTERVAL) the result is N / k_i * X_i.
+// SLIMPI_PEERS=all gives the plain sum.
 //
 // Cost: 4 n bytes sent to each peer (ring has 2 peers, shift_one 1).
 // Error: float rounding only.

@@ -9,11 +9,12 @@
 
 namespace slimpi::algorithm {
 
-// Returns whether this call exchanges: every SLIMPI_INTERVAL-th call of its buffer does.
+// Returns whether this call exchanges with peers. Every SLIMPI_INTERVAL-th call of its tensor does.
 bool exchange_is_due(const comm::Call& call);
 
-// Writes the result of a call in which this worker exchanges with no peer: the mean of the models
-// of the node's ranks, times the number of all ranks.
+// Writes the result of a call in which this worker (a node, or a rank if the hierarchy is flat)
+// exchanges with no peer: the mean of the models of the node's ranks, times the number of all
+// ranks.
 void keep_model(comm::Call& call, const NodeShard& shard);
 
 // Returns the ranks of the peers in row.peers, in the same order. The list lies in the row's

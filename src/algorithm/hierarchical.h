@@ -5,7 +5,8 @@
 
 namespace slimpi::algorithm {
 
-// Makes the sum in the frame of algorithm/node_frame.h, by a schedule between nodes.
+// Makes the sum: inside the nodes (node_frame.h), and between nodes by a schedule. Also makes a
+// reduce-scatter, and a sum under SLIMPI_MAX_ERROR.
 Status run_hierarchical(comm::Call& call);
 
 // Reserves the scratch memory that run_hierarchical needs for the call's plan and count.

@@ -20,17 +20,20 @@ namespace slimpi::algorithm {
 namespace {
 
 constexpr const char* kSymbol = "slimpi_hook";
+// kPiece: the floats of a segment, unless the hook has a limit (max_piece) of its own. kMostBytes:
+// the longest payload of a segment that slimpi accepts.
 constexpr std::uint64_t kPiece = 65536;
 constexpr std::uint64_t kLongestPiece = std::uint64_t(1) << 28;
 constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;
 constexpr char kGuard = '\xa5';
 
-struct Inside {
-  Inside() {
+// While an object of this struct lives, the thread is in a hook function: see inside_hook().
+struct InsideHook {
+  InsideHook() {
     ++t_locals.inside_hook;
     g_all_inside.fetch_add(1, std::memory_order_relaxed);
   }
-  ~Inside() {
+  ~InsideHook() {
     g_all_inside.fetch_sub(1, std::memory_order_relaxed);
     --t_locals.inside_hook;
   }
@@ -40,7 +43,7 @@ struct Inside {
 // -1 and writes the text of the exception to `reason`, which has SLIMPI_HOOK_REASON_BYTES.
 template <typename Function>
 int call_hook(char* reason, const Function& function) {
-  const Inside inside;
+  const InsideHook inside;
   int code = -1;
   const Status status = caught([&] { code = function(); });
   if (status != Status::ok) {
@@ -71,8 +74,9 @@ struct Hook::Arguments {
     about.count = call.count;
     if (call.state != nullptr) {
       about.slot = call.state->number;
-      // A slot that only the buffer's address identifies may now be of another tensor. Nothing
-      // bounds the effect of a hook's old data on the sum, so 0 makes the hook drop the data.
+      // A slot (tensor state) that only the buffer's address identifies may now be of another
+      // tensor. Nothing bounds the effect of a hook's old data on the sum, so 0 makes the hook drop
+      // the data.
       about.slot_calls = call.state->uninitialized || !call.state->named() ? 0 : call.state->calls;
     }
     about.seed = call.communicator.config().seed;
@@ -104,7 +108,8 @@ Hook::~Hook() {
 }
 
 // Returns the string from a set of paths. The set is never destroyed, because exit handlers may
-// still make calls whose plans point into it. It grows only with the number of different paths.
+// still make calls whose plans point into it. The set grows only with the number of different
+// paths.
 const std::string& hook_file(const std::string& path) {
   static std::mutex mutex;
   static auto& files = *new std::set<std::string>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_ALGORITHM=hook:PATH: a user's algorithm in a shared object. Its ABI is in slimpi.h. A hook
-// is a codec or a strategy. A codec runs in the pairwise schedule between nodes; a strategy does
-// the whole sum.
+// A hook is a user's algorithm in a shared object (SLIMPI_ALGORITHM=hook:PATH). Its ABI is in
+// slimpi.h. A hook is a codec or a strategy. A codec encodes the messages of the pairwise schedule
+// between nodes; a strategy does the whole sum.
 //
 // If a hook cannot be used or one of its functions fails, every rank of the communicator returns
 // Status::hook with the error text of the lowest rank that failed.
@@ -16,16 +16,15 @@
 
 namespace slimpi::algorithm {
 
-// Returns a string with this path. The function returns the same string for equal paths, and the
-// string lives until the process ends. So a plan holds only the address of the string, and two
-// plans have the same hook exactly if they hold the same address. Any thread may call this
-// function.
+// Returns a string with this path: the same string for equal paths. The string lives until the
+// process ends. So a plan (comm::Plan) holds only the address of the string, and two plans have the
+// same hook exactly if they hold the same address. Any thread may call this.
 const std::string& hook_file(const std::string& path);
 
 // Fails with "SLIMPI_ALGORITHM=hook:PATH cannot be used: " and the reason.
 Status refuse_hook(const std::string& file, const std::string& why);
 
-// One shared object, opened for one communicator.
+// A user's shared object, opened for one communicator.
 class Hook {
  public:
   Hook(const mpi::Api& api, const std::string& file) : api_(api), file_(file) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The row "hook" of the table of algorithms. It keeps the hooks that a communicator has open, makes
-// the ranks agree whether a hook can be used, and copies a call's buffers to host memory for a
-// hook.
+// The algorithm hook:PATH, in which a user's shared object (the hook) encodes or sums. Keeps the
+// open hooks of a communicator, makes the ranks agree whether a hook can be used, and copies
+// buffers to host memory for a hook.
 //
 // A user's codec runs in the pairwise schedule (inter/pairwise.h). The codec determines the length
 // of each payload; slimpi writes the header. The owner of a chunk decodes its own message, so all
@@ -36,8 +36,8 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// The hooks that were opened for one communicator, by all its ranks together. They stay open while
-// the communicator lives, even if its options change.
+// The hooks that were opened for one communicator, by all its ranks together. A hook stays open
+// while the communicator lives, even if its options change.
 struct Hooks : comm::Attachment {
   void abandon() override {
     for (const auto& hook : opened) hook->abandon();
@@ -52,8 +52,8 @@ Hook* hook_of(comm::Communicator& communicator, const comm::Plan& plan) {
   return nullptr;
 }
 
-// Agrees among all ranks whether any rank failed. If so, every rank gets the text of the lowest
-// rank that failed. Collective.
+// Agrees among all ranks whether any rank failed. `mine`: the failure text of this rank, or "". If
+// a rank failed, every rank gets the text of the lowest rank that failed. Collective.
 Status agree_on_failure(comm::Communicator& communicator, const std::string& mine) {
   comm::Exchange& exchange = communicator.exchange();
   const int rank = communicator.rank(), size = communicator.size();
@@ -219,8 +219,7 @@ void HookCodec::encode_values(const comm::Range& part, bool total, const float* 
   comm::write_header(payload - comm::kHeaderBytes, header);
 }
 
-// Decodes a message. If the hook failed on the sender, sets `out` to zeros; the sender reports the
-// failure.
+// Decodes a message to `out`. If the hook failed on the sender, sets `out` to zeros.
 void HookCodec::decode_values(const comm::Range& part, bool total, const std::byte* payload,
                               float* out) {
   const std::uint32_t size = comm::payload_of(payload - comm::kHeaderBytes);

@@ -39,7 +39,7 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// Finds one array of the state; it has no elements if this rank has no shard (tensor_state.h).
+// Sets *array to an array of the tensor state; without a shard the array has no elements.
 Status find_array(comm::Call& call, const comm::StateArray& key, const comm::Range& shard,
                   float** array) {
   return call.state->open(key, shard.count, call.location, call.stream,
@@ -67,6 +67,7 @@ Status find_replicas(comm::Call& call, const comm::Range& shard, Replicas* repli
   return Status::ok;
 }
 
+// Encodes z (see the head of this file), and adds the decoded messages to the replicas.
 class Difference : public inter::PeerCodec {
  public:
   Difference(comm::Call& call, const Replicas& replicas, const NodeShard& shard)
@@ -110,8 +111,7 @@ class Difference : public inter::PeerCodec {
   const NodeShard& shard_;
 };
 
-// Handles a first call: computes the exact sum over the inter-node group and sets every replica to
-// the mean.
+// Handles a first call: makes the exact sum of all nodes, and sets every replica to the mean.
 Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& replicas) {
   comm::Plan exact = call.plan;
   exact.format.codec = kernels::Codec::float32;
@@ -168,7 +168,7 @@ Status run_low_precision(comm::Call& call) {
 // The largest allowed distance of the own replica from this rank's values, in norms of the values.
 constexpr double kFarthest = 0.5;
 
-// Compares the own replica with the floats of this rank's shard.
+// Sets *fits to whether this worker's replica is close enough to the floats of this rank's shard.
 Status replica_fits(comm::Call& call, bool* fits) {
   *fits = true;
   if (!exchange_is_due(call)) return Status::ok;

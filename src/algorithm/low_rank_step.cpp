@@ -16,7 +16,7 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// The number of partial sums. The compiler can vectorize them without changing the order.
+// dot() has this number of partial sums, so that compilers vectorize it with a fixed order.
 constexpr int kLanes = 8;
 
 // The limit of rounding noise. orthonormalize_in_double() subtracts from a vector its projections
@@ -61,7 +61,7 @@ double dot(const double* a, const Other* b, std::uint64_t length) {
 [[gnu::noinline]] void draw_in_floats(const kernels::RandomStream& draw, std::uint64_t length,
                                       float* vector) {
   constexpr int kMean = 8 * 65535 / 2;
-  // The deviation of the sum of 8 numbers: sqrt(8 / 12) of their range.
+  // The standard deviation of the sum of 8 such numbers: sqrt(8 / 12) of their range, 2^16.
   constexpr float kDeviation = 0x1p16f * 0.81649658f;
   for (std::uint64_t i = 0; i < length; ++i) {
     const kernels::Block block = kernels::random_block(draw, draw.first + i);

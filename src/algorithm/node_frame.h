@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The frame of every algorithm that exchanges between nodes. The node-local ranks add their values
-// exactly, the owners of shards exchange them with the other nodes, and the node-local ranks get
-// the result. If there is no work inside the node (the node has one rank, or the hierarchy is
-// flat), the frame consists of the exchange alone.
+// The steps around each exchange between nodes. First the ranks of a node add their values exactly.
+// Then the owners of shards (parts of the vector) exchange the sums with other nodes. At last all
+// ranks of the node get the result. If there is no work inside the node (the node has one rank, or
+// the hierarchy is flat), the frame consists of the exchange alone.
 #pragma once
 #include "algorithm/algorithm.h"
 
@@ -19,20 +19,19 @@ struct NodeShard {
   bool owned() const { return group.shard_index >= 0; }
 };
 
-// Returns whether the plan has work inside this rank's node.
+// Returns whether the ranks of this rank's node add their values before the exchange.
 bool works_in_node(const comm::Call& call);
 
 // Returns the shard of the call's vector that this rank owns; empty if it owns none.
 comm::Range own_shard(const comm::Call& call);
 
-// The three parts of run_in_nodes(). Without work inside the node the first and the last do
-// nothing.
+// The three parts of run_in_nodes(). The first and the last do nothing unless works_in_node().
 Status sum_in_node(comm::Call& call);
 NodeShard node_shard(comm::Call& call);
 Status share_in_node(comm::Call& call);
 
-// Runs the frame around `exchange`, which is called once on every rank, also on a rank that owns no
-// shard. `exchange` must leave the result in shard.out.
+// Runs all three parts. `exchange` is called once on every rank, also on a rank that owns no shard,
+// and must leave the result in the `out` of its argument.
 template <typename Exchange>
 Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
   SLIMPI_TRY(sum_in_node(call));
@@ -44,11 +43,12 @@ Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
 // the device is staged, reserves as many bytes of staging memory, too.
 Status reserve_messages(const comm::Call& call, std::size_t bytes);
 
-// Sets *residual to the residual of `shard` in the call's tensor state, and makes the residual at
-// its first use. Sets *residual to null without error feedback or without a state.
+// Sets *residual to what compression lost of `shard` in earlier calls: an array in the call's
+// tensor state, which is made at its first use. Sets *residual to null without error feedback or
+// without a state.
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual);
 
-// Allocates the residual of error feedback in the call's tensor state.
+// Makes the array of find_residual() before the exchange, which then needs no memory for it.
 Status reserve_residual(comm::Call& call);
 
 }  // namespace slimpi::algorithm

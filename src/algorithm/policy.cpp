@@ -23,7 +23,7 @@ Hierarchy chosen(const Config& config, const Algorithm& row) {
   return config.hierarchy == Hierarchy::automatic ? Hierarchy::sharded : config.hierarchy;
 }
 
-// Makes the plan of a row. `name` is the value that the user gave, with its argument.
+// Makes the plan for the algorithm `row`. `name`: as the user wrote it, with its argument.
 comm::Plan make_plan(const Config& config, const Algorithm& row, const std::string& name,
                      double bits) {
   comm::Plan plan;
@@ -52,8 +52,8 @@ comm::Plan make_plan(const Config& config, const Algorithm& row, const std::stri
   return plan;
 }
 
-// Returns why an algorithm cannot be used, or "". The reasons:
-//   half bits         only the packed codec takes them
+// Returns the error text if an algorithm cannot be used with these options; otherwise "":
+//   half bits         SLIMPI_BITS=2.5, for example: only the packed codec takes them
 //   shift_one         changes the peers, but a replica belongs to one peer
 //   SLIMPI_MAX_ERROR  the algorithm cannot guarantee it
 std::string refuse_algorithm(const Config& config, const std::string& name, double bits) {
@@ -74,8 +74,8 @@ std::string refuse_algorithm(const Config& config, const std::string& name, doub
   return "SLIMPI_MAX_ERROR cannot be combined with " + name + "; accepted: " + able + "auto, off";
 }
 
-// Returns why two results may not go to one file, or "": the later result would replace the earlier
-// one. Two results may go to one stream or one device.
+// Returns an error if two results have the same file, because the later one would replace the
+// earlier one; otherwise "". Two results may go to one stream or one device.
 std::string refuse_files(const Config& config) {
   const std::pair<const char*, const std::optional<std::string>*> results[] = {
       {"SLIMPI_REPORT", &config.report},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decides how a float sum is done. A rank that decides differently from the other ranks deadlocks
-// the job. So all inputs are the same on every rank: the count, the options that were compared, and
-// the name of the communicator.
+// Decides for a float sum whether slimpi does it, and how: the plan. A rank that decides
+// differently from the other ranks deadlocks the job. So all inputs are the same on every rank: the
+// count, the options that were compared, and the name of the communicator.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,32 +13,32 @@
 namespace slimpi::algorithm {
 
 struct Decision {
-  bool take = false;                        // do the call with a plan; false: bypass
+  bool take = false;                        // slimpi does the call; false: MPI does (bypass)
   BypassReason reason = BypassReason::off;  // reason of the bypass
   // One plan. With SLIMPI_ALGORITHM=auto several plans: the autotuner finds the fastest of these
   // and of plain MPI.
   std::vector<comm::Plan> plans;
   bool automatic = false;
   std::vector<const char*> candidates;  // MPI and the plans' algorithms, as the report names them
-  int number = 0;                       // of the row among the communicator's rows of the rules
+  int number = 0;                       // index of the row of the rules that decided
 };
 
-// Returns whether the rules decide about a communicator with these options.
+// Returns whether SLIMPI_RULES decides about a communicator with these options.
 bool rules_apply(const Config& config);
 
-// Returns the decision for calls of SLIMPI_MIN_SIZE or more. `rule`: the first row of the rules
-// that matches the call; null if no row matches. Not collective.
+// Returns the decision for calls of SLIMPI_MIN_SIZE or more. `rule`: the first row of SLIMPI_RULES
+// that matches the call; null: none. Not collective.
 Decision make_decision(const Config& config, const Rule* rule,
                        Collective collective = Collective::allreduce);
 
-// Drops the plans that are expected to send `bits` bits a value or more. If no plan is left, makes
-// the decision a bypass: the call is left to MPI.
+// For sums of a type with `bits` bits: drops the plans that are expected to send as many bits a
+// value, or more. If no plan is left, the call is left to MPI.
 void keep_shorter(Decision& decision, int bits);
 
 // Returns the reason why this build cannot use these options; "" if it can.
 std::string refuse(const Config& config, const Rules& rules);
 
-// Returns the plan as text, for the banner: "bytegrad, 8 bits, ...".
+// Returns the plan as text, for the line that SLIMPI_LOG=info prints: "bytegrad, 8 bits, ...".
 std::string describe(const comm::Plan& plan);
 
 }  // namespace slimpi::algorithm

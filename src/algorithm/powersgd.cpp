@@ -22,8 +22,8 @@ std::uint64_t side_of_square(std::uint64_t count) {
   return side;
 }
 
-// Returns the rows and columns of a buffer of `count` floats that the program does not describe:
-// those that SLIMPI_POWERSGD_SHAPES has for this count, otherwise a square.
+// Returns as which matrix a buffer of `count` floats is taken that the program does not describe:
+// as SLIMPI_POWERSGD_SHAPES says for this count, otherwise as a square.
 MatrixSize whole_matrix(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   if (plan.algorithm->shapes && config.powersgd_shapes)
     for (const Shape& shape : *config.powersgd_shapes)
@@ -101,8 +101,9 @@ Status run_powersgd(comm::Call& call) {
 }
 
 // Allocates the arrays in the tensor state: all Q, and with error feedback `count` floats. Also
-// reserves the scratch memory. Functions::reserve cannot do that: after it the ranks agree only if
-// the count is larger than before, but a smaller count with other shapes may need more memory.
+// reserves the scratch memory. Functions::reserve cannot do that: after that function the ranks
+// agree only if the count is larger than before, but a smaller count with other shapes may need
+// more memory.
 Status reserve_powersgd(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const Matrices matrices = matrices_of(call);

@@ -3,8 +3,8 @@
 // thin factors (Vogels, Karimireddy and Jaggi, PowerSGD: Practical Low-Rank Gradient Compression
 // for Distributed Optimization, NeurIPS 2019).
 //
-// Every rank has a matrix M of rows x columns. It has the Q of the last call, or random normal
-// numbers that are the same on all ranks. One call does:
+// Every rank has a matrix M of rows x columns, and a thin matrix Q: the Q of the last call, or
+// random normal numbers that are the same on all ranks. One call does:
 //   P = M Q, summed over the ranks; the columns of P are made orthonormal
 //   Q = M^T P, summed over the ranks
 //   out = P Q^T
@@ -132,8 +132,8 @@ comm::Plan uncompressed_plan(const comm::Plan& plan);
 Status sum_uncompressed(const comm::Call& call, const device::Location& location, const float* in,
                         float* out, std::uint64_t count, std::uint64_t number);
 
-// Gets the arrays of the tensor state: all Q in host memory, the residual in the memory of the
-// device that makes the products. *error is null without error feedback.
+// Gets what the tensor state keeps from call to call: all Q, in host memory, and the residual, in
+// the memory of the device that makes the products. *error is null without error feedback.
 Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, float** error,
                   float** last_q);
 

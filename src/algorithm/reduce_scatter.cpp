@@ -50,8 +50,8 @@ class ReduceScatter {
   float* const program_out_;
 };
 
-// If the exchange's order is not the program's, copies the blocks to ordered_ in the exchange's
-// order. ordered_ is then the input of the call.
+// If the exchange needs the blocks in another order than the program's (comm/scatter.h), copies the
+// blocks to ordered_ in that order. ordered_ is then the input of the call.
 Status ReduceScatter::put_in_order() {
   if (scatter_.in_order) return Status::ok;
   for (std::size_t rank = 0; rank < scatter_.blocks.size(); ++rank) {
@@ -72,7 +72,7 @@ Status ReduceScatter::sum_in_node() {
 }
 
 // Makes the exchange between nodes. With MPI_IN_PLACE the place of the result may overlap input
-// that the kernel still reads. Then the kernel writes the result to ordered_, from which it is
+// that the kernel still reads. If so, the kernel writes to ordered_, from where the result is
 // copied.
 Status ReduceScatter::exchange() {
   if (group_.shard_index < 0) return Status::ok;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The steps in which a reduce-scatter differs from an allreduce: it is the first phase alone. The
-// sum of each node is encoded once, and the blocks of ranks that own no shard go to them inside the
+// A reduce-scatter of the program: the first phase of an allreduce alone. The sum of each node is
+// encoded once. A rank that takes no part in the exchange between nodes gets its block inside the
 // node. comm::Scatter says which rank makes which sum.
 #pragma once
 #include "comm/call.h"

@@ -56,8 +56,7 @@ double most_packed_error(const kernels::Format& format, double bucket, double ti
          most_packed_error(format, bucket + added(scale), tile + added(top), false, nodes);
 }
 
-// Returns the factor. In double no square of a float overflows or underflows, and no sum of such
-// squares does.
+// In double the squares of floats, and sums of them, neither overflow nor underflow.
 float residual_factor(double values, double residual) {
   if (!std::isfinite(values) || !std::isfinite(residual)) return 0;
   const double limit = kResidualNorms * kResidualNorms * values;

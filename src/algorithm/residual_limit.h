@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bounds of what error feedback does to one sum. A residual may belong to another tensor
-// (comm/tensor_state.h), so no value of it is trusted. In buckets the kernels clamp the part of it
-// that is added (kernels/math/feedback.h).
+// Bounds of the change that error feedback makes in one sum. Error feedback adds the residual: what
+// compression lost in earlier calls. But the residual may be of another tensor
+// (comm/tensor_state.h), so its values are not trusted. For codecs with buckets the kernels limit
+// what is added (kernels/math/feedback.h).
 #pragma once
 #include "comm/call.h"
 

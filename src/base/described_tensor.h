@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The program's description of the next tensor that it sums, by slimpi_describe_next.
+// The program's description of the tensor that its thread sums next, from slimpi_describe_next.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -13,9 +13,9 @@ struct MatrixSize {
 };
 
 struct DescribedTensor {
-  std::string name;  // identifies the tensor's state (comm/tensor_state.h); "": it has no name
+  std::string name;  // identifies the data kept for the tensor (comm/tensor_state.h); "": no name
   // The matrices that lie one after the other in the buffer, from its first float on. Floats behind
-  // them belong to no matrix. For algorithms with the trait `shapes` (comm/call.h: Plan::matrices).
+  // the last matrix belong to no matrix. For algorithms with the trait `shapes` (PowerSGD).
   std::vector<MatrixSize> matrices;
 
   // Sets the description of the next float sum of the calling thread. Replaces a description that
@@ -29,8 +29,8 @@ struct DescribedTensor {
 
  private:
   static bool thread_has();
-  // The number of threads with a description. Relaxed is enough: a thread sees its own increment at
-  // once, and increments of other threads do not matter to it.
+  // The number of threads with a description. Relaxed order is enough: a thread always sees its own
+  // increment, and increments of other threads do not matter to it.
   static inline std::atomic<int> g_waiting{0};
 };
 

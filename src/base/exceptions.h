@@ -3,12 +3,12 @@
 // slimpi (almost always: no memory) becomes a Status at the places that call caught():
 //   src/intercept        so that no exception of slimpi crosses an MPI entry point
 //   callbacks of MPI     the delete callbacks of attributes, and the end of the process
-//   owners of requests   so that no exception unwinds past requests or buffers that messages or
-//                        other ranks still use; settle() ends those
+//   owners of requests   so that no exception unwinds past MPI requests or buffers that messages or
+//                        other ranks still use; Exchange::settle() ends the requests
 //   hooks                so that an exception of a user's function is a failure of the hook
-// slimpi must not swallow an exception of the program: its error handler, called by MPI or slimpi,
-// may throw. programs_code() marks this exception, and every caught() lets it pass. caught() also
-// lets the cancellation of a thread pass.
+// An exception of the program itself must pass: its error handler, called by MPI or slimpi, may
+// throw. programs_code() marks this exception, and every caught() throws it again. caught() also
+// throws the cancellation of a thread again.
 #pragma once
 #include <cxxabi.h>
 
@@ -41,8 +41,8 @@ inline Status status_of_exception() {
   }
 }
 
-// Calls run() and returns its Status; if run() throws, the Status of the exception. If run()
-// returns nothing, the result is Status::ok unless it throws.
+// Calls run() and returns its Status, or Status::ok if run() returns nothing. If run() throws,
+// returns the Status of the exception.
 template <typename Run>
 Status caught(const Run& run) {
   try {

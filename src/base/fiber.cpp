@@ -25,7 +25,7 @@ thread_local Fiber* t_fiber = nullptr;
 
 std::atomic<void (*)()> g_run{nullptr};
 
-// Tells ThreadSanitizer of fibers, which it follows like threads.
+// Tells ThreadSanitizer about fibers: it follows each fiber as it follows a thread.
 #ifdef __SANITIZE_THREAD__
 struct Seen {
   static void* begin() { return __tsan_create_fiber(0); }
@@ -110,7 +110,7 @@ bool Fiber::inside() {
   return t_fiber != nullptr;
 }
 
-// Code after leave() must not use thread-local values from before: the thread may be another one.
+// Code after leave() may run in another thread, so it must not use thread-local values from before.
 [[gnu::noinline]] void Fiber::leave() {
   Fiber* const self = t_fiber;
   Seen::change(self->entered_from_seen_);

@@ -25,18 +25,18 @@ class Fiber {
   Fiber& operator=(const Fiber&) = delete;
 
   // Makes the next enter() begin body(argument), which must not throw. The body runs in the
-  // floating-point environment that the caller of prepare() has. Call prepare() only if the fiber
-  // has no function that has not ended.
+  // floating-point environment that the caller of prepare() has. Call prepare() only before the
+  // first body, or after the last body has ended.
   void prepare(void (*body)(void*), void* argument);
 
   // Runs the function until it leaves or ends. Returns false if the function has ended. Do not call
-  // it inside a fiber. One thread at a time may call it.
+  // enter() inside a fiber. One thread at a time may call it.
   bool enter();
 
   // Returns whether the calling thread runs a fiber.
   static bool inside();
 
-  // Called by the function: leaves it, so that enter() returns. Returns at the next enter().
+  // Called by the function: makes enter() return. leave() itself returns at the next enter().
   static void leave();
 
  private:
@@ -60,8 +60,8 @@ class Fiber {
 };
 
 // Calls function(argument), which may block in MPI. Inside a fiber another thread calls the
-// function, and the fiber is left meanwhile, so the program is not blocked. The other thread has no
-// ActiveCall and no FailureScope, so the function must get all that it needs through `argument`.
+// function, and the fiber is left meanwhile, so the program is not blocked. CallLocals are not set
+// in the other thread, so the function must get all that it needs through `argument`.
 void call_blocking(void (*function)(void*), void* argument);
 
 template <typename Function>
@@ -71,7 +71,7 @@ void call_blocking(Function&& function) {
 }
 
 // Calls function(), which may never return, in another thread. Use only inside a fiber. Meanwhile
-// calls wait(done), which waits until `done` is true. Returns the status of wait(). If it is a
+// calls wait(done), which waits until `done` is true or fails, and returns its status. After a
 // failure, the other thread goes on alone.
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait);
@@ -79,15 +79,15 @@ Status wait_for_blocking(std::function<void()> function,
 // The number of threads that run a function for call_blocking() or wait_for_blocking().
 inline constinit std::atomic<int> g_blocking{0};
 
-// The number of fibers in flight, of all threads.
+// The number of fibers in flight (begun and not ended), of all threads.
 inline constinit std::atomic<int> g_fibers{0};
 
 // Called by code that waits, between two polls. Inside a fiber: leaves the fiber, and returns true
-// when it is entered again. Elsewhere: lets the fibers in flight go on, and returns false.
+// when it is entered again. Elsewhere: runs the fibers in flight, and returns false.
 bool let_fibers_run();
 
-// Adds `change` to the number of fibers in flight. While this number is not 0, let_fibers_run()
-// calls `run`, which must not throw.
+// Adds `change` to the number of fibers in flight. `run` lets these fibers go on; let_fibers_run()
+// calls it while the number is not 0. It must not throw.
 void count_fibers(int change, void (*run)());
 
 }  // namespace slimpi

@@ -16,18 +16,18 @@ std::string read_text_file(const std::string& path, std::string& text);
 // (RLIMIT_FSIZE) the system sends SIGXFSZ, which ends the process.
 bool within_file_size_limit(std::size_t bytes);
 
-// Opens and empties a file that is written once, at the end of a process. Returns -1 and sets errno
-// if that fails. A pipe that nobody reads gives ENXIO: waiting for a reader would keep the job from
-// ending.
+// Opens and empties a file that is written once, at the end of a process. Returns its descriptor,
+// or -1 with errno. A pipe that nobody reads is an error (ENXIO), because waiting for a reader
+// would keep the job from ending.
 int open_result(const char* path);
 
 // Returns the text for an errno of open_result() or write_all(). Allocates nothing.
 const char* why_no_result(int error);
 
-// Returns a descriptor of `file` whose number is above 2. If the program has closed a standard
-// stream, open() may return 0, 1 or 2; then this function duplicates `file` (closed on exec) to a
-// higher number and closes the low one. So text that the program or the log writes to a standard
-// stream never reaches a file of slimpi. -1 stays -1.
+// Returns a descriptor of `file` whose number is above 2, because text that the program or the log
+// writes to a standard stream must never reach a file of slimpi. If the program has closed a
+// standard stream, open() may return 0, 1 or 2; this function then duplicates `file` (closed on
+// exec) to a higher number and closes the low number. -1 stays -1.
 int above_standard_streams(int file);
 
 // Owns a file descriptor.

@@ -33,9 +33,9 @@ class OwnFloats {
   OwnFloats* const outer_;
 };
 
-// Inside an OwnFloats, restores the environment that the innermost OwnFloats has saved, while the
-// object lives. Flags that are raised meanwhile stay raised in that environment. Does nothing
-// outside an OwnFloats.
+// While the object lives, restores the environment that the innermost OwnFloats has saved: code of
+// the program or of MPI runs in it. Flags that are raised meanwhile stay raised in that
+// environment. Does nothing outside an OwnFloats.
 class CallersFloats {
  public:
   CallersFloats();

@@ -20,7 +20,7 @@ std::string find_library();
 
 class Plugin {
  public:
-  // global: libraries that are loaded later find the plugin's symbols.
+  // global: libraries that are loaded later can use the plugin's symbols; local: they cannot.
   enum class Symbols { local, global };
 
   // Loads a plugin of slimpi's own, such as "slimpi-hwloc.so", only from slimpi's library
@@ -28,9 +28,9 @@ class Plugin {
   static Plugin own(const std::string& name, Symbols symbols = Symbols::local);
   // Loads the shared object with this path.
   static Plugin at(const std::string& path, Symbols symbols = Symbols::local);
-  // Opens a library that the process has already loaded, by its soname. Never loads it.
+  // Opens a library that the process has already loaded, by its soname. Loads nothing.
   static Plugin present(const char* soname);
-  // Opens the program and its libraries, as far as their symbols are global.
+  // Opens the program and its libraries, to find symbols that they export globally.
   static Plugin program();
 
   bool loaded() const { return handle_ != nullptr; }

@@ -42,10 +42,10 @@ std::string launched_rank() {
   return environment_variable("WORLD_SIZE").empty() ? "" : environment_variable("RANK");
 }
 
-// If a launcher's variable says `world_size`, returns 0 ranks, whatever other variables say: a
-// launcher inside another launcher's job leaves the outer variables in place. This does not hold
-// for Slurm's variable: it counts the tasks of a job step, and a shell in a job step may start the
-// ranks by another launcher.
+// Returns 0 ranks if a variable of any launcher has the number `world_size`: a launcher inside
+// another launcher's job leaves the outer variables in place, so they may be wrong. Slurm's
+// variable has no such effect: it has the tasks of a job step, and a shell in a job step may start
+// the ranks by another launcher.
 LaunchedRanks launched_ranks(int world_size) {
   LaunchedRanks found;
   for (const char* name :

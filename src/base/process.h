@@ -20,10 +20,10 @@ std::string environment_variable(const char* name);
 std::string launched_rank();
 
 // Returns the number of ranks that the launcher started, by the launcher's variables, if the number
-// is larger than `world_size`; otherwise 0.
+// is larger than `world_size` (the ranks of MPI_COMM_WORLD); otherwise 0.
 struct LaunchedRanks {
   int ranks = 0;
-  std::string variable;  // the variable that says so
+  std::string variable;  // the launcher's variable that has the number
 };
 LaunchedRanks launched_ranks(int world_size);
 

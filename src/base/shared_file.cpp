@@ -22,7 +22,7 @@ namespace {
 #endif
 
 // The bytes that one fallocate reserves. They are few, because a signal that interrupts fallocate
-// undoes what that call has reserved.
+// undoes what this fallocate has reserved.
 constexpr std::size_t kReservePiece = 256 << 10;
 
 Status failed(const char* what) {
@@ -37,8 +37,8 @@ int open_unnamed() {
   return above_standard_streams(file);
 }
 
-// Sets the address for `name` and returns its length. Its path begins with a 0 byte, so it is a
-// name in the abstract namespace.
+// Makes the socket's address for `name` and returns its length. The path begins with a 0 byte: the
+// name is in the abstract namespace, not in a file system.
 socklen_t address_of(std::uint64_t name, sockaddr_un* address) {
   *address = {};
   address->sun_family = AF_UNIX;
@@ -121,7 +121,7 @@ Status FileOffer::open(std::uint64_t name) {
   return Status::ok;
 }
 
-// Drops connections of unrelated processes, which may come before the request.
+// Drops connections of unrelated processes, which may come before the request with the token.
 Status FileOffer::give(const SharedFile& file, std::uint64_t token) {
   for (;;) {
     const Descriptor connection(above_standard_streams(without_interruption(

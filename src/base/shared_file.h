@@ -32,21 +32,21 @@ class SharedFile {
   // accessed. The mapping outlives this object; the caller ends it with munmap.
   Status map(std::size_t bytes, std::byte** memory);
 
-  int descriptor() const { return file_.get(); }
+  int descriptor() const { return file_.get(); }  // the file; -1: not open
 
  private:
   friend class FileRequest;
   Descriptor file_;
 };
 
-// The side that sends files, to processes of the same user only.
+// The side that sends a file to other processes, which must be of the same user.
 class FileOffer {
  public:
   // Opens the offer under `name`, a random number that the other processes are told.
   Status open(std::uint64_t name);
 
-  // Sends the file to the next request that has `token` and is of the same user. Other requests are
-  // dropped. Fails if no such request waits.
+  // Sends the file to the next request that has `token` and is of the same user. Drops other
+  // requests. Fails if no such request waits.
   Status give(const SharedFile& file, std::uint64_t token);
 
  private:

@@ -10,8 +10,8 @@
 namespace slimpi {
 
 namespace {
-// The text outside all scopes. It has no destructor, because the report is written after the
-// thread's destructors have run.
+// The failure text while no FailureScope exists. It has no destructor, because the report is
+// written after the thread's destructors have run.
 thread_local char t_text[FailureScope::kMost];
 }  // namespace
 

@@ -13,7 +13,7 @@ enum class [[nodiscard]] Status{
     ok = 0,
     no_memory,     // host or device memory could not be allocated
     mpi,           // a call to the process's own MPI failed
-    bad_message,   // a received message is short, foreign, or not the one expected
+    bad_message,   // a received message is too short, or not the one that was expected
     absent,        // another rank does not take part in the call, or not in time
     disagreement,  // ranks differ in their options, in the call, or in states or shapes
     device,        // the GPU or its driver failed
@@ -32,10 +32,10 @@ std::string failure_text();
 // Writes failure_text() to `text`, cut to its size. Allocates nothing.
 void copy_failure_text(std::span<char> text);
 
-// Protects the failure text of the thread. While the object lives, new failures have a text of
-// their own. When it ends, failure_text() is again the text from before: that of the failure which
-// is being handled. Objects lie on the stack and nest; the innermost one gets new texts. Allocates
-// nothing.
+// Protects the failure text of the thread while code that may fail again handles a failure. While
+// the object lives, new failures have a text of their own. When it ends, failure_text() is again
+// the text from before. Objects lie on the stack and nest; the innermost one gets new texts.
+// Allocates nothing.
 class FailureScope {
  public:
   FailureScope();
@@ -43,7 +43,7 @@ class FailureScope {
   FailureScope(const FailureScope&) = delete;
   FailureScope& operator=(const FailureScope&) = delete;
 
-  // Returns the text from before, of the failure that is being handled. Valid in this scope only.
+  // Returns the text of the failure that is being handled. Valid while the object lives.
   const char* before() const;
 
   static constexpr std::size_t kMost = 2048;  // bytes of a text

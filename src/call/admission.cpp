@@ -24,7 +24,7 @@ namespace slimpi::call {
 
 namespace {
 
-// Asks MPI only once, and only after MPI was initialized.
+// Asks MPI, once, whether it takes buffers in GPU memory. MPI must be initialized.
 void ask_mpi_about_devices() {
   static const bool takes = [] {
     const bool says = mpi::takes_gpu_memory();
@@ -34,10 +34,10 @@ void ask_mpi_about_devices() {
   device::set_mpi_takes_device_memory(takes);
 }
 
-// Finds kinds of memory that the process has got since the last call. Each call does this once. If
-// a buffer may be in device memory, the call does so before the first bypass, because MPI may need
-// a copy of the buffer. A call of host buffers does so only after admit() has not left it to MPI,
-// because a call of host buffers that goes to MPI shall cost nothing.
+// Looks for kinds of memory, such as a GPU's, that the process has got since the last call. Each
+// call of the program does this once. If a buffer may be in device memory, the call looks before
+// the first bypass, because MPI may need a copy of the buffer. A call of host buffers looks only
+// after admit() has not left it to MPI, because one that goes to MPI shall cost nothing.
 void find_devices() {
   device::load_plugins();
   if (device::others()) ask_mpi_about_devices();
@@ -65,7 +65,7 @@ bool has_type_of(const Request& request) {
   return runtime != nullptr && runtime->config.types.has(*type);
 }
 
-// Prints the banner if nothing will be compressed.
+// Prints, in place of the banner (the line at the first call), that nothing will be compressed.
 void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
   if (communicator.rank() != 0 || communicator.size() < runtime.world_size ||
       runtime.banner_logged.exchange(true))
@@ -75,8 +75,8 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
-// Finds the nodes before a call that policy takes. Sets *reason if the call goes to MPI
-// nevertheless.
+// Finds, for a call that the options take, the nodes (the ranks that share memory) and where the
+// buffers lie. Sets *reason if the call goes to MPI because of one of these.
 Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
                              const Request& request, std::optional<BypassReason>* reason) {
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
@@ -87,8 +87,8 @@ Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
   return Status::ok;
 }
 
-// Does a call that policy takes while SLIMPI_ESTIMATE is set: MPI makes the sum, and the estimate
-// counts what slimpi would have done.
+// Does a call that slimpi would take while SLIMPI_ESTIMATE is set: MPI makes the sum, and the
+// estimate counts what slimpi would have done.
 Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                      Outcome* outcome) {
   std::optional<BypassReason> left;
@@ -107,8 +107,8 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const R
   return Status::ok;
 }
 
-// Lets the ranks compare their options and learn who reports. To be called before the first call of
-// a communicator, and before the first call after MPI_Comm_set_info.
+// Lets the ranks compare their options, and offers the communicator for the report. To be called
+// before the first call of a communicator, and before the first call after MPI_Comm_set_info.
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   const Config& config = communicator.config();
   const Rules& rules = runtime.rules_of(communicator);
@@ -137,7 +137,7 @@ void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
   runtime.errors.end_job(communicator.user(), failure_text());
 }
 
-// Runs a call that policy takes.
+// Makes a sum that decide() has taken.
 Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
                   const algorithm::Decision& decision, const Request& request) {
   const std::vector<comm::Plan>& plans = decision.plans;
@@ -205,8 +205,8 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
     }
   }
   // If the comparison of options failed on this rank in an earlier call, this rank prepares its
-  // decisions now. The other ranks may have prepared theirs: a call that policy takes fails there,
-  // and any other call goes to MPI. This rank must decide the same.
+  // decisions now. The other ranks may have prepared theirs: a call that their options take fails
+  // there, and any other call goes to MPI. This rank must decide the same.
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
   const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
   if (decision.take) return {{}, &decision};
@@ -233,7 +233,7 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
   if (stays_on_node(communicator, request))
     return bypass(runtime, BypassReason::single_node, communicator, request);
   communicator.begin_numbered();
-  // This check comes before this rank sends what no rank would receive.
+  // If another rank has reported a failure, no rank would receive the messages of this call.
   if (communicator.exchange().failure_reported())
     return fail_or_leave(runtime, communicator, request, communicator.exchange().check());
   if (const Status status = agree_on_blocks(communicator, request); status != Status::ok)
@@ -251,8 +251,8 @@ bool is_float_sum(const Request& request) {
 
 namespace {
 
-// Makes the steps that look only at the arguments. Most calls that are left to MPI end here, so
-// every instruction of this function counts. If no outcome is returned, *its_runtime is set.
+// Makes the steps of admit() that look only at the arguments. Most calls that are left to MPI end
+// here, so every instruction counts. Returns nothing and sets *its_runtime if the call goes on.
 [[gnu::always_inline]] inline std::optional<Outcome> bypassed_at_sight(const Request& request,
                                                                        Runtime** its_runtime) {
   if (Finalizing::is_finalizing()) return Outcome();
@@ -260,7 +260,7 @@ namespace {
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return Outcome();
   if (!on_host(request)) find_devices();
   if (algorithm::inside_hook()) return Outcome();
-  // A reduce-scatter has -1 from src/intercept until count_blocks() sets its own count.
+  // src/intercept sets own_count of a reduce-scatter to -1, until count_blocks() replaces it.
   if (request.own_count < 0) runtime->statistics.count(&Counts::reduce_scatters);
   if (!Runtime::on.load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::off, &request);
@@ -276,7 +276,7 @@ namespace {
   return std::nullopt;
 }
 
-// Makes the other steps that need no other rank.
+// Makes the other steps of admit(), which need the communicator but no other rank.
 [[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, Request& request, Way way) {
   const ElementType type = type_of(request);
   // If SLIMPI_TYPES does not name the type, the call is counted under `datatype`, whatever other

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The way in: the steps with which every kind of call begins, blocking, nonblocking or persistent.
-// There are two decisions, one after the other. admit() waits for no other rank. It leaves a call
-// to MPI only if every rank does so, whatever options the ranks have. decide() first makes the
-// ranks compare their options, if they have not done so, and then decides by the options. So no
-// decision depends on options that only one rank has.
+// The first steps of every call of the program, blocking, nonblocking or persistent. They decide
+// whether slimpi takes the call or leaves it to MPI. There are two decisions, one after the other.
+// admit() waits for no other rank, and decides by facts that are the same on all ranks. Only
+// SLIMPI_TYPES may differ: a rank that leaves a type to MPI tells the other ranks. decide() first
+// makes the ranks compare their options, if they have not done so, and then decides by the options.
 //
 //   blocking     dispatch(): the steps of admit(), decide(), run()
-//   nonblocking  admit(); then decide() and run() in a fiber. If every rank began the sum after the
-//                ranks had compared their options, a sum that goes to MPI needs no fiber.
+//   nonblocking  admit(); then decide() and run() in a fiber (base/fiber.h). A sum that goes to MPI
+//                needs no fiber if every rank began it after the ranks had compared their options.
 //   persistent   admit() and decide() at the init; run() in a fiber at each start
 //
 // In run() all ranks together may still leave a call to MPI: `tests/check/reasons.sh --list` prints
@@ -19,8 +19,8 @@
 
 namespace slimpi::call {
 
-// The result of admit(). If `communicator` is null, slimpi does not take the call, and `outcome` is
-// the result of the call.
+// The result of admit(), which says whether slimpi may take a call. If `communicator` is null,
+// slimpi does not take the call, and `outcome` is the result of the call.
 struct Admission {
   Outcome outcome;
   Runtime* runtime = nullptr;
@@ -39,11 +39,11 @@ struct Decided {
   const algorithm::Decision* decision = nullptr;
 };
 
-// Decides on a call. Collective. No nonblocking sum of the communicator is in flight, except the
-// sum that calls this.
+// Decides by the options whether slimpi takes a call, and by which plan (a way to sum: algorithm,
+// codec, hierarchy). Collective. No other nonblocking sum of the communicator may be in flight.
 Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
-// Runs a sum that was decided on. Collective.
+// Makes a sum that decide() has taken, or leaves it to MPI if all ranks agree on that. Collective.
 Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
             const Request& request);
 
@@ -51,8 +51,8 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
 // communicator failed.
 Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator);
 
-// Calls decide() and run(). Counts the sum for SLIMPI_CALLS_PER_STEP, unless it is smaller than
-// SLIMPI_MIN_SIZE.
+// Calls decide() and, if slimpi takes the call, run(). Counts the sum among the sums of the
+// program's step (SLIMPI_CALLS_PER_STEP), unless it is smaller than SLIMPI_MIN_SIZE.
 Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
 // Returns whether slimpi may take the call: it is an MPI_SUM of one element or more, of a type that
@@ -63,21 +63,21 @@ bool is_float_sum(const Request& request);
 // while the program blocks, in MPI or elsewhere, other ranks may wait for this rank's part.
 bool has_threads(const Runtime& runtime);
 
-// Moves the description that slimpi_describe_next has set to the request, if the request is a float
-// sum, also of no elements. A sum that goes to MPI takes the description, too, because a
-// description is for one sum and must not stay for the next.
+// If the program has described its next sum by slimpi_describe_next, moves the description into the
+// request of a float sum, also of one without elements. A sum that goes to MPI takes the
+// description, too, because a description is for one sum and must not stay for the next.
 void take_description(Request& request);
 
-// Makes the decisions for the calls of a communicator from this rank's options.
+// Decides in advance, by this rank's options, on the calls of every size and type.
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
 
 // Counts a float sum that goes to MPI for this reason, and its bytes.
 void count_bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
                   const Request& request);
 
-// Count a call that goes to MPI, and the bytes of a float sum. With a communicator whose nodes are
-// known, these are this rank's part of the bytes that an optimal algorithm sends between nodes.
-// Otherwise Counts::bytes_bypassed_elsewhere counts them.
+// Count a call that goes to MPI and, for a float sum, its bytes; return the outcome. If the nodes
+// are known, the bytes are this rank's part of those that an optimal algorithm sends between nodes.
+// Otherwise Counts::bytes_bypassed_elsewhere counts the bytes.
 inline Outcome bypass(Runtime& runtime, BypassReason reason) {
   runtime.statistics.bypassed(reason);
   return Outcome::bypassed(reason);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arguments of a call that other ranks may pass differently: the counts of a reduce-scatter,
-// and where the buffers lie.
 #include "call/arguments.h"
 
 #include <string>
@@ -57,8 +55,8 @@ const char* owner_of(const Request& request) {
 
 }  // namespace
 
-// Compares the counts of blocks. Messages do not show a difference: the tag of every message has
-// the count of the whole vector, but no count of a block.
+// Compares the counts of the ranks' blocks. Without this, messages would not show a difference: the
+// tag of every message has the count of the whole vector, but no count of a block.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request) {
   if (request.blocks.array == nullptr || request.blocks.agreed) return Status::ok;
   const ActiveCall active(subject(communicator, request));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arguments of a call that other ranks may pass differently, and what follows from them.
+// Arguments of a call that may differ between ranks: counts of blocks, and places of buffers.
 #pragma once
 #include <optional>
 
@@ -10,8 +10,8 @@
 
 namespace slimpi::call {
 
-// Sets `count` and `own_count` of a reduce-scatter on `ranks` ranks. If the count of a block is
-// negative, or the sum of the counts overflows, `count` is negative.
+// Sets `count` (all elements) and `own_count` (this rank's block) of a reduce-scatter. If the count
+// of a block is negative, or the sum of the counts overflows, `count` is negative.
 void count_blocks(Request& request, int rank, int ranks);
 
 // Fails unless all ranks pass the same array of counts. Collective for calls with an array; other
@@ -23,18 +23,19 @@ Status agree_on_blocks(comm::Communicator& communicator, const Request& request)
 // (1) A buffer of some rank lies in memory of a GPU that slimpi cannot use (device/foreign.h).
 // (2) SLIMPI_BUFFERS excludes the result buffers. These count as a GPU's if some rank's is.
 // (3) All ranks share one node, and no buffer is a GPU's.
-// The ranks exchange words, unless they are on several nodes, SLIMPI_BUFFERS is not set, and no
-// rank had loaded a library of (1) when they compared their options. Without an exchange the cost
-// is one load.
+// The ranks exchange no words if three conditions hold: there are several nodes, SLIMPI_BUFFERS is
+// not set, and no rank had loaded a library of (1) when the ranks compared their options. Then the
+// cost is one load.
 Status agree_on_memory(comm::Communicator& communicator, const Request& request,
                        std::optional<BypassReason>* reason);
 
 // Returns whether MPI makes the sum because all ranks share one node, and no rank has to be asked
-// about its buffers: no rank has a GPU, or the sum is short or slimpi never makes it on one node.
+// about its buffers. No rank is asked if no rank has a GPU, if the sum is short, or if slimpi never
+// makes a sum of this type or collective on one node.
 bool stays_on_node(const comm::Communicator& communicator, const Request& request);
 
-// Returns the description of a call, for trace and messages. A thread that is in the call keeps it
-// in an ActiveCall. `init`: the call is the init of a persistent sum.
+// Returns the description of a call, for the trace and messages; an ActiveCall (the record of this
+// thread's call) takes it. `init`: the call is the init of a persistent sum.
 ActiveCall::Subject subject(const comm::Communicator& communicator, const Request& request,
                             bool init = false);
 

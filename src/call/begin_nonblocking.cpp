@@ -27,7 +27,7 @@ struct GeneralizedRequest {
   const mpi::Api& api;
   mpi::Request handle = mpi::abi.request_null;
   bool failed = false;
-  std::atomic<int> holders{2};  // MPI, which may free the request before the sum ends; the sum
+  std::atomic<int> holders{2};  // MPI and the sum; either may end first
 };
 
 void release(GeneralizedRequest* generalized) {
@@ -55,7 +55,7 @@ int cancel(void*, int complete) {
   return complete != 0 ? mpi::kSuccess : mpi::abi.err_other;
 }
 
-// Returns whether this rank can make the internal communicator in a fiber.
+// Returns whether this rank can make the internal communicator (slimpi's own) in a fiber.
 bool can_meet_in_fiber(const Runtime& runtime) {
   return has_threads(runtime) && mpi::can_make_internal_in_fiber();
 }
@@ -65,13 +65,13 @@ bool can_meet_in_fiber(const Runtime& runtime) {
 // can make it in its fiber. If this rank cannot do so, it tells the other ranks.
 bool meet_or_refuse(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.unusable()) return communicator.nonblocking.next_is_undecided();
-  // After the first sum the answer must not change: in its fiber that sum learns more of the ranks,
-  // at different times on each rank.
+  // Once a sum has begun, this rank no longer asks: the fiber of that sum learns more of the ranks,
+  // at different times on each rank, so the ranks would get different answers.
   if (communicator.nonblocking.any()) return true;
   if (communicator.connected()) return communicator.threaded();
   if (can_meet_in_fiber(runtime)) {
-    // If MPI had no room, the communicator stays refused to nonblocking sums, even when there is
-    // room again: the ranks could not change the answer at the same call.
+    // If MPI once had no free context id, nonblocking sums of the communicator stay refused, even
+    // when there is one again: the ranks could not change the answer at the same call.
     if (!communicator.refused() && communicator.has_room()) return true;
     communicator.refuse_to_meet(mpi::Refusal::no_room);
     return false;

@@ -80,8 +80,8 @@ double rounding_of(const comm::Call& call, double magnitude) {
   return (double(call.communicator.size()) + 24) * (0x1p-24 * magnitude + 0x1p-149);
 }
 
-// Returns whether the bound of error feedback applies. It does not if blocks of a reduce-scatter
-// that are not neighbors in the vector share a bucket.
+// Returns whether the bound of error feedback applies to the call. It does not if a bucket (values
+// that share one scale) has blocks of a reduce-scatter that are not neighbors in the vector.
 bool has_feedback(const comm::Call& call) {
   if (call.scatter != nullptr && !call.scatter->in_order) return false;
   return call.plan.error_feedback && call.plan.format.codec == kernels::Codec::quantized &&
@@ -138,9 +138,10 @@ bool is_packed(const comm::Call& call) {
          call.plan.hook == nullptr && call.plan.max_error == 0;
 }
 
-// Return the blocks for the bound of packed. buckets_of(): the buckets, which begin at multiples of
-// their length. tiles_of(): a tile may begin anywhere, but lies within one of these blocks, of
-// Format::bucket elements, and the two blocks beside it.
+// Return the blocks for which the bound of packed is computed. The blocks of buckets_of() are the
+// buckets, which begin at multiples of their length. The blocks of tiles_of() have Format::bucket
+// elements. A tile (buckets that share a budget of bits) may begin anywhere, but lies within one of
+// these blocks and the two blocks beside it.
 Blocks buckets_of(const comm::Call& call) {
   return {call.count, kernels::kPackedBucket};
 }

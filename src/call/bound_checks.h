@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The checks of SLIMPI_VERIFY of a result against a bound of its error. A bound holds for any
-// tensor state:
-//   error feedback in quantized buckets    each element: algorithm/residual_limit.h
-//   packed, also without feedback          each element: algorithm/residual_limit.h
-//   low-rank algorithms                    each matrix: algorithm/powersgd.h
+// SLIMPI_VERIFY compares the result of a sum with the exact sum. The checks here compare the error
+// with a bound that slimpi guarantees. A bound holds for any tensor state (the residual or the
+// low-rank factors that earlier calls have left):
+//   error feedback in quantized buckets    bound of each element: algorithm/residual_limit.h
+//   packed, also without feedback          bound of each element: algorithm/residual_limit.h
+//   low-rank algorithms                    bound of each matrix: algorithm/powersgd.h
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,14 +13,15 @@
 
 namespace slimpi::call {
 
-// The exact sum, and the range of the result that the rank has.
+// The exact sum, and the elements of the result that this rank has: `result` begins with element
+// range.first of the sum.
 struct Verified {
   const float *exact, *result;
   comm::Range range;
 };
 
-// A check. Each rank computes some words of its input. The bound follows from their sums over the
-// ranks.
+// One kind of check. Each rank computes some numbers from its input, which are called words here.
+// The bound follows from the sums of these words over all ranks.
 struct BoundCheck {
   bool (*applies)(const comm::Call& call);
   // Returns the number of words.
@@ -33,7 +35,7 @@ struct BoundCheck {
 // Returns the check for a call of floats; null if there is none. The same on all ranks.
 const BoundCheck* bound_check_of(const comm::Call& call);
 
-// Adds to the count of wrong elements in the report.
+// Adds `elements`, those whose error is beyond the bound, to the wrong elements in the report.
 void count_beyond(const comm::Call& call, std::uint64_t elements);
 
 }  // namespace slimpi::call

@@ -19,8 +19,8 @@ namespace slimpi::call {
 
 namespace {
 
-// Lets MPI do the call, on copies if needed. Called only if there is memory that MPI cannot take,
-// because it asks the driver where the buffers lie.
+// Lets MPI do the call, on copies if MPI cannot take a buffer. Asks the driver where the buffers
+// lie, which takes time. So it is called only if the process has memory that MPI cannot take.
 int call_mpi_staged(const Request& request) {
   Runtime& runtime = *Runtime::started();  // exists: it added the other devices
   if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(request);
@@ -91,8 +91,8 @@ int call_mpi(const Request& request, std::optional<BypassReason> reason) {
 
 namespace {
 
-// Returns the count of all elements, which a reduce-scatter of a type that slimpi does not take
-// lacks so far. The communicator is valid: MPI has just used it.
+// Returns the number of all elements of a call. For a reduce-scatter of a type that slimpi does not
+// take, count_blocks() has not run yet. The communicator is valid: MPI has just used it.
 std::int64_t count_of_all(Runtime& runtime, const Request& request) {
   if (request.collective == Collective::allreduce) return request.count;
   Request measured = request;

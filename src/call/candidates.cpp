@@ -20,6 +20,7 @@ namespace slimpi::call {
 
 namespace {
 
+// Returns the decisions for the calls of a row of the rules; null: for calls that no row fits.
 Decisions::ByCall prepared(const Config& config, const Rule* rule, std::size_t number) {
   Decisions::ByCall decisions;
   for (std::size_t i = 0; i < decisions.size(); ++i) {
@@ -143,8 +144,8 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   return done;
 }
 
-// Returns the size class of a call. Each type has its own classes. So have reduce-scatters, and
-// nonblocking sums, because these take longer beside the computation of the program.
+// Returns the size class of a call; calls of one class share an autotuner. Each type has its own
+// classes. So have reduce-scatters, and nonblocking sums, which take longer beside computation.
 std::size_t size_class(const Request& request) {
   constexpr std::size_t kClasses = 65;  // bits of a count
   const std::size_t kind = std::size_t(request.collective) * 2 + (Fiber::inside() ? 1 : 0);

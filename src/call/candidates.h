@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The decisions for the calls of one communicator, and how a call is done by them: with one plan,
-// or with the fastest of several candidates, which the autotuner finds by trials.
+// The decisions for the calls of one communicator, and the functions that do a call by its
+// decision. A decision has one plan (a way to do the call: algorithm, codec, hierarchy), or several
+// plans. Then the autotuner finds the fastest candidate, a plan or MPI's own sum, by timing calls.
 #pragma once
 #include <array>
 #include <atomic>
@@ -16,18 +17,18 @@
 
 namespace slimpi::call {
 
-// The decisions of one communicator. The size of a call affects its decision only by the rows of
-// the rules and by SLIMPI_MIN_SIZE. So all decisions are made in advance, before the ranks agree on
-// their options, and find() allocates nothing. If find() could fail for lack of memory on one rank,
-// the others might leave that call to MPI and wait there for this rank.
+// The decisions of one communicator. The size of a call affects its decision only by
+// SLIMPI_MIN_SIZE and by the rows of the rules (an algorithm for a range of sizes). So prepare()
+// makes all decisions in advance, and find() allocates nothing. If find() could fail for lack of
+// memory on one rank, the other ranks might leave that call to MPI and wait there for this rank.
 class Decisions : public comm::Attachment {
  public:
   // Makes the decisions for the communicator called `name`. To be called each time before the ranks
   // compare their options.
   void prepare(const Config& config, const Rules& rules, const std::string& name);
 
-  // Returns the decision for a call of a type that slimpi sums, or for buffers of so many bytes;
-  // the same on all ranks. Valid until prepare(). Throws nothing.
+  // Return the decision for a call, or for a call of so many bytes; the same on all ranks. slimpi
+  // must be able to sum the type. The decision is valid until prepare().
   const algorithm::Decision& find(const Request& request) noexcept;
   const algorithm::Decision& find(std::uint64_t bytes, ElementType type = ElementType::float32,
                                   Collective collective = Collective::allreduce) noexcept;
@@ -40,7 +41,7 @@ class Decisions : public comm::Attachment {
   struct Row {
     std::uint64_t min_size, max_size;
     ByCall decisions;
-    std::shared_ptr<std::atomic<bool>> matched;  // Rule::matched of the row
+    std::shared_ptr<std::atomic<bool>> matched;  // Rule::matched: true after a call used the row
   };
 
   std::uint64_t min_size_ = 0;  // bytes; SLIMPI_MIN_SIZE
@@ -52,12 +53,13 @@ class Decisions : public comm::Attachment {
 // The clock by which candidates are compared, in nanoseconds. A unit test sets another clock.
 extern std::uint64_t (*candidate_clock)();
 
-// Does a call of SLIMPI_ALGORITHM=auto between nodes: by MPI's own allreduce or by one of the
-// plans.
+// Does a call between nodes with SLIMPI_ALGORITHM=auto. The autotuner chooses how: MPI's own
+// allreduce or one of the plans.
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
                     const algorithm::Decision& decision, const Request& request);
 
-// Does a call with one plan, or inside one node. On a fallback the call is left to MPI. *verifying,
+// Does a call with one plan. If all ranks share one node, adds inside the node, uncompressed. If
+// the ranks agree that slimpi cannot do the call (a fallback), the call is left to MPI. *verifying,
 // if given, gets the nanoseconds that SLIMPI_VERIFY and SLIMPI_SELFTEST took in the call.
 Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                  const Request& request, std::uint64_t* verifying = nullptr);

@@ -67,9 +67,9 @@ comm::Communicator* Registry::find(mpi::Comm comm) {
   return found == followed_.end() ? nullptr : *found;
 }
 
-// Finds or makes the state. Only the first MPI call here gets an invalid handle: if it fails, no
-// other follows. Under MPICH 5 its code is not enough: if the error handler is a function of the
-// program, a failed call returns MPI_SUCCESS and leaves its output unset (kUnset).
+// Finds or makes the state. The program's handle may be invalid. The first MPI call here finds that
+// out: if it fails, no other follows. Under MPICH 5 its code is not enough: if the error handler is
+// a function of the program, a failed call returns MPI_SUCCESS and leaves `known` unset.
 comm::Communicator* Registry::follow(mpi::Comm comm, std::optional<int>* raised) {
   constexpr int kUnset = -1;
   const Pin pin(*this);
@@ -179,8 +179,6 @@ void Registry::drop_late() {
   }
 }
 
-// Waits for all ranks, as MPI_Finalize does, but meanwhile answers ranks that wait for this rank in
-// a sum. So these ranks get an error and do not wait for ever.
 void Registry::wait_for_finalize() {
   struct End {
     comm::Communicator* communicator;
@@ -261,9 +259,9 @@ void finish_on(mpi::Comm comm) {
   communicator->freed = true;
 }
 
-// The end of MPI in a process that goes on. This happens when the last session is finalized and
-// MPI_COMM_WORLD is not in use. MPI then forgets keyvals, error classes and codes, communicators
-// and everything else, and the next session starts it again.
+// How slimpi notices that MPI has ended in a process that goes on: the last session is finalized,
+// and MPI_COMM_WORLD is not in use. MPI then forgets keyvals, error classes and codes,
+// communicators and everything else, and the next session starts MPI again.
 
 namespace {
 std::atomic<int> g_open{0}, g_seen{0};
@@ -295,7 +293,6 @@ int sessions_seen() {
   return g_seen;
 }
 
-// Drops all states. Calls no function of MPI, which has ended.
 void Registry::mpi_ended() {
   std::set<comm::Communicator*> never_freed;
   handles_end();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The communicators that slimpi follows, and their end. An attribute on each of them holds its
-// state, and the attribute's delete callback reports its end. The keyval exists only while a
-// communicator is followed: a keyval ends with MPI, and a program with sessions may start MPI
-// again.
+// The communicators that slimpi follows: an attribute of each holds slimpi's state. When the
+// communicator is freed, MPI calls the attribute's delete callback, which drops the state. The
+// keyval of the attribute exists only while some communicator is followed: MPI forgets a keyval
+// when it ends, and a program with sessions may start MPI again.
 #pragma once
 #include <array>
 #include <atomic>
@@ -36,11 +36,12 @@ class Registry {
   // (see forget()). Not to be called in a callback of MPI, where no MPI function may be called.
   void drop_late();
 
-  // Begins MPI_Finalize: ranks that wait for this rank get an error.
+  // Waits until all ranks have called MPI_Finalize. Meanwhile answers ranks that wait for this rank
+  // in a sum, so that they get an error and do not wait for ever.
   void wait_for_finalize();
 
   // Makes all communicators abandon their handles: afterwards they call no MPI function. mpi_works:
-  // MPI still works, so notes of roll calls are received first.
+  // MPI still works, so messages of roll calls (a stalled rank's questions) are received first.
   void abandon(bool mpi_works);
 
   // Drops all states after MPI has ended: every handle is invalid, also of communicators that were
@@ -48,8 +49,8 @@ class Registry {
   void mpi_ended();
 
   // For each type that SLIMPI_TYPES does not name: the communicator on which this rank last left a
-  // sum of that type to MPI (and told the other ranks if they could wait for it). Later sums of the
-  // type on that communicator go to MPI at once.
+  // sum of that type to MPI. This rank has told the other ranks, so later sums of the type on that
+  // communicator go to MPI at once.
   std::array<std::atomic<mpi::Comm>, kElementTypes> refused_types{};
 
  private:
@@ -72,8 +73,8 @@ class Registry {
   int pins_ = 0;                          // number of threads that use keyval_
 };
 
-// Marks that the thread frees `comm` while this object lives. The program's delete callbacks run;
-// float sums that they make on `comm` go to MPI.
+// Marks that the thread frees `comm` while this object lives. Meanwhile MPI calls the program's
+// delete callbacks; float sums that these callbacks make on `comm` go to MPI.
 class Freeing {
  public:
   explicit Freeing(mpi::Comm comm);
@@ -111,6 +112,7 @@ class Finalizing {
   static inline std::atomic<bool> now_{false};
 };
 
+// Count the open MPI sessions. If MPI ends with the last one, slimpi forgets all handles.
 void session_opened();
 void session_closed();
 

@@ -46,7 +46,7 @@ int raise_failure(Pending& sum) {
   return sum.runtime.errors.raise(comm, sum.failure, sum.logging);
 }
 
-// Sets MPI_SUCCESS in the statuses. If MPI has no error, it has not set the errors there.
+// Sets MPI_SUCCESS in the statuses: MPI sets their errors only if it returns an error.
 void clear_errors(const Completing::Completed& completed) {
   for (int i = 0; i < completed.count; ++i) mpi::set_error(completed.statuses, i, mpi::kSuccess);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The work that follows when a function of MPI has completed requests: the results of staged calls
-// are copied to the program, and the errors of failed sums are raised.
+// The work that follows when a function of MPI has completed requests. slimpi copies the results of
+// staged calls, which MPI made on copies of the buffers, to the program, and raises the errors of
+// failed sums.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -62,8 +63,8 @@ void keep_failure(std::unique_ptr<Pending> sum);
 // Drops the failure of the sum with this request: no function raises it any more.
 void forget_failure(mpi::Request handle);
 
-// Returns the communicator on which to raise an error: `comm`, or MPI_COMM_WORLD if `comm` no
-// longer has the state `of_comm`, because the program has freed it.
+// Returns the communicator on which to raise an error: `comm`, or MPI_COMM_WORLD if the program has
+// freed `comm`. It has done so if slimpi's state of `comm` is no longer `of_comm`.
 mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm);
 
 }  // namespace slimpi::call

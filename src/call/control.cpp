@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The settings that the program makes while it runs. Levels of MPI_Pcontrol switch slimpi off and
-// on. Info keys set options of one communicator. A key with an option of the whole process ends the
-// job, as an invalid value does. So no key is accepted without effect.
+// on. Info keys set options of one communicator. No key is without effect: an invalid value ends
+// the job, and so does an option of the whole process. An unknown key gets a warning.
 #include "call/control.h"
 
 #include "algorithm/policy.h"
@@ -25,7 +25,7 @@ void control(int level) {
 
 namespace {
 
-const OptionRow& row_of(const std::string& option) {
+const OptionRow& option_row(const std::string& option) {
   const auto& rows = option_rows();
   std::size_t i = 0;
   while (rows[i].name != option) ++i;
@@ -43,7 +43,8 @@ std::string read_rules(comm::Communicator& communicator) {
 
 // Sets an option of a communicator. Returns "", or the reason why it cannot be set there.
 std::string set_option(Config& config, const std::string& option, const char* value) {
-  if (const OptionRow& row = row_of(option); row.scope == Scope::process || row.scope == Scope::job)
+  if (const OptionRow& row = option_row(option);
+      row.scope == Scope::process || row.scope == Scope::job)
     return "slimpi_" + option + " is an option of the process, not of a communicator; set " +
            row.variable + " for the job";
   return config.set(option, value, Source::info);
@@ -52,20 +53,20 @@ std::string set_option(Config& config, const std::string& option, const char* va
 std::string set_option(comm::Communicator& communicator, const std::string& option,
                        const char* value) {
   std::string error = set_option(communicator.config(), option, value);
-  if (error.empty() && option == row_of("rules").name) error = read_rules(communicator);
+  if (error.empty() && option == option_row("rules").name) error = read_rules(communicator);
   return error;
 }
 
 void take_key(Runtime& runtime, comm::Communicator& communicator, const std::string& option,
               const char* value) {
   if (is_option(option)) {
-    const Option index = Option(&row_of(option) - option_rows().data());
+    const Option index = Option(&option_row(option) - option_rows().data());
     const std::string before = communicator.config().value_text(index);
     const std::string error = set_option(communicator, option, value);
     if (!error.empty()) runtime.errors.end_job(communicator.user(), error);
     // The contents of a file may have changed under the same name.
     const bool same = communicator.config().value_text(index) == before;
-    if (!same || row_of(option).scope == Scope::contents) communicator.options_changed();
+    if (!same || option_row(option).scope == Scope::contents) communicator.options_changed();
     return;
   }
   if (communicator.rank() == 0)
@@ -81,7 +82,7 @@ std::string check_option(const char* name, const char* value) {
 
 std::optional<std::string> option_value(const char* name) {
   if (!is_option(name)) return std::nullopt;
-  const Option option = Option(&row_of(name) - option_rows().data());
+  const Option option = Option(&option_row(name) - option_rows().data());
   return load_config(slimpi_environment()).config.value_text(option);
 }
 

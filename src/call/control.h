@@ -8,7 +8,7 @@
 
 namespace slimpi::call {
 
-// Does what MPI_Pcontrol of this level means: 0 off, 1 on, 2 writes the report.
+// Does what a level of MPI_Pcontrol means: 0 switches slimpi off, 1 on, 2 writes the report.
 void control(int level);
 
 // Reads the slimpi_ keys of `info` as options of a communicator that was just made or changed.

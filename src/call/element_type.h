@@ -34,8 +34,8 @@ inline bool mpi_has(ElementType type) {
   return false;
 }
 
-// Returns the codec whose encoded values are elements of the type. It decodes them exactly. Empty
-// for doubles (kernels/math/float64.h).
+// Returns the codec that encodes a float as one element of the type, and decodes each element
+// exactly. Empty for doubles, which kernels/math/float64.h converts.
 constexpr std::optional<kernels::Codec> codec_of(ElementType type) {
   switch (type) {
     case ElementType::float32:
@@ -55,7 +55,7 @@ inline ElementType type_of(const Request& request) {
   return element_type(request.datatype).value_or(ElementType::float32);
 }
 
-// Returns the bytes of the program's buffer.
+// Returns the bytes of the program's input.
 inline std::uint64_t bytes_of(const Request& request) {
   return std::uint64_t(request.count) * row_of(type_of(request)).bytes;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions by which src/intercept begins sums and lets them end, by the source that defines
-// them. src/intercept also uses communicator_attribute.h, completion.h, control.h,
+// The functions by which src/intercept begins sums and lets sums end, grouped by the source that
+// defines them. src/intercept also uses communicator_attribute.h, completion.h, control.h,
 // hidden_functions.h, persistent.h and saved_state.h.
 #pragma once
 #include <cstdint>
@@ -15,14 +15,16 @@ namespace slimpi::call {
 
 // admission.cpp
 
-// Does the call, or leaves it to MPI. dispatch(), begin_nonblocking() and init_persistent() also
-// set the counts of a reduce-scatter (count_blocks), unless an earlier step leaves the call to MPI.
+// Does a blocking call, or leaves it to MPI; the outcome says which. dispatch(),
+// begin_nonblocking() and init_persistent() also set the counts of a reduce-scatter (count_blocks),
+// unless an earlier step leaves the call to MPI.
 Outcome dispatch(Request& request);
 
 // raise_error.cpp
 
-// Ends the job with one line, or does nothing if slimpi has not started. To be called after an
-// exception in dispatch(), begin_nonblocking() or init_persistent(); the exception became `status`.
+// Ends the job with one line, because other ranks may wait for this rank in a sum. Does nothing if
+// slimpi has not started. To be called after an exception in dispatch(), begin_nonblocking() or
+// init_persistent(); `status` stands for the exception.
 void end_for(mpi::Comm comm, Status status);
 
 // Raises an MPI error on the communicator after an exception in any other function. Returns the
@@ -31,8 +33,9 @@ int fail_on(mpi::Comm comm, Status status);
 
 // call_mpi.cpp
 
-// Calls the next definition: another tool's, or MPI's. Buffers that MPI cannot take are staged. The
-// trace shows `reason`. SLIMPI_ESTIMATE needs it, too, and records no call without a reason.
+// Lets MPI do the call: calls the next definition of the function, another tool's or MPI's. If MPI
+// cannot take a buffer, it gets a copy (staging). The trace shows `reason`. SLIMPI_ESTIMATE also
+// needs the reason, and records no call without one.
 int call_mpi(const Request& request, std::optional<BypassReason> reason);
 
 // Calls the next definition without staging, trace and estimate. src/intercept defines it.
@@ -58,12 +61,12 @@ void estimate_nonblocking(const Request& request, BypassReason reason);
 
 // begin_nonblocking.cpp
 
-// Begins a nonblocking call in the background, or leaves it to MPI. If it begins the call, it
-// writes a request of MPI to `handle`, the address of the program's MPI request.
+// Begins a nonblocking call in the background, or leaves it to MPI. If slimpi begins the call, it
+// writes an MPI request to `handle`, the address of the program's request.
 Outcome begin_nonblocking(Request& request, void* handle);
 
-// Writes MPI_REQUEST_NULL to handles[0] and a complete request to handles[1]. Returns false if
-// MPI fails.
+// Writes MPI_REQUEST_NULL to handles[0] and a complete request to handles[1], for a test of MPICH's
+// mpi_f08 (intercept/requests.cpp). Returns false if MPI fails.
 bool make_complete_request(int (&handles)[2]);
 
 // persistent.cpp
@@ -72,8 +75,8 @@ bool make_complete_request(int (&handles)[2]);
 // its MPI request, or leaves the call to MPI. May wait for the other ranks.
 Outcome init_persistent(Request& request, void* handle);
 
-// Starts the persistent sums among the program's requests. Afterwards the caller must have MPI
-// start all the requests.
+// Starts the persistent sums among the program's requests. Returns the code for the program. If it
+// is MPI_SUCCESS, the caller must have MPI start all the requests.
 int start_persistent(int count, const void* handles);
 
 // staged_requests.cpp
@@ -87,7 +90,7 @@ int begin_staged(const Request& request, void* handle, bool persistent,
 // nonblocking.cpp
 
 // Returns whether sums that are not blocking are in flight: sums of slimpi, or sums that MPI makes
-// on copies (begin_staged). The functions below are for the case that there are some.
+// on copies (begin_staged).
 inline bool sums_in_flight() {
   return g_fibers.load(std::memory_order_acquire) != 0;
 }
@@ -98,7 +101,7 @@ void progress();
 // Waits until poll(argument) is true, while the nonblocking sums make progress.
 void wait_until(bool (*poll)(void*), void* argument);
 
-// Wait for the nonblocking sums of the communicator; for all nonblocking sums.
+// Wait until the nonblocking sums of the communicator, or all sums in flight, are complete.
 void wait_for_sums_on(mpi::Comm comm);
 void wait_for_all_sums();
 
@@ -115,10 +118,10 @@ int refuse_to_cancel(const void* handle);
 // not kept.
 void drop_request(const void* handle);
 
-// Lets MPI make the call of this fiber on slimpi's own communicator. On the program's communicator,
-// which call_mpi_unstaged() uses, the program may have begun other collectives since. begin() calls
-// MPI's nonblocking function of the call's form, because another form may add in another order.
-// Returns MPI's code.
+// Lets MPI make the sum of the fiber that calls this, on slimpi's own communicator. On the
+// program's communicator, the program may have begun other collectives since it began the sum.
+// begin() calls MPI's nonblocking function for the same collective, because another collective may
+// add in another order. Returns MPI's code.
 int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi::Request* handle));
 
 }  // namespace slimpi::call

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The counts of SLIMPI_ESTIMATE. Every call goes to MPI. A CallEstimate counts the calls, and says
-// what policy would do with them.
+// With SLIMPI_ESTIMATE every call goes to MPI. A CallEstimate counts the calls, and says what
+// slimpi would have done with them (algorithm/policy.h decides this).
 #pragma once
 #include <atomic>
 #include <compare>
@@ -26,13 +26,13 @@ class CallEstimate {
   static CallEstimate* running() { return running_.load(std::memory_order_acquire); }
   static void start(const mpi::Api& api, const Config& config);
 
-  // Counts a call that MPI has accepted. `reason`: why slimpi would leave it to MPI, too.
+  // Counts a call that MPI has done, and that slimpi would leave to MPI in any case, for `reason`.
   void left(const Request& request, BypassReason reason, bool blocking,
             std::uint64_t nanoseconds) noexcept;
-  // Counts a nonblocking or persistent call that policy takes, between so many nodes; 0: the ranks
-  // do not know the number yet.
+  // Counts a nonblocking or persistent call that slimpi would take, between so many nodes; 0: the
+  // ranks do not know the number yet.
   void begun(const Request& request, int nodes) noexcept;
-  // Lets MPI do a call that policy takes, between so many nodes, and counts it.
+  // Lets MPI do a call that slimpi would take, between so many nodes, and counts the call.
   int call_mpi(const Request& request, int nodes);
 
   // Returns all calls so far. `job`: the description of the job.
@@ -67,7 +67,7 @@ class CallEstimate {
   std::map<Key, Record> records_;
 };
 
-// Counts a nonblocking or persistent sum for SLIMPI_ESTIMATE. MPI makes the sum, and no rank waits.
+// Counts a nonblocking or persistent sum for SLIMPI_ESTIMATE, and leaves the sum to MPI.
 Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
 }  // namespace slimpi::call

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sums for which the program does not wait in the call: nonblocking sums, and the starts of
-// persistent sums. Each runs in a fiber, which is left at every wait (comm::Waiter). The program's
-// MPI calls enter it again, or a thread does (SLIMPI_PROGRESS=thread, or no call of the program for
-// 1 ms). The sums of one communicator run one after the other, in the order in which they began.
-// Sums of different communicators and of persistent requests run side by side.
+// persistent sums. Each runs in a fiber, a function on a stack of its own, and leaves the fiber at
+// every wait (comm::Waiter). The fiber is entered again in the program's MPI calls, or by a helper
+// thread: always with SLIMPI_PROGRESS=thread, otherwise after 1 ms without any of these calls. The
+// sums of one communicator run one after the other, in the order in which they began. Sums of
+// different communicators and of persistent requests run side by side.
 //
-// The program holds a generalized request for a nonblocking sum. For a persistent sum it holds a
-// persistent receive of an empty message, which this process sends to itself when the sum is
-// complete.
+// The program holds a generalized request for a nonblocking sum. For a persistent sum the program
+// holds a persistent receive of an empty message, which this process sends to itself when the sum
+// is complete.
 #pragma once
 #include <memory>
 #include <optional>
@@ -34,11 +35,11 @@ struct Pending {
 
   Runtime& runtime;
   comm::Communicator& communicator;
-  const mpi::Comm comm;  // the program's communicator, as long as its state is of_comm
+  const mpi::Comm comm;  // the program's; not valid if it has another state than of_comm
   const comm::Communicator* of_comm = &communicator;
   Request request;
-  const algorithm::Decision* decision = nullptr;  // only of a persistent sum: from its init
-  std::optional<BypassReason> bypass = {};        // why MPI makes it; decided at its start
+  const algorithm::Decision* decision = nullptr;  // null: nonblocking; set by a persistent init
+  std::optional<BypassReason> bypass = {};        // why MPI sums; empty: the fiber decides
   mpi::Request handle = mpi::abi.request_null;
   // Completes the request. When it is called, the sum may be destroyed already.
   void (*end)(void* argument, bool failed) = nullptr;
@@ -56,7 +57,7 @@ struct Pending {
   char text[FailureScope::kMost] = "";
 };
 
-// Lets all sums go on.
+// Enters the fiber of each communicator once more, so that all sums go on until they have to wait.
 void enter_fibers();
 
 // Adds a sum to the queue of its communicator, and begins the sum if it is the first in the queue.
@@ -82,7 +83,7 @@ class HoldFibers {
   HoldFibers& operator=(const HoldFibers&) = delete;
 };
 
-// Ends the helper thread, which the next sum starts again. No sum is in flight.
+// Ends the helper thread, which the next sum starts again. Call it only if no sum is in flight.
 void end_helper();
 
 // Waits until the sums that were begun on the communicator are complete.

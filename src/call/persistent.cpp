@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Persistent sums. Ranks may start the sums of one communicator in different orders. So each sum
-// has its own channel of the internal communicator and its own state. All ranks make both together
-// at MPI_Allreduce_init. At that call they also decide whether and how the sum is compressed, by
-// the options that the communicator has then.
+// has its own channel (tags of messages) on the internal communicator, and its own state. All ranks
+// make both together at MPI_Allreduce_init. At that call they also decide whether and how the sum
+// is compressed, by the options that the communicator has then.
 #include "call/persistent.h"
 
 #include <algorithm>
@@ -107,8 +107,8 @@ struct InitAnswer {
   bool starts_seen = false;  // slimpi sees the starts of requests on all ranks
 };
 
-// Compares the counts of the ranks, because a sum whose counts differ would hang at its first
-// start. Sets *answer. Collective.
+// Finds the facts of *answer, and makes the ranks compare the counts of a sum, because a sum whose
+// counts differ would hang at its first start. Collective.
 Status compare_counts(comm::Communicator& communicator, const Request& request,
                       InitAnswer* answer) {
   const OwnFloats environment;
@@ -146,7 +146,7 @@ Status find_channel(comm::Exchange& exchange, Channel* channel) {
   return Status::ok;
 }
 
-// Makes the request of a sum that all ranks take.
+// Makes a persistent sum that all ranks take, and writes its MPI request to `handle`.
 Outcome make(Runtime& runtime, comm::Communicator& communicator,
              const algorithm::Decision& decision, const Request& request, void* handle) {
   Channel channel;

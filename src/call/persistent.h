@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Persistent sums: their end, and the questions that other code asks about them.
+// Persistent sums: how they end, and what other code asks about them.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace slimpi::call {
 
-// Marks that MPI frees the program's request while this object lives. If it is the request of a
+// Marks that MPI frees the program's request while this object lives. If the request is that of a
 // persistent sum, the sum ends.
 class PersistentEnd {
  public:
@@ -27,7 +27,7 @@ class PersistentEnd {
 comm::Communicator* find_persistent(const comm::Communicator& communicator,
                                     const std::string& name);
 
-// Calls Communicator::end_calls() for each persistent sum, because MPI_Finalize was called.
+// Notes that this rank starts no persistent sum again; ranks that wait for it later get an error.
 void end_persistent();
 
 // Forgets the requests of persistent sums, because MPI ends.

@@ -103,8 +103,7 @@ void Errors::mpi_ended() {
   codes_.fill(0);
 }
 
-// Ends the job: a rank that has no memory for something small cannot know where the other ranks
-// wait for it. If there is no memory for the text either, the line is empty.
+// If there is no memory for the text, the line is empty.
 void end_for(mpi::Comm comm, Status status) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr) return;

@@ -21,10 +21,10 @@ using mpi::Word;
 
 // The number of elements of a reduce-scatter that each rank gets.
 struct BlockCounts {
-  std::int64_t each = 0;        // if there is no array
+  std::int64_t each = 0;        // the count of every rank, if there is no array
   const void* array = nullptr;  // recvcounts: of int, or of MPI_Count
   bool wide = false;            // the array is of MPI_Count
-  bool agreed = false;          // the ranks have compared them
+  bool agreed = false;          // the ranks have compared the counts
 
   std::int64_t of(int rank) const {
     if (array == nullptr) return each;
@@ -43,8 +43,8 @@ struct BlockCounts {
   std::shared_ptr<std::int64_t[]> kept = nullptr;
 };
 
-// The arguments of a call of the program to MPI_Allreduce or to another collective that sums. cut()
-// of mpi/abi.h has made the handles. A request owns its tensor and, after keep(), its counts.
+// The arguments of a call of the program to MPI_Allreduce or to another collective that sums. The
+// handles are made by cut() of mpi/abi.h. A request owns its tensor and, after keep(), its counts.
 struct Request {
   const void* in;
   void* out;
@@ -75,7 +75,7 @@ enum class Way { blocking, nonblocking, persistent };
 struct Outcome {
   bool done = false;                   // false: MPI has to do the call
   int code = 0;                        // the code for the program, if done
-  std::optional<BypassReason> reason;  // why MPI does it; empty if slimpi does not count it
+  std::optional<BypassReason> reason;  // why MPI does the call; empty: it is not counted
 
   static Outcome finished(int code) { return {true, code, {}}; }
   static Outcome bypassed(BypassReason reason) { return {false, 0, reason}; }

@@ -52,8 +52,8 @@ void keep_directory(Config& config) {
   *config.trace = directory + *config.trace;
 }
 
-// Ends the job, because the other ranks would wait for this rank. This rank has no communicator yet
-// by which it could tell them.
+// Ends the job because slimpi cannot start on this rank: the other ranks would wait for this rank
+// in a sum. This rank has no communicator yet by which it could tell them.
 void cannot_start(mpi::Comm comm) {
   using Initialized = int(int*);
   using Abort = int(mpi::Comm, int);
@@ -79,7 +79,7 @@ bool Runtime::finds_mpi() {
 }
 
 // Starts the runtime if it can start now. If there is no MPI, or MPI is not initialized, the next
-// call tries again. If MPI has another ABI, no later call does.
+// call tries again. If slimpi does not know the MPI's ABI, no later call tries again.
 Runtime* Runtime::begin(mpi::Comm comm) {
   static std::mutex mutex;
   if (g_inert.load(std::memory_order_relaxed)) return nullptr;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The only object behind the intercepted functions: the options, and the start and the end of
-// slimpi in this process. It starts at the first call of one of these functions, never earlier. It
-// ends in the delete callback of an attribute of MPI_COMM_SELF, which MPI_Finalize calls, because
-// slimpi cannot rely on intercepting MPI_Init or MPI_Finalize.
+// The one object behind the intercepted functions: it has the options, and starts and ends slimpi
+// in this process. slimpi starts at the first intercepted call that needs it and finds MPI running.
+// slimpi ends in the delete callback of an attribute of MPI_COMM_SELF, which MPI_Finalize calls,
+// because slimpi cannot rely on intercepting MPI_Init or MPI_Finalize.
 #pragma once
 #include <atomic>
 #include <optional>
@@ -20,7 +20,7 @@
 
 namespace slimpi::call {
 
-// The rules of the info key slimpi_rules on one communicator.
+// The rules (options for ranges of sizes) that the info key slimpi_rules gave one communicator.
 struct RulesOfInfo : comm::Attachment {
   std::optional<Rules> rules;  // empty: not set
 };

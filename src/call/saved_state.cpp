@@ -30,7 +30,7 @@ constexpr char kMagic[] = "slimpi2";  // the first word, with its zero byte
 struct Header {
   char magic[sizeof(std::uint64_t)];
   std::uint64_t rank, size;  // this rank and the size of the communicator
-  std::uint64_t count, elements, calls, uninitialized, arrays;
+  std::uint64_t count, placement, calls, uninitialized, arrays;
   char algorithm[40];  // the name, then zeros
 };
 struct Head {
@@ -64,7 +64,7 @@ void append_state(std::vector<std::byte>& bytes, const comm::Communicator& commu
   header.rank = std::uint64_t(communicator.rank());
   header.size = std::uint64_t(communicator.size());
   header.count = state.count;
-  header.elements = state.elements;
+  header.placement = state.placement;
   header.calls = state.calls;
   header.uninitialized = state.uninitialized ? 1 : 0;
   header.arrays = state.arrays.size();
@@ -90,7 +90,7 @@ std::optional<SavedState> take_state(const comm::Communicator& communicator,
   state.algorithm = algorithm::find(header.algorithm);
   if (state.algorithm == nullptr) return {};
   state.count = header.count;
-  state.elements = header.elements;
+  state.placement = header.placement;
   state.calls = header.calls;
   state.uninitialized = header.uninitialized != 0;
   for (std::uint64_t i = 0; i < header.arrays; ++i) {
@@ -111,7 +111,7 @@ std::optional<SavedState> copy_of(comm::Communicator& communicator,
   SavedState copy;
   copy.algorithm = state.algorithm();
   copy.count = state.key.count;
-  copy.elements = state.key.elements;
+  copy.placement = state.key.placement;
   copy.calls = state.calls;
   copy.uninitialized = state.uninitialized;
   for (const auto& [which, array] : state.arrays()) {

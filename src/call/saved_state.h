@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The states of a named tensor as bytes, for checkpoints.
+// The states of a named tensor (its residual or low-rank factors) as bytes, for checkpoints.
 #pragma once
 #include <cstddef>
 #include <optional>

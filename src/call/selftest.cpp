@@ -48,8 +48,8 @@ class Numbers {
   const std::uint64_t test_;  // so that each test has other values
 };
 
-// Returns how many floats to sum: 4096, doubled until the schedule of the call sums them, or until
-// they are as many as those of the call.
+// Returns how many floats to sum: 4096, doubled until the test has the same schedule (messages
+// between nodes) as the call, or until the floats are as many as those of the call.
 std::uint64_t floats_for(const comm::Call& call, const kernels::Format& format) {
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
   const int members = group.flat ? call.communicator.size() : call.communicator.layout().nodes();

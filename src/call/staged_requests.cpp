@@ -60,8 +60,8 @@ StagedRequest* find_number(std::uint64_t number) {
   return find([&](const StagedRequest& one) { return one.number == number; });
 }
 
-// Notes whether the request runs. While it runs, it counts as a fiber in flight, so that waits call
-// enter_fibers(). The caller holds the mutex.
+// Notes whether the request runs. While it runs, it counts as a fiber in flight: otherwise the
+// functions that complete requests would not look for it. The caller holds the mutex.
 void set_started(StagedRequest& one, bool started) {
   if (one.started == started) return;
   one.started = started;

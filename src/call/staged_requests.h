@@ -13,12 +13,12 @@ namespace slimpi::call {
 // Returns the number of a request of begin_staged(); 0 for another request.
 std::uint64_t staged_number(mpi::Request handle);
 
-// Copies the input of a persistent request, before MPI starts it. Returns the code for the program;
-// raises an error on the communicator of the request.
+// Copies the input of a persistent request, before MPI starts the request. Returns the code for the
+// program. If the copy fails, raises an error on the communicator of the request.
 int start_staged(std::uint64_t number);
 
-// finish_staged() copies the result to the program's buffer, once. Returns the code for the
-// program.
+// finish_staged() copies the result to the program's buffer, once, and returns the code for the
+// program. Finish says in which state the function of MPI has left the request.
 enum class Finish {
   ends,    // the request is complete, and MPI has freed it, unless it is persistent
   stays,   // the request is complete

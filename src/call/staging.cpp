@@ -66,7 +66,7 @@ Status StagingPool::take(const device::Location& location, std::size_t bytes,
   if (bytes <= memory.size()) return Status::ok;
   if (memory.reserve(location, device::Place::staging, bytes, statistics) == Status::ok)
     return Status::ok;
-  // The host's other memory serves, too, but copies to and from a GPU are slower with it.
+  // Ordinary host memory serves, too, but copies to and from a GPU are slower with it.
   return memory.reserve({}, device::Place::device, bytes, statistics);
 }
 

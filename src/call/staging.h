@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call with buffers that MPI cannot take. MPI does it on copies in staging memory, for every
-// datatype and operation, so the result has MPI's own bytes.
+// A call with buffers that MPI cannot take, such as GPU memory. MPI does the call on copies in host
+// memory (staging), for every datatype and operation, so the result has MPI's own bytes.
 #pragma once
 #include <cstddef>
 
@@ -12,7 +12,7 @@
 
 namespace slimpi::call {
 
-// Staging memory at a location, and its stream. One call uses it at a time.
+// Memory for the copy of a buffer at `location`, with its stream. One call uses it at a time.
 struct StagingBuffer {
   device::Location location;
   device::Stream* stream = nullptr;
@@ -35,7 +35,7 @@ class CallBuffer {
   CallBuffer& operator=(const CallBuffer&) = delete;
 
   bool needs_copy() const;
-  Status open(Statistics& statistics);
+  Status open(Statistics& statistics);  // gets memory for the copy
   void* pointer() const;  // the address for MPI, in place of the program's
   Status bring_in() { return move("copy out", copy_, begin()); }
   Status bring_back() { return move("copy in", const_cast<std::byte*>(begin()), copy_); }

@@ -23,15 +23,15 @@
 namespace slimpi::call {
 
 namespace {
-// Returns the bits of a value between nodes, for the trace; 0 if a hook or SLIMPI_MAX_ERROR
-// decides.
+// Returns the bits that a value takes in messages between nodes, for the trace; 0 if a hook (the
+// user's codec) or SLIMPI_MAX_ERROR decides.
 int bits_of(const comm::Plan& plan) {
   if (plan.hook != nullptr || plan.max_error > 0) return 0;
   return kernels::value_bits(plan.format);
 }
 
-// Lets slices of the thread's call show the bits of the plan while this object lives. The call may
-// go on afterwards, in MPI.
+// While this object lives, the trace shows the bits of the plan beside the parts of the thread's
+// call. If the call afterwards goes to MPI, its slice must not show them.
 class TracedBits {
  public:
   explicit TracedBits(const comm::Plan& plan) : call_(ActiveCall::current()) {
@@ -92,10 +92,10 @@ Status Sum::timed_verify(const Step& step) {
   return status;
 }
 
-// Makes first the steps in which all ranks decide. Until the call has its number, all ranks can
-// still leave it to MPI, and no rank has written to the program's buffers.
+// Makes first the steps in which all ranks decide. Before the call has its number, all ranks can
+// still leave it to MPI. Later only Algorithm::run() can do so, and sets call.bypass.
 Status Sum::run(std::optional<BypassReason>* bypass) {
-  const Inside inside(runtime_.statistics);
+  const TimeInside inside(runtime_.statistics);
   if (communicator_.on_one_node()) return run_in_node(bypass);
   if (converts()) conversion_ = take_floats();
   comm::Call call = make_call();

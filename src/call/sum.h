@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One float sum that policy gave to an algorithm: its buffers, its tensor state, the run, and the
-// checks after the run. One object serves one call.
+// One float sum that slimpi makes: its buffers, its tensor state (what slimpi keeps for the tensor
+// from call to call), the run, and the checks after the run. One object serves one call.
 #pragma once
 #include <optional>
 
@@ -16,14 +16,14 @@ class Sum {
   Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
       const Request& request);
   ~Sum() {
-    if (communicator_.exchange().sends_left()) scratch_.leave();
+    if (communicator_.exchange().sends_left()) scratch_.leave();  // MPI may still read the memory
   }
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;
 
-  // Runs the plan, or adds inside the node that all ranks share. *bypass is set when all ranks
-  // agreed on a fallback to MPI; the buffers are unchanged then. An error means that the ranks may
-  // have stopped at different points.
+  // Runs the plan, or adds inside the node that all ranks share. *bypass is set if all ranks agreed
+  // to leave the sum to MPI after all (a fallback); the input is unchanged then. An error means
+  // that the ranks may have stopped at different points.
   Status run(std::optional<BypassReason>* bypass);
 
   // Returns the nanoseconds of run() that SLIMPI_VERIFY and SLIMPI_SELFTEST took.
@@ -33,11 +33,11 @@ class Sum {
   // The words that the ranks exchange before a call. Each becomes its maximum over all ranks.
   struct Agreement;
 
-  // Returns the call as the layers below see it. Leases the scratch memory. The caller sets its
-  // stream, number and state when it knows them.
+  // Returns the call as the layers below see it. Leases the scratch memory. The caller later sets
+  // the call's stream, number and state.
   comm::Call make_call();
-  // Returns whether the elements are of another type than float. Then the values as floats take the
-  // place of both buffers, until give_result().
+  // Returns whether the elements are of another type than float. Then a copy of the values as
+  // floats takes the place of both buffers, from take_floats() to give_result().
   bool converts() const { return type_ != ElementType::float32; }
   Status take_floats();
   void give_result();
@@ -57,7 +57,7 @@ class Sum {
   Status agree(comm::Call& call, std::optional<BypassReason>* bypass);
   Status fail_for_shapes();
   comm::TensorKey tensor_key() const;
-  std::uint64_t digest_elements() const;
+  std::uint64_t digest_placement() const;
   Status find_state(comm::Call& call);
   void use_matrices();
   void describe_state(const comm::TensorState& state, Agreement* agreement) const;
@@ -83,12 +83,12 @@ class Sum {
   const std::uint64_t count_;         // elements of in_
   const std::uint64_t result_count_;  // elements of out_
   const ElementType type_;            // type of the program's elements
-  const bool left_on_device_;         // a GPU has some elements that must be converted
+  const bool left_on_device_;         // a GPU has elements to convert: MPI makes the sum
   Status conversion_ = Status::ok;    // the result of take_floats()
   bool float32_holds_ = true;         // float32 can hold the values
   const device::Location location_;   // location of out_; the work is done there
   device::Location in_location_;
-  const comm::TensorKey key_;  // key of the tensor, if the plan needs state; without key.elements
+  const comm::TensorKey key_;  // key of the tensor, if the plan needs state; without key.placement
   std::uint64_t verify_nanoseconds_ = 0;
   comm::CallScratchLease scratch_;
   std::optional<comm::Scatter> scatter_;  // only in a reduce-scatter; in memory of scratch_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The agreement of the ranks before a call between nodes: which tensor state they use, and whether
-// all values are finite. Each question is one reduction over all ranks. So no rank alone decides to
-// leave the call to MPI.
+// The agreement of the ranks before a call between nodes: which tensor state (residual and so on)
+// they use, and whether all values are finite. Each question is one reduction over all ranks. So no
+// rank alone decides to leave the call to MPI.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@ namespace slimpi::call {
 
 struct Sum::Agreement {
   std::uint64_t number, other_number, history, other_history, shape, other_shape;
-  std::uint64_t no_memory, nonfinite, large, state_nonfinite;
+  std::uint64_t no_memory, nonfinite, large, state_nonfinite;  // 1: true on some rank
   std::uint64_t unfit;  // the state is too far from the call's values
   // Only for elements of another type than float. on_device: a GPU has the elements; unheld:
   // float32 cannot hold the values.
@@ -31,7 +31,7 @@ struct Sum::Agreement {
   bool shapes_alike() const { return shape == ~other_shape; }
 };
 
-// Notes this rank's tensor state, and the shape that the algorithm gives the buffer.
+// Notes the number and history of this rank's tensor state, and the shapes of its matrices.
 void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) const {
   agreement->number = state.number;
   agreement->history = state.history();
@@ -46,8 +46,8 @@ void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) c
   agreement->shape = shapes.value();
 }
 
-// Claims the tensor state, if the call has one, and reserves its arrays if the call needs them.
-// Then fills in the words of this rank and exchanges them.
+// Gives the tensor state, if the call has one, to the plan's algorithm, and reserves its arrays if
+// the call needs them. Then fills in the words of this rank and exchanges them.
 Status Sum::exchange_agreement(comm::Call& call, Agreement* agreement) {
   comm::TensorState* const state = call.state;
   if (state != nullptr) state->claim(plan_.algorithm, location_);
@@ -204,8 +204,9 @@ comm::TensorKey Sum::tensor_key() const {
   return comm::TensorKey::of_address(request_.buffer(), count_);
 }
 
-// Returns TensorKey::elements. The arrays of a low-rank algorithm have all elements on every rank.
-std::uint64_t Sum::digest_elements() const {
+// Returns TensorKey::placement, a digest of which elements each rank's arrays have. Returns 0 for a
+// low-rank algorithm, whose arrays have all elements on every rank.
+std::uint64_t Sum::digest_placement() const {
   if (plan_.algorithm->sends_factors) return 0;
   const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);
   Fnv1a digest;
@@ -224,13 +225,13 @@ std::uint64_t Sum::digest_elements() const {
 Status Sum::find_state(comm::Call& call) {
   comm::TensorStates& states = communicator_.states;
   comm::TensorKey key = key_;
-  key.elements = digest_elements();
+  key.placement = digest_placement();
   const auto is_empty = [](const comm::Range& block) { return block.count == 0; };
   if (scatter_ && std::any_of(scatter_->blocks.begin(), scatter_->blocks.end(), is_empty)) {
     const bool asks = key.by == comm::TensorKey::By::address && result_count_ == 0;
     std::uint64_t number = asks ? 0 : states.number_of(key);
     SLIMPI_TRY(communicator_.exchange().all_max({&number, 1}));
-    if (asks) key = {comm::TensorKey::By::others, number, {}, key.count, key.elements};
+    if (asks) key = {comm::TensorKey::By::others, number, {}, key.count, key.placement};
   }
   comm::TensorStates::Lost lost{};
   call.state = &states.use(key, &lost);

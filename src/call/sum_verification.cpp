@@ -67,7 +67,7 @@ double* words_of_check(const comm::Call& call) {
   return reinterpret_cast<double*>(call.scratch.exact.data() + bytes_of_sum(call));
 }
 
-// Finds the result, of `count` elements, in memory that the host can read.
+// Sets *result to the call's result, `count` floats; copies them to the host if a GPU has them.
 Status find_result(const comm::Call& call, std::uint64_t count, const float** result) {
   *result = call.out;
   if (&call.device == &device::host()) return Status::ok;
@@ -79,8 +79,8 @@ Status find_result(const comm::Call& call, std::uint64_t count, const float** re
 
 }  // namespace
 
-// Keeps a copy of the input before the call; of doubles, the program's doubles. *kept is false on
-// all ranks if some rank has no memory for the copy and the result. Collective.
+// Keeps a copy of the input, before the call changes it; a copy of doubles has doubles. *kept is
+// false on all ranks if some rank has no memory for the copy and the result. Collective.
 Status Sum::keep_input(const comm::Call& call, bool* kept) {
   const bool doubles = type_ == ElementType::float64;
   const device::Location host;
@@ -108,11 +108,11 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
   return comm::synchronize({*in_location_.device, stream});
 }
 
-// After the call has MPI add the kept inputs, and records the error of the result. For 16-bit
-// floats the result is what the program got, and MPI adds 32-bit floats. Collective.
+// Called after the sum. Lets MPI add the kept inputs, and records the error of the result. For
+// 16-bit floats the result is what the program got, and MPI adds 32-bit floats. Collective.
 Status Sum::verify_result(const comm::Call& call) {
   const bool doubles = type_ == ElementType::float64;
-  const Inside verifying(runtime_.statistics, &Counts::verify_nanoseconds);
+  const TimeInside verifying(runtime_.statistics, &Counts::verify_nanoseconds);
   comm::Exchange& exchange = communicator_.exchange();
   float* const exact = exact_of(call);
   // No failure of a rank ends the wait for MPI's sum. So no rank begins that sum before all ranks

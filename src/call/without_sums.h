@@ -3,8 +3,8 @@
 
 namespace slimpi::call {
 
-// Says at the end of a process without a Runtime that there is nothing to report, if slimpi-run was
-// asked for a report, an estimate, a trace or lines of level info.
+// For the end of a process in which slimpi never started. Prints that there is nothing to report,
+// if the user asked slimpi-run for a report, an estimate, a trace or lines of level info.
 void report_no_sums();
 
 }  // namespace slimpi::call

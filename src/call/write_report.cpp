@@ -24,11 +24,10 @@
 
 namespace slimpi::call {
 
-// Offers a communicator for the report. Threads may offer communicators in a different order on
-// every rank. So the ranks of each communicator agree whether it may be used, and get a number from
-// rank 0. The usable communicator with the lowest number wins. If any rank has opened a session,
-// the communicator of the report is freed together with its parent, so that it does not outlive the
-// session.
+// Threads may offer communicators in a different order on every rank. So the ranks of each
+// communicator agree whether it may be used, and get a number from rank 0. The usable communicator
+// with the lowest number wins. If any rank has opened a session, the copy is freed together with
+// the communicator, so that the copy does not outlive the session.
 Status JobReport::offer(comm::Communicator& communicator) {
   std::uint64_t words[] = {0, 0, 0, 0};
   if (!runtime_.has_world || communicator.size() != runtime_.world_size) return Status::ok;

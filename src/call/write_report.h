@@ -21,12 +21,12 @@ class JobReport {
  public:
   explicit JobReport(Runtime& runtime) : runtime_(runtime) {}
 
-  // Keeps a copy of a communicator that spans the job, if there is none yet. The report is summed
-  // over it. Collective.
+  // Keeps a copy of the communicator if it has all ranks of the job and there is no copy yet. The
+  // numbers of all ranks are added over this copy. Collective.
   Status offer(comm::Communicator& communicator);
 
-  // Returns the communicator for the report, if it must be freed together with `owner`; null
-  // otherwise.
+  // Returns the kept communicator if it must be freed together with `owner`, and keeps it no more.
+  // Otherwise returns null.
   mpi::Comm release(const comm::Communicator& owner);
 
   // Writes the report to the target of SLIMPI_REPORT, with the numbers of this process, or with the
@@ -41,7 +41,7 @@ class JobReport {
   // numbers only.
   void finish(bool mpi_works);
 
-  void mpi_ended();
+  void mpi_ended();  // forgets the kept communicator
 
  private:
   mpi::Comm comm() const;

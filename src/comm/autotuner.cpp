@@ -27,8 +27,7 @@ double cost_of_others(const std::vector<std::uint64_t>& times) {
 }  // namespace
 
 Autotuner::Autotuner(int candidates) : candidates_(candidates) {
-  // The most times that any stage holds. No later push_back allocates, so no rank can fail in the
-  // middle of trials.
+  // The most times of any stage, so that no later push_back allocates and can fail.
   times_.reserve(std::max<std::size_t>(
       kWatch, std::size_t(candidates) * std::max(kRounds, kInARow * kRepeats)));
   of_one_.reserve(times_.capacity());
@@ -45,8 +44,8 @@ void Autotuner::start_rounds() {
   std::iota(in_trial_.begin(), in_trial_.end(), 0);
 }
 
-// Returns the position in in_trial_ of the candidate that a trial of this stage tries. It depends
-// on the trial's number and on agreed state only, so it is the same on all ranks.
+// Returns the position in in_trial_ of the candidate that a trial of this stage tries. The position
+// depends on the trial's number and on agreed state only, so all ranks get the same.
 int Autotuner::place_of(int trial) const {
   return (stage_ == Stage::rounds ? trial : trial / kInARow) % int(in_trial_.size());
 }
@@ -67,8 +66,7 @@ int Autotuner::next() const {
 bool Autotuner::record(std::uint64_t nanoseconds) {
   times_.push_back(nanoseconds);
   if (stage_ == Stage::settled) return times_.size() == std::size_t(kWatch);
-  // The answer depends on the number of trials only: all ranks agree after the same call,
-  // whatever their times were.
+  // Counts trials only, so that all ranks agree after the same call, whatever their times were.
   return ++trial_ == trials();
 }
 
@@ -99,8 +97,7 @@ void Autotuner::find_medians() {
 void Autotuner::choose_runoff() {
   find_medians();
   const double least = double(*std::min_element(medians_.begin(), medians_.end()));
-  // The time until new trials is counted in calls of the fastest candidate; watch() counts them
-  // down.
+  // The time until new trials, in calls of the fastest candidate; watch() counts it down.
   until_again_ = kCostRatio * kRounds * cost_of_others(medians_);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < medians_.size(); ++i)
@@ -153,7 +150,7 @@ Status Autotuners::find_or_make_together(Communicator& communicator, int row,
     if (here != Status::ok) log_failure_once(LogLevel::warn, "some sums go to MPI on all ranks");
     bool all = here == Status::ok;
     SLIMPI_TRY(communicator.exchange().all_true(&all));
-    // All ranks erase it, so that the next call is collective again.
+    // All ranks erase their new autotuner, so that the next call is collective again.
     if (!all) made_.erase(key);
     *found = all ? known->second.get() : nullptr;
     return Status::ok;

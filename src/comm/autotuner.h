@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds the fastest of several candidates for calls of one size by timing the program's own calls.
-// First come a few trials, then a run-off between candidates that were about as fast as each other.
-// The winner is then used for all calls, and its time is watched. New trials start when that time
-// drifts, and from time to time without a cause, because a rejected candidate may have had bad luck
-// or may have become faster. All ranks choose the same candidate, because they compare times that
-// were reduced over all ranks. This class does no communication; the caller does the reduction.
-// Only the constructor allocates memory. So no rank can lack memory in the middle of trials and
-// then choose another candidate than the other ranks.
+// Finds the fastest of several candidates for sums of one size. A candidate is a way to do a sum,
+// such as plain MPI. A trial is one of the program's own sums, which one candidate does and which
+// is timed. After the trials there is a run-off between the candidates that were about equally
+// fast. The winner then does all sums, and its time is watched. New trials start when that time
+// drifts (becomes much longer or shorter). They also start from time to time without a cause,
+// because a rejected candidate may have had bad luck or may have become faster. All ranks choose
+// the same candidate, because they compare times that were reduced over all ranks. This class does
+// no communication; the caller does the reduction. Only the constructor allocates memory. So no
+// rank can lack memory in the middle of trials and then choose another candidate than the other
+// ranks.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -24,8 +26,8 @@ class Autotuner {
  public:
   explicit Autotuner(int candidates);
 
-  // Returns the candidate for the next call. It is the same on all ranks that recorded and agreed
-  // on the same times.
+  // Returns the candidate for the next call. All ranks get the same candidate, because they have
+  // agreed on the times.
   int next() const;
 
   // Records the time of the call for which next() was called. Returns true when the ranks must
@@ -38,8 +40,7 @@ class Autotuner {
 
   bool settled() const { return stage_ == Stage::settled; }
 
-  // Rounds of trials, one trial of each candidate in a round. The first round is not counted: it
-  // contains set-up costs.
+  // Rounds of one trial of each candidate. The first is not counted: it has set-up costs.
   static constexpr int kRounds = 4;
   // In a run-off each candidate makes kInARow calls in a row, kRepeats times. The first kUncounted
   // calls of each row are not counted, because the contents of the caches depend on the call
@@ -72,23 +73,22 @@ class Autotuner {
   Stage stage_;
   int trial_ = 0;  // trials made in this stage
   int best_ = 0;
-  std::uint64_t expected_ = 0;  // the winner's nanoseconds in its first watch; 0: not yet
+  std::uint64_t expected_ = 0;  // median of the winner's first kWatch times, in ns; 0: not known
   double until_again_ = 0;      // calls until new trials without a cause
   // Times in nanoseconds, in the order of the calls: of the trials of this stage, or, when settled,
   // of the calls since the last check.
   std::vector<std::uint64_t> times_;
   // medians_: the median time of each candidate in trial, in the order of in_trial_, in
-  // nanoseconds, at least 1. of_one_: the counted times of one candidate. find_medians() makes
-  // both.
+  // nanoseconds, at least 1. of_one_: the counted times of one candidate.
   std::vector<std::uint64_t> medians_, of_one_;
 };
 
-// The autotuners of a communicator. Each choice that is made by time has its own autotuner.
+// The autotuners of a communicator: one for each row of SLIMPI_RULES and each size class.
 class Autotuners : public Attachment {
  public:
-  // Sets *found to the autotuner for the plans of row number `row` of the rules and for a size
-  // class. The first call with this row and class makes it, and is collective: if some rank has no
-  // memory, *found is null on all ranks. Later calls send no message.
+  // Sets *found to the autotuner for sums of a size class for which row number `row` of
+  // SLIMPI_RULES decides. The first call with this row and class makes the autotuner, and is
+  // collective: if some rank has no memory, *found is null on all ranks. Later calls send nothing.
   Status find_or_make_together(Communicator& communicator, int row, std::size_t size_class,
                                int candidates, Autotuner** found);
 
@@ -99,8 +99,8 @@ class Autotuners : public Attachment {
   std::map<std::pair<int, std::size_t>, std::unique_ptr<Autotuner>> made_;
 };
 
-// Records the time of the call for which autotuner.next() was called. Agrees with the other ranks
-// when record() says so.
+// Records the time of the call for which autotuner.next() was called. When record() returns true,
+// replaces the times by their minima over all ranks and calls agreed().
 Status record_time(Communicator& communicator, Autotuner& autotuner, std::uint64_t nanoseconds);
 
 }  // namespace slimpi::comm

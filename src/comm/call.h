@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One sum of slimpi: the plan that policy made for it, and the call itself.
+// Two structs that describe one sum of slimpi: Plan (how the sum is done) and Call (its buffers,
+// and all else that belongs to this sum alone).
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -26,8 +27,8 @@ class Communicator;
 class TensorState;
 struct Scatter;
 
-// The plan of one call: how it is done. Policy makes it from facts that all ranks know, so it is
-// the same on every rank. A copy allocates nothing.
+// The plan of one call: how it is done. algorithm/policy.h makes the plan from facts that all ranks
+// know, so it is the same on every rank. A copy allocates nothing.
 struct Plan {
   const algorithm::Algorithm* algorithm = nullptr;
   kernels::Format format;
@@ -36,7 +37,7 @@ struct Plan {
   std::uint64_t start = 0;
   bool needs_state = false;  // the call needs a tensor state: for its arrays or its count of calls
   double max_error = 0;      // bound of the relative L2 error; the codec is chosen for it; 0: none
-  const std::string* hook = nullptr;  // algorithm::hook_file() of the user's hook; null: no hook
+  const std::string* hook = nullptr;  // path of a hook (a user's algorithm); null: no hook
   // The matrices of this buffer, from slimpi_describe_next; together at most `count` floats. The
   // ranks compare them before algorithm/powersgd reads them. The call of the program owns them.
   std::span<const MatrixSize> matrices;
@@ -45,7 +46,7 @@ struct Plan {
 // The use of a communicator's stream: kernels, copies out of a device, copies into it.
 enum class StreamRole { compute, d2h, h2d };
 
-// How a call exchanges inside its node: a row of the table in intra/transports.h.
+// How the ranks of a node exchange in a call: by shared memory, MPI or NCCL (intra/transports.h).
 enum class NodePath { shm, mpi, nccl };
 
 // One allreduce or reduce-scatter. `in` holds `count` floats at `location`. `out` has room for as
@@ -56,7 +57,7 @@ enum class NodePath { shm, mpi, nccl };
 // the call down. A call inside a call (plain_call_with_plan()) is a separate object.
 struct Call {
   Communicator& communicator;
-  CallScratch& scratch;  // leased by the program's call until it ends
+  CallScratch& scratch;  // borrowed until the program's call ends
   const Plan& plan;
   const float* in;
   float* out;
@@ -64,17 +65,17 @@ struct Call {
   device::Location location;         // location of both buffers
   device::Stream* stream = nullptr;  // the communicator's, for kernels; null on the host
   std::uint64_t number = 0;  // counts the communicator's compressed calls; the same on all ranks
-  TensorState* state = nullptr;  // state of this buffer; null if the plan needs no state
+  TensorState* state = nullptr;  // what earlier calls kept for this tensor; null: not needed
 
   // Set by Algorithm::run when all ranks decided together on a fallback: MPI makes the call after
-  // all. `out` and the state are then unchanged.
+  // all. The program's input and the state are then unchanged.
   std::optional<BypassReason> bypass = {};
 
   // Set by Algorithm::run if it used another codec than the codec of the plan's format.
   std::optional<UsedCodec> used_codec = {};
 
-  // Device memory, into which the inter-node exchange writes the sums of this rank's chunk before
-  // it encodes them. Null: nobody needs these sums.
+  // Device memory, into which the inter-node exchange writes the sum of this rank's chunk (the part
+  // that this rank adds up), before the sum is encoded. Null: no caller needs this sum.
   float* totals = nullptr;
 
   // The counts of a reduce-scatter; null: all ranks get the whole sum. The program's call owns it.
@@ -82,17 +83,18 @@ struct Call {
   // True: the input of a reduce-scatter is in memory of another device or GPU than the output. The
   // call copies it to CallScratch::colocated.
   bool copies_input = false;
-  // By shard, in a reduce-scatter: the range that the shard's owner on this node adds up, or sends
-  // to the ranks of the node. Empty: equal shards.
+  // For a reduce-scatter, a range for each shard (the part of the vector that one rank of a node
+  // exchanges with other nodes). The owner of the shard adds up this range inside the node, or
+  // sends it to the ranks of the node. Empty: all shards have about the same length.
   std::span<const Range> shards = {};
 
-  // Set by the sum inside the node, for the all-gather after it.
+  // The transport of the sum inside the node; the all-gather inside the node uses the same one.
   NodePath node_path = NodePath::shm;
 
   const device::Device& device = *location.device;  // short for location.device
 
   device::DeviceStream device_stream() const { return {device, stream}; }
-  // Reserves memory for the call, where its buffers are.
+  // Reserves memory for the call, on the device that has the call's buffers.
   Status reserve(Memory& memory, device::Place place, std::size_t bytes) const;
 };
 
@@ -127,7 +129,7 @@ inline UsedCodec used_codec(const kernels::Format& format) {
                    std::size_t(&kernels::row_of(format.codec) - kernels::kValueCodecs));
 }
 
-// Returns the keys of the report, in the order of UsedCodec.
+// Returns the names of all codecs, as SLIMPI_REPORT shows them, in the order of UsedCodec.
 inline std::vector<std::string> used_codec_names() {
   std::vector<std::string> names;
   for (std::size_t bits = 1; bits <= kQuantizedKeys; ++bits) names.push_back(std::to_string(bits));

@@ -16,6 +16,7 @@ namespace slimpi::comm {
 
 namespace {
 
+// The allowed changes of Communicator::life_, each with its cause.
 constexpr struct {
   Life from, to;
 } kTransitions[] = {
@@ -37,8 +38,7 @@ constexpr struct {
     {Life::outdated, Life::connected},  // some option has changed on some rank
 };
 
-// One item that must be equal on all ranks: the value that is compared, and its text as the user
-// wrote it.
+// An item that must be equal on all ranks: the compared value, and the text of the user.
 struct Entry {
   std::string name, value, text;
 };
@@ -50,7 +50,7 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].scope == Scope::agree || rows[i].scope == Scope::job) {
-      // The case of letters counts only in paths and in rules (below).
+      // Shows texts in lower case, except paths: only in paths and in rules (below) case counts.
       const std::string& text = config.given[i].text;
       const std::string published = text.find(":/") != text.npos ? text : lower_case(text);
       entries.push_back({rows[i].variable, config.value_text(Option(i)),
@@ -102,7 +102,7 @@ Communicator::Communicator(const Communicator& parent, int number, int channel)
   exchange_.open(parent.exchange_.internal(), channel, number);
   exchange_.set_layout(&layout_);
   exchange_.set_timeout(parent.exchange_.timeout());
-  // A persistent sum has one tensor at one address, so it needs no index.
+  // A persistent sum has one tensor at one address, so SLIMPI_CALLS_PER_STEP is not needed.
   config_.calls_per_step = 0;
 }
 
@@ -114,7 +114,7 @@ void Communicator::read_name() {
 }
 
 Communicator::~Communicator() {
-  // The attachments go first: they may free what needs the internal communicator.
+  // The attachments go first: to free their objects they may need the internal communicator.
   attachments_.clear();
   CallScratchPool::instance().remove_user();
   for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
@@ -163,7 +163,7 @@ Status Communicator::compare_options(const std::string& rules) {
     words.push_back(text_hash(entry.value));
     words.push_back(~text_hash(entry.value));
   }
-  // More words travel with the options, which saves a reduction of their own.
+  // More words travel in the same message as the options.
   enum Extra { kChanged, kUnthreaded, kForeign, kDevices, kExtras };
   words.resize(words.size() + kExtras);
   const std::span<std::uint64_t> extras = std::span(words).last(kExtras);
@@ -283,8 +283,7 @@ void Communicator::abandon() {
 }
 
 // Drops what was derived from the options. All ranks do this at the same call, because what follows
-// is collective. The internal communicator, streams and attached memory stay. An attachment itself
-// drops what it derived from the options.
+// is collective. The internal communicator and streams stay, and what attachments do not drop.
 void Communicator::start_anew() {
   changed_ = false;
   if (is_in(Life::outdated)) enter(Life::connected);

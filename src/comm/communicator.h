@@ -23,9 +23,9 @@
 
 namespace slimpi::comm {
 
-// The state that a layer above keeps for one communicator. That layer derives a type of its own and
-// alone uses it. The communicator owns one object of each type, made at first use, and destroys it
-// with itself: communicator.attachment<Type>().
+// Data that code outside this directory (src/inter, for example) keeps for one communicator. That
+// code derives a type of its own from Attachment. The communicator owns one object of each type,
+// which communicator.attachment<Type>() makes at first use, and destroys the object with itself.
 class Attachment {
  public:
   Attachment() = default;
@@ -43,29 +43,29 @@ class Attachment {
   virtual void abandon() {}
 };
 
-// The life of a communicator on this rank. The table in communicator.cpp has its transitions,
-// docs/PROTOCOLS.md what the ranks do in them.
+// How far this rank has come with a communicator. kTransitions in communicator.cpp lists the
+// possible changes; docs/PROTOCOLS.md says what the ranks do at each.
 enum class Life : std::uint8_t {
   fresh,       // this rank has sent nothing
-  refused,     // this rank left a sum to MPI, perhaps the first of other ranks, and told them
+  refused,     // this rank left a sum to MPI and told the others, whose first sum it may be
   connecting,  // the ranks make the internal communicator
-  connected,   // the ranks have it; they compare their options before the next sum
+  connected,   // the communicator is made; the ranks compare their options before the next sum
   agreed,      // all have the same options
   laid_out,    // agreed, and all know their nodes
   outdated,    // laid out; the ranks compare their options again before the next sum
   unusable,    // MPI could not provide what slimpi needs: every sum goes to MPI, on all ranks
-  failed       // no internal communicator; ranks may learn it at different times: every sum fails
+  failed       // no internal communicator; ranks learn this at different times: every sum fails
 };
 
-// The nonblocking sums of a communicator in the order in which they begin, which is the same on all
-// ranks. Ranks may learn at different times that all have the same options. A sum is undecided if
-// some rank began the sum before that rank learned this. Whether slimpi takes an undecided sum is
-// decided in the sum's fiber; for any other sum it is decided where the sum begins.
+// Counts the nonblocking sums of a communicator. All ranks begin them in the same order, but may
+// learn at different times that all have the same options. A sum is undecided if some rank began
+// the sum before that rank learned this. Whether slimpi takes an undecided sum is decided in the
+// sum's fiber (base/fiber.h); for any other sum it is decided where the sum begins.
 class NonblockingSums {
  public:
   // Counts a sum that begins and that slimpi may take. Returns its number, from 1.
   std::uint64_t begin() { return ++begun_; }
-  // Returns whether any sum has begun: it may have made the ranks make the internal communicator.
+  // Returns whether any sum has begun. That sum may already make the internal communicator.
   bool any() const { return begun_ != 0; }
   // Returns whether each rank, when it began the sum with this number, knew that all ranks agree.
   bool began_agreed(std::uint64_t number) const { return number > undecided_; }
@@ -81,7 +81,7 @@ class NonblockingSums {
   // first function before the ranks know that all agree. find_nodes(), in a fiber, calls the second
   // before they know that they share one node. comparing() is true from the moment at which this
   // rank sends its number until it has the result; meanwhile this rank begins no sum. That wait is
-  // short, because all ranks are here. Collective.
+  // short, because all ranks are in this function at about the same time. Collective.
   Status compare_before_agreed(Exchange& exchange) { return compare(exchange, &undecided_); }
   Status compare_before_placed(Exchange& exchange) { return compare(exchange, &unplaced_); }
   bool comparing() const { return comparing_.load(std::memory_order_acquire); }
@@ -90,7 +90,7 @@ class NonblockingSums {
   Status compare(Exchange& exchange, std::uint64_t* most);
 
   std::uint64_t begun_ = 0;
-  std::uint64_t undecided_ = 0;  // the last sum that some rank began before it had agreed
+  std::uint64_t undecided_ = 0;  // the last sum that some rank began before it knew that all agree
   std::uint64_t ended_ = 0;      // fibers that have ended
   std::uint64_t unplaced_ = 0;   // the last sum that some rank began before it knew of the one node
   std::atomic<bool> comparing_{false};
@@ -100,10 +100,10 @@ class Communicator {
  public:
   Communicator(const mpi::Api& api, Statistics& statistics, const Config& config, mpi::Comm user);
   // Makes the communicator of one persistent sum on `parent`, whose ranks have agreed and found
-  // their nodes. It has the options and the layout that the parent has now, a channel of the
-  // parent's internal communicator, and its own states. It may outlive the parent. `number` and
-  // `channel` are the same on all ranks, and no other channel or communicator of this process has
-  // them.
+  // their nodes. The new communicator has the options and the layout that the parent has now, a
+  // channel of the parent's internal communicator, and its own states. It may outlive the parent.
+  // `number` and `channel` are the same on all ranks, and no other channel or communicator of this
+  // process has them.
   Communicator(const Communicator& parent, int number, int channel);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -119,12 +119,11 @@ class Communicator {
   void read_name();
   // True: some ranks are in another MPI_COMM_WORLD, in which slimpi may not be loaded.
   bool spans_other_world = false;
-  // True: the program has freed the communicator. MPI frees it when its requests are complete. No
-  // call follows.
+  // True: the program has freed the communicator: no call follows; requests may be pending.
   bool freed = false;
   // Returns whether slimpi may make sums on this communicator.
   bool has_peers() const { return !inter_ && size_ > 1 && !spans_other_world; }
-  // Returns the description of a call that ActiveCall takes while the thread is in the call.
+  // Returns what ActiveCall shows of a call while the thread is in the call (observe/activity.h).
   ActiveCall::Subject subject(std::uint64_t count, std::string_view tensor = {},
                               Function function = {}) const;
 
@@ -165,8 +164,8 @@ class Communicator {
   // ranks. Sends this once, and does not wait.
   void refuse_to_meet(mpi::Refusal why = mpi::Refusal::single_threaded);
   bool refused() const { return is_in(Life::refused); }
-  // Returns whether MPI has room for an internal communicator. To be called in the first
-  // nonblocking sum.
+  // Returns whether MPI has a context id left for the internal communicator. To be called in the
+  // first nonblocking sum.
   bool has_room() const { return mpi::has_room_in_fiber(api_, user_); }
   // Counts the ended fiber of a nonblocking sum. After the fiber of the last undecided sum, closes
   // the exchange if the communicator is unusable (some process serves too many communicators). That
@@ -180,10 +179,11 @@ class Communicator {
   // Collective, as MPI_Comm_free is.
   void finish_refusals();
   // Return facts that the ranks told each other with their options; the same on all ranks.
-  // foreign_possible(): some rank had loaded a library of device/foreign.h; then the ranks ask each
-  // other at every call whether a buffer lies in such memory. devices_possible(): some rank had a
-  // GPU that slimpi uses; then ranks that share one node ask each other at every long call.
-  // threaded(): every rank may call MPI from several threads at once.
+  // foreign_possible(): some rank had a library for GPUs that slimpi cannot use (device/foreign.h);
+  // then the ranks ask each other at every call whether a buffer lies on one of these.
+  // devices_possible(): some rank had a GPU that slimpi uses; then ranks that share one node ask
+  // each other at every long call. threaded(): every rank may call MPI from several threads at
+  // once.
   bool foreign_possible() const { return foreign_possible_; }
   bool devices_possible() const { return devices_possible_; }
   bool threaded() const { return threaded_; }
@@ -205,15 +205,15 @@ class Communicator {
   SegmentClass segment_class() const { return segment_class_; }
   // Sets the length; all ranks call this together. The class is never `small` again.
   void use_segments(SegmentClass segment_class) { segment_class_ = segment_class; }
-  // Sets *stream to the communicator's stream for `role` at the location. It is opened at first use
-  // and owned by the communicator. Null on the host.
+  // Sets *stream to the communicator's stream for `role` at the location. Opens the stream at its
+  // first use; the communicator owns it. Null on the host.
   Status stream_for(const device::Location& location, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
 
-  // Begin what has a number in the messages on this communicator. All ranks call the same function
-  // before the first message of it. begin_numbered() begins a call that slimpi takes, also if the
-  // ranks then agree to leave it to MPI, or a comparison of counts when a persistent sum is made.
-  // begin_comparison() begins a comparison of options. It has no number before the first such call.
+  // Give the next number to a call or a comparison that begins. All ranks call the same function
+  // before its first message. begin_numbered() is for a call that slimpi takes, also if the ranks
+  // then leave it to MPI, and for the comparison of counts when a persistent sum is made.
+  // begin_comparison() is for a comparison of options, which gets no number before the first call.
   void begin_numbered() {
     ++last_number_;
     exchange_.begin_call();
@@ -222,7 +222,7 @@ class Communicator {
     if (last_number_ != 0) ++last_number_;
     exchange_.begin_call();
   }
-  std::uint64_t compressed_calls = 0;  // so far; message headers carry it
+  std::uint64_t compressed_calls = 0;  // how many so far; message headers carry this number
   TensorStates states;
   // Returns the attachment of this type; makes it at first use.
   template <typename Type>
@@ -235,16 +235,16 @@ class Communicator {
     return result;
   }
 
-  // Notes that this rank makes no further call here. After begin_end() this rank's answers to ranks
-  // that wait in a later call say so.
+  // Notes that this rank makes no further call on this communicator. Ranks that wait for this rank
+  // in a later call learn this from its answers, after begin_end().
   void end_calls();
   // Notes that this rank has called MPI_Finalize. A rank that waits for this rank in a later call
   // gets an error that says so. Starts `request`, which is complete when all ranks have called
   // MPI_Finalize; starts nothing if a call has failed. `word` must be valid until the request is
   // complete.
   void begin_end(int* word, mpi::Request* request);
-  // Answers ranks that wait. Returns false if a rank has reported a failure: that rank has not
-  // called begin_end(), so the request would never be complete.
+  // Answers ranks that ask where this rank is. Returns false if a rank has reported a failure: that
+  // rank has not called begin_end(), so the request would never be complete.
   bool serve_end();
   // Drops all MPI handles without freeing them: after MPI_Finalize began nothing may be freed.
   void abandon();
@@ -269,12 +269,12 @@ class Communicator {
   std::uint64_t last_number_ = 0;  // of begin_numbered() and begin_comparison()
   bool inter_ = false;
   std::string name_;
-  std::atomic<Life> life_{Life::fresh};  // read also while a fiber agrees
+  std::atomic<Life> life_{Life::fresh};  // also read while a fiber waits for other ranks
   bool foreign_possible_ = false, devices_possible_ = false, threaded_ = false;
   bool changed_ = false;        // options of this rank have changed since the ranks compared theirs
   ElementTypes refused_types_;  // types that refuse_type() has sent
   mpi::Refusal refusal_ = mpi::Refusal::none;
-  std::vector<mpi::FirstExchange::Owner> sent_;  // exchanges that this rank does not wait for
+  std::vector<mpi::FirstExchange::Owner> sent_;  // refusals on their way to other ranks
   NodeLayout layout_;
   std::map<Hierarchy, InterNodeGroup> group_;
   Exchange exchange_;

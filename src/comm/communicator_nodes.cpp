@@ -39,13 +39,13 @@ Status find_node_key(const mpi::Api& api, mpi::Comm comm, std::uint64_t ranks_pe
     *key = std::uint64_t(rank);
     return Status::ok;
   }
-  // Ranks of MPI_COMM_WORLD are used, so that two communicators agree about who shares a node.
+  // Ranks of MPI_COMM_WORLD are used, so that all communicators have the same nodes.
   api.Comm_rank(mpi::has_world(api) ? mpi::abi.comm_world : comm, &rank);
   *key = std::uint64_t(rank) / ranks_per_node;
   return Status::ok;
 }
 
-// Returns the layout for these keys, one for each rank.
+// Returns the layout in which ranks with equal keys share a node. `keys` has a key for each rank.
 NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys) {
   NodeLayout layout;
   layout.rank = rank;
@@ -104,8 +104,8 @@ std::uint64_t digest_owners(const NodeLayout& layout, const InterNodeGroup& grou
   return digest.value();
 }
 
-// Returns the distance of the buffer's GPU from a NIC. hwloc is slow to start, so only programs
-// with device buffers use it.
+// Returns the distance of the buffer's GPU from a NIC, by hwloc. hwloc is slow to start, so it is
+// not used for buffers in host memory.
 topology::Distance distance_of(const void* buffer) {
   char bus_id[32] = "";
   if (buffer == nullptr) return topology::Distance::unknown;
@@ -162,8 +162,8 @@ Status Communicator::find_nodes(const void* buffer) {
   // Attachments drop what they derived from the old layout, before there is a new layout.
   for (const auto& [key, attached] : attachments_) attached->layout_changed();
   const Status found = find_layout();
-  // A failed agreement is no common decision and does not close the exchange: other ranks may still
-  // wait in the agreement for this rank.
+  // If the communicator is unusable, all ranks know it and close the exchange. After a failed
+  // agreement the exchange stays open: other ranks may still wait in the agreement for this rank.
   if (unusable()) exchange_.close();
   SLIMPI_TRY(found);
   if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
@@ -175,7 +175,7 @@ Status Communicator::find_nodes(const void* buffer) {
 }
 
 const InterNodeGroup& Communicator::inter_node_group(Hierarchy hierarchy) {
-  // There is at most one group for each hierarchy. A reference is valid until the options change.
+  // Keeps one group for each hierarchy. The result is valid until the options change.
   const auto found = group_.find(hierarchy);
   if (found != group_.end()) return found->second;
   InterNodeGroup group = make_inter_node_group(layout_, hierarchy);

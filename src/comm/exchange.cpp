@@ -13,7 +13,7 @@ namespace slimpi::comm {
 
 namespace {
 
-// Fails: the message is too long, because its count, in words of 4 bytes, must be an int.
+// Returns the error for a message whose count, in words of 4 bytes, is not an int.
 Status too_long(std::size_t bytes) {
   return fail(Status::unsupported, "a message of " + std::to_string(bytes) +
                                        " bytes is longer than 8 GiB; set SLIMPI_BUCKET");
@@ -90,11 +90,11 @@ void Exchange::close() {
 
 // Returns the tag of a message. The tag depends on the use of the message and on the call's
 // function, count and tensor name. So a message of a rank that calls another function or sums
-// something else matches no receive, and no message is longer than its receive. MPI would make that
-// an error of MPI_COMM_WORLD. Ranks that wait compare function, count and name (waiter.h) and
-// report the difference. With MPICH's usual 2^28 tags, two counts have the same tags once in 2^23
-// times, and in channels of persistent sums, whose counts were compared before, once in 2^11. The
-// check of the message header finds most of these cases.
+// something else matches no receive. With equal tags it could be longer than the receive, which MPI
+// makes an error of MPI_COMM_WORLD. Instead ranks that wait compare function, count and name
+// (waiter.h) and report the difference. With MPICH's usual 2^28 tags, two counts have the same tags
+// once in 2^23 times, and in channels of persistent sums, whose counts were compared before, once
+// in 2^11. The check of the message header finds most of these cases.
 int Exchange::mpi_tag(Tag tag) const {
   const ActiveCall* const call = ActiveCall::current();
   std::uint64_t row = internal_->first_row(channel_);
@@ -107,7 +107,7 @@ int Exchange::mpi_tag(Tag tag) const {
 
 Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi::Request& request) {
   if (!fits(bytes)) return too_long(bytes);
-  start(request, to, tag, bytes, true);  // first: it may throw
+  start(request, to, tag, bytes, true);  // may throw, so it comes before MPI_Isend
   trace_.leaves(started_.back().message, bytes);
   const int code =
       api_.Isend(data, int(bytes / 4), mpi::abi.type_uint32_t, to, mpi_tag(tag), comm(), &request);
@@ -116,14 +116,14 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi:
     started_.pop_back();
     return mpi_failed("sending", code);
   }
-  // Bytes inside a node are no traffic of the network.
+  // Counts only bytes between nodes.
   if (layout_ != nullptr && layout_->node_of_rank(to) != layout_->node()) count_sent(bytes);
   return Status::ok;
 }
 
 Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, mpi::Request& request) {
   if (!fits(bytes)) return too_long(bytes);
-  start(request, from, tag, bytes, false);  // first: it may throw
+  start(request, from, tag, bytes, false);  // may throw, so it comes before MPI_Irecv
   const int code = api_.Irecv(data, int(bytes / 4), mpi::abi.type_uint32_t, from, mpi_tag(tag),
                               comm(), &request);
   if (code != mpi::kSuccess) {
@@ -174,8 +174,7 @@ void Exchange::start(const mpi::Request& request, int peer, Tag tag, std::size_t
   started_.push_back({&request, bytes, trace_.started(peer, tag, sent)});
 }
 
-// Returns the message of a request. Null: no schedule has started it, so it belongs to an
-// agreement.
+// Returns the message of a request. Null: the request belongs to an agreement.
 const Exchange::Started* Exchange::find(const mpi::Request& request) const {
   const auto found = std::find_if(started_.rbegin(), started_.rend(),
                                   [&](const Started& one) { return one.request == &request; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages between the ranks of slimpi's own communicator by MPI, and the reporting of failures to
-// all ranks.
+// Exchange sends and receives the messages of slimpi, by MPI on a communicator of slimpi's own, and
+// reports a failure of one rank to all ranks.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -27,11 +27,11 @@
 
 namespace slimpi::comm {
 
-// One internal communicator. Several exchanges share it: the exchange of the program's
-// communicator, and one for each persistent sum on that communicator. Each rank may start
-// persistent sums in an order of its own. So each exchange has its own channel, which is a part of
-// the tags of its messages, and sums of different channels run side by side. A failure ends all
-// channels: messages of the failed sum may still arrive.
+// An internal communicator: slimpi's own, for messages of a communicator of the program. Several
+// exchanges share it: the exchange of the program's communicator, and one for each persistent sum.
+// Each rank may start persistent sums in an order of its own. So each exchange has its own channel,
+// which is a part of the tags of its messages, and sums of different channels run side by side. A
+// failure ends all channels: messages of the failed sum may still arrive.
 class InternalComm {
  public:
   // Owns `comm`, whose error handler must return.
@@ -41,17 +41,15 @@ class InternalComm {
   InternalComm(const InternalComm&) = delete;
   InternalComm& operator=(const InternalComm&) = delete;
 
-  // Forgets the communicator without freeing it: MPI has ended or is ending, and nothing may be
-  // freed.
+  // Forgets the communicator without freeing it, because MPI has ended or is ending.
   void abandon() { comm = mpi::abi.comm_null; }
 
-  // Returns the first channel from `least` on that no exchange of this rank uses; -1: there is
-  // none.
+  // Returns the first channel from `least` on that no exchange of this rank uses; -1: none.
   int free_channel(int least);
 
-  // Return the number of channels that the tags of this MPI allow; the number of rows of tags of a
-  // channel, by which the counts of calls are told apart; and the first row of a channel. See
-  // InternalComm() and Exchange::mpi_tag().
+  // A row is kTags tags, one for each use of a message. channels() returns how many channels the
+  // tags of this MPI allow, counts() how many rows a channel has, first_row() its first row. Sums
+  // with different counts mostly use different rows. See InternalComm() and Exchange::mpi_tag().
   int channels() const { return channels_; }
   std::uint64_t counts(int channel) const { return channel == 0 ? rows_ / 2 : counts_; }
   std::uint64_t first_row(int channel) const {
@@ -59,8 +57,8 @@ class InternalComm {
   }
 
   // Guards the members below that change, because channels run in different threads. A thread also
-  // locks the mutex to probe for a message that any channel may receive. No fiber is left while it
-  // holds the mutex.
+  // locks the mutex to probe for a message that any channel may receive. No thread leaves a fiber
+  // (base/fiber.h) that holds the mutex.
   std::recursive_mutex mutex;
 
   const mpi::Api& api;
@@ -115,7 +113,8 @@ class Exchange final : public PointToPoint {
   void set_timeout(std::chrono::seconds timeout) { timeout_ = timeout; }
   std::chrono::seconds timeout() const { return timeout_; }
 
-  // Sets the layout. It says which messages go between nodes; only these are counted as sent.
+  // Sets the layout, by which the exchange knows which messages go between nodes. Only these are
+  // counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
 
   // While an object of this class lives, the exchange counts no bytes as sent.
@@ -140,7 +139,7 @@ class Exchange final : public PointToPoint {
   Status check() override;
   Status settle(Status status, std::span<mpi::Request> requests) override;
 
-  // Counts bytes that this rank put between nodes. bytes_sent() returns all of them so far.
+  // Counts bytes that this rank has sent to other nodes. bytes_sent() returns how many so far.
   void count_sent(std::uint64_t bytes) {
     sent_ += bytes;
     statistics_.count(&Counts::bytes_sent, bytes);
@@ -153,7 +152,7 @@ class Exchange final : public PointToPoint {
   void begin_call() { ++call_; }
 
   // Reports a failure outside a schedule to all ranks, unless this rank has reported one before.
-  // The text of the failure stays. Throws nothing.
+  // Does not change the failure text of this thread. Throws nothing.
   void report_failure(Status status);
 
   // Returns whether a report was received that ends this call.
@@ -170,8 +169,8 @@ class Exchange final : public PointToPoint {
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 
-  // Sets *flag to whether it is true on all ranks; collective, as all_min(). If the function fails,
-  // *flag is false, but says nothing about the ranks.
+  // Sets *flag to true if all ranks passed true, otherwise to false; collective, as all_min(). If
+  // the function fails, *flag is false, but says nothing about the ranks.
   Status all_true(bool* flag);
 
   // Sets *same to whether all ranks passed the same word; collective, as all_min().
@@ -181,10 +180,10 @@ class Exchange final : public PointToPoint {
   // are counted as sent.
   Status all_sum(std::span<double> values);
 
-  // Makes one MPI collective by its nonblocking form and polls until it is complete, so the thread
-  // never blocks in MPI. Returns MPI's code. start(communicator, request) posts it. An exchange
-  // whose channel is not 0 uses a separate communicator, made at its first such sum. A failure of
-  // slimpi does not end the wait: MPI may still use the buffers.
+  // Makes one MPI collective in its nonblocking form and polls until it is complete, so the thread
+  // never blocks in MPI. Returns MPI's code. start(communicator, request) posts the collective. An
+  // exchange whose channel is not 0 uses a separate communicator, made at its first such sum. A
+  // failure of slimpi does not end the wait: MPI may still use the buffers.
   using StartByMpi = std::function<int(mpi::Comm, mpi::Request*)>;
   int make_by_mpi(const StartByMpi& start);
 
@@ -193,20 +192,20 @@ class Exchange final : public PointToPoint {
   int sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
                  std::size_t width);
 
-  // Makes a persistent receive of an empty message, which this rank sends to itself by complete().
-  // Returns MPI's code.
+  // Makes the request that the program gets for a persistent sum: a persistent receive of an empty
+  // message. complete() sends this message, from this rank to itself. Returns MPI's code.
   int make_completion(mpi::Request* request);
   void complete();
 
-  // Gives all ranks the same texts. One rank has filled in each text; it is zeros on the other
-  // ranks. Collective. A character that is not ASCII becomes a question mark.
+  // Gives all ranks the same texts. Each text comes from one rank; on all other ranks it must be
+  // zeros. Collective. A character that is not ASCII becomes a question mark.
   Status share_texts(std::span<char> texts);
 
   Exchange* exchange() override { return this; }
 
-  // Makes the error text after all ranks found that their values for `name` differ. It shows `text`
-  // of rank 0 and of the first rank whose `value` differs from rank 0's. Rank 0 prints it.
-  // Collective.
+  // Fails with an error text, after all ranks found that their values for `name` differ. The text
+  // shows `text` of rank 0 and of the first rank whose `value` differs from rank 0's, and `remedy`.
+  // Rank 0 prints the error. Collective.
   Status fail_for_difference(const std::string& name, const std::string& value,
                              const std::string& text, const std::string& remedy);
 
@@ -235,8 +234,8 @@ class Exchange final : public PointToPoint {
     internal_->roll_call.drain(internal_->comm);
   }
 
-  // Returns whether MPI may still read messages of a call that failed: then their memory is never
-  // used again.
+  // Returns whether MPI may still read messages of a call that failed. If so, the caller must never
+  // use the memory of these messages again.
   bool sends_left() const { return sends_left_; }
 
   const MessageTrace& trace() const { return trace_; }
@@ -246,8 +245,9 @@ class Exchange final : public PointToPoint {
   int channel() const { return channel_; }
 
  private:
-  // The number of words in the first message of an agreement. It is the same for all agreements, so
-  // ranks that agree on different things can compare their first messages, and fail.
+  // The number of words in the first message of an agreement (all_min() and similar functions). All
+  // agreements use this number. So the first messages of ranks that are in different calls match,
+  // too; the ranks then see the difference and fail.
   static constexpr std::size_t kAgreed = 16;
 
   Status spread_maxima(std::span<std::uint64_t> words);
@@ -275,8 +275,7 @@ class Exchange final : public PointToPoint {
   std::uint64_t sent_ = 0;
   const NodeLayout* layout_ = nullptr;
 
-  // A message that was started. `request` points to a request of the schedule; only the address is
-  // used.
+  // A message that was started. Only the address in `request` is used.
   struct Started {
     const mpi::Request* request;
     std::size_t bytes;
@@ -292,7 +291,7 @@ class Exchange final : public PointToPoint {
   bool sends_left_ = false;
   std::uint64_t call_ = 0;  // calls that have begun
   // The words of an agreement that is under way: the words that are sent, then the words that are
-  // received. After a failure MPI keeps them, because it may still use them.
+  // received. After a failure the memory is left to MPI, which may still use it.
   std::unique_ptr<std::vector<std::uint64_t>> passed_;
   mpi::Request agreement_[2] = {mpi::abi.request_null, mpi::abi.request_null};
   int agrees_with_ = -1;               // the other rank of the agreement_ that is waited for

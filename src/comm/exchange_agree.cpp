@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Agreements of all ranks of a communicator.
+// Agreements: all ranks of a communicator compute minima, maxima or sums of a few words.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace slimpi::comm {
 
 namespace {
 
-// One word holds ActiveCall::sum_word of the call in its high bits, and the rank in its low bits.
-// If the sum words of two ranks differ, so do those in the largest and the smallest word.
+// A word with ActiveCall::sum_word (what the rank sums) in its high bits, and the rank in its low
+// bits. If the sum words of any two ranks differ, so do those in the largest and the smallest word.
 constexpr int kRankBits = 24, kSumBits = 64 - kRankBits;
 constexpr std::uint64_t kRanks = 1 << kRankBits;
 std::uint64_t sum_of(std::uint64_t word) {
@@ -40,7 +40,7 @@ constexpr std::size_t kFront = 4;
 
 }  // namespace
 
-// Sends the first half of passed_ and receives the second half.
+// Sends the first half of passed_ to rank `to`, and receives the second half from rank `from`.
 Status Exchange::pass_words(int to, int from, std::size_t count) {
   const auto words = int(count);
   std::uint64_t* const data = passed_->data();
@@ -59,8 +59,7 @@ Status Exchange::pass_words(int to, int from, std::size_t count) {
 }
 
 // Sends the words to rank `to`, and receives words of rank `from` into the second half of passed_.
-// A negative rank stands for no message. After a failure MPI keeps the words: it may still use
-// them.
+// A negative rank stands for no message. After a failure passed_ is left to MPI, which may use it.
 Status Exchange::move_words(std::span<std::uint64_t> words, int to, int from) {
   if (passed_ == nullptr) passed_ = std::make_unique<std::vector<std::uint64_t>>();
   passed_->resize(2 * words.size());
@@ -144,7 +143,7 @@ int Exchange::sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Da
           static_cast<std::byte*>(out) + first * width, int(std::min(kMost, count - first)), type,
           mpi::abi.op_sum, on, request);
     };
-    code = make_by_mpi(std::ref(start));  // without an allocation
+    code = make_by_mpi(std::ref(start));  // by reference: std::function then allocates nothing
   }
   return code;
 }
@@ -183,7 +182,7 @@ Status Exchange::all_same(std::uint64_t word, bool* same) {
 }
 
 // Fails with a text that names another rank and its sum: the rank with the largest word, or with
-// the smallest word if the largest has this rank's sum.
+// the smallest word if the largest word has this rank's sum.
 Status Exchange::fail_for_sums(std::uint64_t most, std::uint64_t least) {
   const std::uint64_t other = sum_of(most) != own_sum() ? most : least;
   return fail_on_all_ranks(
@@ -221,8 +220,8 @@ Status Exchange::fail_for_difference(const std::string& name, const std::string&
                                 "; " + remedy));
 }
 
-// Adds the values up a binomial tree to rank 0, in a fixed order, and sends the sum down again. So
-// all ranks get the same bytes.
+// Adds the values along a binomial tree, in a fixed order. Rank 0 then has the sum and sends it
+// back along the tree. So all ranks get the same bytes.
 Status Exchange::all_sum(std::span<double> values) {
   if (layout_ != nullptr && layout_->local_rank() == 0)
     count_sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /

@@ -4,11 +4,11 @@
 //
 // A failed rank first cancels its receives. Then it sends a report to each rank, after all its
 // other messages. At last it receives what others have sent, until all have failed. A rank that
-// waits looks for reports meanwhile (check), so it fails, too, and does the same. So every rank
-// ends the call, and MPI uses no memory of the schedule any more.
+// waits looks for reports meanwhile (check). So a report makes it fail, too, and take the same
+// steps. At the end every rank has left the call, and MPI uses no memory of the schedule.
 //
-// A report may belong to a later call than the receiver's. The receiver keeps it for that call: the
-// failed rank has completed the earlier call, so the other ranks can complete it, too.
+// A report may belong to a later call than the receiver's. The receiver keeps the report for that
+// call: the failed rank has completed the receiver's call, so the receiver can complete it, too.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 // The time to wait for messages that are in flight after their receives were cancelled.
 constexpr auto kPatience = std::chrono::seconds(2);
-// The time to wait after SLIMPI_TIMEOUT: a rank that is absent sends nothing.
+// The shorter time after SLIMPI_TIMEOUT: the absent rank sends nothing.
 constexpr auto kPatienceIfAbsent = std::chrono::milliseconds(250);
 std::chrono::milliseconds patience(Status status) {
   return status == Status::absent ? kPatienceIfAbsent : kPatience;
@@ -183,8 +183,8 @@ void Exchange::release_sends(Status status, std::span<mpi::Request> requests) {
 Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
   if (status != Status::ok) {
     const FailureScope cleaning_up;
-    // No step needs new memory, because the lack of it may be the failure. A message that needs
-    // memory to be received stays inside MPI.
+    // No step needs new memory, because the failure may be a lack of memory. A message that cannot
+    // be received for lack of memory stays inside MPI.
     (void)caught([&] { cancel_receives(requests); });
     send_failure(status, cleaning_up.before());
     (void)caught([&] { drain(status, requests); });

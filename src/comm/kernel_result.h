@@ -13,7 +13,7 @@ namespace slimpi::comm {
 template <typename T, std::size_t count = 1>
 class KernelResult {
  public:
-  // Reserves the memory, so that open() does not lack it.
+  // Reserves the memory, so that a later open() cannot fail for lack of memory.
   static Status reserve(const Call& call, const device::Location& location) {
     KernelResult result;
     return result.open(call, location);

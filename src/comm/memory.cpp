@@ -13,8 +13,7 @@ Status Memory::reserve(const device::Location& location, device::Place place, st
   const auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
     return block.location == location && block.place == place;
   });
-  // A GPU that was reset has another generation, and so another location: its old block is not
-  // found.
+  // After a reset a GPU has another location, so an old block of it is not found.
   if (found != blocks_.end() && bytes <= found->size) {
     // data() is the block in front.
     std::swap(*found, blocks_.front());
@@ -73,8 +72,7 @@ void* ObjectPool::do_allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 void ObjectPool::do_deallocate(void* memory, std::size_t bytes, std::size_t) {
-  // The size is the same as at the allocation, computed from the same `bytes`: blocks carry no
-  // length.
+  // Computes the size as do_allocate() does, because blocks carry no length.
   const std::size_t size = std::bit_ceil(std::max(bytes, kLeast));
   Free*& first = free_[std::size_t(std::countr_zero(size))];
   first = new (memory) Free{first};

@@ -13,11 +13,12 @@
 
 namespace slimpi::comm {
 
-// The line of the report that counts a memory: scratch memory, or tensor state.
+// The use of a memory, for the counts in SLIMPI_REPORT. scratch: for one call at a time. state:
+// kept from call to call for one tensor (comm/tensor_state.h).
 enum class Held { scratch, state };
 
-// Owned memory that grows but never shrinks. It has one block for each location and place that was
-// ever reserved, so that a program which alternates between devices allocates nothing new.
+// Owned memory that grows but never shrinks. A Memory has one block for each location and place
+// that was ever reserved, so that a program which alternates between devices allocates nothing new.
 class Memory {
  public:
   Memory() = default;
@@ -80,16 +81,16 @@ class ObjectPool : public std::pmr::memory_resource {
   std::array<Free*, 64> free_{};  // lists of blocks, by the logarithm of the size
 };
 
-// One set of scratch memory. Each memory has the size that the last call reserved; its contents do
-// not outlive the call.
+// One set of scratch memory (memory that a call uses while it runs). Each memory has the size that
+// the last call reserved; its contents do not outlive the call.
 struct CallScratch {
   // Memory of several users, which run one after the other: a call makes the sum inside the node,
   // then the exchange between nodes, then the share inside the node. No part leaves anything in
   // scratch for the next part. Each user reserves what it needs before the first part begins; the
   // memory has the size of the largest.
-  //   near     messages, between nodes and inside one, near the program's buffers; values of other
-  //            ranks of the node that kernels cannot read where they are
-  //   staging  host memory: the same messages, if the device is staged; or a copy of the whole
+  //   near     messages between nodes or inside a node, in memory of the device that has the
+  //            program's buffers; values of other ranks that kernels cannot read where they are
+  //   staging  host memory: the same messages, if the device is a GPU; or a copy of the whole
   //            vector, if the algorithm has no kernels on the device. In the second case all parts
   //            of the call run on this copy, so they need no other staging
   //   sums     partial sums: of more addends than a kernel takes, and of the pairwise sums inside a
@@ -120,8 +121,7 @@ class CallScratchPool {
   std::unique_ptr<CallScratch> take();
   void release(std::unique_ptr<CallScratch> set);
 
-  // Add and remove a communicator that may make calls. When no communicator is left, the pool frees
-  // its memory.
+  // Add and remove a communicator that may make calls. After the last one the pool is emptied.
   void add_user();
   void remove_user();
 
@@ -131,7 +131,7 @@ class CallScratchPool {
   int users_ = 0;
 };
 
-// Holds one set for the duration of one call.
+// Holds one set of scratch memory for the duration of one call.
 class CallScratchLease {
  public:
   CallScratchLease() = default;

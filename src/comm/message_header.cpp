@@ -11,7 +11,7 @@ namespace slimpi::comm {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x504d4c53;  // "SLMP" in memory
-constexpr std::uint8_t kHookCodec = 255;
+constexpr std::uint8_t kHeaderOfHook = 255;
 
 struct Header {
   std::uint32_t magic;
@@ -35,7 +35,7 @@ Header header_of(const MessageHeader& message) {
   Header header{};
   header.magic = kMagic;
   header.version = kWireVersion;
-  header.codec = message.hook ? kHookCodec : std::uint8_t(message.format.codec);
+  header.codec = message.hook ? kHeaderOfHook : std::uint8_t(message.format.codec);
   header.bits = message.format.bits;
   header.rounding = message.format.stochastic ? 1 : 0;
   header.bucket = message.format.bucket;

@@ -8,7 +8,7 @@
 //   8  u32 bucket           12  u32 sender  16  u64 first   24  u64 count
 //  32  u32 call (low half)  36  u32 tensor (low half)       40  u32 payload bytes (low half)
 //  44  u32 checksum of the 44 bytes before it
-// The payload (kernels/format.h) follows directly.
+// The payload, the encoded values (kernels/format.h), follows directly.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -21,11 +21,11 @@ namespace slimpi::comm {
 constexpr std::size_t kHeaderBytes = 48;
 constexpr std::uint8_t kWireVersion = 2;
 
-// The payload size that says that the hook failed on the sender: nothing follows the header.
+// In place of the payload size: the hook (a user's codec) failed on the sender. Nothing follows.
 constexpr std::uint32_t kNoPayload = UINT32_MAX;
 
-// A bit in the payload size of a hook's message: marks follow the payload, 2 bits for each value,
-// from the next multiple of 4 bytes on.
+// A bit in the payload size of a hook's message. If it is set, marks follow the payload, from the
+// next multiple of 4 bytes on: 2 bits for each value, by which infinities and NaNs are marked.
 constexpr std::uint32_t kMarked = 0x80000000;
 constexpr std::uint64_t mark_bytes(std::uint64_t values) {
   return (values + 15) / 16 * 4;
@@ -58,7 +58,8 @@ Status check_message(const std::byte* from, std::size_t received, const MessageH
 // Returns MessageHeader::payload of a message that check_message() has accepted.
 std::uint32_t payload_of(const std::byte* from);
 
-// Returns the bytes of a hook's message, by its header; header and marks included. A multiple of 4.
+// Reads the header of a hook's message and returns the length of the message in bytes, header and
+// marks included. The length is a multiple of 4.
 std::size_t hook_message_bytes(const std::byte* from);
 
 }  // namespace slimpi::comm

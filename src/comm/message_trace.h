@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes the messages of a communicator to the trace. Each message is a flow arrow from its sender
-// to its receiver. Both ranks compute the same number for the arrow. Does nothing unless a trace
-// runs.
+// Writes the messages of a communicator to the trace (SLIMPI_TRACE). Each message is an arrow from
+// its sender to its receiver. Both ranks compute the same number for the arrow. While no trace is
+// written, these functions do nothing.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -30,7 +30,7 @@ class MessageTrace {
   }
 
   // Returns the world rank of the communicator's first rank, while a trace is written; otherwise
-  // -1. With the communicator's number it identifies the communicator in the whole job.
+  // -1. This rank and the communicator's number identify the communicator in the whole job.
   int first_world_rank() const { return first_; }
 
   // A message that was started. `number` counts the messages with this tag to (or from) this peer,
@@ -46,12 +46,13 @@ class MessageTrace {
     return {peer, tag, sent, Trace::running() != nullptr ? numbers_[{peer, tag, sent}].next++ : 0};
   }
 
+  // Notes that this rank begins to send the message.
   void leaves(const Message& message, std::uint64_t bytes) {
     if (Trace* const trace = Trace::running(); trace != nullptr)
       trace->add_flow(Trace::Kind::flow_start, flow_of(me_, message.peer, message), bytes);
   }
 
-  // Notes that the message has left or has arrived.
+  // Notes that the message has left (if this rank sends it) or has arrived.
   void completed(const Message& message, std::uint64_t bytes, WaitStage stage) {
     if (!message.sent)
       Trace::running()->add_flow(Trace::Kind::flow_end, flow_of(message.peer, me_, message), bytes);
@@ -60,7 +61,8 @@ class MessageTrace {
                       to_string(stage));
   }
 
-  // Notes that all messages so far are complete or lost. The steps in slices begin at 0 again.
+  // Notes that all messages so far are complete or lost. The trace then numbers the messages that a
+  // rank waits for from 0 again.
   void all_completed() {
     for (auto& [message, numbers] : numbers_) numbers.first = numbers.next;
   }

@@ -6,8 +6,7 @@
 namespace slimpi::comm {
 
 Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align) {
-  // All ranks compute the same boundaries, because count, parts and align are the same on all of
-  // them.
+  // All ranks pass the same count, parts and align, so they compute the same boundaries.
   const std::uint64_t blocks = (count + align - 1) / align;
   const std::uint64_t each = blocks / std::uint64_t(parts), more = blocks % std::uint64_t(parts);
   const std::uint64_t i = std::uint64_t(index);

@@ -19,23 +19,24 @@ struct Range {
 // may be short. align >= 1.
 Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align);
 
-// Returns whether all values that are encoded together form one bucket, of any length. Then a chunk
-// is not divided into segments.
+// Returns whether all values that are encoded together form one bucket (values that share one
+// scale), of any length. If so, a chunk travels in one message.
 bool one_bucket(const kernels::Format& format);
 
 // Returns the multiple of elements at which shards and chunks start: a whole bucket; 64 without
 // buckets; 1 with one_bucket().
 std::uint64_t chunk_alignment(const kernels::Format& format);
 
-// Returns the number of elements of which the length of a segment is a multiple. The last segment
-// of a chunk may have any length.
+// Returns a number of elements. The length of each segment (the values of one message) is a
+// multiple of this number, except for the last segment of a chunk.
 std::uint64_t segment_alignment(const kernels::Format& format);
 
 // Returns the format for the exchange of `count` elements that are divided into `parts` chunks.
-// With the packed codec `bucket` of the format is the longest tile. The result has the tile length
-// that divides the longest chunk into tiles of about the same length, as few as possible.
+// Changes only a format of the packed codec. Its `bucket` is the longest allowed tile (values whose
+// buckets share a budget of bits). In the result `bucket` is the length with which the longest
+// chunk has as few tiles as possible, all of about this length.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts);
-// Returns the format for the exchange of chunks, the longest of which has `longest` elements.
+// Does what with_tiles() does, for chunks of which the longest has `longest` elements.
 kernels::Format with_tiles_for_longest(const kernels::Format& format, std::uint64_t longest);
 
 struct NodeLayout {

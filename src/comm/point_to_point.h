@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages between the ranks of a communicator, as the schedules see them. Exchange (exchange.h)
-// sends them by MPI. A test implements this in memory and runs all ranks in one process.
+// The interface by which schedules (inter/schedule.h) send and receive messages. Exchange
+// (exchange.h) does so by MPI. A test implements the interface in memory and runs all ranks in one
+// process.
 #pragma once
 #include "mpi/abi.h"
 
@@ -26,9 +27,9 @@ enum class Tag : int {
 constexpr int kTags = 16;  // more than the uses above
 
 // The length of inter-node messages; the same on all ranks of a communicator. small: arithmetic and
-// transfer overlap early, and a segment stays in a core's cache. large: some rank's device costs
-// microseconds for every kernel and copy, whatever its length. The lengths are in
-// inter/segment_length.cpp.
+// transfer overlap early, and the values of a message stay in a core's cache. large: after a call
+// with buffers on a GPU, because each kernel and copy of a GPU costs microseconds, however short it
+// is. The lengths are in inter/segment_length.cpp.
 enum class SegmentClass { small, large };
 
 class Exchange;
@@ -47,8 +48,8 @@ class PointToPoint {
   virtual Status receive(int from, Tag tag, void* data, std::size_t bytes,
                          mpi::Request& request) = 0;
 
-  // Waits for one request; `received` gets the length of a received message in bytes, unless it is
-  // null. A null request is complete.
+  // Waits for one request. *received gets the length of a received message in bytes; `received` may
+  // be null. A null request is complete.
   virtual Status wait(mpi::Request& request, std::size_t* received) = 0;
   Status wait(mpi::Request& request) { return wait(request, nullptr); }
   Status wait_all(std::span<mpi::Request> requests) {
@@ -59,15 +60,15 @@ class PointToPoint {
   // Lets messages make progress while the caller waits for something else.
   virtual void progress() = 0;
 
-  // Returns the failure that another rank has reported. A loop that waits for another rank without
-  // wait() must call check from time to time.
+  // Returns the failure that another rank has reported; ok: none. A loop that waits for another
+  // rank without wait() must call check() from time to time.
   virtual Status check() = 0;
 
   // Ends a schedule; must be called at the end of every schedule. Returns `status`, its result.
   // After a failure the peers still wait for messages. So the failure is reported to every rank of
   // the communicator, and all ranks that wait fail with the same status and a text that names the
-  // rank. `requests` are then cancelled or freed; after the return no rank reads or writes this
-  // rank's memory for them.
+  // rank. `requests` are then cancelled or freed; after the return no rank reads or writes the
+  // memory of these messages.
   virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;
 
   // Returns the exchange by MPI, which the report of a long wait needs; null in a test.

@@ -35,7 +35,7 @@ RollCall::Place RollCall::own_place(std::uint32_t communicator) const {
           call->record().function};
 }
 
-// Sends a note and keeps it: MPI may read it until its request is complete.
+// Sends a note (a question or an answer) and keeps it until MPI has sent it.
 void RollCall::send(mpi::Comm comm, int to, const Note& note) {
   static_assert(sizeof(Note) == kWords * 4);
   outgoing_.push_back(std::make_unique<Outgoing>(Outgoing{note}));
@@ -103,7 +103,7 @@ std::vector<int> RollCall::silent() const {
   return ranks;
 }
 
-// Accepts a rank in an earlier or a later call, because calls overlap. A rank that has called
+// Ignores a rank in an earlier or a later call, because calls overlap. A rank that has called
 // MPI_Finalize begins no call any more; it may have completed this call.
 Status RollCall::compare(const ActiveCall& call) const {
   for (int rank = 0; rank < int(answers_.size()); ++rank) {
@@ -152,8 +152,8 @@ std::string RollCall::describe(const ActiveCall& call) const {
   return text;
 }
 
-// Receives the notes that have arrived and were not received yet. Memory that a request still
-// refers to stays allocated: MPI may read it after the communicator is freed.
+// Receives the notes that have arrived and were not received yet. Memory of sends that are not
+// complete stays allocated: MPI may still read it later.
 void RollCall::drain(mpi::Comm comm) {
   Note note{};
   for (int from = 0; receive(comm, &note, &from);) continue;

@@ -27,9 +27,9 @@ class RollCall {
     std::uint32_t communicator = 0;     // see Communicator::number
     std::uint32_t call = 0;             // low half
     WaitStage stage = WaitStage::none;  // mpi_finalize: `call` is the last call of the rank
-    std::uint32_t sum = 0;              // ActiveCall::sum_word
+    std::uint32_t sum = 0;              // ActiveCall::sum_word: what the rank sums
     std::uint64_t count = 0;
-    std::uint32_t function = 0;  // Function::word()
+    std::uint32_t function = 0;  // Function::word() of the MPI function
     std::uint32_t zero = 0;
   };
 
@@ -37,9 +37,10 @@ class RollCall {
   static constexpr int kMostRanks = 256;
 
   // Notes the last call of this rank on a communicator; both numbers are as in Place. If there are
-  // too many communicators, the oldest is forgotten.
+  // too many communicators, the one with the lowest number is forgotten.
   void end_calls(std::uint32_t communicator, std::uint32_t last_call) {
-    if (last_calls_.size() >= kMostLastCalls) last_calls_.erase(last_calls_.begin());
+    if (last_calls_.size() >= kMostLastCalls && !last_calls_.contains(communicator))
+      last_calls_.erase(last_calls_.begin());
     last_calls_[communicator] = last_call;
   }
   // Notes that this rank has called MPI_Finalize. Its answers then say which call on a communicator
@@ -68,8 +69,8 @@ class RollCall {
   // first four ranks whose answers have another call, count or stage than `call`.
   std::string describe(const ActiveCall& call) const;
 
-  // Receives the notes that no rank waits for any more. To be called before the communicator is
-  // freed.
+  // Receives and drops the questions and answers that have arrived. To be called before the
+  // communicator is freed.
   void drain(mpi::Comm comm);
 
  private:

@@ -5,7 +5,8 @@
 // order of their own, the exchange's order: by shard, then by node, then by rank. So each shard is
 // one range. A member of the shard's inter-node group owns a chunk of the shard: the blocks of the
 // member's node that belong to the shard. If all nodes have the same number of ranks, a chunk is
-// the block of one rank. On a larger node the further ranks get their blocks inside the node.
+// the block of one rank. On a larger node some ranks own no shard. They get their blocks from the
+// other ranks of their node.
 #pragma once
 #include <cstdint>
 #include <memory_resource>
@@ -20,7 +21,8 @@ namespace slimpi::comm {
 std::uint64_t longest_of(std::span<const Range> ranges);
 
 struct Scatter {
-  // Makes the lists, in `memory`. `blocks`: by rank, in the program's vector.
+  // Makes the lists below, in `memory`. `blocks`: the range of the program's vector that each rank
+  // gets the sum of.
   Scatter(const NodeLayout& layout, const InterNodeGroup& group, std::pmr::vector<Range> blocks,
           std::pmr::memory_resource* memory);
 

@@ -20,8 +20,8 @@ inline Status wait_for_event(const device::DeviceStream& on, std::uint64_t event
                     [&](bool* done) { return on.device.query(on.stream, event, done); });
 }
 
-// Records an event on `earlier`, and makes all work that is queued on `later` from now on wait for
-// the event. *number gets the number of the event.
+// Makes all work that is queued on `later` from now on wait for the work that is now queued on
+// `earlier`. For this it records an event on `earlier`; *number gets the event's number.
 inline Status hold_up(const device::Device& device, device::Stream* later, device::Stream* earlier,
                       std::uint64_t* number = nullptr) {
   std::uint64_t event = 0;
@@ -40,7 +40,7 @@ inline Status synchronize(const device::DeviceStream& on, PointToPoint* exchange
 }
 
 // Queues a copy on the stream and waits for it, so that `from` and `to` may be used again. The
-// trace shows it as `name`: "copy out" or "copy in", as seen from the device.
+// trace shows the copy as `name`: "copy out" or "copy in", as seen from the device.
 inline Status copy_and_wait(const device::DeviceStream& on, const char* name, void* to,
                             const void* from, std::size_t bytes, PointToPoint* exchange = nullptr) {
   const Slice slice(name, bytes);

@@ -18,13 +18,13 @@ TensorStates::States::iterator TensorStates::look_up(const TensorKey& key) {
   // by_key_ may have an old number: realign() changes TensorState::number, but not the key.
   return std::find_if(states_.begin(), states_.end(), [&](const TensorState& state) {
     return state.key.by == key.by && state.number == key.number && state.key.count == key.count &&
-           state.key.elements == key.elements;
+           state.key.placement == key.placement;
   });
 }
 
 // Ranks that make the same calls in the same order give the same numbers. If a program frees and
-// allocates differently on one rank, the numbers differ, and the call's agreement leads to
-// realign().
+// allocates differently on one rank, the numbers differ. The ranks find this out in the call, and
+// call realign().
 std::uint64_t TensorStates::number_of(const TensorKey& key) const {
   if (const auto known = by_key_.find(key); known != by_key_.end()) return known->second->number;
   if (key.by == TensorKey::By::address) return next_number_;
@@ -44,7 +44,7 @@ TensorStates::States::iterator TensorStates::make(const TensorKey& key, Lost* lo
   if (key.by != TensorKey::By::name || restored == restored_.end()) return made;
   std::vector<SavedState>& saved = restored->second;
   const auto fitting = std::find_if(saved.begin(), saved.end(), [&](const SavedState& state) {
-    return state.count == key.count && state.elements == key.elements;
+    return state.count == key.count && state.placement == key.placement;
   });
   if (fitting == saved.end()) {
     *lost = Lost::saved;
@@ -120,8 +120,8 @@ void TensorStates::realign(TensorState& state, std::uint64_t number) {
   next_number_ = number + 1;
 }
 
-// Drops all states. calls_ goes on: all ranks count the same calls, and the index of a call comes
-// from it.
+// Drops all states, but keeps calls_: all ranks count the same calls, and the index of a call comes
+// from this count.
 void TensorStates::drop_all() {
   by_key_.clear();
   states_.clear();
@@ -225,7 +225,7 @@ void TensorState::clear() {
 }
 
 void TensorState::claim(const algorithm::Algorithm* algorithm, const device::Location& location) {
-  // The arrays lie where this call's kernels may not reach them.
+  // Arrays in other memory are dropped: this call's kernels may not reach them.
   if (location_ && *location_ != location) drop();
   // Residuals and factors of one algorithm mean nothing to another.
   if (algorithm_ != algorithm) clear();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// State that belongs to one of the program's tensors and outlives a call: the residual, the last
-// low-rank factor, replicas of peers.
+// Tensor state: data that slimpi keeps from call to call for one tensor of the program. Examples:
+// the residual (what compression lost in earlier calls), the last low-rank factor, copies
+// (replicas) of the models of peers.
 //
 // A tensor is identified by what the program says: a name (slimpi_describe_next), or the index of
 // its sum modulo SLIMPI_CALLS_PER_STEP. That index counts every float sum that is not too small,
@@ -38,14 +39,14 @@ namespace slimpi::comm {
 
 // The identity of a state on a communicator.
 struct TensorKey {
-  // others: a rank that gets no part of the sum has no address, and uses the other ranks' number.
+  // others: for a rank that gets no part of the sum. It has no buffer address, and so uses the
+  // number that the state has on the other ranks.
   enum class By : std::uint8_t { address, index, name, others };
   By by = By::address;
   std::uint64_t number = 0;  // the address, the index, or TensorState::number of the other ranks
   std::string name = {};
-  std::uint64_t count = 0;  // number of elements
-  std::uint64_t elements =
-      0;  // a digest of which elements each rank's arrays have; the same on all ranks
+  std::uint64_t count = 0;      // number of elements
+  std::uint64_t placement = 0;  // digest of which elements each rank's arrays have; the same on all
 
   static TensorKey of_address(const void* address, std::uint64_t count) {
     return {By::address, reinterpret_cast<std::uintptr_t>(address), {}, count};
@@ -60,7 +61,7 @@ struct TensorKey {
   auto operator<=>(const TensorKey&) const = default;
 };
 
-// The name of one array of a state.
+// Names one array of a tensor state.
 struct StateArray {
   enum What {
     residual,        // error feedback: what this rank's encoded messages lost
@@ -78,7 +79,7 @@ struct StateArray {
 // A state of a named tensor, as a program keeps it in a checkpoint.
 struct SavedState {
   const algorithm::Algorithm* algorithm = nullptr;
-  std::uint64_t count = 0, elements = 0, calls = 0;
+  std::uint64_t count = 0, placement = 0, calls = 0;
   bool uninitialized = true;
   std::map<StateArray, std::vector<float>> arrays;
 };
@@ -95,8 +96,8 @@ class TensorState {
 
   const TensorKey key;
   std::uint64_t number = 0;   // if it differs between ranks, they drop the state
-  std::uint64_t calls = 0;    // calls of this buffer so far, the exact ones of SLIMPI_START too
-  bool uninitialized = true;  // no call has used the arrays yet
+  std::uint64_t calls = 0;    // calls of this tensor so far, also those left exact by SLIMPI_START
+  bool uninitialized = true;  // true: no call has used the arrays yet
   int nonfinite = 0;  // set by an algorithm whose state became non-finite: all ranks drop it
 
   // Floats, mostly in the same kind of memory as the buffer; zero when made.
@@ -105,9 +106,8 @@ class TensorState {
     std::uint64_t elements = 0;
   };
   // Sets *array to `elements` floats at `location`. They are zero if the array is new or its size
-  // changed. *array is null if `elements` is 0. The report counts the memory as state. A rank
-  // without elements also makes the array, because all ranks must free the arrays of the same
-  // states at the limit.
+  // changed. *array is null if `elements` is 0. A rank without elements also makes the array,
+  // because all ranks must free the arrays of the same states when the limit below is reached.
   Status open(const StateArray& which, std::uint64_t elements, const device::Location& location,
               device::Stream* stream, Statistics& statistics, float** array);
   void close(const StateArray& which);
@@ -142,8 +142,8 @@ class TensorState {
   // restored_: arrays of a checkpoint that open() has not copied yet. copied_: arrays that open()
   // has copied; a device may still read them until the next call.
   std::map<StateArray, std::vector<float>> restored_, copied_;
-  // A digest of the restored factor, which is useless unless it is the same on all ranks; 0 after a
-  // call has compared it.
+  // A digest of the restored factor, by which the next call compares the factors of all ranks: a
+  // factor is useless unless it is the same on all ranks. 0 after this comparison.
   std::uint64_t restored_factor_ = 0;
   bool evicted_ = false;  // the arrays were freed to limit memory
 };
@@ -167,7 +167,7 @@ class TensorStates {
   // Returns how many float sums have begun.
   std::uint64_t calls() const { return calls_; }
 
-  // The states that use() has given up, on all ranks.
+  // Says which states use() has dropped, on all ranks.
   enum class Lost {
     nothing,
     indices,  // an index came with another count, so SLIMPI_CALLS_PER_STEP is not the number of
@@ -198,8 +198,7 @@ class TensorStates {
   // match its own. All ranks call this between the same two sums. If some rank does not, all ranks
   // drop the state at the next sum of the name.
   void restore(const std::string& name, std::vector<SavedState> saved);
-  // Moves the states that restore() was given for a name, and that no call has used, to another
-  // object.
+  // Moves the states that find_restored() returns for the name to another object.
   void move_restored(const std::string& name, TensorStates& to);
 
   std::size_t size() const { return states_.size(); }

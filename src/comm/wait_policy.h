@@ -115,9 +115,10 @@ class WaitPolicy {
   Time yields_since_{}, yields_at_{}, delay_{};
 };
 
-// The rate at which messages come to an exchange. From it follows when the next message is due. The
-// time per byte is the shortest that was measured; each longer measured time makes it an eighth
-// longer, at most the measured time. If it is too short, waits only sleep more often.
+// The rate at which messages come to an exchange. due() computes from this rate when the next
+// message should arrive. The rate is kept as a time per byte: the shortest that was measured. Each
+// longer measured time makes the kept time an eighth longer, but no longer than the measured one.
+// If the kept time is too short, waits only sleep more often.
 class ArrivalRate {
  public:
   using Time = WaitPolicy::Time;

@@ -17,17 +17,17 @@ namespace {
 
 using std::chrono::seconds;
 
-// Polls of a word in memory before the first check and before the first yield: one or two
-// microseconds.
+// If a poll reads a word in memory: how many polls come before the first check and before the first
+// yield. They take one or two microseconds.
 constexpr unsigned kMemoryPolls = 64;
-// Polls of MPI or a driver between two checks: a fraction of a millisecond.
+// If a poll calls MPI or a driver: the polls between two checks, a fraction of a millisecond.
 constexpr unsigned kLibraryPolls = 1024;
 // Polls of a nonblocking call between two checks. The program's MPI calls make these polls.
 constexpr unsigned kFiberPolls = 16;
 
-// The shortest wait that is published. In a shorter wait the rank answers no questions.
+// The wait after which the record of the call shows it and the rank answers questions.
 constexpr auto kPublished = std::chrono::milliseconds(50);
-// The time after which the ranks that wait compare what they sum.
+// The wait after which ranks ask each other what they sum, and compare.
 constexpr seconds kCompared(2);
 // The time that the other ranks have to answer.
 constexpr seconds kTimeToAnswer(1);
@@ -55,8 +55,7 @@ constinit Linux g_system;
 // Each thread has a policy, because each has its own core and competitors.
 constinit thread_local WaitPolicy t_policy(g_system);
 constinit thread_local bool t_without_rest = false;
-// The time when the message is due for which a fiber waits: the fiber that was left last. 0: not
-// known.
+// When the message is due for which the fiber that was left last waits; 0: not known.
 constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
 
 }  // namespace
@@ -84,9 +83,8 @@ bool Waiter::give_way() {
   return false;
 }
 
-// Returns when the message that this wait is for is due. A fiber stores this time in g_fiber_due.
-// If the thread waits for fibers, returns the time that the fiber that was left last has stored. 0:
-// not known.
+// Returns when the message that this wait is for is due; 0: not known. A fiber also stores this
+// time in g_fiber_due. For a thread that waits for fibers, returns the stored time.
 WaitPolicy::Time Waiter::note_due() {
   const bool inside = Fiber::inside();
   if (!inside && request_ == nullptr)
@@ -145,7 +143,7 @@ void Waiter::ask_if_due(Clock::time_point now) {
   asked_ = asks_ != nullptr && asks_->roll_call().ask(asks_->comm(), peer);
 }
 
-// Reports the wait, which goes on, once.
+// Warns once that the wait lasts long; the wait goes on.
 void Waiter::report(seconds waited) {
   const seconds stall = stall_limit();
   if (stall.count() == 0 || waited < stall || reported_) return;
@@ -166,7 +164,7 @@ Status Waiter::check_long(Clock::time_point now) {
     lock = std::unique_lock(asks_->internal()->mutex);
     asks_->serve_roll_call();
   }
-  // Answers arrive at any time, one after the other.
+  // Compares at every check, because answers arrive at any time.
   if (const ActiveCall* const call = ActiveCall::current(); asked_ && call != nullptr)
     SLIMPI_TRY(asks_->roll_call().compare(*call));
   ask_if_due(now);
@@ -181,7 +179,7 @@ Status Waiter::check_long(Clock::time_point now) {
   return Status::ok;
 }
 
-// Returns the ranks that the wait is for, as far as this rank knows them.
+// Returns the ranks that this rank waits for and that have not answered, as far as they are known.
 std::vector<int> Waiter::absent() const {
   if (asked_ && arrivals_.empty()) return asks_->roll_call().silent();
   std::vector<int> absent;

@@ -27,9 +27,9 @@ class Waiter {
   // message makes progress.
   enum class Poll { memory, mpi, device };
 
-  // Begins a wait. An exchange must be open. Without an exchange, failures of other ranks are not
-  // checked and MPI makes no progress. `stage` says what the wait is for. If `request` is given,
-  // the wait is for this request, and the exchange tells its stage.
+  // Begins a wait. `exchange`, if given, must be open. Without an exchange the wait does not notice
+  // failures of other ranks, and MPI makes no progress. `stage` says what the wait is for. If
+  // `request` is given, the wait is for this request, and the exchange tells its stage.
   explicit Waiter(Poll poll, PointToPoint* exchange = nullptr, WaitStage stage = WaitStage::device,
                   const mpi::Request* request = nullptr);
   ~Waiter() {
@@ -38,8 +38,8 @@ class Waiter {
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  // Sets, for a wait without an exchange, SLIMPI_TIMEOUT and a word of each rank, which is negative
-  // until something came from that rank.
+  // For a wait without an exchange: sets its limit (SLIMPI_TIMEOUT; 0: none) and one word for each
+  // rank. A word is negative until something has come from that rank; a report names these ranks.
   void set_arrivals(std::span<const int> arrivals, std::chrono::seconds timeout) {
     arrivals_ = arrivals;
     timeout_ = timeout;
@@ -60,7 +60,7 @@ class Waiter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Questions to the other ranks, in this order; see RollCall.
+  // Reasons to ask the other ranks where they are (RollCall), in the order in which they arise.
   enum class Question { none, compare, report, timeout };
 
   bool give_way();  // returns whether the core was given away for long

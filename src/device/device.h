@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The device table. A row is a kind of memory in which float buffers can lie, and the operations on
-// it. Host memory is a row, too, so no code above this layer asks "is it a GPU?".
+// The device table. A row is a kind of memory in which float buffers can lie (the host's, or a CUDA
+// GPU's), and the operations on it. Host memory is a row, too, so no code above this layer asks "is
+// it a GPU?".
 //
 // Work is queued on a Stream and runs in the order of the stream; the host row does it at once.
-// Copies and kernels of different streams may overlap. Any thread may call these functions; one
-// thread at a time may use a stream.
+// Copies and kernels of different streams may overlap. Any thread may call these functions, but
+// only one thread at a time may use a stream.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -19,7 +20,8 @@ namespace slimpi::device {
 struct Stream;  // opaque, made by its row; the host row's is null
 struct Device;
 
-// The place of memory. Work on memory needs a stream and scratch memory of the same location.
+// A place of memory: a device, and which GPU. Work on memory needs a stream and scratch memory of
+// the same location.
 struct Location {
   Location();  // the host's memory
   // NOLINTNEXTLINE(google-explicit-constructor): a row with one memory is a location
@@ -48,7 +50,7 @@ struct NcclCommunicator;
 struct NcclTransport {
   const char* library;  // "NCCL"
 
-  // Returns ok if this process can join a communicator for work at a location; else the reason.
+  // Returns ok if this process can join a communicator for work at a location; else an error.
   Status (*usable)(const Location& location);
 
   // The id that all processes need to create one communicator. One process makes it.
@@ -78,44 +80,45 @@ struct NcclTransport {
   // stream, and an event can be recorded behind them. Also fails if transfers failed later.
   Status (*ready)(NcclCommunicator* communicator, bool* ready);
 
-  // Ends the communicator. `in_order`: every process does so now, and nothing is in flight.
-  // Otherwise transfers in flight are aborted.
+  // Ends the communicator. If `in_order`, every process does so now, and nothing may be in flight.
+  // Otherwise transfers in flight are aborted, and no other process is waited for.
   void (*close)(NcclCommunicator* communicator, bool in_order);
 };
 
 struct Device {
   const char* name;  // "host", "protected", "cuda"
 
-  // Whether work on this memory is asynchronous, and MPI must not get this memory unless
-  // mpi_takes() it.
+  // True if work on this memory is asynchronous. MPI gets copies of this memory, unless mpi_takes()
+  // says that MPI accepts it.
   bool staged;
 
-  // Returns whether this row owns the memory at `pointer`; if so, sets the location's ordinal and
-  // context. Asks the driver once. Never called with null. The host row owns all memory.
+  // Returns whether this row owns the memory at `pointer`; if so, sets the location's ordinal,
+  // context and generation. Asks the driver once. Never called with null. The host row owns all
+  // memory.
   bool (*locate)(const void* pointer, Location* location);
 
   // Allocates memory at the location (on the same GPU), aligned to 256 bytes. Place::device: memory
   // of this device. Place::staging: host memory that MPI can use and that copies quickly to and
-  // from this device (pinned for a GPU). A row that is not `staged` makes no difference between
-  // them.
+  // from this device (pinned for a GPU). In a row that is not `staged`, both places are the same
+  // memory.
   Status (*allocate)(const Location& location, std::size_t bytes, Place place, void** memory);
   void (*release)(void* memory, Place place);
 
   // Opens a stream for memory at the location, without waiting. The first work on a stream starts
-  // after all work that the program has queued until then on its own default stream. The next work
-  // after query() has seen the last event reached does so, too.
+  // after all work that the program has queued until then on its own default stream. The same holds
+  // for the next work after query() has found the last event reached.
   Status (*open_stream)(const Location& location, Stream** stream);
   void (*close_stream)(Stream* stream);
 
-  // Copies between memory of this row and memory of this row, staging memory or ordinary host
-  // memory, in either direction.
+  // Copies in either direction: from memory of this row, staging memory or ordinary host memory, to
+  // any of these.
   Status (*copy)(void* to, const void* from, std::size_t bytes, Stream* stream);
 
-  // Records an event behind everything queued so far; events of a stream count up from 1;
-  // the host row's is always 1.
+  // Records an event behind everything queued so far, and sets *event to its number. The events of
+  // a stream are numbered from 1; the host row's number is always 1.
   Status (*record)(Stream* stream, std::uint64_t* event);
   // Sets *reached to whether the stream has passed the event. Never blocks. Event 0 is always
-  // reached, so its status says whether the stream can still be used.
+  // reached, so a query of it only returns whether the stream can still be used.
   Status (*query)(Stream* stream, std::uint64_t event, bool* reached);
   // Makes work queued later on `stream` wait for `event` of `other`.
   Status (*wait_event)(Stream* stream, Stream* other, std::uint64_t event);
@@ -123,15 +126,15 @@ struct Device {
   // Returns the kernels for this memory. The host row returns the fastest that the CPU can run.
   const kernels::Kernels* (*kernels)();
 
-  // Writes the PCI bus id of the GPU at the location, such as "0000:3b:00.0". Null: no GPU.
+  // Writes the PCI bus id of the location's GPU, such as "0000:3b:00.0". Null in rows without GPUs.
   Status (*bus_id)(const Location& location, char* text, std::size_t bytes) = nullptr;
 
   // The library by which GPUs of this row exchange data; null if there is none.
   const NcclTransport* nccl = nullptr;
 
-  // Copies by non-temporal stores. Use it for bytes that no core reads soon, or that are next read
-  // by a core that shares no cache with this core. Null if `copy` leaves nothing in this core's
-  // caches anyway.
+  // Copies by non-temporal stores, which leave nothing in the caches. For bytes that no core reads
+  // soon, or that are next read by a core that shares no cache with this core. Null if `copy`
+  // leaves nothing in this core's caches anyway.
   decltype(copy) copy_nontemporal = nullptr;
 
   // pin: pins host memory that the row has not allocated, such as a shared mapping, so that copies
@@ -141,9 +144,9 @@ struct Device {
   Status (*pin)(const Location& location, void* memory, std::size_t bytes) = nullptr;
   void (*unpin)(void* memory) = nullptr;
 
-  // The longest bucket, in floats, whose kernels may read or write encoded values in staging
-  // memory, each byte once, in one direction. Kernels of 16-bit floats and of float32 then may,
-  // too. 0: no kernel may.
+  // The longest bucket (values that share a scale), in floats, whose kernels may read or write
+  // encoded values in staging memory. They do so once for each byte, in one direction. If this is
+  // not 0, kernels of 16-bit floats and of float32 may do so, too.
   std::uint32_t staging_bucket = 0;
 };
 
@@ -160,12 +163,12 @@ const Device& host();
 double squared_norm(const float* values, std::uint64_t count);
 
 // Returns the location of the memory at `pointer`; the host's if no other row owns it. Costs
-// nothing before the process has loaded a GPU driver, and one query of the driver afterwards.
+// nothing before the process has loaded a GPU driver; afterwards, asks the driver once.
 Location locate(const void* pointer);
 
-// Call it when a call of the program begins on this thread. The call's buffers do not move until it
-// ends, so locate() asks the driver only once for each buffer until the next begin_call(). Answers
-// are not kept longer, because the address of a freed host buffer may later be device memory.
+// Begins a call of the program on this thread. The buffers of a call do not move until it ends, so
+// locate() asks the driver once for each buffer until the next begin_call(). Answers are not kept
+// longer, because the address of a freed host buffer may later be device memory.
 void begin_call();
 
 // Adds a row before all other rows, for plugins and tests. Does nothing if the table has the row.
@@ -188,13 +191,13 @@ bool mpi_takes_device_memory();
 // Returns whether MPI can be given memory of this row.
 bool mpi_takes(const Device& device);
 
-// Returns whether some buffers may lie in memory that MPI cannot take. Costs one load from memory
-// if there is no GPU.
+// Returns whether some buffers may lie in memory that MPI cannot take, so that MPI needs copies.
+// Costs one load from memory if there is no GPU.
 inline bool some_need_copies() {
   return others() && !mpi_takes_device_memory();
 }
 
-// Return the number of rows, and a row, for lists of all rows. The host row is the last.
+// Return the number of rows, and the row `index`, to visit all rows. The host row is the last.
 int count();
 const Device& at(int index);
 

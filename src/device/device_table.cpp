@@ -17,8 +17,8 @@ std::atomic<const Device*> g_rows[kMaxAdded];
 std::mutex g_adding;
 std::atomic<bool> g_mpi_takes{false};
 
-// The answers of locate() in this thread's call. Plain data, so that a new thread constructs
-// nothing.
+// The answers of locate() in this thread's call. Plain data, so that a new thread runs no
+// constructor.
 struct Known {
   const void* pointer;
   const Device* device;
@@ -59,8 +59,8 @@ Location locate(const void* pointer) {
   const int added = g_added.load(std::memory_order_acquire);
   if (added == 0 || pointer == nullptr || in_process_memory(pointer)) [[likely]]
     return {};
-  // Inside a fiber the answers that t_call keeps are not used. The fiber may have moved to another
-  // thread, or this thread may have begun another call; then t_call belongs to that other call.
+  // Inside a fiber (a call on a stack of its own) these answers are not used: after a move of the
+  // fiber to another thread, or a new call on this thread, t_call belongs to another call.
   if (!t_call.inside || Fiber::inside()) return ask(pointer, added);
   for (const Known& known : t_call.known) {
     if (known.pointer != pointer) continue;

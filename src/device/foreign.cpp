@@ -67,8 +67,8 @@ std::string find_loaded(std::string_view name) {
   return search.found;
 }
 
-// Opens a loaded library; null if it is not loaded. The handle is kept, so the library stays
-// loaded.
+// Opens a loaded library; returns null if it is not loaded. The handle is never closed, so the
+// library stays loaded.
 void* open_loaded(std::string_view name) {
   const std::string path = find_loaded(name);
   return path.empty() ? nullptr : dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
@@ -83,8 +83,9 @@ class Hip {
            find_function(handle, "hipGetLastError", get_);
   }
 
-  // Returns whether `pointer` is memory of an AMD GPU that the host cannot access. Older versions
-  // of HIP fail for other memory. The last error that the program sees is not changed.
+  // Returns whether `pointer` is memory of an AMD GPU that the host cannot access. For other
+  // memory, older versions of HIP fail; the error is then cleared, so that the program does not see
+  // it.
   bool owns(const void* pointer) const {
     const bool clean = peek_() == 0;
     HipAttributes found{};
@@ -136,8 +137,8 @@ bool has_intel_gpu() {
 // program that has not initialized it has allocated no memory from it.
 class LevelZero {
  public:
-  // Returns whether Level Zero is loaded and has a driver or an Intel GPU. The library alone says
-  // nothing: MPI loads hwloc, and hwloc loads it on any machine.
+  // Returns whether Level Zero is loaded and has a driver or an Intel GPU. The library alone proves
+  // nothing: MPI loads hwloc, and hwloc loads Level Zero on any machine.
   bool open() {
     void* const handle = open_loaded("libze_loader.so");
     if (handle == nullptr || !find_function(handle, "zeDriverGet", drivers_) ||
@@ -182,8 +183,8 @@ class LevelZero {
   int count_ = 0;
 };
 
-// The libraries. Each is written under the lock of load_plugins(), before its flag in g_loaded is
-// set. Never destroyed.
+// The libraries. Each is opened under the lock of load_plugins(), before its flag in g_loaded is
+// set. The object is never destroyed.
 struct Foreign {
   Hip hip;
   LevelZero level_zero;

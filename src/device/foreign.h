@@ -7,17 +7,18 @@
 
 namespace slimpi::device {
 
-// Looks for the libraries of these GPUs among the libraries that the process has loaded; loads
-// none. Called by load_plugins(), which knows when there are new libraries. `cuda_row`: NVIDIA's
-// memory has a row.
+// Looks for the libraries of these GPUs among the libraries that the process has loaded, and loads
+// none. load_plugins() calls it when there are new libraries. `cuda_row`: NVIDIA's memory has a row
+// in the device table, so it is not foreign.
 void find_foreign(bool cuda_row);
 
-// Returns whether find_foreign() has found a library: HIP, CUDA without a row, or Level Zero. Level
-// Zero counts only if there is an Intel GPU or it has a driver. Costs one load from memory.
+// Returns whether find_foreign() has found a library: HIP, Level Zero, or CUDA without a row. Level
+// Zero counts only if it has a driver or there is an Intel GPU. Costs one load from memory.
 bool foreign_possible();
 
 // Returns the owner of foreign memory, such as "an AMD GPU"; null for other memory. Asks each
-// loaded library once. Memory that the host can access (pinned, shared or managed) is not foreign.
+// library that was found once. Memory that the host can access (pinned, shared or managed) is not
+// foreign.
 const char* foreign_owner(const void* pointer);
 
 }  // namespace slimpi::device

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The row of ordinary memory. Work is done when it is queued, so every event is reached.
+// The row of ordinary memory. Its functions complete the work at once, so every event is reached.
 
 #include <sys/mman.h>
 

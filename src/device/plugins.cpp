@@ -66,7 +66,7 @@ bool load(const Row& row) {
   return false;
 }
 
-// Adds a device of the program's own, once there is one; see plugin.h.
+// Adds a device of the program's own, if the program exports the function of plugin.h.
 void look_in_program() {
   static bool done = false;
   auto* const function = done ? nullptr : Plugin::program().function<PluginFunction>(kPluginSymbol);
@@ -85,8 +85,8 @@ void load_plugins() {
   const unsigned long long loads = count_loads();
   if (loads == g_loads_seen.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(g_looking);
-  // Plugin::present() keeps the handle of the library that the plugin uses (the CUDA driver), so it
-  // cannot be unloaded.
+  // Plugin::present() never closes its handle of the CUDA driver, so the driver cannot be unloaded
+  // while the plugin uses it.
   for (Row& row : g_rows) {
     if (row.done || !g_uses_gpus || !Plugin::present(row.soname).loaded()) continue;
     row.done = true;

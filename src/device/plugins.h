@@ -5,13 +5,13 @@
 
 namespace slimpi::device {
 
-// Loads no plugin for a GPU from now on. Memory of GPUs is then foreign (device/foreign.h).
+// Stops load_plugins() from loading plugins for GPUs: all GPU memory is then foreign (foreign.h).
 void never_use_gpus();
 
 // Loads the plugins whose library the process has loaded, adds their rows, and looks for the
 // libraries of device/foreign.h. Call it before locate() if the program may have loaded a library
-// since the last time. If there is no new library, it only asks the loader: 150 instructions and
-// two locks. A plugin that is not installed is ignored; one that cannot be loaded gives a warning.
+// since the last time. Without a new library, load_plugins() only asks the loader: 150 instructions
+// and two locks. A plugin that is not installed is ignored; one that fails to load gives a warning.
 void load_plugins();
 
 }  // namespace slimpi::device

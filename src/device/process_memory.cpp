@@ -25,7 +25,7 @@ namespace {
 using Address = std::uintptr_t;
 
 // The bytes below the end of the main thread's stack in which an address counts as the stack's. The
-// kernel maps nothing else within 128 MiB below that end; 64 MiB stay well within that.
+// kernel maps nothing else within 128 MiB below that end, so 64 MiB are safe.
 constexpr Address kStack = Address(64) << 20;
 
 // The addresses from `begin` to `end`, without `end`.

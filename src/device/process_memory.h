@@ -6,8 +6,8 @@
 
 namespace slimpi::device {
 
-// Returns whether the byte at `pointer` certainly lies there. False means unknown: mapped memory
-// may belong to anything. Large blocks of malloc() and the stacks of other threads are mapped, too.
+// Returns true if the byte at `pointer` certainly lies there. False means unknown: mapped memory
+// may belong to anything, also large blocks of malloc() and the stacks of other threads.
 bool in_process_memory(const void* pointer);
 
 }  // namespace slimpi::device

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Bruck schedule of the inter-node exchange. It gives the same bytes as pairwise.cpp, in
-// log2(M) steps per phase for M nodes. Ranks store and forward blocks without changing them: first
-// the values for the owners of chunks, then the owners' sums (bruck.h).
+// log2(M) steps per phase for M nodes. Each rank owns a chunk of the vector: it adds up this chunk.
+// Ranks store and forward blocks without changing them: first the values for the owners of chunks,
+// then the owners' sums (bruck.h).
 //
 // Cost: every rank sends 2 log2(M) messages, to as many peers, with (log2(M) / 2 + 1) * n * bits/8
 // bytes in all. Slower than the pairwise exchange if the additional bytes cost more than the saved
@@ -55,7 +56,7 @@ class BruckExchange {
   Status gather(int step);
   Status decode();
 
-  // The messages of one swap, each with its member. 0 bytes: there is no message.
+  // The two messages of swap(), each with its receiver or sender. 0 bytes: there is no message.
   struct Outgoing {
     int to;
     const std::byte* data;
@@ -91,9 +92,9 @@ class BruckExchange {
   mpi::Request requests_[2] = {mpi::abi.request_null, mpi::abi.request_null};
 };
 
-// On a staged device, copies between staging and device memory and waits. MPI always sends from
-// staging memory, even if it is GPU-aware: the host packs the blocks into messages, and blocks are
-// few and short if this schedule is the cheapest.
+// On a staged device (a GPU), copies between staging and device memory, and waits for the copy. MPI
+// always sends from staging memory, even if it is GPU-aware: the host packs the blocks into
+// messages, and blocks are few and short if this schedule is the cheapest.
 Status BruckExchange::move(const char* name, std::byte* to, const std::byte* from,
                            std::size_t bytes) {
   if (!staged_ || bytes == 0) return Status::ok;
@@ -151,9 +152,9 @@ Status BruckExchange::scatter(int step) {
   const auto bytes_at = [&](int member, int number) {
     return layout_.bytes_of(bruck_.destination(member, number, step));
   };
-  // A message has the blocks of `at_once` places: as many as the longest blocks would allow. So
-  // sender and receiver divide the places in the same way. No place is overwritten before its block
-  // was sent.
+  // A message has the blocks of `at_once` places: as many as always fit, even if all blocks have
+  // the greatest length. So sender and receiver divide the places in the same way. No place is
+  // overwritten before its block was sent.
   const int at_once = int(std::min(layout_.message() / layout_.block(), std::size_t(places)));
   for (int first = 0; first < places; first += at_once) {
     const int end = std::min(first + at_once, places);
@@ -175,8 +176,7 @@ Status BruckExchange::scatter(int step) {
   return Status::ok;
 }
 
-// Adds this rank's chunk. Place p now holds the block that the member p positions back has for this
-// rank.
+// Adds up this rank's chunk: place p now holds the block of the member p positions back.
 Status BruckExchange::sum() {
   const comm::Range part = chunk(me_);
   if (part.count == 0) return Status::ok;
@@ -260,8 +260,7 @@ int BruckSteps::to_gather(int step) const {
   return std::min(gathered(step), group_size_ - gathered(step));
 }
 
-// Makes the layout. block_ is the length of the first block, because the first chunk is the
-// longest.
+// Sets block_ to the length of the first block, because the first chunk is the longest.
 BruckLayout::BruckLayout(const ExchangeSize& size) : first_of_(1, 0) {
   const std::size_t members = std::size_t(size.group_size);
   chunks_.reserve(members);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The steps of the Bruck exchange, and the places of its blocks and messages in scratch memory.
-// Steps and places follow from the size of the sum alone. A block is what one member has for one
-// owner: a header and a payload, the same bytes that the pairwise schedule sends as one message.
+// Steps and places follow from the size of the sum alone. The members are the ranks that exchange.
+// Each owns a chunk of the vector: it adds up this chunk. A block has the values of one member for
+// one owner: a header and encoded values, the same bytes as one message of the pairwise schedule.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -40,15 +41,16 @@ class BruckSteps {
     return i / bit * 2 * bit + bit + i % bit;
   }
 
-  // Returns the member that finally gets the block that `member` has in `place` before the step.
+  // Returns the owner to which the block that `member` has in `place` before the step travels.
   int destination(int member, int place, int step) const {
     return further(member, place - place % (1 << step));
   }
 
-  // The all-gather, in which all members get one block of each member. A member holds the blocks of
-  // consecutive members, beginning with its own block: gathered(step) blocks before a step. In the
-  // step it gets to_gather(step) more blocks from the member gathered(step) positions further on.
-  // to_gather(step) is as many as the member holds, or as many as are missing, if these are fewer.
+  // For the all-gather, in which all members get one block of each member: a member holds the
+  // blocks of consecutive members, beginning with its own block: gathered(step) blocks before a
+  // step. In the step it gets to_gather(step) more blocks from the member gathered(step) positions
+  // further on. to_gather(step) is as many as the member holds, or as many as are missing, if these
+  // are fewer.
   int gathered(int step) const { return 1 << step; }
   int to_gather(int step) const;
 
@@ -56,6 +58,7 @@ class BruckSteps {
   int group_size_;
 };
 
+// The lengths of the blocks for one size, and their places in scratch memory.
 class BruckLayout : public ExchangeLayout {
  public:
   // The most bytes of one message, unless a single block is longer.
@@ -74,8 +77,8 @@ class BruckLayout : public ExchangeLayout {
   std::size_t block() const { return block_; }      // bytes of the longest block
   std::size_t message() const { return message_; }  // bytes of one message of blocks
 
-  // Offsets in scratch memory, in bytes. It has a place for each member's block, then the block of
-  // this rank's own sum, then an outgoing and an incoming message.
+  // Offsets in scratch memory, in bytes. This memory has a place for each member's block, then the
+  // block of this rank's own sum, then an outgoing and an incoming message.
   std::size_t place(int number) const { return block_ * std::size_t(number); }
   std::size_t own() const { return block_ * lengths_.size(); }
   std::size_t outgoing() const { return own() + block_; }

@@ -17,10 +17,11 @@ ChunkCodec::ChunkCodec(const Context& context, const comm::InterNodeGroup& group
       own_first_(own_first) {}
 
 void ChunkCodec::encode(const comm::Range& part, std::byte* payload) {
-  // On a staged device this measures only the time to queue the kernel; the trace shows the work of
-  // the device in a row of its own.
+  // On a GPU, `timed` measures only the time to queue the kernel; the trace shows the work of the
+  // device in a row of its own.
   const Timed timed(context_.statistics, Stage::encode, "encode", 4 * part.count);
-  // The kernel also adds the clamped residual to the values, and stores the new residual.
+  // The kernel also adds a limited part of the residual (what earlier calls lost) to the values,
+  // and stores the new residual.
   context_.kernels.encode(context_.format, random_stream_for(context_, shard_, part),
                           in_ + part.first, residual(part), part.count, payload, context_.stream());
 }
@@ -61,8 +62,7 @@ void ChunkCodec::add_up(const comm::Range& part, const PayloadFrom& encoded, flo
 void ChunkCodec::add_and_encode(const comm::Range& part, std::byte* payload,
                                 const PayloadFrom& from) {
   const Timed timed(context_.statistics, Stage::decode, "sum", 4 * part.count);
-  // Writes the uncompressed sum first, because out_ may be in_, and the second add_up() writes
-  // out_.
+  // The uncompressed sum comes first: the second add_up() writes out_, which may be in_.
   if (context_.totals != nullptr) add_up(part, from, nullptr, nullptr, totals(part));
   add_up(part, from, residual(part), payload, out_ + part.first);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The arithmetic of a reduce-scatter and all-gather on one rank. It encodes the values that the
-// rank sends, sums the chunk that the rank owns, and decodes the sums that the rank gets. It knows
-// nothing of messages in flight. Every schedule uses it, so all schedules give the same bytes.
-// Codecs of hooks derive from it (algorithm/hook_algorithm.cpp).
+// rank sends, sums the chunk that the rank owns, and decodes the sums that the rank gets.
+// ChunkCodec sends and receives nothing. Every schedule uses ChunkCodec, so all schedules give the
+// same bytes. A class for hooks (users' codecs) derives from it (algorithm/hook_algorithm.cpp).
 #pragma once
 #include <functional>
 
@@ -22,21 +22,21 @@ class ChunkCodec {
   ChunkCodec(const ChunkCodec&) = delete;
   ChunkCodec& operator=(const ChunkCodec&) = delete;
 
-  // Returns the payload that a member sent for a part.
+  // A function that returns the payload (the encoded values) that a member sent for a part.
   using PayloadFrom = std::function<const std::byte*(int member)>;
 
   // The functions only queue work on the compute stream. `part` counts from the first element of
   // the shard. Payloads are in memory of the device.
   virtual void encode(const comm::Range& part, std::byte* payload);
   virtual void decode(const comm::Range& part, const std::byte* payload);
-  // Adds the values of all members for a part of this rank's own chunk, in rank order. The others'
-  // values are decoded from their messages; this rank's own values are added as they are. Encodes
-  // the sum to `payload`, and decodes `payload` to `out`.
+  // Adds the values of all members for a part of this rank's own chunk, in rank order. The values
+  // of other members are decoded from their messages; this rank's own values were never encoded.
+  // Encodes the sum to `payload`, and decodes `payload` to `out`.
   virtual void add_and_encode(const comm::Range& part, std::byte* payload, const PayloadFrom& from);
   // Adds as add_and_encode() does, but writes the sum, not encoded, to the context's `totals`.
   void add_uncompressed(const comm::Range& part, const PayloadFrom& from);
 
-  // With a codec of 16-bit floats, counts the infinite values of an encoded sum, for the report.
+  // With a codec of 16-bit floats, counts the infinite values of an encoded sum, for SLIMPI_REPORT.
   // `payload` is in host memory. Call it when the queued work is complete.
   void count_infinities(const std::byte* payload, std::uint64_t count);
 
@@ -62,7 +62,7 @@ class ChunkCodec {
   const std::uint64_t own_first_;
 
  private:
-  // Writes the sum of all members to `result`. If `payload` is null, does not encode it.
+  // Writes the sum of all members to `result`. If `payload` is null, does not encode the sum.
   void add_up(const comm::Range& part, const PayloadFrom& encoded, float* residual,
               std::byte* payload, float* result);
 };

@@ -27,8 +27,7 @@ Context context_of(comm::Call& call, const Streams& streams) {
           .rank = communicator.rank(),
           .segment_class = communicator.segment_class(),
           .format = call.plan.format,
-          // The number of the call is the same on all ranks: every header has it, and receivers
-          // compare it. It is also a part of every random stream.
+          // Receivers compare this number. The number is also a part of every random stream.
           .call = call.number,
           .tensor = call.state == nullptr ? 0 : call.state->number,
           .seed = communicator.config().seed,

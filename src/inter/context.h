@@ -12,8 +12,8 @@
 
 namespace slimpi::inter {
 
-// The streams of a call's device, by StreamRole. On the host all are null. On a staged device all
-// are open; on another device only the compute stream is. The communicator owns the streams.
+// The streams of a call's device, by StreamRole; the communicator owns them. On the host all are
+// null. On a staged device (a GPU) all are open; on another device only the compute stream is.
 struct Streams {
   device::Stream* by_role[3] = {};
 };
@@ -30,7 +30,7 @@ struct Context {
   int rank;                          // this rank; it sends to and receives from ranks of the group
   comm::SegmentClass segment_class;  // the same on all ranks
   kernels::Format format;            // of the messages
-  std::uint64_t call, tensor;        // numbers for message headers; the same on all ranks
+  std::uint64_t call, tensor;        // call number, and number of the tensor state; in headers
   std::uint64_t seed;                // of stochastic rounding
 
   std::byte* messages;  // message buffers, in memory of the device
@@ -38,8 +38,9 @@ struct Context {
   float* partial;       // for sums that take more than one kernel, in memory of the device
   float* totals;        // Call::totals
 
-  // Set if a hook encodes: the most bytes of a payload. Only the hook knows the length of each
-  // payload, so the hook's ChunkCodec writes the message headers. Never set with a staged device.
+  // Set if a hook (a user's codec) encodes: the most bytes of a payload. Only the hook knows the
+  // length of each payload, so the hook's ChunkCodec writes the message headers. Never set with a
+  // staged device.
   std::optional<std::uint64_t> hook_bytes{};
 
   // The memory for lists and other objects that live no longer than the exchange.
@@ -49,9 +50,10 @@ struct Context {
   device::DeviceStream device_stream() const { return {device, stream()}; }
 };
 
-// Looks up the streams that algorithm::prepare() has opened.
+// Sets *streams to the streams that algorithm::prepare() has opened for the call's device.
 Status find_streams(comm::Call& call, Streams* streams);
 
+// Makes the context for a schedule that runs in the call.
 Context context_of(comm::Call& call, const Streams& streams);
 
 // Returns the header of a message with the values `part` of `shard`, sent by `sender`, a rank of

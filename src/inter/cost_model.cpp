@@ -10,8 +10,7 @@ namespace slimpi::cost {
 
 namespace {
 
-// Returns the division of a shard for a staged device, whatever the device is. So all ranks compute
-// the same division.
+// Divides a shard as for a GPU, whatever the device is: so all ranks get the same division.
 inter::Segments segments_of(inter::ExchangeSize size) {
   size.count = std::max<std::uint64_t>(size.count, 1);
   size.staged = true;
@@ -31,11 +30,6 @@ struct Division {
   std::uint64_t elements = 1;  // of the longest chunk
   inter::Segments segments;
 };
-
-// Returns the index in ByBits for a format. Packed counts half bits.
-std::size_t bits_of(const kernels::Format& format) {
-  return format.codec == kernels::Codec::packed ? format.bits / 2u : format.bits;
-}
 
 // Returns the bytes of all messages with which one rank sends a chunk of `elements` elements to
 // another rank, in segments of `segment` elements.
@@ -66,7 +60,7 @@ Traffic bruck_traffic(const inter::ExchangeSize& size) {
   double blocks = division.owners;  // blocks that a rank sends in all steps of the all-gather
   for (int step = 0; step < steps; ++step)
     blocks += std::min(division.group_size / 2, division.owners / 2 + (1 << step));
-  // Counted as one message for each step and phase, however many blocks are in it.
+  // Counts one message for each step and phase, however many blocks are in the message.
   return {2.0 * steps, 2.0 * steps,
           blocks * double(inter::message_bytes(size.format, division.elements)), division.owners,
           double(division.elements) * sizeof(float)};
@@ -80,17 +74,16 @@ void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, dou
   const double nodes = size.group_size;
   const Traffic sent = pairwise_traffic(size);
   const inter::Segments segments = inter::segments_for(size);
-  const double encode = c.encode[bits_of(size.format)], decode = c.decode[bits_of(size.format)];
   // A rank encodes its values for each other owner; averaged over all ranks, these are `to_owners`
-  // owners. A rank that owns a chunk also encodes its sum. It decodes a message of each other rank,
-  // and the sum of each other owner.
+  // owners. An owner also encodes its sum, and decodes a message of each other rank and the sum of
+  // each other owner.
   const double others = nodes - 1, to_owners = sent.owners * others / nodes;
   const double codec =
-      (encode * (to_owners + 1) + decode * (sent.owners - 1 + others)) * sent.chunk;
+      (c.encode * (to_owners + 1) + c.decode * (sent.owners - 1 + others)) * sent.chunk;
   const double link = flows * sent.bytes * c.link;
   const double processor = (codec + 2 * sent.bytes * c.copy + sent.messages * c.overhead) * sharing;
   const double segment = std::min(sent.chunk, double(segments.elements) * sizeof(float));
-  const double fill = 2 * (encode + decode) * segment * sharing;
+  const double fill = 2 * (c.encode + c.decode) * segment * sharing;
   cost.messages += sent.messages;
   cost.link += link;
   cost.processor += processor;
@@ -107,9 +100,8 @@ void add_bruck(Cost& cost, const inter::ExchangeSize& size, double sharing, cons
   if (size.group_size < 2) return;
   const double nodes = size.group_size;
   const Traffic sent = bruck_traffic(size);
-  const double encode = c.encode[bits_of(size.format)], decode = c.decode[bits_of(size.format)];
   const double codec =
-      (encode * (sent.owners + 1) + decode * (nodes + sent.owners - 1)) * sent.chunk;
+      (c.encode * (sent.owners + 1) + c.decode * (nodes + sent.owners - 1)) * sent.chunk;
   const double link = sent.bytes * c.link;
   // There are four copies: MPI's on both sides, and the packing and unpacking of blocks.
   const double processor = (codec + 4 * sent.bytes * c.copy + sent.messages * c.overhead) * sharing;

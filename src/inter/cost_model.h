@@ -1,48 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The cost model of an allreduce: latency, bandwidth, arithmetic, messages and memory of each
-// schedule between nodes. The library chooses schedules by it. tools/bench/cost.h predicts whole
-// calls from it, and slimpi-bench --calibrate measures its constants. It uses no MPI.
+// The cost model of an allreduce: functions that compute how long each schedule between nodes
+// takes, and how many messages and how much memory it needs. The library chooses the schedule by
+// these functions, and tools/bench/cost.h predicts whole calls with them. This file uses no MPI.
 //
 // All times are in seconds, all sizes in bytes; "per byte" of arithmetic is per byte of floats.
 #pragma once
-#include <array>
-
 #include "inter/segment_length.h"
 
 namespace slimpi::cost {
 
-// A value for each number of bits; element 0 is not used.
-using ByBits = std::array<double, kernels::kMostBits + 1>;
-constexpr ByBits same(double value) {
-  ByBits all{};
-  all.fill(value);
-  return all;
-}
-
 // The constants of the model. The defaults are for TCP on a link of 10 Gbit/s: the first three were
 // fitted to times of the schedules there, the others are guesses.
 struct Constants {
-  double latency = 24e-6;         // of a small message between nodes, one way
-  double overhead = 3e-6;         // processor time for sending one message and receiving one
-  double link = 0.8e-9;           // of a node's link, per byte of payload in one direction
-  double exchange = 0.8e-9;       // per byte, if two nodes send each other one large message by MPI
-  double copy = 0.5e-9;           // processor time per byte sent or received
-  double add = 0.15e-9;           // processor time per byte of floats added to a sum
-  ByBits encode = same(0.1e-9);   // per byte of floats, at each number of bits
-  ByBits decode = same(0.1e-9);   // of decoding and adding, per byte of floats, by bits
-  double node_copy = 0.2e-9;      // processor time per byte handed to a rank of the same node
-  double peer_memory = 0;         // bytes of a rank for each rank of another node as a peer
-  double peer_setup = 0;          // seconds for the first message of two ranks to each other
-  int cores = 1;                  // of the machine that the constants were measured on
-  double measured_link = 0.8e-9;  // `link` of the network that the constants were measured on
-
-  // Returns whether `link` is faster than the network on which the constants were measured. On such
-  // a link the processor may decide the time, and its share was not measured.
-  bool beyond_measured() const { return link < 0.95 * measured_link; }
+  double latency = 24e-6;     // of a small message between nodes, one way
+  double overhead = 3e-6;     // processor time for sending one message and receiving one
+  double link = 0.8e-9;       // of a node's link, per byte of payload in one direction
+  double copy = 0.5e-9;       // processor time per byte sent or received
+  double add = 0.15e-9;       // processor time per byte of floats added to a sum
+  double encode = 0.1e-9;     // per byte of floats, with any number of bits
+  double decode = 0.1e-9;     // of decoding and adding, per byte of floats, with any number of bits
+  double node_copy = 0.2e-9;  // processor time per byte handed to a rank of the same node
 };
 
-// The messages of the busiest rank in a sum of one shard between nodes. ExchangeSize::me and
-// ExchangeSize::staged do not matter.
+// The messages of the busiest rank in a sum of one shard between nodes. The members `me` and
+// `staged` of `size` have no effect.
 struct Traffic {
   double waits = 0;     // steps that wait for the step before
   double messages = 0;  // messages that the rank sends
@@ -60,8 +41,7 @@ struct Cost {
   double waiting = 0;    // seconds of latency that no other work hides
   double messages = 0;   // number of messages that a rank sends
   double peers = 0;      // ranks of other nodes with which a rank exchanges messages
-  double memory = 0;     // bytes of a rank: message buffers, and MPI's memory for its peers
-  double setup = 0;      // seconds, once, at the first call
+  double memory = 0;     // bytes of a rank for message buffers
 };
 
 // Adds the cost of a pairwise exchange to `cost`. Each of `flows` ranks of a node exchanges a shard

@@ -16,8 +16,8 @@ bool mpi_sends_from(const device::Device& device, kernels::Codec codec) {
 }
 
 // Returns whether kernels use payloads in staging memory. A kernel reads staging memory over the
-// bus each time. So the answer is false if a level may begin in one word and end in the next word,
-// because most words would then be read twice.
+// bus each time. So the answer is false if a level (a quantized value) may begin in one word and
+// end in the next word, because most words would then be read twice.
 bool kernels_use_staging(const device::Device& device, const kernels::Format& format) {
   if (!device.staged || device.staging_bucket == 0) return false;
   if (format.codec == kernels::Codec::packed) return false;

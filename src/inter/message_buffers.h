@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The message buffers of one call, and the streams that fill them.
+// The message buffers of one call, and their copies between device and host memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace slimpi::inter {
 
-// The streams of one call. On a staged device, copies to host memory (d2h) and from host memory
-// (h2d) have streams of their own beside the call's compute stream, so that both overlap its
-// kernels and each other. On other devices every function does nothing. The communicator owns the
-// streams.
+// Queues the copies of one call on its streams. On a staged device (a GPU), copies to host memory
+// (d2h) and from host memory (h2d) each have a stream of their own beside the compute stream. So
+// copies in both directions and kernels run at the same time. On other devices every function does
+// nothing. The communicator owns the streams.
 class CopyStreams {
  public:
   // An event of one stream. It is complete when all earlier work on that stream is complete.
@@ -68,8 +68,8 @@ class CopyStreams {
 enum class PayloadUse { once, often };
 
 // The message buffers of one call. Each holds one message: its header and its payload. On the host
-// a buffer lies in one memory. On a staged device it has a place in device memory and a place in
-// staging memory:
+// a buffer lies in one memory. On a staged device (a GPU) it has a place in device memory and one
+// in staging memory (host memory):
 //   kernels   use the payload in device memory; or in staging memory (mapped), if the device allows
 //             that, because a copy and its events cost more than access over the bus
 //   MPI       uses the message in device memory if it is GPU-aware, otherwise in staging memory
@@ -95,13 +95,14 @@ class MessageBuffers {
     return staging_ + buffer * bytes_ + comm::kHeaderBytes;
   }
 
-  // Writes `about` as the header, and queues the copies that the message needs. Call it after the
-  // kernel that writes the payload was queued. `event` is complete when the message can be sent.
+  // Prepares a message for sending: writes `about` as its header, and queues the copies to the
+  // memory from which MPI sends. Call it after the kernel that writes the payload was queued.
+  // `event` is complete when the message can be sent.
   Status stage_out(std::size_t buffer, const comm::MessageHeader& about, CopyStreams::Event* event);
 
-  // Checks a message of `received` bytes that has arrived, and queues the copy that the message
-  // needs. If MPI has received the message into device memory, it is not checked here: check() does
-  // so later. Call stage_in() before the kernel that reads the payload is queued.
+  // Checks a message of `received` bytes that has arrived, and queues its copy to the memory that
+  // kernels use. If MPI has received the message into device memory, it is not checked here:
+  // check() does so later. Call stage_in() before the kernel that reads the payload is queued.
   Status stage_in(std::size_t buffer, std::size_t received, const comm::MessageHeader& expected);
 
   // Checks a message that MPI has received into device memory. Call it when work that was queued

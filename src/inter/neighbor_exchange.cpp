@@ -9,9 +9,10 @@ namespace slimpi::inter {
 
 namespace {
 
-// Runs the all-gather of a SegmentRing among peers; round i exchanges with peer i. In each step of
-// the loop the stages work on consecutive segments: segment n is encoded in step n, and sent,
-// applied and recycled in the steps after it.
+// Sends each segment of this rank to all peers, receives theirs, and computes the result (apply).
+// Round i exchanges with peer i. In each step of the loop the stages work on consecutive segments:
+// segment n is encoded in step n, and sent, applied and recycled (its buffers are posted again) in
+// the steps after it.
 //
 //   buffers    Segment n uses the buffers of segment n - depth, which was applied and recycled
 //              before. A segment passes all stages in 2 steps, on a staged device in 4, and the
@@ -86,8 +87,8 @@ Status NeighborExchange::apply(std::int64_t number) {
   return ring_.decoded(number, 4 * part(number).count);
 }
 
-// Runs the pipeline. On a staged device, a segment is sent one step after it was encoded, and
-// recycled one step after it was applied, so that the kernels and copies are complete by then.
+// Runs the pipeline. On a staged device (a GPU), a segment is sent one step after it was encoded,
+// and recycled one step after it was applied, so that the kernels and copies are complete by then.
 Status NeighborExchange::run_steps() {
   const int lag = context_.device.staged ? 1 : 0;
   for (std::int64_t number = 0; number < layout_.segments().depth; ++number)
@@ -151,7 +152,6 @@ Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,
         if (other != me) row.peers.push_back({other, 1.0 / group_size});
       break;
   }
-  // The weights of a row sum to one, and W_ij = W_ji. So the mean of all models does not change.
   for (const Mixing::Peer& peer : row.peers) row.own -= peer.weight;
   return row;
 }

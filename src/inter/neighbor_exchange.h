@@ -3,8 +3,7 @@
 // each. The decentralized algorithms use it between nodes. The segments of the shard form a
 // pipeline, so that encoding, sending and decoding overlap.
 //
-// Cost: every rank with k peers sends and receives k * n * bits/8 bytes, however many ranks there
-// are.
+// Cost: a rank with k peers sends and receives k * n * bits/8 bytes, for any number of ranks.
 #pragma once
 #include <cstddef>
 #include <cstdint>

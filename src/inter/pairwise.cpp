@@ -10,8 +10,8 @@
 // The segments of the chunks form a pipeline. In each step a rank sends one message and receives
 // one (pairwise.h). While these messages are in flight, the rank encodes, adds or decodes for the
 // steps before and after. The bytes in flight are limited (Segments::most_in_flight), because flows
-// that compete for a link slow each other down by more than waiting costs. Small messages are in
-// flight together.
+// that compete for a link slow each other down by more than waiting costs. Several small messages
+// may be in flight.
 //
 // A reduce-scatter of the program is the first phase alone, with chunks as long as the program's
 // blocks. The owner keeps its sum without encoding it.
@@ -157,8 +157,8 @@ Status PairwiseExchange::begin(const Step& step) {
 }
 
 // Queues the kernel that decodes a step's received message. After the last round of a segment, also
-// recycles its buffers. On a staged device it recycles those of the segment before, whose kernels
-// are complete by now, so that the host need not wait for kernels.
+// posts its buffers again (recycle). On a staged device (a GPU) these are the buffers of the
+// segment before, whose kernels are complete by now, so that the host need not wait for kernels.
 Status PairwiseExchange::decode(const Step& step) {
   if (!layout_.gathers()) return keep_sum(step);
   if (!step.gather || step.number < 0) return Status::ok;
@@ -245,9 +245,8 @@ Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& 
 StepPeers peers_in_round(int group_size, int me, int round) {
   if (group_size % 2 != 0)
     return {(me + round + 1) % group_size, (me - round - 1 + group_size) % group_size};
-  // The circle method. Two members, the last member excepted, are peers if their numbers add up to
-  // the round, modulo `around`. The last member is the peer of the member that would be its own
-  // peer.
+  // The circle method. Two members before the last are peers if their numbers add up to the round,
+  // modulo `around`. The last member is the peer of the member that would be its own.
   const int around = group_size - 1;
   int peer = 0;
   if (me == around) {

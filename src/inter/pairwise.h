@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The pairwise exchange and its steps: the elements that each step sends and receives, and its
-// message buffers and requests. All exchanges of one size have the same steps. In each step a rank
-// sends a segment to one member and receives a segment from one member. So a rank's link carries
-// only the messages that the rank has in flight, however many members there are.
+// The steps of the pairwise exchange between the members of an inter-node group, and the elements,
+// message buffers and requests of each step. All exchanges of one size have the same steps. In each
+// step a rank sends a segment (the values of one message) to one member and receives a segment from
+// one member. So a rank's link carries only the messages that the rank has in flight, however many
+// members there are.
 //
 // The message buffers form a ring. Segment n of each chunk uses the buffers of ring index n modulo
 // the pipeline depth, and segment n + depth uses them again.
@@ -19,17 +20,18 @@
 
 namespace slimpi::inter {
 
-// Returns the peers of member `me` in `round`, 0 to group_size - 2. Over all rounds each other
-// member is `to` once and `from` once. If group_size is even, members exchange in pairs (to ==
-// from). If it is odd, a member would have no partner in each round, so members send around a ring.
+// Returns to which member `me` sends in `round`, 0 to group_size - 2, and from which it receives.
+// Over all rounds each other member is `to` once and `from` once. If group_size is even, members
+// exchange in pairs (to == from). If it is odd, a member would have no partner in each round, so
+// members send around a ring.
 struct StepPeers {
   int to, from;
 };
 StepPeers peers_in_round(int group_size, int me, int round);
 
 // One step of a rank. In a reduce-scatter step the rank sends its values of a segment to the member
-// that owns the segment's chunk. In an all-gather step the rank sends the sum of a segment of its
-// own chunk to another member.
+// that adds up this segment (the owner of its chunk). In an all-gather step the rank sends the sum
+// of a segment of its own chunk to another member.
 struct Step {
   bool gather;          // false: reduce-scatter; true: all-gather
   std::int64_t number;  // of the segment; negative: no message
@@ -41,8 +43,8 @@ struct Step {
 // same sequence of segments and rounds. Without an all-gather a cycle has rounds() steps.
 class PairwiseSteps {
  public:
-  // `depth` segments of a chunk have message buffers at a time. Without `gap` there is no
-  // all-gather. The lists lie in `memory`.
+  // `depth` segments of a chunk have message buffers at a time. `gap`: by how many cycles the
+  // all-gather follows the reduce-scatter; empty: no all-gather. The lists lie in `memory`.
   PairwiseSteps(int group_size, int me, std::int64_t segments, int depth,
                 std::optional<std::int64_t> gap,
                 std::pmr::memory_resource* memory = std::pmr::get_default_resource());
@@ -71,15 +73,17 @@ class PairwiseSteps {
   std::pmr::vector<int> round_from_;   // the round in which a member is `from`; by member
 };
 
-// The kinds of messages with one segment of a chunk. Each round has a message of its own of each
-// kind, except gather_out: one message is sent to the peers of all rounds.
+// The kinds of messages with one segment of a chunk: received or sent in the all-gather (gather_in,
+// gather_out) or in the reduce-scatter (scatter_in, scatter_out). Each round has its own message of
+// each kind, except gather_out: the peers of all rounds get the same message.
 enum class MessageKind { gather_in, gather_out, scatter_out, scatter_in };
 
+// The segments, message buffers and requests of all steps of a pairwise or neighbor exchange.
 class SegmentedLayout : public ExchangeLayout {
  public:
-  // Makes the layout of a reduce-scatter and all-gather. In the class small, the all-gather of a
-  // segment comes one cycle after its reduce-scatter; in the class large two cycles, so that a
-  // staged device never waits for the host. All ranks have the same order of steps.
+  // Makes the layout of a reduce-scatter and all-gather. With SegmentClass::small, the all-gather
+  // of a segment comes one cycle after its reduce-scatter; with SegmentClass::large two cycles
+  // after it, so that a GPU never waits for the host. All ranks have the same order of steps.
   explicit SegmentedLayout(const ExchangeSize& size) : SegmentedLayout(size, segments_for(size)) {}
   // Makes the layout of a reduce-scatter and all-gather with the given segments, such as
   // hook_segments(). The layout lies in `memory`.
@@ -149,8 +153,9 @@ class SegmentedLayout : public ExchangeLayout {
 
 class ChunkCodec;
 
-// Runs the exchange of the layout with the arithmetic of `codec`: Schedule::run, or, if the layout
-// has no all-gather, run_pairwise_scatter. `ranks`: the ranks of the members.
+// Runs the exchange of the layout with the arithmetic of `codec`: a reduce-scatter and an
+// all-gather, or, if the layout has no all-gather, the reduce-scatter alone. `ranks`: the ranks of
+// the members.
 Status run_pairwise(const Context& context, const SegmentedLayout& layout,
                     std::span<const int> ranks, comm::Range shard, ChunkCodec& codec);
 

@@ -48,8 +48,8 @@ std::span<const Schedule> schedules() {
 
 const Schedule& schedule_for(const ExchangeSize& size) {
   const std::size_t encoded = kernels::encoded_bytes(size.format, size.count);
-  // All ranks must choose the same schedule, so the choice ignores `me` and `staged`. It assumes a
-  // GPU on every rank, because some ranks may have their buffers there.
+  // All ranks must choose the same schedule, so the choice ignores `me` and `staged`. The choice
+  // assumes buffers on a GPU on every rank, because some ranks may have them there.
   ExchangeSize common = size;
   common.staged = true;
   common.me = 0;

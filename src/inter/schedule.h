@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of the schedules of the inter-node exchange. Every call uses the cheapest schedule for
-// its size and the number of nodes. All schedules give the same bytes.
+// The table of the schedules. A schedule says which rank sends which values to which rank, and
+// when, in the exchange between nodes. Every call uses the cheapest schedule for its size and the
+// number of nodes. All schedules give the same bytes.
 #pragma once
 #include <map>
 #include <memory>
@@ -44,7 +45,7 @@ struct Schedule {
 
 std::span<const Schedule> schedules();
 
-// The functions of the rows, in bruck.cpp and pairwise.cpp.
+// The functions in the table of schedules. bruck.cpp and pairwise.cpp define them.
 Need bruck_need(const ExchangeSize& size);
 std::unique_ptr<const ExchangeLayout> bruck_layout(const ExchangeSize& size);
 Status run_bruck(const Context& context, const ExchangeLayout& layout,
@@ -55,10 +56,10 @@ Status run_pairwise_schedule(const Context& context, const ExchangeLayout& layou
                              const comm::InterNodeGroup& group, comm::Range shard, const float* in,
                              float* out, float* residual);
 
-// Adds `shard` over the inter-node group by a pairwise reduce-scatter. Each member gets the sum of
-// its own chunk, not encoded, in the context's `totals`. `chunks`: the chunk of each member,
-// counted from the shard's first element. `in` points at the shard; `totals` may point into `in`,
-// at this rank's chunk. The other arguments are those of Schedule::run.
+// Sums `shard` of the call's vector over the inter-node group by a pairwise reduce-scatter. Each
+// member gets the sum of its own chunk, not encoded, in the context's `totals`. `chunks`: the chunk
+// of each member, counted from the shard's first element. `in` points at the shard; `totals` may
+// point into `in`, at this rank's chunk. The other arguments are those of Schedule::run.
 Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& group,
                             comm::Range shard, std::span<const comm::Range> chunks, const float* in,
                             float* residual);
@@ -66,8 +67,8 @@ Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& 
 // Returns the cheapest schedule whose memory stays below a bound; the same on all ranks.
 const Schedule& schedule_for(const ExchangeSize& size);
 
-// A chosen schedule, the memory that it needs, and its layout. All three follow from the size
-// alone, so they stay valid if options change.
+// The schedule for one size, with the memory that it needs and its layout. All three follow from
+// the size alone, so they stay valid if options change.
 struct PreparedExchange {
   explicit PreparedExchange(const ExchangeSize& size);
 
@@ -76,7 +77,7 @@ struct PreparedExchange {
   std::unique_ptr<const ExchangeLayout> layout;
 };
 
-// The exchanges of the sizes that a communicator has met.
+// One PreparedExchange for each size of the sums that a communicator has made.
 class PreparedExchanges : public comm::Attachment {
  public:
   // Returns the exchange of a size, valid until the next call. Allocates only at the first call
@@ -95,13 +96,13 @@ class PreparedExchanges : public comm::Attachment {
   std::size_t bytes_ = 0;
 };
 
-// Returns the communicator's exchange of a shard of `count` floats, valid until the next call on
-// this communicator.
+// Returns the exchange of a shard of `count` floats, valid until the communicator's next call.
 const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
                                           const kernels::Format& format,
                                           const comm::InterNodeGroup& group, std::uint64_t count,
                                           bool staged);
 
+// Returns the ExchangeSize of a shard of `count` floats.
 ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count);
 
@@ -113,8 +114,7 @@ Need scatter_need(const comm::Call& call, const comm::InterNodeGroup& group);
 Status run_scatter(comm::Call& call, const comm::InterNodeGroup& group, const float* in,
                    float* result, float* residual);
 
-// Runs the schedule that schedule_for() chooses; see Schedule::run. The communicator keeps the
-// layout.
+// Runs the cheapest schedule (schedule_for()) in a call. For the arguments see Schedule::run.
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,
                     const float* in, float* out, float* residual);
 

@@ -11,10 +11,10 @@ namespace slimpi::inter {
 
 namespace {
 
-// The encoded bytes of a segment: kSmallBytes in the class small, at most kLargeBytes in the class
-// large. With these lengths the fixed cost of a message does not matter. Small segments stay below
-// about 19 KiB: above that, UCX over TCP uses its rendezvous protocol, which costs four more
-// messages.
+// The encoded bytes of a segment: kSmallBytes with SegmentClass::small, at most kLargeBytes with
+// SegmentClass::large. With these lengths the fixed cost of a message does not matter. Small
+// segments stay below about 19 KiB: above that, UCX over TCP uses its rendezvous protocol, which
+// costs four more messages.
 constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 288 << 10;
 constexpr std::size_t kNeighborBytes = 64 << 10;  // of a segment of a neighbor exchange
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The size on which the exchange of a shard between nodes depends, and the division of the shard
-// into segments, each of which travels in one message. algorithm/algorithm.cpp sets the segment
-// class, for small or large messages.
+// The division of a shard (the values that the owners of all nodes exchange) into segments, each of
+// which travels in one message. ExchangeSize has all facts on which the division depends.
+// algorithm/algorithm.cpp sets the segment class, for small or large messages.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -61,8 +61,7 @@ struct Segments {
 // owns one chunk.
 Segments segments_for(const ExchangeSize& size);
 
-// Returns the division for a reduce-scatter without an all-gather. The longest chunk has `longest`
-// elements.
+// Returns the division for a reduce-scatter alone. The longest chunk has `longest` elements.
 Segments scatter_segments(const ExchangeSize& size, std::uint64_t longest);
 
 // Returns the division for a neighbor exchange, in which each rank sends the whole shard to each of

@@ -51,7 +51,7 @@ Status SegmentRing::stage_out(const Step& step) {
                             header(layout_.sent_in(step), layout_.me()), &event(step));
 }
 
-// Waits for the event of the step's message. On the host it does nothing, because a kernel has
+// Waits for the event of the step's message. On the host this does nothing, because a kernel has
 // ended when its function returns.
 Status SegmentRing::wait_for_payload(const Step& step) {
   return streams_.wait(event(step));
@@ -68,7 +68,7 @@ Status SegmentRing::send(const Step& step) {
 }
 
 Status SegmentRing::finish(const Step& step) {
-  // Steps of the first and last cycles may have no segment.
+  // Steps of the first and last cycles may have no segment (a negative number).
   if (step.number < 0) return Status::ok;
   if (const comm::Range sent = layout_.sent_in(step); sent.count != 0) {
     // A send that is complete also frees its buffer for the segment `depth` later.
@@ -92,8 +92,7 @@ Status SegmentRing::finish(const Step& step) {
 }
 
 Status SegmentRing::check(MessageKind message, std::int64_t number) {
-  // MPI has received these messages into device memory; the copies of their headers are in host
-  // memory now.
+  // MPI received into device memory. Copies of the headers are in host memory by now.
   for (int round = 0; round < layout_.rounds() && buffers_.checks_late(); ++round) {
     const Step step{message == MessageKind::gather_in, number, round};
     if (const comm::Range part = layout_.received_in(step); part.count != 0)

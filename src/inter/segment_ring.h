@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A ring of buffers, requests and events for the messages of a pairwise exchange or of a neighbor
-// exchange: for each segment that is in the pipeline. The ring owns the requests and events; the
-// buffers are the context's scratch memory.
+// The messages of a pairwise exchange or of a neighbor exchange: SegmentRing posts their receives,
+// sends them, and waits for them. For each segment in the pipeline it has requests and events,
+// which it owns, and buffers in the context's scratch memory. A later segment uses all of these
+// again.
 //
 // The states of a segment's buffers, each with the functions that lead to the state:
 //   posted     post: the receives are posted; peers may send
@@ -40,7 +41,7 @@ class SegmentRing {
   // arrived. Then the kernel that reads the received message may be queued.
   Status finish(const Step& step);
 
-  // Checks the messages of a segment that MPI has received into device memory; see
+  // Checks the headers of the messages of a segment that MPI has received into device memory; see
   // MessageBuffers::check.
   Status check(MessageKind message, std::int64_t number);
 

@@ -155,8 +155,8 @@ namespace {
 constexpr unsigned kMeetMicroseconds = 1000, kFinalizeSeconds = 2;
 constexpr int kAnswerMilliseconds = 1000;
 
-// Calls MPI_Finalize as the program would: the first definition. A library that was preloaded
-// before slimpi may have it, as slimpi-lab's library does.
+// Calls the first definition of MPI_Finalize, as the program would. This definition may be in a
+// library that was preloaded before slimpi, such as slimpi-lab's.
 void finalize() {
   using Function = int();
   const auto first = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, "MPI_Finalize"));
@@ -175,7 +175,7 @@ void meet_all_ranks() {
   }
 }
 
-int process_manager = -1;  // the descriptor that connects a rank to Hydra, if Hydra started it
+int process_manager = -1;  // connects a rank to Hydra, MPICH's launcher, if Hydra started it
 
 // Ends the process, as a handler of SIGALRM. Tells Hydra first; otherwise Hydra would think that
 // the process had failed.

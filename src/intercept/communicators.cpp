@@ -3,8 +3,8 @@
 // which communicator is being freed. These two functions call the delete callbacks of the program
 // while MPI iterates over the attributes of the communicator, so slimpi must not read or set
 // attributes there. Sums that callbacks make on that communicator go to MPI. All ranks do this, in
-// whatever order their callbacks run, because all ranks are inside the free together. The other
-// functions give a communicator info keys.
+// whatever order their callbacks run, because all ranks are inside the free together. The other two
+// functions here give a communicator info keys, which may set options of slimpi.
 #include "call/communicator_attribute.h"
 #include "call/control.h"
 #include "intercept/names.h"

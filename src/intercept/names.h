@@ -20,9 +20,10 @@ using call::Request;
 
 // The catch-all: calls run() and returns ok, or the status of an exception. So no exception of
 // slimpi crosses an MPI entry point. An exception where a sum begins ends the job with one line
-// (end_for). Elsewhere only slimpi's own work is lost: a count, a switch, a report. Exceptions of
-// the program's error handlers pass through, as they do without slimpi; so does the cancellation of
-// a thread. All code that may call the program's code runs inside a catch-all.
+// (end_for), because other ranks may wait for this rank. Elsewhere only slimpi's own work is lost:
+// a count, a switch, a report. Exceptions of the program's error handlers pass through, as they do
+// without slimpi; so does the cancellation of a thread. All code that may call the program's code
+// runs inside a catch-all.
 template <typename Run>
 inline Status catch_all(const Run& run) {
   try {

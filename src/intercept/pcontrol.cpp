@@ -32,8 +32,8 @@ SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
 }
 #endif
 
-// MPI_Pcontrol of mpi_f08: neither MPICH's module nor Open MPI's calls C's MPI_Pcontrol. `error` is
-// not in the standard's interface.
+// MPI_Pcontrol of mpi_f08, which slimpi intercepts because neither MPICH's module nor Open MPI's
+// calls C's MPI_Pcontrol. `error` is not in the standard's interface.
 SLIMPI_EXPORT void mpi_pcontrol_f08_(const int* level, int* error) {
   (void)catch_all([&] { call::control(*level); });
   SLIMPI_NEXT("mpi_pcontrol_f08_", void(const int*, int*))(level, error);

@@ -99,10 +99,10 @@ bool program_begins_sums() {
   return begins;
 }
 
-// The level of threads for which slimpi asks MPI. programs: the program's. multiple:
-// MPI_THREAD_MULTIPLE, because of SLIMPI_PROGRESS=thread. multiple_for_init: MPI_THREAD_MULTIPLE in
-// MPI_Init only, because an object of the process calls nonblocking or persistent sums. MPI need
-// not be initialized.
+// The level of threads for which slimpi asks MPI. programs: the level that the program asks for.
+// multiple: MPI_THREAD_MULTIPLE, because of SLIMPI_PROGRESS=thread. multiple_for_init:
+// MPI_THREAD_MULTIPLE in MPI_Init only, because an object of the process calls nonblocking or
+// persistent sums. MPI need not be initialized.
 enum class ThreadLevel { programs, multiple_for_init, multiple };
 ThreadLevel wanted_thread_level() {
   const Config config = load_config(slimpi_environment()).config;
@@ -136,8 +136,8 @@ void tell_thread_level() {
       "MPI_THREAD_MULTIPLE; SLIMPI_PROGRESS=calls leaves the level and these sums to MPI");
 }
 
-// Returns the wanted level. Calls find_abi() before any function is looked up: in a process with
-// several MPIs, it chooses the MPI of the caller.
+// Returns the wanted level. First calls find_abi(), which in a process with several MPIs chooses
+// the MPI of the caller. This must happen before any MPI function is looked up.
 ThreadLevel wanted_level() {
   auto level = ThreadLevel::programs;
   (void)catch_all([&] {
@@ -151,6 +151,7 @@ int level_of_thread(int required) {
   return wanted_level() == ThreadLevel::multiple ? mpi::abi.thread_multiple : required;
 }
 
+// Prepares sums after MPI_Init or MPI_Init_thread, which returned `code`. Returns `code`.
 int initialized(int code) {
   if (code == mpi::kSuccess) (void)catch_all(prepare_sums);
   return code;

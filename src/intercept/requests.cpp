@@ -18,7 +18,7 @@ using Completed = Completing::Completed;
 
 namespace {
 
-// The differences of the languages in arrays. In C indices begin at 0.
+// How arrays differ between the languages. In C indices begin at 0.
 struct C {
   static int first_index() { return 0; }
   static void* statuses(void* array) { return array; }
@@ -49,8 +49,8 @@ struct F08 {
   }
 };
 
-// Returns whether slimpi takes part in the call. It does not if there are no requests. MPI reports
-// wrong arguments.
+// Returns whether slimpi takes part in the call: sums are in flight, there are requests, and the
+// call is no probe (call/hidden_functions.h). MPI reports wrong arguments.
 bool takes_part(int count, const void* requests) {
   return sums_in_flight() && !is_probe() && count > 0 && requests != nullptr;
 }
@@ -123,9 +123,9 @@ int test(int count, const void* requests, const auto& finish, bool ends = true) 
   return raise(*completing, code, completed, ends);
 }
 
-// The functions' work, with the arguments of C. `next` calls the next definition of the function
-// itself. `test` calls the next definition of its form that does not wait: MPI_Testany or
-// MPI_Testsome.
+// The work of each intercepted function, with the arguments of C. `next` calls the next definition
+// of the function itself. `test` calls the next definition of its form that does not wait:
+// MPI_Testany or MPI_Testsome.
 
 int wait_one(const auto& next, void* request, void* status) {
   return wait_for_all(
@@ -232,7 +232,7 @@ int free_request(const auto& next, void* request) {
   return next(request);
 }
 
-// Refuses to cancel a sum in flight, which is an error.
+// Refuses to cancel a sum in flight, and returns the code of an error.
 int cancel(const auto& next, void* request) {
   int code = 0;
   (void)catch_all([&] { code = call::refuse_to_cancel(request); });

@@ -53,7 +53,7 @@ struct RanksCounts {
 
 enum class Form { usual, large, fortran };
 
-// Does the call, or lets MPI do it.
+// Does a blocking call, or lets MPI do it. Returns the code for the program.
 [[gnu::always_inline]] inline int do_or_bypass(Request& request) {
   Outcome outcome;
   Status status = catch_all([&] { outcome = dispatch(request); });
@@ -67,7 +67,7 @@ enum class Form { usual, large, fortran };
   return code;
 }
 
-// Begins the call or makes its request, or lets MPI do so.
+// Begins a nonblocking call or makes a persistent request, or lets MPI do so.
 template <typename ByMpi>
 int begin_or_bypass(Request& request, Way way, void* handle, const ByMpi& by_mpi) {
   const bool persistent = way == Way::persistent;
@@ -119,8 +119,8 @@ std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, 
   return kept;
 }
 
-// The next definitions of a function and of its form for large counts, by their MPI_ names and, for
-// Fortran, by their PMPI_ names. `more`: the arguments after the communicator.
+// Calls the next definition of a function or of its form for large counts, by the MPI_ name or, for
+// Fortran, by the PMPI_ name. `more`: the arguments after the communicator.
 template <typename Counts>
 struct Next {
   const char *name, *large;                               // both begin with PMPI_
@@ -171,10 +171,10 @@ constinit Next<RanksCounts> next_Ireduce_scatter{"PMPI_Ireduce_scatter", "PMPI_I
 constinit Next<RanksCounts> next_Reduce_scatter_init{"PMPI_Reduce_scatter_init",
                                                      "PMPI_Reduce_scatter_init_c"};
 
-// The common body of all functions. A call of a PMPI_ name goes to MPI unchanged, unless MPI's
-// Fortran bindings make the call. The function must be inline, because it looks at the caller of
-// the exported function. `more` ends with the address of the program's MPI request, if there is
-// one.
+// The common body of all exported functions of this file. A call of a PMPI_ name goes to MPI
+// unchanged, unless MPI's Fortran bindings make the call. The function must be inline, because it
+// looks at the caller of the exported function. `more` ends with the address of the program's MPI
+// request, if there is one.
 template <Way way, typename Counts, typename Count, typename... More>
 [[gnu::always_inline]] inline int sum(Next<Counts>& next, Form form, const void* in, void* out,
                                       Count counts, Word datatype, Word op, Word comm,

@@ -12,7 +12,7 @@ namespace slimpi::intra {
 
 namespace {
 
-// Returns the group of a communicator on one node, in which every rank owns a shard.
+// Returns the group for a communicator whose ranks are all on one node: every rank owns a shard.
 comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
   comm::InterNodeGroup group;
   group.shards = int(communicator.layout().node_ranks().size());
@@ -69,8 +69,8 @@ Status intra_allreduce(comm::Call& call) {
   return call.node_path == comm::NodePath::nccl ? allreduce_by_nccl(call, group) : Status::ok;
 }
 
-// Reserves the scratch memory of shm, and in call.scratch.sums the memory for sums of pairs, which
-// are needed for any number of addends.
+// Besides the memory of shm, reserves call.scratch.sums for the sums of pairs, which any number of
+// ranks needs.
 Status reserve_intra_allreduce(const comm::Call& call) {
   const comm::InterNodeGroup group = one_node_group(call.communicator);
   SLIMPI_TRY(reserve_for_shm(call, group));

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The uncompressed work inside a node, before and after the exchange between nodes. Before the
-// exchange, each rank that owns a shard gets the sum of its node-local ranks' values of that shard.
-// After the exchange, every node-local rank gets the finished shards. If all ranks share one node,
-// MPI makes the sums, except sums of GPU buffers.
+// The uncompressed sums inside a node (the ranks that share memory), before and after the exchange
+// between nodes. A shard is the part of the vector that one rank of a node owns. Before the
+// exchange, the owner gets the sum of its node-local ranks' values of the shard. After the
+// exchange, every node-local rank gets the finished shards. If all ranks share one node, MPI makes
+// the sums; slimpi makes only sums of GPU buffers.
 //
 // The steps, in order:
 //   1. The ranks of a node open a shared-memory segment for their communicator
-//      (shared_memory.cpp). If that fails on some node, all ranks send messages (mpi).
-//   2. Before the first barrier of a call (node_barrier.h) each rank publishes one word, which says
-//      what its buffers allow (transports.h).
-//   3. From the words all ranks make the same decision: through the segment (shm) or by NCCL
-//      (nccl). transports.h has the table.
+//      (shared_memory.cpp). If that fails on some node, all ranks send MPI messages instead.
+//   2. Before the first barrier of a call (node_barrier.h) each rank publishes one 64-bit word:
+//      whether its buffers allow NCCL, and a hash of its sum (transports.h).
+//   3. From these words all ranks make the same decision: they exchange through the segment (shm)
+//      or by NCCL (nccl). transports.h has the table.
 //   4. The vector passes in blocks. A block has a piece of each shard (node_pass.h). The owner of a
 //      shard adds in rank order; on one node, in pairs of neighbors (ordered_sum.h).
 //   5. A failure of one rank becomes a failure of all ranks (comm::Exchange::settle). After a
@@ -20,12 +21,12 @@
 
 namespace slimpi::intra {
 
-// Returns the elements of a shard of the call.
+// Returns the range of shard `shard_index` in the vector: as call.shards says, else shard_range().
 comm::Range shard_of_call(const comm::Call& call, const comm::InterNodeGroup& group,
                           int shard_index);
 
-// Returns the elements of shard `shard_index` in a vector of `count` elements that is divided
-// equally into whole buckets.
+// Returns the range of shard `shard_index`, if `count` elements are divided equally into
+// `group.shards` shards of whole buckets (the values that share one scale).
 comm::Range shard_range(std::uint64_t count, const kernels::Format& format,
                         const comm::InterNodeGroup& group, int shard_index);
 
@@ -40,7 +41,7 @@ Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group)
 Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group);
 
 // Does the whole allreduce of GPU buffers, for a communicator whose ranks are all on one node. Adds
-// in pairs of neighbors, as MPICH does. Needs the segment of shared_of() and the memory of
+// in pairs of neighbors, as MPICH does. The caller has opened the segment of shared_of() and called
 // reserve_intra_allreduce().
 Status intra_allreduce(comm::Call& call);
 

@@ -24,38 +24,39 @@ class NcclGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // kDepth: blocks in flight. piece(): the floats that each of `size` node-local ranks sends in one
-  // block. A group of transfers costs some 30 us, so up to 8 ranks send 4 MiB each; more ranks send
-  // less each.
+  // kDepth: the number of blocks in flight. piece(): the floats that each of `size` node-local
+  // ranks sends in one block. A group of transfers costs some 30 us, so blocks are long: up to 8
+  // ranks send 4 MiB each; more ranks send less each.
   static constexpr int kDepth = 2;
   static constexpr std::uint64_t piece(int size) {
     return (std::uint64_t(1) << 20) * std::uint64_t(std::min(size, 8)) / std::uint64_t(size) / 64 *
            64;
   }
 
-  // Returns what this rank publishes about a call with buffers at `location`: whether the rank can
-  // use NCCL for the call (transports.h).
+  // Returns whether this rank can use NCCL for a call with buffers at `location`. `not_open`: it
+  // can, after open(). `ready`: NCCL is open for this GPU. The rank publishes the result
+  // (transports.h).
   enum Readiness : std::uint64_t { unavailable = 0, not_open = 1, ready = 2 };
   Readiness readiness(const device::Location& location) const;
 
-  // Opens the communicator. Call it when all node-local ranks published `not_open`. *opened is the
-  // same on all of these ranks. If *opened is false, no rank tries again. With SLIMPI_INTRA=nccl,
-  // open() returns an error instead.
+  // Opens the communicator, when all node-local ranks published `not_open`. Sets *opened to whether
+  // that worked; all these ranks get the same result. After a failure no rank tries again. If
+  // SLIMPI_INTRA=nccl demands NCCL, a failure is an error.
   Status open(NodeBarrier& shared, comm::Exchange& exchange, const device::Location& location,
               Statistics& statistics, bool* opened);
   bool is_open() const { return location_.has_value(); }
 
-  // Closes the communicator. Every node-local rank closes it now, and nothing is in flight.
+  // Closes the communicator when nothing is in flight. Every node-local rank must call close() now.
   void close() { end(true); }
   // Makes NCCL abort the communicator. The abort waits for no rank.
   void abort() { end(false); }
 
-  // Scratch memory. arrived(): the values of a block that the node-local ranks sent; `index` is the
-  // number of the block modulo kDepth. partial(): intermediate sums.
+  // Return scratch memory. arrived(): for the values of a block that the node-local ranks send;
+  // `index` is the number of the block modulo kDepth. partial(): for intermediate sums.
   float* arrived(int index) const { return floats() + std::uint64_t(index) * block_; }
   float* partial() const { return floats() + kDepth * block_; }
 
-  // Queues the transfers on the stream, and returns when an event can be recorded behind them.
+  // Queues the transfers on the stream. Returns when an event can be recorded behind the transfers.
   Status send(comm::Exchange& exchange, std::span<const device::NcclTransport::Transfer> transfers,
               device::Stream* stream);
 
@@ -76,11 +77,11 @@ class NcclGroup {
   float* floats() const { return reinterpret_cast<float*>(scratch_.data()); }
 
   const Intra intra_;
-  bool refused_ = false;
-  std::optional<device::Location> location_;  // of the communicator that is open
+  bool refused_ = false;  // opening failed once; NCCL is not used
+  std::optional<device::Location> location_;  // the GPU of the open communicator
   const device::Device* device_ = nullptr;
   device::NcclCommunicator* communicator_ = nullptr;
-  std::uint64_t block_ = 0;  // floats
+  std::uint64_t block_ = 0;  // floats of all ranks' pieces of a block
   comm::Memory scratch_;
 };
 

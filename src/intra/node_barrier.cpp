@@ -14,9 +14,9 @@ namespace slimpi::intra {
 // that has loaded `barriers` also has the published word in its cache.
 struct NodeBarrier::Line {
   std::atomic<std::uint64_t> barriers;  // barriers that this rank has reached
-  // The published words, in turn: word n + 2 overwrites word n. A rank publishes word n + 2 only
-  // after the barrier that follows word n + 1. All ranks have read word n before they reach that
-  // barrier.
+  // The published words, in turn: word n + 2 overwrites word n. No rank still needs word n: a rank
+  // publishes word n + 2 only after the barrier that follows word n + 1, and before a rank reaches
+  // that barrier, it has read word n.
   std::uint64_t words[2];
 };
 
@@ -76,10 +76,10 @@ Status NodeBarrier::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
 namespace {
 
 // The probe lines. Each line of a probe holds the number of the next line to read, so a load must
-// complete before the next load can start. Hardware prefetch would falsify the time: it loads lines
-// that lie at equal distances, or that were read together before. So the distances between the
-// lines of a probe are one step, two steps, three steps and so on, no line is read twice, and the
-// first line and the step change from probe to probe.
+// complete before the next load can start. Hardware prefetch would make the time too short: it
+// loads lines that lie at equal distances, or that were read together before. So the distances
+// between the lines of a probe are one step, two steps, three steps and so on, no line is read
+// twice, and the first line and the step change from probe to probe.
 constexpr std::uint64_t kProbeLines = 8, kLine = 64, kLines = CacheLocality::kProbeBytes / kLine;
 
 std::uint64_t first_line(std::uint64_t probe) {
@@ -93,8 +93,8 @@ std::uint64_t step(std::uint64_t probe) {
 // (docs/DESIGN.md).
 constexpr std::uint64_t kCrossCacheNanoseconds = 550;
 
-// Between two probes at least this many bytes are exchanged, so that a probe costs little in
-// relation to the exchange.
+// The least bytes that are exchanged between two probes. So a probe costs little in relation to the
+// exchange.
 constexpr std::uint64_t kProbeIntervalBytes = 512 << 10;
 
 using ProbeWord = std::atomic<std::uint64_t>;

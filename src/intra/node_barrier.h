@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The barrier of the node-local ranks of a communicator, and the words and times that they learn at
-// a barrier.
+// The barrier of the node-local ranks of a communicator, and what they learn at a barrier: words
+// that the ranks publish, and whether all ranks share a cache.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,48 +14,48 @@
 namespace slimpi::intra {
 
 // Measures whether all node-local ranks share a cache with this rank, by the time to read what a
-// node-local rank has just written. The system is not asked: ranks that are not bound to cores
-// move, and a virtual machine does not know the real caches. The result belongs to this rank and
-// may differ between ranks; only speed depends on it.
+// node-local rank has just written. The operating system is not asked, because ranks that are not
+// bound to cores move, and a virtual machine does not know the real caches. The result may differ
+// between ranks; only the speed of copies depends on it.
 class CacheLocality {
  public:
   // `me`: this rank's local rank, of `size`.
   CacheLocality(int size, int me);
 
-  // Bytes of shared memory that each rank writes and the others read.
+  // Bytes of a rank's probe lines: shared cache lines that the rank writes and another rank reads.
   static constexpr std::size_t kProbeBytes = NodeSegment::kProbeBytes;
 
   // Returns whether to probe at this barrier. If so, every rank writes its probe lines before the
   // barrier, and after the barrier reads the probe lines of one node-local rank. Call due() at
-  // every barrier, with the same `bytes` on all ranks: the bytes that passed through a message
-  // buffer since the last barrier. due() is true until every node-local rank was probed twice.
-  // Later it is true so rarely that the probes cost next to nothing.
+  // every barrier. `bytes`: the bytes that passed through a message buffer since the last barrier;
+  // the same on all ranks. due() is true until every node-local rank was probed twice, later only
+  // rarely, so that the probes cost next to nothing.
   bool due(std::uint64_t bytes);
   void write_probe_lines(std::byte* mine) const;
 
   // Returns the node-local rank to probe next; a different one on every rank.
   int target() const;
-  // Reads that rank's probe lines and records the time.
+  // Reads the probe lines of target(), and records how long that took.
   void probe(const std::byte* probe_lines);
   void record(std::uint64_t nanoseconds);
 
-  // Returns whether some node-local rank shares no cache with this rank, by the last two probes of
-  // that rank. A single slow probe may be an interruption.
+  // Returns whether some node-local rank shares no cache with this rank. The last two probes of a
+  // rank must agree, because a single slow probe may be an interruption.
   bool cross_cache() const { return cross_cache_; }
 
  private:
   struct Peer {
     bool last = false, cross_cache = false;
   };
-  std::vector<Peer> peers_;  // index: distance in local ranks after this one, minus 1
+  std::vector<Peer> peers_;  // index i: the local rank i + 1 after this one
   int me_;
   std::size_t next_ = 0;
   std::uint64_t probes_ = 0, bytes_ = 0;  // bytes since the last probe
   bool cross_cache_ = false;
 };
 
-// The barrier, in the memory that the node-local ranks of a communicator share. In this memory each
-// rank has a data area and a word, which all these ranks can read. A barrier costs one store and a
+// The barrier, in the memory that the node-local ranks of a communicator share. There each rank has
+// a data area and one 64-bit word, which all these ranks can read. A barrier costs one store and a
 // few loads.
 class NodeBarrier {
  public:
@@ -73,18 +73,18 @@ class NodeBarrier {
   // Waits until every rank of the node has called barrier() as often as this rank. The data that a
   // rank wrote before its barrier are then visible to the other ranks. MPI makes progress during
   // the wait, because another rank may wait for a message. Fails if a rank reports a failure.
-  // `bytes`:
-  // the most bytes that a rank wrote to its data area since the last barrier; the same on all ranks
-  // of the node.
+  // `bytes`: the most bytes that a rank wrote to its data area since the last barrier; the same on
+  // all ranks.
   Status barrier(comm::Exchange& exchange, std::uint64_t bytes = 0);
 
-  // Returns whether some rank of the node shares no cache with this rank at present. If so, data
-  // for other ranks should arrive faster through memory. The result may differ between ranks.
+  // Returns whether some rank of the node shares no cache with this rank at present. If so, this
+  // rank should write data for other ranks past its caches. The result may differ between ranks.
   bool cross_cache() const { return locality_.cross_cache(); }
 
   // publish() sets this rank's word; transports.h has the fields of a word. Call it at most once
   // between two barriers. After the next barrier, published() returns the bitwise AND (`all`) and
-  // the bitwise OR (`any`) of the words of all ranks of the node.
+  // the bitwise OR (`any`) of the words of all ranks of the node. If both are equal in the bits of
+  // a field, all ranks have published the same field.
   struct Published {
     std::uint64_t all, any;
     bool alike(std::uint64_t field) const { return ((all ^ any) & field) == 0; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The common part of all transports. A transport passes a vector, block by block, between the ranks
-// of a node; this file has the blocks and their ranges.
+// The common part of the transports, which are the ways to exchange inside a node (transports.h). A
+// transport passes a vector, block by block, between the ranks; this file has the blocks' ranges.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace slimpi::intra {
 
-// The blocks of a vector. A block has a piece of every shard. All ranks of the node have the same
-// blocks, also ranks that own no shard.
+// The blocks of a vector. A block has a piece of every shard (the part of the vector that one rank
+// owns). All ranks of the node have the same blocks, also ranks that own no shard.
 class NodeBlocks {
  public:
   NodeBlocks(const comm::Call& call, const comm::InterNodeGroup& group)
@@ -38,7 +38,7 @@ class NodeBlocks {
   std::uint64_t longest() const { return longest_; }  // the floats of the longest shard
 
   const std::pmr::vector<comm::Range>& shards() const { return shards_; }
-  // Returns the piece of a shard in a block; empty behind the end of the shard.
+  // Returns the piece of a shard in a block; empty if the shard ends before this block.
   comm::Range part(int shard_index, std::uint64_t block) const {
     const comm::Range& shard = shards_[std::size_t(shard_index)];
     if (block * piece_ >= shard.count) return {};

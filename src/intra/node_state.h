@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The state of the ranks of this node in one communicator.
+// The node state of a communicator: the shared-memory segment of the ranks of this node.
 #pragma once
 #include <memory>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace slimpi::intra {
 
-// The shared-memory segment of the ranks.
+// Opens the segment and owns it. The communicator owns this object (comm::Attachment).
 class NodeState : public comm::Attachment {
  public:
   static NodeState& of(comm::Communicator& communicator) {
@@ -20,7 +20,7 @@ class NodeState : public comm::Attachment {
   // Opens the shared-memory segment of the node-local ranks, once. Does nothing if SLIMPI_INTRA
   // excludes it or if no node has two ranks. Collective.
   Status open_shared(comm::Communicator& communicator);
-  // Returns the segment; null if there is none.
+  // Returns the barrier, which owns the segment; null if no segment is open.
   NodeBarrier* shared() const { return shared_.get(); }
 
   // Prepares a communicator whose ranks are all on one node: opens the segment, and reserves the
@@ -37,7 +37,7 @@ class NodeState : public comm::Attachment {
   std::optional<bool> ready_;  // the agreed result of prepare; the same on all ranks
 };
 
-// Returns the node's segment; null if there is none.
+// Returns the communicator's barrier, which owns the segment; null if no segment is open.
 inline NodeBarrier* shared_of(comm::Communicator& communicator) {
   return NodeState::of(communicator).shared();
 }

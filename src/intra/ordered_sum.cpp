@@ -5,8 +5,8 @@
 
 namespace slimpi::intra {
 
-// If there are more than kMaxAddends addends, the sums so far are in `partial`, not in `out`,
-// because `out` may be an addend of a later kernel.
+// Sums of more than kMaxAddends addends need several kernels. Between two kernels the sum so far is
+// in `partial`, not in `out`, because `out` may be an addend of a later kernel.
 void add_in_order(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, float* out) {
   const float* group[kernels::kMaxAddends];
@@ -20,9 +20,8 @@ void add_in_order(const device::DeviceStream& on, std::span<const float* const> 
   }
 }
 
-// Let 2^k be the greatest power of two that is not greater than the number of ranks, and 2^k + r
-// this number. First the first 2r ranks are added in pairs. Then neighboring sums are added, level
-// by level, until one sum is left.
+// With 2^k + r ranks (r < 2^k), first the first 2r ranks are added in pairs, so that 2^k values
+// remain. Then neighboring sums are added, level by level, until one sum is left.
 void add_in_pairs(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, std::uint64_t stride, float* out,
                   std::pmr::memory_resource* memory) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Adds the values of a node's ranks, in memory that the kernels of the device can read. All
-// transports use these functions, so the bytes do not depend on the transport. add_in_order is for
+// Functions that add the values of a node's ranks, in memory that the kernels of the device can
+// read. All transports (transports.h) use them, so all give the same bytes. add_in_order is for
 // sums that are then exchanged between nodes, add_in_pairs for ranks that share one node.
 #pragma once
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace slimpi::intra {
 
-// Both functions queue work on the stream. `addends` are in rank order, `count` floats each; `out`
-// may be one of them. `partial` is scratch memory.
+// Both functions queue work on the stream `on`. `addends` are in rank order, `count` floats each;
+// `out` may be one of the addends. `partial` is scratch memory.
 
 // Adds in rank order. `partial` has `count` floats. If there are more addends than one kernel
 // takes, `partial` holds the sum so far, in fp32, between two kernels.

@@ -71,7 +71,7 @@ Status NodeSegment::map(SharedFile& file, bool first) {
 }
 
 void NodeSegment::touch() const {
-  // Uses one system call for all pages if the kernel has it (Linux 5.14): half of the time.
+  // Touches all pages by one system call if the kernel has it (Linux 5.14): in half of the time.
   if (madvise(memory_, bytes(), MADV_POPULATE_WRITE) == 0) return;
   for (std::size_t at = 0; at < bytes(); at += kPage)
     static_cast<void>(*reinterpret_cast<const volatile std::byte*>(memory_ + at));
@@ -114,20 +114,22 @@ void NodeSegment::leave(std::unique_ptr<NodeSegment> segment) {
   if (!closed) others.segments.push_back(std::move(segment));
 }
 
-// Opening a segment: the first rank of each node, the leader here, makes a file and gives it to the
-// other ranks. All ranks of the communicator take the same steps, and agree after each step whether
-// it worked on all ranks. So no system call blocks, and no rank waits for a rank that failed.
+// The opening of a segment. The first rank of each node, the leader here, makes a file and gives it
+// to the other ranks. All ranks of the communicator take the same steps, and agree after each step
+// whether it worked on all ranks. So no system call blocks, and no rank waits for a rank that
+// failed.
 
 namespace {
 
-// The lengths of a block that are tried, in floats: the fastest first, then shorter ones.
+// The lengths of a block in floats, in the order in which they are tried: the fastest comes first,
+// and shorter ones follow for little memory.
 constexpr std::uint64_t kBlocks[] = {NodeSegment::kBlock, 32 << 10, 8 << 10};
 
 // The number of ranks of a node that ask the leader for the file at once: as many requests as the
 // queue of a socket has room for.
 constexpr int kAtOnce = 64;
 
-// The token that the ranks show the leader.
+// The number by which the leader recognizes a request of its own node's ranks (FileOffer::give).
 constexpr std::uint64_t kToken = 0x736c696d7069;
 
 // Returns a number that no other process has: a random number or, if a sandbox refuses that, a
@@ -140,10 +142,9 @@ std::uint64_t random_number() {
   return number;
 }
 
-// Makes one attempt: maps the file of the node's leader on all ranks of the node. Sets *good to
-// whether that worked on all ranks of the communicator. Every rank reserves the memory of its own
-// region, so that the region lies on the rank's NUMA node. `largest`: the ranks of the largest
-// node.
+// Makes one attempt to open a segment: maps the file of the node's leader on all ranks of the node.
+// Sets *good to whether that worked on all ranks of the communicator. Every rank reserves the
+// memory of its own region, on its NUMA node. `largest`: the ranks of the largest node.
 Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest,
            NodeSegment& segment, bool* good) {
   const int local = segment.me();
@@ -160,14 +161,15 @@ Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest
     }
     return exchange.all_true(good);
   };
-  // Makes a name for this node and this attempt, from the greatest random number of all ranks. The
-  // name must differ between attempts, because other threads may make attempts at the same time.
+  // The name of the leader's socket, for this node and this attempt, from the greatest random
+  // number of all ranks. It differs between attempts, because other threads may make attempts at
+  // the same time.
   static std::atomic<std::uint64_t> attempts{0};
   std::uint64_t name = splitmix64(random_number(), attempts++) >> 1;  // see Exchange::all_max
   SLIMPI_TRY(exchange.all_max({&name, 1}));
   name = splitmix64(name, std::uint64_t(layout.node()));
   SLIMPI_TRY(together([&] {
-    // The leader makes the file, with its length and without memory.
+    // The leader makes the file. The file has its length, but no memory yet.
     return !leads || (file.create(segment.bytes()) == Status::ok && offer.open(name) == Status::ok);
   }));
   for (int first = 1; first < largest; first += kAtOnce) {

@@ -22,15 +22,15 @@ class NcclGroup;
 // The message buffers of one process, in a ring. Each block of each call passes through the next
 // buffer. All ranks of the node count the same calls, so a block has the same place on all ranks.
 //
-// A call with short blocks uses short buffers. So many calls pass before the same memory is written
-// again. By then the core that read the memory no longer has it in its caches; writing takes longer
-// while another core still holds the cache line. A call whose blocks are longer than a quarter of
-// the longest buffer uses the longest buffers. For calls of this kind, short buffers gain little if
-// the calls follow one another, and lose if other work fills the caches in between
-// (docs/DESIGN.md).
+// A call with short blocks uses short buffers, so that many calls pass before the same memory is
+// written again. By then the core that read the memory no longer has it in its caches. Reason:
+// writing takes longer while another core still holds the cache line. A call whose blocks are
+// longer than a quarter of the longest buffer uses the longest buffers. For these calls, short
+// buffers gain little if the calls follow one another, and lose if other work fills the caches in
+// between (docs/DESIGN.md).
 //
-// Lengths and places are in floats. A buffer's length is a power of two, and its place a multiple
-// of its length. So any kDepth buffers in sequence do not overlap.
+// Lengths and places (the index of a buffer's first float) are in floats. A length is a power of
+// two, and a place is a multiple of the length, so any kDepth buffers in sequence do not overlap.
 class BufferRing {
  public:
   static constexpr int kDepth = 3;  // blocks in flight
@@ -61,9 +61,9 @@ class BufferRing {
     return {round_up(passed_, length), length, floats()};
   }
 
-  // Call it when the call has used `blocks` buffers. If these are the longest buffers, skips one
-  // more. So calls of two blocks always use the same two of the three buffers, and the third buffer
-  // takes no room in the caches.
+  // Moves the ring behind the `blocks` buffers that the call has used. If these are the longest
+  // buffers, skips one more. So calls of two blocks always use the same two of the three buffers,
+  // and the third buffer takes no room in the caches.
   void pass(const Buffers& used, std::uint64_t blocks) {
     passed_ = used.first_ + (blocks + (used.length_ == longest_ ? 1 : 0)) * used.length_;
   }
@@ -72,12 +72,12 @@ class BufferRing {
   static constexpr std::uint64_t kShortest = 1 << 10;
 
   std::uint64_t longest_;
-  std::uint64_t passed_ = 0;  // floats of all buffers so far; never wraps around the ring
+  std::uint64_t passed_ = 0;  // floats of all buffers used so far; place() wraps around the ring
 };
 
 // The memory that the node-local ranks of one communicator share, and the objects that belong to
-// it. Each rank has a region: a cache line for barriers and published words, probe lines, a note,
-// and a data area for message buffers. Only that rank writes its region.
+// it. Each rank has a region: a cache line for barriers and published words, probe lines
+// (CacheLocality), a note for NCCL, and a data area for message buffers. Only the rank writes it.
 //
 // Each communicator has its own segment, so calls of different communicators never share memory. A
 // region takes 1.5 MiB. A process has one region in each communicator that slimpi serves, and these
@@ -99,8 +99,8 @@ class NodeSegment {
   // Bytes of the whole segment.
   std::size_t bytes() const { return kHeaderBytes + std::size_t(ranks_) * region_bytes(); }
 
-  // Maps the file and reserves memory for this rank's region; if `first`, also for the header. The
-  // reserved bytes are 0.
+  // Maps the file and reserves memory for this rank's region. `first`: this is the node's first
+  // rank, which also reserves memory for the header. The reserved bytes are 0.
   Status map(SharedFile& file, bool first);
 
   // Maps every page, so that no call pays for page faults. Call it when all ranks have reserved
@@ -121,16 +121,16 @@ class NodeSegment {
   // The message buffers in the data area; the same ring on all ranks.
   BufferRing ring;
 
-  // Pins the segment for copies to and from memory at the location, once for each location. If the
-  // segment cannot be pinned, these copies are slow and block.
+  // Pins the segment for copies to and from memory at the location, once for each location. If it
+  // cannot be pinned, these copies are slow and block.
   void pin(const device::Location& location);
 
   // The NCCL communicator of the ranks. Set when the segment is opened.
   std::unique_ptr<NcclGroup> nccl;
 
-  // Ends this rank's use of a segment. If the segment has an open NCCL communicator, waits briefly
-  // until the other ranks leave, too. If some rank has not left by then, keeps the segment until a
-  // later leave().
+  // Ends this rank's use of a segment. If the segment has an open NCCL communicator, waits at most
+  // two seconds until the other ranks leave, too. If some rank has not left by then, keeps the
+  // segment until a later leave().
   static void leave(std::unique_ptr<NodeSegment> segment);
 
  private:
@@ -158,8 +158,8 @@ class NodeSegment {
 // The least floats of one rank's shard in a block: one cache line.
 inline constexpr std::uint64_t kLeastPiece = 16;
 
-// Opens the segment of the node-local ranks of a communicator, with shorter blocks if memory is
-// short. Collective over the communicator. *segment is set on all its ranks or on none: it is null
+// Opens the segment of the node-local ranks of a communicator; tries shorter blocks if memory is
+// short. Collective over the communicator. Sets *segment on all its ranks or on none: it stays null
 // if the ranks of some node cannot share memory.
 Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
                     Statistics& statistics, std::unique_ptr<NodeSegment>* segment);

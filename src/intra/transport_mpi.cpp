@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The mpi transport: exchange inside a node by MPI messages, which work between any ranks. Every
-// rank sends each owner its values of that owner's shard. The owner adds them in rank order. Later
-// the owner sends its finished shard to all ranks of the node. The shards pass block by block. The
-// receives of block n are posted when the buffers of block n - 2 are free, so at most two messages
-// are in flight from one rank to another.
+// rank sends each owner of a shard its values of that shard. The owner adds them in rank order.
+// Later the owner sends its finished shard to all ranks of the node. The shards pass block by
+// block. The receives of block n are posted when the buffers of block n - 2 are free, so at most
+// two messages are in flight from one rank to another.
 #include <memory_resource>
 #include <string>
 #include <vector>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The nccl transport: exchange inside a node by NCCL, GPU to GPU. The node-local ranks send each
-// owner their values of its shard, directly from the program's buffers, block by block. The owner
-// adds a block while it receives the next block. Later each owner sends its finished shard to all
-// ranks in one group of transfers. All work is queued on two streams, NCCL's and the call's. The
-// streams wait for each other by events. The second half of this file is the communicator of
-// nccl_group.h.
+// owner of a shard their values of it, directly from the program's buffers, block by block. The
+// owner adds a block while it receives the next block. Later each owner sends its finished shard to
+// all ranks in one group of transfers. All work is queued on two streams, NCCL's and the call's.
+// The streams wait for each other by events. The second half of this file defines the class
+// NcclGroup.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -97,8 +97,8 @@ Status NcclPass::settle(Status status) {
   return status;
 }
 
-// Finds the stream for NCCL, which is the communicator's h2d stream, and waits until that stream
-// has completed all its work. Only work that follows this wait starts after the program's
+// Finds the stream for NCCL, which is the communicator's stream for copies to the GPU, and waits
+// until it has completed all its work. Only work queued after this wait starts after the program's
 // work on the default stream (Device::open_stream).
 Status NcclPass::find_stream() {
   SLIMPI_TRY(call_.communicator.stream_for(call_.location, &nccl_stream_, comm::StreamRole::h2d));
@@ -208,9 +208,9 @@ NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
   return *reinterpret_cast<Note*>(shared.segment().note(local));
 }
 
-// Asks no other rank. Before the call's first barrier each rank publishes this result, as a field
-// of its word (transports.h). The ranks use nccl only if all published `ready`, and open NCCL only
-// if all published `not_open`.
+// Reads only what this rank knows. Before the call's first barrier each rank publishes this result,
+// as a field of its word (transports.h). The ranks use nccl only if all published `ready`, and open
+// NCCL only if all published `not_open`.
 NcclGroup::Readiness NcclGroup::readiness(const device::Location& location) const {
   if (intra_ == Intra::shm || refused_ || !location.device->staged) return unavailable;
   if (!location_) return not_open;
@@ -250,7 +250,7 @@ Status NcclGroup::prepare(const device::Location& location, int size, Statistics
     return fail(Status::device, "NCCL has not connected the GPUs of a node before");
   SLIMPI_TRY(device_->nccl->usable(location));
   block_ = piece(size) * std::uint64_t(size);
-  // One kernel adds up to kMaxAddends. More ranks need memory for sums of pairs.
+  // One kernel adds up to kMaxAddends values. More ranks need memory for sums of pairs.
   const std::uint64_t sums = size <= kernels::kMaxAddends ? piece(size) : block_;
   return scratch_.reserve(location, device::Place::device, (kDepth * block_ + sums) * sizeof(float),
                           statistics);
@@ -314,7 +314,7 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   if (*opened) return Status::ok;
   abort();
   scratch_.release();
-  return shared.barrier(exchange);  // after it all ranks have read the notes
+  return shared.barrier(exchange);  // after this barrier all ranks have read the notes
 }
 
 void NcclGroup::end(bool in_order) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The shm transport: a pass through message buffers in host memory that the ranks of a node share.
 //
-// The vector passes in blocks. For each block, every rank copies its values of the other ranks'
-// shards into its message buffer, and passes a barrier. Then every owner adds its shard from all
-// message buffers. In an allreduce of one node, the owner then copies the sum into its own message
-// buffer, and the other ranks copy it from there. Three blocks are in flight, so one barrier per
-// block is enough: a rank writes a message buffer again only after a barrier that every rank
-// reached after reading the buffer. While a rank writes a block, other ranks read at most the two
-// blocks before that block; while it writes the first block of a call, other ranks may still read
-// the last block of the call before.
+// The vector passes in blocks. A block has a piece of each shard (the part of the vector that one
+// rank, the owner, adds). For each block, every rank copies its values of the other ranks' shards
+// into its message buffer, and passes a barrier. Then every owner adds its shard from all message
+// buffers. In an allreduce of one node, the owner then copies the sum into its own message buffer,
+// and the other ranks copy it from there. The ring has three buffers, so one barrier per block is
+// enough: a rank writes a buffer again only after a barrier that every rank reached after reading
+// the buffer. While a rank writes a block, other ranks read at most the two blocks before it; while
+// it writes the first block of a call, other ranks may still read the last block of the call
+// before.
 #include <algorithm>
 #include <cstdint>
 #include <memory_resource>
@@ -53,8 +54,9 @@ class BlockPass : NodePass {
  private:
   using Where = NodeCopies::Where;
 
-  // The steps at the first barrier. offer() publishes what this rank's buffers allow. agree() makes
-  // the decision from the published words of all ranks, so it is the same on all ranks.
+  // The steps at the first barrier. offer() publishes the word of this rank (transports.h) and
+  // passes the barrier. agree() chooses shm or NCCL from the words of all ranks, so all choose the
+  // same.
   Status offer();
   Status agree();
   // Ends the pass. Every rank has used equally many message buffers, so the next call begins with
@@ -103,9 +105,9 @@ class BlockPass : NodePass {
   bool readable() const { return !call_.device.staged; }
 
   NodeBarrier& shared_;
-  // From this size on, a result is written by non-temporal stores. In the caches, a result of this
-  // size would evict everything else, and would itself be evicted before the program reads it
-  // (docs/DESIGN.md).
+  // From this size on, a result is written by non-temporal stores, which leave nothing in the
+  // caches. In the caches, a result of this size would evict everything else, and would itself be
+  // evicted before the program reads it (docs/DESIGN.md).
   static constexpr std::uint64_t kLargeBytes = 4 << 20;
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
   // The stores by which this rank writes its message buffer: to caches, or non-temporal to memory.
@@ -144,10 +146,10 @@ Status BlockPass::offer() {
                                                     : fail(Status::bad_message, describe_sums());
 }
 
-// After agree(), the first block is in the message buffers, unless NCCL does the call. If the ranks
-// published different readiness, all copy the first block again, because a rank that was ready for
-// nccl has not copied it. If NCCL does the call, the first copy does no harm: every call writes a
-// message buffer before it reads the buffer.
+// After agree(), the first block is in the message buffers, unless NCCL does the call. A rank that
+// was ready for NCCL has not copied it in offer(). So if only some ranks were ready, all ranks copy
+// the first block again. If NCCL does the call, a copy that was made in offer() does no harm: every
+// call writes a message buffer before it reads the buffer.
 Status BlockPass::agree() {
   const PassDecision decision = decide(shared_.published());
   bool by_nccl = decision.nccl;

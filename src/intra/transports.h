@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of transports between the ranks of a node, in the order of comm::NodePath. Each gives
-// the results that intra_node.h says. A call begins with the first row that is possible. At the
-// first barrier of shm the ranks may agree on nccl (PassDecision); the call then continues with the
-// row nccl.
+// The table of transports: the ways in which ranks of a node exchange, in the order of
+// comm::NodePath. All give the results that intra_node.h describes. A call begins with the first
+// row that is possible. At the first barrier of the row shm the ranks may agree on NCCL
+// (PassDecision); the call then goes on with the row nccl.
 #pragma once
 #include <cstdint>
 
@@ -21,38 +21,38 @@ struct Transport {
   // Reserves the scratch memory of the two functions below; null if they need none. Not collective.
   Status (*reserve)(const comm::Call& call, const comm::InterNodeGroup& group);
 
-  // Do intra_reduce_scatter and intra_all_gather. If the ranks agree on another row, the
-  // reduce-scatter sets call.node_path to that row and adds nothing.
+  // The functions for intra_reduce_scatter and intra_all_gather. If the ranks agree on another row,
+  // the reduce-scatter adds nothing and sets call.node_path to that row; the caller then runs it.
   Status (*reduce_scatter)(comm::Call& call, const comm::InterNodeGroup& group);
   Status (*all_gather)(comm::Call& call, const comm::InterNodeGroup& group);
 };
 
 const Transport& transport(comm::NodePath path);
 
-// The functions of the rows, in transport_NAME.cpp.
+// The functions of the rows. File transport_NAME.cpp defines those of the row NAME.
 
-// shm: in blocks through message buffers in the segment, in host memory.
+// The row shm: the ranks exchange through message buffers in the segment, which is host memory.
 bool can_share_memory(comm::Communicator& communicator);
 Status reserve_for_shm(const comm::Call& call, const comm::InterNodeGroup& group);
 Status reduce_scatter_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 
-// mpi: by MPI messages, which work between any ranks.
+// The row mpi: the ranks exchange by MPI messages, which work between any ranks.
 Status reserve_for_mpi(const comm::Call& call, const comm::InterNodeGroup& group);
 Status reduce_scatter_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 
-// nccl: by NCCL, GPU to GPU (nccl_group.h).
+// The row nccl: the ranks send from GPU to GPU by NCCL (nccl_group.h).
 Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Do the whole allreduce of one node, and add in pairs of neighbors. allreduce_by_shm may set
-// call.node_path, as the reduce-scatter does.
+// Both functions do the whole allreduce of one node, and add in pairs of neighbors. If the ranks
+// agree on NCCL, allreduce_by_shm sets call.node_path to nccl and adds nothing.
 Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Returns the scratch memory that shm needs to add one block, in bytes: the values of a shard's
-// piece from each of `size` node-local ranks.
+// Returns the bytes of scratch memory in which shm adds one block: for the values that `size`
+// node-local ranks have of one shard's piece.
 std::size_t shared_scratch_bytes(std::size_t size, const comm::InterNodeGroup& group);
 
 // The fields of the word that a rank publishes about a call. After the next barrier, decide() makes

@@ -139,8 +139,8 @@ void write(void* pointer, Handle handle) {
   std::memcpy(pointer, &handle, handle_bytes());
 }
 
-// Returns true if the handle shows that the datatype is predefined. Then the elements lie at the
-// buffer's address. False means unknown.
+// Returns true if the handle shows that the datatype is predefined. The elements of a predefined
+// type lie at the buffer's address. False means unknown.
 inline bool is_predefined(Datatype type) {
   for (const auto& [first, end] : abi.predefined)
     if (Word(type) - first < end - first) return true;

@@ -23,7 +23,7 @@ enum class Found { yes, no_mpi, unknown, unclear };
 // line; if the MPI is unclear, the version lines of all.
 Found find(Api& api, std::string& description);
 
-// Returns whether a library of MPI's name was loaded from this directory.
+// Returns whether a library whose name begins with libmpi was loaded from this directory.
 bool has_loaded_from(std::string_view directory);
 
 // Returns the next definition of an intercepted function after slimpi's: that of another tool or of
@@ -42,7 +42,7 @@ bool has_world(const Api& api);
 // be initialized, and not by sessions alone.
 bool spans_other_world(const Api& api, mpi::Comm comm);
 
-// Sets *rank to the number in `other` of the first rank of `comm`. Returns MPI's code.
+// Sets *rank to the rank that rank 0 of `comm` has in `other`. Returns MPI's code.
 int first_rank_in(const Api& api, Comm comm, Comm other, int* rank);
 
 // A copy callback for attributes that are not copied with their communicator; it does what

@@ -17,7 +17,7 @@ namespace {
 std::atomic<int> g_served{0};
 std::atomic<int> g_numbered{0};  // the highest number of a communicator so far
 
-// A communicator of all processes of MPI_COMM_WORLD; valid until MPI ends.
+// See make_hidden_world(); valid until MPI ends.
 std::atomic<mpi::Comm> g_hidden_world{};
 std::atomic<bool> g_has_hidden_world{false};
 
@@ -43,8 +43,8 @@ struct Reserved {
 };
 Reserved g_internal, g_copy;
 
-// The free context ids that a rank of a program with threads must have before it takes part in the
-// search for a common id.
+// The context ids (MPI's numbers of communicators) that must be free on a rank before the rank
+// takes part in the search for a common id. Only for programs with threads.
 constexpr int kEnoughRoom = 16;
 
 // The tag for MPI_Comm_create_group. Its tags are separate from the tags of messages.
@@ -121,6 +121,7 @@ Status failed(const Api& api, int code) {
   return fail(Status::mpi, "making a communicator: " + error_text(api, code));
 }
 
+// Makes errors on a new communicator return. Turns MPI's code into a Status.
 Status take_over(const Api& api, int code, mpi::Comm* made) {
   if (code == mpi::kSuccess) code = api.Comm_set_errhandler(*made, mpi::abi.errors_return);
   if (code == mpi::kSuccess) return Status::ok;
@@ -161,8 +162,8 @@ Status confirm(const Api& api, mpi::Comm comm, const WaitFor& wait, Status statu
   return refuse(left);
 }
 
-// Calls MPI_Comm_create_group in a thread, from a fiber. The arguments are in memory that the
-// thread may use for ever.
+// Calls MPI_Comm_create_group in a thread, from a fiber. The thread may never return, so its
+// arguments are in memory that it may use for ever.
 Status create_group(const Api& api, mpi::Comm parent, mpi::Group group, int tag,
                     const WaitFor& wait, mpi::Comm* made) {
   struct Creation {
@@ -337,8 +338,8 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   *number = next_number();
   Status status = find_maxima(api, user, wait, true, number, refusal);
   use_number(*number);
-  // With a refusal from single_threaded on, the ranks that refused are in MPI, and make no second
-  // exchange.
+  // If the refusal is single_threaded or a later one, the ranks that refused are in MPI's own sum,
+  // and make no second exchange.
   if (!in_fiber && *refusal < Refusal::single_threaded) status = confirm(api, user, wait, status);
   if (status == Status::ok && !(in_fiber && *refusal == Refusal::no_more))
     status = refuse(*refusal);

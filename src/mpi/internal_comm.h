@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Communicators of slimpi's own. Only this file makes them from a communicator of the program.
+// Internal communicators: slimpi's own, over which it sends its messages. Only this file makes them
+// from a communicator of the program.
 //
 // The rules for internal communicators and attributes:
-//  - slimpi's own work calls, copies or counts nothing of the program. Internal communicators come
-//    from MPI_Comm_create, or, for nonblocking sums, from MPI_Comm_create_group, which copy no
-//    attributes; never from MPI_Comm_dup. Messages of MPI_Comm_create_group that the program could
-//    receive are sent on a communicator of slimpi's own (make_hidden_world).
-//    (comm/communicator_nodes.cpp uses MPI_Comm_split_type briefly, on an internal communicator.)
-//    If slimpi cannot get a communicator, no error handler of the program runs. slimpi sets no
+//  - slimpi's own work calls no callback of the program and copies none of its attributes. Internal
+//    communicators come from MPI_Comm_create, or, for nonblocking sums, from MPI_Comm_create_group,
+//    which copy no attributes; never from MPI_Comm_dup. Messages of MPI_Comm_create_group that the
+//    program could receive are sent on a communicator of slimpi's own (make_hidden_world).
+//    comm/communicator_nodes.cpp uses MPI_Comm_split_type briefly, on an internal communicator. If
+//    slimpi cannot get a communicator, no error handler of the program runs. slimpi sets no
 //    attribute on a communicator that is being freed.
 //  - No object of slimpi outlives the MPI that it came from. A process that uses sessions may end
 //    MPI and start it again; the old handles are then invalid. So slimpi frees what it makes with
 //    MPI together with the communicator that it serves, or forgets it when MPI ends.
-//  - MPICH has 2048 context ids for communicators and windows together. slimpi takes one for each
-//    communicator that it serves, for at most kMostServed of them, so a program can make almost as
-//    many communicators as without slimpi.
+//  - MPICH has 2048 context ids, one for each communicator or window. slimpi takes one for each
+//    communicator that it serves, and serves at most kMostServed at a time. So a program can make
+//    almost as many communicators as without slimpi.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -27,11 +28,11 @@
 
 namespace slimpi::mpi {
 
-constexpr int kMostServed = 32;
+constexpr int kMostServed = 32;  // communicators of the program with an internal one, at a time
 
-// WaitFor waits until poll(&done) sets `done`. `arrivals` has a word for each rank, negative until
-// a message came from that rank; it is empty if MPI does not tell. `limited`: after SLIMPI_TIMEOUT
-// the wait fails with Status::absent.
+// WaitFor is the caller's function that waits until poll(&done) sets `done`. `arrivals` has a word
+// for each rank, negative until a message came from that rank; it is empty if MPI does not tell.
+// `limited`: after SLIMPI_TIMEOUT the wait fails with Status::absent.
 using Poll = std::function<Status(bool* done)>;
 using WaitFor =
     std::function<Status(const Poll& poll, std::span<const int> arrivals, bool limited)>;
@@ -48,8 +49,8 @@ enum class Refusal {
 };
 
 // Returns the failure for a refusal. Status::unsupported: nothing is wrong, and the program's calls
-// go to MPI without a warning. Status::disagreement: the ranks that refused are in MPI's sum; no
-// rank has printed the failure yet.
+// go to MPI without a warning. Status::disagreement: the ranks that refused wait in MPI's own sum;
+// no rank has printed the failure yet.
 Status refuse(Refusal why);
 
 // The first exchange between the ranks of a communicator, on that communicator. All ranks get the
@@ -96,9 +97,10 @@ class FirstExchange {
 //
 // `in_fiber`: the caller runs in a fiber, which needs MPI_THREAD_MULTIPLE on all ranks. If a rank
 // lacks it, the call fails on the ranks that have it. All that is collective over `user` begins
-// before the first wait. In a fiber, sums have already begun and need a communicator. So even if a
-// rank already serves kMostServed communicators, all ranks get one, with *refusal no_more, and free
-// it after these sums.
+// before the first wait, because afterwards the program may begin collectives on `user`. In a
+// fiber, sums have already begun and need a communicator. So even if a rank already serves
+// kMostServed communicators, all ranks get one, with *refusal no_more, and free it after these
+// sums.
 //
 // A rank that gives up after SLIMPI_TIMEOUT must not leave the other ranks in MPI_Comm_create. So
 // there are two exchanges before MPI_Comm_create. A rank gives up only in the first exchange, and

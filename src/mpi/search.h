@@ -51,7 +51,7 @@ class LoadedMpis {
   std::size_t length_ = 0;
 };
 
-enum class Choice { none, made, unclear };
+enum class Choice { none, made, unclear };  // unclear: several MPIs, and the caller shows none
 
 // Chooses the MPI. First choice: the MPI of the symbols after this library, to which the program is
 // linked; second: the only MPI that is loaded; third: the MPI of the library that has called

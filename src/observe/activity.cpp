@@ -64,9 +64,8 @@ const char* to_string(WaitStage stage) {
   return std::size_t(stage) < std::size(kNames) ? kNames[std::size_t(stage)] : "unknown";
 }
 
-// Makes the file and maps it. The mapping stays until the end of the process, because calls of
-// other threads and of exit handlers may still write to it. So does the descriptor, by which other
-// processes find it.
+// Makes the file and maps it. Both stay until the end of the process: calls of other threads and of
+// exit handlers may still write there, and other processes find the file by its descriptor.
 void start_activity() {
   if (g_file.load() != nullptr) return;
   void* memory = MAP_FAILED;
@@ -98,8 +97,8 @@ std::chrono::seconds stall_limit() {
   return std::chrono::seconds(g_stall.load(std::memory_order_relaxed));
 }
 
-// Changes the record and its version. Another process copies the record with a system call and
-// compares the versions in its copies.
+// Changes the record and its version. Another process copies the record twice by a system call; its
+// copy is whole if both copies have the same, even version.
 template <typename Change>
 void ActiveCall::write(Change change) {
   const std::atomic_ref version(record_->version);

@@ -17,7 +17,7 @@
 
 namespace slimpi {
 
-// The stage of a call in which it waits.
+// The stage of a call in which the call waits.
 enum class WaitStage : std::uint32_t {
   none,
   new_communicator,
@@ -33,8 +33,8 @@ enum class WaitStage : std::uint32_t {
 };
 const char* to_string(WaitStage stage);
 
-// The MPI function of a call, and the type of its elements. Nonblocking forms and starts of
-// persistent requests count as the blocking function.
+// The MPI function of a call, and the type of its elements. A nonblocking call, and a start of a
+// persistent request, have the blocking function here.
 struct Function {
   Collective collective = Collective::allreduce;
   bool equal_blocks = false;  // MPI_Reduce_scatter_block
@@ -86,7 +86,7 @@ struct ActivityFile {
   std::array<Activity, kRecords> records;
 };
 
-// Makes the file. If the kernel refuses, the calls keep the records in their own memory.
+// Makes the file. If the kernel refuses, each call has its record in memory of its own.
 void start_activity();
 void set_activity_rank(int rank, int size);
 
@@ -94,7 +94,7 @@ void set_activity_rank(int rank, int size);
 void set_stall_limit(std::chrono::seconds limit);
 std::chrono::seconds stall_limit();
 
-// The record of the calling thread's call from construction to destruction.
+// Holds a record for the calling thread's call, from construction to destruction.
 class ActiveCall {
  public:
   struct Subject {
@@ -111,7 +111,7 @@ class ActiveCall {
   ActiveCall(const ActiveCall&) = delete;
   ActiveCall& operator=(const ActiveCall&) = delete;
 
-  // Returns the innermost object of the calling thread; null outside a call that slimpi takes.
+  // Returns the innermost ActiveCall of the calling thread; null outside a call that slimpi takes.
   static ActiveCall* current();
 
   const Activity& record() const { return *record_; }
@@ -119,9 +119,9 @@ class ActiveCall {
   std::uint64_t count() const { return record_->count; }
   int first() const { return first_; }
   Function function() const { return Function::of(record_->function); }
-  // Returns a word of `bits` bits that describes the sum. By it ranks find out that their sums
-  // differ. It consists of the function and the low bits of the count. For a tensor with a name the
-  // word is a hash of function, count and name, with the highest bit set.
+  // Returns a word of `bits` bits that describes the sum: ranks compare their words to find out
+  // that their sums differ. The word consists of the function and the low bits of the count. For a
+  // tensor with a name it is a hash of function, count and name, with the highest bit set.
   std::uint64_t sum_word(int bits) const;
   void works();
   void in_mpi();
@@ -158,7 +158,7 @@ std::string describe_call(const Activity& record);
 // floats, in call 7 ...".
 std::string describe_other_function(int rank, Function theirs);
 
-// Returns the text about a rank whose sum_word() is `word`, which differs from that of this
+// Returns the text for an error: the sum of `rank`, with sum_word() `word`, is not the sum of this
 // thread's call. It says what differs: function and type, named tensor, or count, such as "rank 1
 // passes 100 floats in call 7 on ...; all ranks must pass the same count".
 std::string describe_other_sum(int rank, std::uint64_t word, int bits);

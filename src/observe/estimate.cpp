@@ -22,8 +22,8 @@ std::string size_text(const CountedCalls& calls) {
   return power_text(calls.size_class) + " to " + power_text(calls.size_class + 1);
 }
 
-// Returns the text of the last column. The text names the option --types if slimpi would take the
-// calls with their type in SLIMPI_TYPES.
+// Returns the text of the last column, "with slimpi". If slimpi would take the calls with their
+// type in SLIMPI_TYPES, the text names the option --types.
 std::string fate_text(const Estimate& estimate, const CountedCalls& calls) {
   if (!calls.reason) return "compressed";
   const std::string text = std::string("MPI: ") + to_string(*calls.reason);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The counts of SLIMPI_ESTIMATE: the calls that the program made, and which of them slimpi would
-// compress.
+// The numbers of SLIMPI_ESTIMATE. With this option MPI does all calls, and slimpi counts them, and
+// which of them it would compress.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace slimpi {
 
-// The number of calls of rank 0 that have the same size class and the other properties below, and
-// their totals.
+// A row of the estimate: the number of calls of rank 0 that have the same size class and the same
+// properties below, and their totals.
 struct CountedCalls {
   std::size_t size_class = 0;  // buffers of 2^size_class to 2^(size_class + 1) - 1 bytes
   bool empty = false;          // buffers of no bytes; the size class then says nothing
@@ -22,9 +22,9 @@ struct CountedCalls {
   std::string type, op;  // "float", "sum"
   bool blocking = true;
   std::optional<BypassReason> reason;                   // empty: slimpi would compress the calls
-  std::uint64_t calls = 0, bytes = 0, nanoseconds = 0;  // time: in MPI, of blocking calls only
+  std::uint64_t calls = 0, bytes = 0, nanoseconds = 0;  // time: of blocking calls, in MPI
   std::uint64_t values = 0;  // elements of float types, whose bytes depend on the bits; else 0
-  double plain_bytes = 0;    // between nodes, with an optimal sum
+  double plain_bytes = 0;    // between nodes, if the sum is bandwidth-optimal
 };
 
 struct Estimate {
@@ -34,8 +34,8 @@ struct Estimate {
   std::vector<CountedCalls> counted;  // compressed calls first, the longest buffers first
 };
 
-// Returns the reason that keeps the most bytes from being compressed. Empty if at least as many
-// bytes would be compressed.
+// Returns the reason that keeps the most bytes from being compressed. Returns nothing if at least
+// as many bytes would be compressed.
 std::optional<BypassReason> dominant_reason(const Estimate& estimate);
 
 std::string to_text(const Estimate& estimate);
@@ -44,8 +44,8 @@ std::string to_json(const Estimate& estimate);
 // Numbers of bits that the estimate shows.
 inline constexpr int kEstimatedBits[] = {8, 4, 2};
 
-// Returns the bytes between nodes of these calls with `bits` bits for each value, bytegrad's scales
-// included, message headers not. For calls that slimpi leaves to MPI: the bytes of MPI's own sum.
+// Returns the bytes that these calls send between nodes with `bits` bits for each value, bytegrad's
+// scales included, message headers not. For calls left to MPI: the bytes of MPI's own sum.
 double bytes_at(const Estimate& estimate, const CountedCalls& calls, int bits);
 
 }  // namespace slimpi

@@ -92,7 +92,7 @@ Json choices(const Report& report) {
   return rows;
 }
 
-Json error(const Errors& errors) {
+Json error(const VerifiedErrors& errors) {
   return {{"checked", errors.checked},
           {"mean_rel_l2", errors.mean(errors.relative_l2)},
           {"max_rel_l2", errors.most_relative_l2},
@@ -102,8 +102,8 @@ Json error(const Errors& errors) {
 }
 
 Json errors(const Report& report) {
-  Errors total;
-  for (const Errors& errors : report.errors) total.add(errors);
+  VerifiedErrors total;
+  for (const VerifiedErrors& errors : report.errors) total.add(errors);
   Json json = error(total);
   json["sizes"] = by_size([&](std::size_t i) { return report.errors[i].checked != 0; },
                           [&](std::size_t i) { return error(report.errors[i]); });

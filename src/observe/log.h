@@ -31,7 +31,7 @@ inline void log_debug(std::string_view text) {
   log(LogLevel::debug, text);
 }
 
-// Logs a text as log() does, but each text only once.
+// Logs a text as log() does, but only the first time that the process passes this text.
 void log_once(LogLevel level, std::string_view text);
 
 // Logs the text, ": " and the text of the thread's last failure, as log_once() does.

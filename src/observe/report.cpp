@@ -270,7 +270,7 @@ std::string seconds_line(const Counts& own) {
   return text + "\n";
 }
 
-// Returns lines about the use of state. If most calls sum a new buffer, state is of no use to them.
+// Returns lines about the use of tensor states. If most calls sum a new buffer, states do not help.
 std::string state_lines(const Report& report) {
   const Counts& own = report.own;
   if (own.state_calls == 0) return "";
@@ -300,15 +300,15 @@ std::string auto_lines(const Report& report) {
   return text;
 }
 
-std::string error_text(const Errors& errors) {
+std::string error_text(const VerifiedErrors& errors) {
   return fmt::format("mean {:.2e}, max {:.2e} in {}\n", errors.mean(errors.relative_l2),
                      errors.most_relative_l2, number_of(errors.checked, "call"));
 }
 
 // Returns a line for all calls, and, if their sizes differ, a line for each size class.
 std::string error_lines(const Report& report) {
-  Errors total;
-  for (const Errors& errors : report.errors) total.add(errors);
+  VerifiedErrors total;
+  for (const VerifiedErrors& errors : report.errors) total.add(errors);
   const std::string beyond =
       report.job.beyond_bound == 0
           ? ""
@@ -328,7 +328,7 @@ std::string error_lines(const Report& report) {
       total.mean(total.vnmse), 100 * total.share(total.zeros),
       100 * total.share(total.wrong_signs));
   for (std::size_t i = 0; i < kSizeClasses; ++i)
-    if (const Errors& errors = report.errors[i];
+    if (const VerifiedErrors& errors = report.errors[i];
         errors.checked != 0 && errors.checked != total.checked)
       text +=
           fmt::format("           from {}: {}", bytes_text(double(1ull << i)), error_text(errors));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The report at the end, as text or as JSON, and where it goes.
+// The report that rank 0 writes at the end of the job, as text or as JSON.
 #pragma once
 #include <optional>
 #include <string>
@@ -26,30 +26,30 @@ struct Report {
   std::vector<AutoChoice> choices;           // choices of the autotuner
   std::vector<std::string> unmatched_rules;  // rows of SLIMPI_RULES that decided no call of rank 0
   int ranks = 0, nodes = 0;
-  int ranks_counted = 0;                      // ranks in `job`; fewer if no call spanned the job
-  Counts own, job;                            // own: of rank 0; job: summed over the ranks
-  std::array<Errors, kSizeClasses> errors{};  // errors of rank 0's calls that SLIMPI_VERIFY checked
+  int ranks_counted = 0;  // ranks in `job`; fewer if no call spanned the job
+  Counts own, job;        // own: of rank 0; job: summed over the ranks
+  std::array<VerifiedErrors, kSizeClasses>
+      errors{};  // errors of rank 0's calls that SLIMPI_VERIFY checked
 };
 
 // The bytes that all float sums of the job send between nodes: `plain` with plain MPI, `done` in
-// this job. A sum that MPI did adds the bytes of an optimal allreduce to both.
+// this job. A sum that MPI did adds the same bytes to both, those of an optimal allreduce.
 struct Totals {
   double plain = 0, done = 0;
   double compressed_share = 0;  // compressed part of `plain`, from 0 to 1
 };
 Totals totals_of(const Report& report);
 
-// The calls of rank 0 between nodes, by the form in which their values were sent.
+// The number of rank 0's calls between nodes, by the form in which values were sent.
 struct CallsBetweenNodes {
   std::uint64_t compressed = 0, float32 = 0;
 };
 CallsBetweenNodes calls_between_nodes(const Report& report);
 
-// Returns calls, bytes and time of the sums that were sent in float32. `counts`: own or job of the
-// report.
+// Returns calls, bytes and time of the sums that were sent in float32. `counts`: report.own or job.
 Share float32_of(const Report& report, const Counts& counts);
 
-// Returns the most frequent reason why sums were not compressed; empty if every call was
+// Returns the most frequent reason why sums were not compressed; returns nothing if every call was
 // compressed. Sums that slimpi did inside one node count as single_node.
 std::optional<BypassReason> dominant_reason(const Counts& counts);
 
@@ -57,8 +57,8 @@ std::optional<BypassReason> dominant_reason(const Counts& counts);
 // the program.
 std::string advice_of(BypassReason reason, const std::string& command);
 
-// Returns the number of tensor states that only one call has used. If a state was dropped, its next
-// two calls count as a first and a second call again.
+// Returns the number of tensor states (data kept from call to call) that only one call has used. If
+// a state was dropped, its next two calls count as a first and a second call again.
 std::uint64_t states_never_reused(const Counts& counts);
 
 // Returns the algorithms that compressed calls, joined by ", "; SLIMPI_ALGORITHM if there were

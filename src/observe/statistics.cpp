@@ -63,14 +63,14 @@ Counts Statistics::counts() const {
   return now;
 }
 
-void Statistics::read(std::array<Errors, kSizeClasses>& errors) const {
+void Statistics::read(std::array<VerifiedErrors, kSizeClasses>& errors) const {
   const std::lock_guard lock(mutex_);
   errors = errors_;
 }
 
 // Finds the row, or makes it. Allocates nothing if the row exists, because every call with
 // SLIMPI_ALGORITHM=auto comes here.
-AutoChoice& AutoChoices::row_of(Candidates candidates, std::uint64_t bytes) {
+AutoChoice& AutoChoices::choice_of(Candidates candidates, std::uint64_t bytes) {
   const std::uint64_t from = std::uint64_t(1) << size_class_of(bytes);
   const auto has_name = [](const AutoChoice::Candidate& one, const char* name) {
     return one.name == name;
@@ -88,14 +88,14 @@ AutoChoice& AutoChoices::row_of(Candidates candidates, std::uint64_t bytes) {
 void AutoChoices::add(Candidates candidates, std::uint64_t bytes, std::size_t which,
                       std::uint64_t nanoseconds) {
   const std::lock_guard lock(mutex_);
-  AutoChoice::Candidate& tried = row_of(candidates, bytes).candidates[which];
+  AutoChoice::Candidate& tried = choice_of(candidates, bytes).candidates[which];
   tried.least = tried.calls == 0 ? nanoseconds : std::min(tried.least, nanoseconds);
   ++tried.calls;
 }
 
 std::string AutoChoices::choose(Candidates candidates, std::uint64_t bytes, std::size_t which) {
   const std::lock_guard lock(mutex_);
-  AutoChoice& row = row_of(candidates, bytes);
+  AutoChoice& row = choice_of(candidates, bytes);
   row.chosen = candidates[which];
   ++row.decisions;
   std::string tried;

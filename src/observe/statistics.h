@@ -20,7 +20,7 @@
 
 namespace slimpi {
 
-// The reason why a call went to MPI unchanged.
+// The reason why a call went to MPI unchanged (a bypass).
 enum class BypassReason {
 #define SLIMPI_BYPASS_REASON(reason, name, meaning, advice) reason,
 #include "observe/bypass_reasons.def"
@@ -50,7 +50,7 @@ constexpr const char* to_string(BypassReason reason) {
   return row_of(reason).name;
 }
 
-// The codec of a compressed call. The codec layer gives numbers and names (comm/call.h).
+// The codec of a compressed call, as a number. comm/call.h gives the numbers and names.
 enum class UsedCodec : std::size_t {};
 constexpr std::size_t kMostCodecs = 24;
 
@@ -67,7 +67,7 @@ struct Share {
   std::uint64_t nanoseconds = 0;
 };
 
-// The difference of a sum from the exact sum.
+// The difference of a sum from the exact sum, as numbers that can be added up.
 struct Deviation {
   double error = 0, exact = 0;  // sums of squares
   // nonzero: values of the exact sum that are not 0. zeros and wrong_signs: how many of these are
@@ -96,12 +96,12 @@ Deviation deviation_of(const float* result, const Exact* exact, std::uint64_t co
 }
 
 // The errors that SLIMPI_VERIFY measured, added up over calls.
-struct Errors {
+struct VerifiedErrors {
   std::uint64_t checked = 0;                                // calls
   double relative_l2 = 0, most_relative_l2 = 0, vnmse = 0;  // sum, maximum, sum
   std::uint64_t nonzero = 0, zeros = 0, wrong_signs = 0;    // values, as in Deviation
 
-  void add(const Errors& more) {
+  void add(const VerifiedErrors& more) {
     checked += more.checked;
     relative_l2 += more.relative_l2;
     most_relative_l2 = std::max(most_relative_l2, more.most_relative_l2);
@@ -110,7 +110,7 @@ struct Errors {
     zeros += more.zeros;
     wrong_signs += more.wrong_signs;
   }
-  // Returns the mean over the calls, from a sum over them.
+  // Returns the mean over the checked calls of a number whose sum over these calls is `sum`.
   double mean(double sum) const { return checked == 0 ? 0 : sum / double(checked); }
   // Returns `values` divided by the number of values that are not 0 in the exact sums: from 0 to 1.
   double share(std::uint64_t values) const {
@@ -131,8 +131,8 @@ struct CompressedCall {
   bool on_device = false;
 };
 
-// The counters of counters.def, and arrays of them. All are words, so that the ranks add them with
-// one reduction.
+// The counters of counters.def, and arrays of them. All members are 64-bit words, so that the ranks
+// add them with one reduction.
 struct Counts {
 #define SLIMPI_COUNTER(name, key, whose, api) std::uint64_t name = 0;
 #include "observe/counters.def"
@@ -145,7 +145,7 @@ struct Counts {
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
 
-// A single number of Counts, by its member.
+// A pointer to a member of Counts: says which number to count.
 using Counter = std::uint64_t Counts::*;
 
 // The stages of a compressed call whose time is counted.
@@ -161,6 +161,7 @@ struct Stage {
 using Candidates = std::span<const char* const>;
 
 // The autotuner's trials for buffers of from_bytes to 2 from_bytes - 1 bytes, and its last choice.
+// The autotuner times candidates (ways to do a call) and chooses the fastest.
 struct AutoChoice {
   struct Candidate {
     std::string name;
@@ -171,19 +172,19 @@ struct AutoChoice {
   std::vector<Candidate> candidates;
 };
 
-// All choices of the autotuners. Rank 0 of each communicator adds to them; any thread may.
+// The choices of all autotuners. Rank 0 of each communicator adds to them, in any thread.
 class AutoChoices {
  public:
   // Adds one call of `bytes` bytes with candidates[which].
   void add(Candidates candidates, std::uint64_t bytes, std::size_t which,
            std::uint64_t nanoseconds);
-  // Notes that candidates[which] won. Returns the line for the log.
+  // Stores that candidates[which] won the trials. Returns the line for the log.
   std::string choose(Candidates candidates, std::uint64_t bytes, std::size_t which);
   // Returns the rows, by size.
   std::vector<AutoChoice> rows() const;
 
  private:
-  AutoChoice& row_of(Candidates candidates, std::uint64_t bytes);
+  AutoChoice& choice_of(Candidates candidates, std::uint64_t bytes);
 
   mutable std::mutex mutex_;  // protects rows_
   std::vector<AutoChoice> rows_;
@@ -196,7 +197,7 @@ class Statistics {
   void count(Counter number, std::uint64_t amount = 1) { add(counts_.*number, amount); }
   // Adds the error of a call whose buffer has `bytes` bytes.
   void error(std::uint64_t bytes, const Deviation& deviation);
-  // Count memory that is held from now on. A negative number: memory that is no longer held.
+  // Add memory that is held from now on; a negative number subtracts memory that is no longer held.
   void scratch(std::int64_t bytes_more) {
     hold(counts_.scratch_bytes, counts_.most_scratch, bytes_more);
   }
@@ -209,7 +210,7 @@ class Statistics {
   // Reads the counts into `now`, for a caller whose stack may have no room for them.
   void read(Counts& now) const;
   // Reads the errors, by the size classes of Counts::sizes.
-  void read(std::array<Errors, kSizeClasses>& errors) const;
+  void read(std::array<VerifiedErrors, kSizeClasses>& errors) const;
 
   AutoChoices choices;
 
@@ -221,21 +222,21 @@ class Statistics {
 
   mutable Counts counts_;     // each number is atomic
   mutable std::mutex mutex_;  // protects errors_
-  std::array<Errors, kSizeClasses> errors_{};
+  std::array<VerifiedErrors, kSizeClasses> errors_{};
 };
 
-// Measures the time from its construction to its destruction, and adds it to one number of Counts.
-// By default that is Counts::nanoseconds, the time inside slimpi.
-class Inside {
+// Measures the time from its construction to its destruction, and adds it to the counter `number`.
+// By default this counter is Counts::nanoseconds, the time inside slimpi.
+class TimeInside {
  public:
-  explicit Inside(Statistics& statistics, Counter number = &Counts::nanoseconds)
+  explicit TimeInside(Statistics& statistics, Counter number = &Counts::nanoseconds)
       : statistics_(statistics), number_(number), begin_(Trace::Clock::now()) {}
-  ~Inside() {
+  ~TimeInside() {
     const std::chrono::nanoseconds spent = Trace::Clock::now() - begin_;
     statistics_.count(number_, std::uint64_t(spent.count()));
   }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
+  TimeInside(const TimeInside&) = delete;
+  TimeInside& operator=(const TimeInside&) = delete;
 
  private:
   Statistics& statistics_;

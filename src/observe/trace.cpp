@@ -46,8 +46,7 @@ const char* row_name(std::size_t row) {
   }
 }
 
-// Returns the full length of the text, which is more than `text` holds if it was cut. Allocates
-// nothing.
+// Writes a text into `text`, cut to its size. Returns the full length. Allocates nothing.
 template <typename... Values>
 std::size_t format_into(std::span<char> text, fmt::format_string<Values...> format,
                         Values&&... values) {
@@ -126,7 +125,7 @@ Trace::Trace() : steady_(Clock::now()), wall_(std::chrono::system_clock::now()) 
   grow();
 }
 
-// Allocates another chunk. Returns false if there is no memory or kMost is reached.
+// Allocates another chunk of events. Returns false if there is no memory or kMost is reached.
 bool Trace::grow() {
   if (left_out_ != 0 || held_ == chunks_.size()) return false;
   void* const memory = mmap(nullptr, kChunk * sizeof(Event), PROT_READ | PROT_WRITE,

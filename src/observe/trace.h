@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The trace of SLIMPI_TRACE: what a rank did at which time, in the format that chrome://tracing and
-// Perfetto read. Each rank has a track, every call and every stage of every segment a slice, and
-// every message a flow arrow.
+// The trace of SLIMPI_TRACE: the actions of a rank and their times, in the format that
+// chrome://tracing and Perfetto read. In these viewers each rank has a track. A call is a slice of
+// the track, and so is each stage of each segment (a part of a vector). A message is a flow arrow.
 #pragma once
 #include <array>
 #include <atomic>
@@ -16,9 +16,8 @@ class Trace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The message that the calling thread just waited for, as an argument of its next slice. If there
-  // were several messages, the slice names none. `phase` is a literal; null in the slice of a
-  // barrier.
+  // The message that the calling thread just waited for. The next slice of the thread shows it as
+  // an argument. After several messages, it names none. `phase` is a literal; null for a barrier.
   struct Message {
     std::int32_t peer = -1;  // rank in the communicator; in a barrier the first rank of the node
     std::uint32_t step = 0;  // number of the message between the two ranks in this phase, from 0;
@@ -45,8 +44,8 @@ class Trace {
 
   Trace();
 
-  // Rows for the work of a device, which runs at the same time as the threads. kThread: the row of
-  // the calling thread.
+  // Rows of the track for the work of a device, which runs at the same time as the threads.
+  // kThread: the row of the calling thread.
   static constexpr std::uint32_t kThread = 0, kDevice = 1001, kCopiesOut = 1002, kCopiesIn = 1003;
 
   // Adds a slice to the row of the calling thread, or to another row. When kMost events are kept,
@@ -64,8 +63,8 @@ class Trace {
   // thread.
   void add_flow(Kind kind, std::uint64_t flow, std::uint64_t bytes);
 
-  // Notes the message for which the calling thread has waited in its ActiveCall. The thread's next
-  // slice shows the message as an argument.
+  // Stores the message for which the calling thread has waited in the thread's ActiveCall. The
+  // thread's next slice shows the message as an argument.
   static void waited_for(std::int32_t peer, std::uint32_t step, const char* phase);
 
   // Writes all events to a file. Returns 0, or the errno of the first failure, after which a
@@ -94,14 +93,14 @@ class Trace {
   std::size_t held_ = 0, events_ = 0;  // numbers of chunks and of events
   std::uint64_t left_out_ = 0;         // events not kept; after the first, no event is kept
   std::bitset<kRows> rows_;            // rows that have slices
-  // The start of the trace, on the clock of the slices (steady_) and on the wall clock, which is
-  // common to all hosts (wall_).
+  // The start of the trace on two clocks: the clock of the slices (steady_), and the wall clock,
+  // which is common to all hosts (wall_).
   Clock::time_point steady_;
   std::chrono::system_clock::time_point wall_;
 };
 
-// Adds a slice from its construction to its destruction to the running trace. Adds none if no trace
-// runs, or if `bytes` is 0.
+// Adds a slice to the running trace, from its construction to its destruction. Adds nothing if no
+// trace runs, or if `bytes` is 0.
 class Slice {
  public:
   // `name`: a literal.

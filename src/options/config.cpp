@@ -54,7 +54,7 @@ std::string unknown_name(std::string_view spelled_name, std::string_view option,
   return text + "; did you mean " + spelled(near, source) + "?";
 }
 
-// Reads `name = value` lines into the config. Returns "" or the error.
+// Reads lines `name = value` into the config. Returns "" or the error. `unknown` gets warnings.
 std::string read_file(const std::string& path, Config& config, std::vector<std::string>& unknown) {
   const std::string refused = "SLIMPI_CONFIG=" + printable(path) + ": the file cannot be read: ";
   std::string all;
@@ -90,7 +90,7 @@ const char* to_string(Source source) {
 }
 
 namespace {
-// Adds a single row, because a list of all rows would take more of the stack than a call may use.
+// Adds one row. A single list of all rows would need more stack than a call may use.
 [[gnu::noinline]] void add_row(std::vector<OptionRow>& rows, const char* name, const char* standard,
                                Scope scope, const char* meaning, std::string accepted) {
   rows.push_back(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The values of all options, as plain data generated from options.def. Loading is a pure function
-// of the given environment and of the file that it names.
+// The values of all options, as plain data generated from options.def. Loading depends only on the
+// given environment and on the file that SLIMPI_CONFIG in this environment names.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -19,7 +19,7 @@ enum class Source { built_in, file, environment, info };  // a later source over
 
 const char* to_string(Source source);  // "default", "file", "environment", "info key"
 
-// The names of the table, in its order, as an enumeration: Option::bits.
+// The names of the options, in the order of the table, as an enumeration: Option::bits.
 enum class Option {
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) name,
 #include "options/options.def"
@@ -53,10 +53,10 @@ struct Config {
 
   Config();  // every option has its default
 
-  // Sets the option called `name` (lower case). Returns "" or one line that names the option as its
-  // source spells it, the value, and what is accepted; on an error nothing changes. An empty value
-  // unsets an option that can be unset. A value from an earlier Source than the current one is
-  // checked, then ignored.
+  // Sets the option called `name` (lower case). Returns "" or one line with the error: the option
+  // as its source spells it, the value, and what is accepted. After an error nothing is changed. An
+  // empty value unsets an option that can be unset. If the present value is from a later Source,
+  // checks the new value but does not set it.
   std::string set(std::string_view name, std::string_view value, Source source);
 
   // Returns the option's value as text. Equal values have equal texts: 65536 even if 64K was

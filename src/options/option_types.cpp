@@ -179,9 +179,9 @@ std::string AlgorithmName::accepted() const {
 
 namespace {
 
-// Reads names of rows, with commas between, as a set of the rows' numbers.
+// Reads the names of rows, separated by commas, as a set: bit i stands for row i.
 template <typename Row, std::size_t rows>
-bool parse_names(std::string_view text, const Row (&row_of)[rows], unsigned& bits) {
+bool parse_names(std::string_view text, const Row (&table)[rows], unsigned& bits) {
   bits = 0;
   for (bool more = true; more;) {
     const std::size_t comma = text.find(',');
@@ -189,7 +189,7 @@ bool parse_names(std::string_view text, const Row (&row_of)[rows], unsigned& bit
     more = comma != text.npos;
     if (more) text.remove_prefix(comma + 1);
     std::size_t row = 0;
-    while (row < rows && word != row_of[row].name) ++row;
+    while (row < rows && word != table[row].name) ++row;
     if (row == rows) return false;
     bits |= 1u << row;
   }
@@ -197,11 +197,11 @@ bool parse_names(std::string_view text, const Row (&row_of)[rows], unsigned& bit
 }
 
 template <typename Row, std::size_t rows>
-std::string join_names(const Row (&row_of)[rows], unsigned bits, const char* between) {
+std::string join_names(const Row (&table)[rows], unsigned bits, const char* between) {
   std::string list;
   for (std::size_t row = 0; row < rows; ++row)
     if ((bits >> row & 1) != 0)
-      list += (list.empty() ? "" : between) + std::string(row_of[row].name);
+      list += (list.empty() ? "" : between) + std::string(table[row].name);
   return list;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The types of option values. Each parser turns text into a value, describes for error messages
-// what it accepts, and formats equal values as equal texts.
+// The types of option values, and the parsers. Each parser turns a text into a value, describes for
+// error messages what it accepts, and turns values into texts; equal values give equal texts.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +25,7 @@ enum class Peers { ring, shift_one, all };
 enum class Intra { automatic, nccl, shm, mpi };
 enum class LogLevel { error, warn, info, debug };
 
-// The types of elements that slimpi can sum. SLIMPI_TYPES says which of them it sums.
+// The types of elements that slimpi can sum; SLIMPI_TYPES says which of them a process sums.
 // call/element_type.h has MPI's names for them and says how they become floats.
 enum class ElementType { float32, float64, float16, bfloat16 };
 struct ElementRow {
@@ -66,7 +66,7 @@ struct Collectives {
   bool has(Collective collective) const { return (bits >> int(collective) & 1) != 0; }
 };
 
-// The names of algorithms.def, for layers that do not know what an algorithm does.
+// The names of algorithms.def, for code that uses no other column of this table.
 enum class AlgorithmId : std::size_t {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) name,
 #include "options/algorithms.def"
@@ -129,7 +129,7 @@ struct Integer {
   std::string text(std::uint64_t value) const { return std::to_string(value); }
 };
 
-// The frequency of an action. N: at every Nth sum; 0: never (off); kFirst: at the first sum only.
+// How often to do something. N: at every Nth sum; 0: never (off); kFirst: at the first sum only.
 struct Frequency {
   static constexpr std::uint64_t kFirst = UINT64_MAX;
   bool parse(std::string_view text, std::uint64_t& value) const;
@@ -160,7 +160,7 @@ struct Fraction {
   std::string text(double value) const;
 };
 
-// Any text, such as a path; `what` describes it in the documentation.
+// Any text, such as a path. `what` describes the text in the documentation.
 struct Text {
   const char* what;
   bool parse(std::string_view text, std::string& value) const;
@@ -183,15 +183,15 @@ struct AlgorithmName {
   std::string text(const std::string& value) const { return value; }
 };
 
-// The names of element types with commas between. `float` must be one of the names: a rank without
-// it could not compare its options with the other ranks before a sum of floats.
+// The names of element types, separated by commas. `float` must be among them: a rank without
+// `float` could not compare its options with the other ranks before a sum of floats.
 struct TypeNames {
   bool parse(std::string_view text, ElementTypes& value) const;
   std::string accepted() const;
   std::string text(const ElementTypes& value) const;
 };
 
-// The names of collectives with commas between.
+// The names of collectives, separated by commas.
 struct CollectiveNames {
   bool parse(std::string_view text, Collectives& value) const;
   std::string accepted() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The rules of SLIMPI_RULES: the algorithm of a call, by its size and its communicator.
+// The rules of SLIMPI_RULES: rows that choose the algorithm of a call by its size and communicator.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace slimpi {
 
-// One row: min_size max_size communicator algorithm bits. Sizes are bytes, max_size included.
+// One row of the file: min_size max_size communicator algorithm bits. Sizes are bytes; a call of
+// max_size bytes matches, too.
 struct Rule {
   std::uint64_t min_size = 0, max_size = UINT64_MAX;
   std::string communicator;  // fnmatch pattern of its name (MPI_Comm_set_name); "*": any
@@ -24,11 +25,10 @@ struct Rule {
 
 using Rules = std::vector<Rule>;
 
-// Appends the rows of `text` to `rules`. `where` names the source in errors. Returns "" or the
-// error.
+// Appends the rows of `text` to `rules`. `where`: its name in errors. Returns "" or the error.
 std::string parse_rules(std::string_view text, const std::string& where, Rules& rules);
 
-// Appends the rows of the file `path`, the value of the option `option`. Returns "" or the error.
+// Appends the rows of the file `path`, which the option `option` names. Returns "" or the error.
 std::string read_rules(const std::string& path, const char* option, Rules& rules);
 
 // Returns Rule::where of each row that decided no call of this process.

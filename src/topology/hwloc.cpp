@@ -69,8 +69,8 @@ bool is_gpu(hwloc_obj_t pci) {
          (maker == kNvidia || maker == kAmd || maker == kIntel);
 }
 
-// The PCI card of a network device; the device itself if it is not on PCI; null if it is behind
-// something that is no NIC, such as a USB port (which hwloc itself leaves out).
+// Returns the PCI card of a network device; the device itself if it is not on PCI; null if it is
+// behind something that is no NIC, such as a USB port (hwloc itself leaves USB out).
 hwloc_obj_t card_of(hwloc_obj_t os_device) {
   hwloc_obj_t above = os_device->parent;
   while (above != nullptr && above->type == HWLOC_OBJ_OS_DEVICE) above = above->parent;
@@ -112,7 +112,7 @@ std::vector<hwloc_obj_t> find_gpus(hwloc_topology_t topology, Topology& result) 
   return gpus;
 }
 
-// One entry per card, with the names of all its devices: Ethernet and InfiniBand have both.
+// Finds the NICs: one entry for a card, with the names of all its devices, such as "ib0, mlx5_0".
 std::vector<hwloc_obj_t> find_nics(hwloc_topology_t topology, Topology& result) {
   std::vector<hwloc_obj_t> nics;
   for (hwloc_obj_t os = nullptr; (os = hwloc_get_next_osdev(topology, os)) != nullptr;) {
@@ -132,8 +132,8 @@ std::vector<hwloc_obj_t> find_nics(hwloc_topology_t topology, Topology& result) 
   return nics;
 }
 
-// hwloc's own search for a common ancestor works only for objects that have cores. GPUs and NICs
-// have no cores.
+// Returns the lowest object that contains both. hwloc's own search works only for objects that have
+// cores, and GPUs and NICs have no cores.
 hwloc_obj_t common_ancestor(hwloc_obj_t a, hwloc_obj_t b) {
   for (; a != nullptr; a = a->parent)
     for (hwloc_obj_t other = b; other != nullptr; other = other->parent)

@@ -28,7 +28,7 @@ struct Device {
   std::string bus_id;  // "0000:3b:00.0"; "" if it is not on PCI
   std::string name;    // "ib0, mlx5_0"; may be ""
   std::string model;   // may be ""
-  int numa_node = -1;  // nearest, the operating system's number; -1: no single one is nearest
+  int numa_node = -1;  // number of the nearest NUMA node; -1: no single one is nearest
 };
 
 struct Topology {
@@ -42,9 +42,9 @@ struct Topology {
 };
 
 // The source of device models. pci_numbers: the PCI numbers, such as "10de:2335"; hwloc's symbols
-// stay invisible to the process. pci_database: the names in the PCI database, if hwloc has it as a
-// plug-in; hwloc's symbols become visible to the whole process, so only slimpi's own programs use
-// it.
+// stay invisible to the process. pci_database: the names in the PCI database. For these hwloc may
+// need a plug-in of its own, to which its symbols must be visible, and so to the whole process.
+// Only slimpi's own programs use it.
 enum class DeviceNames { pci_numbers, pci_database };
 
 // Reads the topology of this machine, or of the machine that HWLOC_XMLFILE or HWLOC_SYNTHETIC

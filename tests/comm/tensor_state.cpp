@@ -93,28 +93,28 @@ UNIT_TEST(by_name, make, clear) {
   assert_int_equal(g_slots->size(), 1);
 }
 
-// A tensor has a state for each set of elements (TensorKey::elements) that its arrays hold. A state
-// that was saved for one set cannot be loaded for another set.
-UNIT_TEST(by_elements, make, clear) {
+// A tensor has a state for each set of elements (TensorKey::placement) that its arrays hold. A
+// state that was saved for one set cannot be loaded for another set.
+UNIT_TEST(by_placement, make, clear) {
   TensorKey by_name = TensorKey::of_name("weight", 10), by_index = TensorKey::of_index(0, 10),
             by_address = TensorKey::of_address(address(1), 10);
   for (TensorKey* const key : {&by_name, &by_address, &by_index})
     for (int step = 0; step < 3; ++step)
-      for (key->elements = 0; key->elements < 2; ++key->elements)
+      for (key->placement = 0; key->placement < 2; ++key->placement)
         assert_int_equal(use(*key).calls, step + 1);
   assert_int_equal(g_slots->size(), 6);
   comm::SavedState saved;
   saved.count = 10;
-  saved.elements = 1;
+  saved.placement = 1;
   saved.calls = 20;
   g_slots->restore("weight", {saved});
-  by_name.elements = 1;
+  by_name.placement = 1;
   assert_int_equal(use(by_name).calls, 21);
   g_slots->restore("weight", {saved});
-  by_name.elements = 0;
+  by_name.placement = 0;
   assert_int_equal(use(by_name, TensorStates::Lost::saved).calls, 1);
   assert_int_equal(g_slots->find_restored("weight").size(), 0);
-  by_name.elements = 1;
+  by_name.placement = 1;
   assert_int_equal(use(by_name).calls, 1);
   g_slots->restore("weight", {saved});
   g_slots->restore("weight", {});  // also what no call has used

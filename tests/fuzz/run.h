@@ -25,9 +25,9 @@ struct Run {
   bool faults = false;   // an error of a sum ends the process; it is no defect
   bool watch = false;    // says what the process holds
   MPI_Comm world = MPI_COMM_WORLD;
-  bool empty = false;    // most blocks of reduce-scatters have no elements
-  bool mesh = false;     // each rank is in two groups, whose sums cross
-  long renewed = 0;      // communicators that are made, summed on and freed before the steps
+  bool empty = false;        // most blocks of reduce-scatters have no elements
+  bool mesh = false;         // each rank is in two groups, whose sums cross
+  long renewed = 0;          // communicators that are made, summed on and freed before the steps
   bool failed = false;       // on this rank
   std::uint64_t sums = 0;    // of floats, on this rank
   std::uint64_t taken = 0;   // of these, answered by the library

@@ -7,9 +7,9 @@
 
 #include "base/status.h"
 #include "device/device.h"
-#include "tests/helper/unit_test.h"
 #include "tests/helper/fake_driver.h"
 #include "tests/helper/gpu.h"
+#include "tests/helper/unit_test.h"
 
 namespace slimpi::test {
 

@@ -57,7 +57,6 @@ def place(report, rows):
 def lab(report, rows):
     assert report["nodes"] == 2 and report["wire_bits_per_second"] == 1e9
     assert abs(rows[0]["limit_seconds"] - MIB * 8 / (1e9 * 1448 / 1514)) < 1e-6
-    assert all(row["predicted_seconds"] > 0 for row in rows[:2])
     plain, coded, exact, half = (row["interface_bytes"] for row in rows)
     assert 0.95 < plain / exact < 1.05 and 1.9 < plain / half < 2.1, rows
     assert plain > 2 * MIB and 3.5 < plain / coded < 4.2, rows
@@ -69,8 +68,7 @@ def predict(report, _):
     assert {row["bits"] for row in rows} == {None, 8, 4}
     for row in rows:
         assert row["seconds"] > 0 and row["bottleneck"] in ("link", "processor", "latency"), row
-    wanted = {"latency", "link", "copy", "encode", "peer_memory"}
-    assert set(report["constants"]) >= wanted, report["constants"]
+    assert report["beyond_measured"] is False
 
 
 with open(sys.argv[2]) as file:

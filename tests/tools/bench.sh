@@ -58,21 +58,11 @@ timeout 50 "$MPIEXEC" -n 2 -genv LD_PRELOAD "$preload" $nodes -genv SLIMPI_BITS 
 check 'in place: status' same $? 0
 json place
 
-# slimpi-bench over two hosts: the wire's limit, its bytes, the constants, and a prediction beside
-# the measurement.
-in_lab() { timeout 50 "$lab" --hosts 2 --env LD_PRELOAD="$preload" -- "$bench" "$@"; }
-in_lab --calibrate "$work/constants" >"$work/said"
+# slimpi-bench over two hosts: the wire's limit, and its bytes.
+timeout 50 "$lab" --hosts 2 --env LD_PRELOAD="$preload" -- "$bench" --size 1M --iterations 3 \
+  --json "$work/lab" --plot "$work/lab.svg" >"$work/table" 2>"$work/said"
 status=$?
 if [ $status -ne 77 ]; then
-  check 'calibrate: status' same $status 0
-  check 'calibrate: what was measured, beside the link' \
-    grep -Eq '^# link +[0-9.e+]+ Mbit/s of payload in each direction, [0-9]+ % of what 1000 ' \
-    "$work/said"
-  check 'calibrate: what to do next' \
-    grep -q "^# next: slimpi-bench --predict --constants $work/constants " "$work/said"
-  in_lab --size 1M --iterations 3 --constants "$work/constants" --json "$work/lab" \
-    --plot "$work/lab.svg" >"$work/table" 2>"$work/said"
-  status=$?
   if command -v gnuplot >/dev/null; then
     check 'lab: status' same $status 0
     curves=$(grep '<text>' "$work/lab.svg" |
@@ -84,12 +74,12 @@ if [ $status -ne 77 ]; then
   else
     check 'lab: the script is kept where gnuplot is missing' test -s "$work/lab.svg.gnuplot"
   fi
-  check 'lab: the predicted column' same "$(rows | awk '{print NF}' | xargs)" '17 18 17 17'
+  check 'lab: the columns' same "$(rows | awk '{print NF}' | xargs)" '16 17 16 16'
   json lab
-  "$bench" --predict --constants "$work/constants" --bits 8,4 --json "$work/predict" >/dev/null
-  check 'predict: status' same $? 0
-  json predict
 fi
+"$bench" --predict --bits 8,4 --json "$work/predict" >/dev/null
+check 'predict: status' same $? 0
+json predict
 "$bench" --predict --nodes 16 --ranks-per-node 4 --size 64M >"$work/table"
 check 'predict: every schedule of one layout' same \
   "$(rows | awk 'NF { print substr($0, 27, 14), substr($0, 42, 4) }' | tr -d '*-' | xargs)" \
@@ -99,8 +89,6 @@ check 'predict: what slimpi would use is marked' same "$(rows | grep -c 'sharded
 check 'predict: nothing else is' same "$(rows | grep -c '\*')" 3
 check 'predict: short sums of many nodes' same \
   "$("$bench" --predict --nodes 1000 --size 4K --bits 8 | grep -c 'bruck \*')" 1
-check 'predict: how to measure the constants' \
-  grep -q 'mpiexec -n 2 -ppn 1 slimpi-bench --calibrate constants.json' "$work/table"
 # A line warns if the rate is above the rate of the constants; at that rate and below there is none.
 for rate in 25gbit 10gbit 1gbit; do
   "$bench" --predict --wire $rate | grep -c '^# warning: the constants are for links up to'
@@ -148,13 +136,7 @@ said=$(timeout 50 "$MPIEXEC" -n 2 sh -c \
   '[ "$PMI_RANK" != 1 ] || ulimit -v 1000000; exec "$0" --size 512M --no-check' "$bench" 2>&1)
 check "no memory on one rank: $said" same "$? $(echo "$said" | grep -c '^slimpi-bench: no mem')" \
   "1 1"
-refuse 1 'calibrate .*absent/c cannot be written: No such file' --calibrate "$work/absent/c"
-refuse 2 absent --constants "$work/absent"
-refuse 2 'two nodes or more: mpiexec' --calibrate "$work/constants"
 refuse 1 'json .*cannot be written' --size 4K --iterations 1 --no-check --json "$work/absent/file"
-refuse 2 'calibrate needs a file: mpiexec -n 2 -ppn 1 slimpi-bench --calibrate constants.json' \
-  --calibrate
-refuse 2 'no-check is an option; give a file' --size 4K --calibrate --no-check
 refuse 1 'cannot be written: Is a directory' --size 4K --json "$work"
 # Without a file the results go to standard output; an option behind it is not the file's name.
 "$bench" --size 4K --iterations 1 --json --no-check >"$work/bare" 2>/dev/null
@@ -172,7 +154,5 @@ for tool in bench info run lab; do
       { last = NF }
       END { exit bad || !last }' "$work/help"
 done
-echo '{}' >"$work/empty"
-refuse 2 'not written by --calibrate' --size 4K --constants "$work/empty"
 
 exit $((failures > 0))

@@ -7,6 +7,7 @@ file=$top_srcdir/tools/completion/slimpi
 cat >offer.sh <<'E'
 # offer.sh WORD...: prints what is offered for the last word.
 source "$COMPLETION"
+_command_offset() { COMPREPLY=($(compgen -f -- "${COMP_WORDS[$1]}")); } # as of bash-completion
 COMP_WORDS=("$@")
 COMP_CWORD=$(($# - 1))
 function=$(complete -p "$1" | sed 's/.*-F \([^ ]*\) .*/\1/')

@@ -25,8 +25,7 @@ std::uint64_t floats_in(double bytes) {
 // Returns how many ranks share a core while `active` ranks of each node work.
 double share(const Layout& layout, double active) {
   if (layout.cores <= 0) return 1;
-  const double ranks = active * (layout.one_machine ? layout.nodes : 1);
-  return std::max(1.0, ranks / layout.cores);
+  return std::max(1.0, active / layout.cores);
 }
 
 // Adds the cost of `swaps` swaps, one after the other. In a swap a rank exchanges a message of
@@ -35,7 +34,7 @@ double share(const Layout& layout, double active) {
 void swap(Cost& cost, double swaps, double bytes, bool between_nodes, double flows, double sharing,
           const Constants& c) {
   // The ranks of a node share its link; `bytes` are those of one rank.
-  const double link = between_nodes ? flows * bytes * std::max(c.exchange, c.link) : 0;
+  const double link = between_nodes ? flows * bytes * c.link : 0;
   const double processor =
       (c.overhead + 2 * bytes * (between_nodes ? c.copy : c.node_copy)) * sharing;
   const double waiting = between_nodes ? c.latency : 0;
@@ -144,8 +143,6 @@ Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout, co
       within_node(cost, bytes, per_node, all, c);
       break;
   }
-  cost.memory += cost.peers * c.peer_memory;
-  cost.setup = cost.peers * c.peer_setup;
   return cost;
 }
 

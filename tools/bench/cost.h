@@ -12,8 +12,7 @@ inline constexpr double kPayload = 1448.0 / 1514.0;
 
 struct Layout {
   double nodes = 1, ranks_per_node = 1;
-  double cores = 0;          // cores that the ranks of a node share; 0: a core for each rank
-  bool one_machine = false;  // a lab: `cores` are those of all nodes together
+  double cores = 0;  // cores that the ranks of a node share; 0: a core for each rank
 };
 
 enum class Schedule {

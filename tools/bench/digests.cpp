@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdio>
 #include <cstring>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "tools/bench/report.h"
 #include "tools/common/output.h"
 
@@ -62,19 +62,11 @@ std::vector<Sum> sums(const Layout& layout) {
   return all;
 }
 
-// A good mixing of 64 bits (the finalizer of SplitMix64).
-std::uint64_t mixed(std::uint64_t value) {
-  value += 0x9e3779b97f4a7c15;
-  value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9;
-  value = (value ^ value >> 27) * 0x94d049bb133111eb;
-  return value ^ value >> 31;
-}
-
 // Returns a number of a bell-shaped distribution around 0, computed from integers and exact in a
 // float, so that no rounding depends on the machine.
 float bell(int rank, int call, int i) {
-  const std::uint64_t bits =
-      mixed(std::uint64_t(rank) * 1'000'003 + std::uint64_t(call) * 7919 + std::uint64_t(i) * 64);
+  const std::uint64_t bits = splitmix64(
+      std::uint64_t(rank) * 1'000'003 + std::uint64_t(call) * 7919 + std::uint64_t(i) * 64, 0);
   int sum = -2 * 65535;
   for (int part = 0; part < 4; ++part) sum += int(bits >> 16 * part & 0xffff);
   return float(sum) / 65536;
@@ -203,10 +195,18 @@ std::string row(const Layout& layout, const Sum& sum, const std::string& digest)
                      digest);
 }
 
+// Waits for all ranks of the job. Ranks that take no part in a sum sleep, so that they take no
+// processors from those that do.
+void wait_for_all() {
+  MPI_Request request;
+  PMPI_Ibarrier(MPI_COMM_WORLD, &request);
+  for (int done = 0; PMPI_Test(&request, &done, MPI_STATUS_IGNORE), !done;) usleep(500);
+}
+
 }  // namespace
 
 int print_digests(const World& world) {
-  if (!statistics()) {  // another preloaded tool may be in front of slimpi
+  if (!world.preloaded) {
     if (world.rank == 0)
       fmt::print(stderr,
                  "slimpi-bench: --digests sums by slimpi, and libslimpi.so is not preloaded: start "

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // All JSON of slimpi-bench. It is in one file, because the templates of the JSON library take a
 // compiler two seconds in each file.
-#include <fmt/core.h>
 #include <nlohmann/json.hpp>
-
-#include <fstream>
 
 #include "tools/bench/predict.h"
 #include "tools/bench/report.h"
@@ -13,28 +10,6 @@ namespace slimpi::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// The constants by their names, except those that have a value for each number of bits.
-constexpr std::pair<const char*, double Constants::*> kNumbers[] = {
-    {"latency", &Constants::latency},
-    {"overhead", &Constants::overhead},
-    {"link", &Constants::link},
-    {"exchange", &Constants::exchange},
-    {"copy", &Constants::copy},
-    {"add", &Constants::add},
-    {"node_copy", &Constants::node_copy},
-    {"peer_memory", &Constants::peer_memory},
-    {"peer_setup", &Constants::peer_setup}};
-
-Json json_of(const Constants& c) {
-  Json json;
-  for (const auto& [name, number] : kNumbers) json[name] = c.*number;
-  json["encode"] = c.encode;
-  json["decode"] = c.decode;
-  json["cores"] = c.cores;
-  json["measured_link"] = c.measured_link;
-  return json;
-}
 
 std::string text_of(const Json& json) {
   return json.dump(1) + "\n";
@@ -46,24 +21,6 @@ Json value_or_null(const std::optional<T>& value) {
 }
 
 }  // namespace
-
-std::string to_json(const Constants& constants) {
-  return text_of(json_of(constants));
-}
-
-std::string read_json(const std::string& path, Constants& c) {
-  try {
-    std::ifstream file(path);
-    const Json json = Json::parse(file);
-    for (const auto& [name, number] : kNumbers) json.at(name).get_to(c.*number);
-    json.at("encode").get_to(c.encode);
-    json.at("decode").get_to(c.decode);
-    json.at("cores").get_to(c.cores);
-  } catch (const Json::exception& error) {
-    return fmt::format("{}: not written by --calibrate: {}", path, error.what());
-  }
-  return "";
-}
 
 std::string to_json(const Constants& constants, const std::vector<Forecast>& all) {
   Json rows = Json::array();
@@ -82,12 +39,9 @@ std::string to_json(const Constants& constants, const std::vector<Forecast>& all
                     {"bottleneck", held_by(f.cost)},
                     {"messages", f.cost.messages},
                     {"peers", f.cost.peers},
-                    {"peer_memory", f.cost.memory},
-                    {"setup_seconds", f.cost.setup}});
+                    {"memory", f.cost.memory}});
   }
-  return text_of({{"constants", json_of(constants)},
-                  {"beyond_measured", constants.beyond_measured()},
-                  {"predictions", rows}});
+  return text_of({{"beyond_measured", beyond_measured(constants)}, {"predictions", rows}});
 }
 
 // Returns the number; a whole number is written without a decimal point.
@@ -117,8 +71,7 @@ std::string to_json(const Options& options, const World& world, const std::vecto
                        {"same_bytes", value_or_null(row.same)},
                        {"compressed", value_or_null(row.compressed)},
                        {"bytes_sent", value_or_null(row.sent)},
-                       {"interface_bytes", value_or_null(row.on_wire)},
-                       {"predicted_seconds", value_or_null(row.predicted)}});
+                       {"interface_bytes", value_or_null(row.on_wire)}});
   }
   return text_of({{"slimpi", SLIMPI_PACKAGE_VERSION},
                   {"mpi", world.mpi},

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include <random>
 #include <thread>
 
+#include "base/hash.h"
 #include "observe/statistics.h"
 
 namespace slimpi::bench {
@@ -35,15 +37,11 @@ std::optional<std::uint64_t> settled(const std::string& interface) {
   return last;
 }
 
-// FNV-1a over words of 4 bytes: the value of a float matters, not only its comparison.
+// Returns a hash of the bits of the values.
 std::uint64_t fingerprint(const float* values, std::uint64_t count) {
-  std::uint64_t hash = 14695981039346656037u;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    std::uint32_t word;
-    std::memcpy(&word, values + i, sizeof word);
-    hash = (hash ^ word) * 1099511628211u;
-  }
-  return hash;
+  Fnv1a hash;
+  for (std::uint64_t i = 0; i < count; ++i) hash.add(std::bit_cast<std::uint32_t>(values[i]));
+  return hash.value();
 }
 
 double median(std::vector<double> values) {

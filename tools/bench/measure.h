@@ -29,7 +29,6 @@ struct Row {
   std::optional<bool> compressed;        // slimpi took the call over and compressed it
   std::optional<std::uint64_t> sent;     // bytes between nodes, by slimpi's own count
   std::optional<std::uint64_t> on_wire;  // bytes on the nodes' interfaces, headers included
-  std::optional<double> predicted;       // by the cost model
   std::string label() const;             // "bytegrad 8"
 };
 

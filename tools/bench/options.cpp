@@ -9,7 +9,6 @@
 #include "base/process.h"
 #include "options/config.h"
 #include "options/option_types.h"
-#include "tools/bench/calibrate.h"
 #include "tools/common/command_line.h"
 
 namespace slimpi::bench {
@@ -174,15 +173,6 @@ void add_results(CLI::App& app, Options& options) {
 
 void add_model(CLI::App& app, Options& options) {
   app.option_defaults()->group("Cost model");
-  app.add_option("--calibrate", options.calibrate, "measure the model's constants into FILE")
-      ->check([](const std::string& file) {
-        return file.starts_with("--") ? fmt::format("{} is an option; give a file", file)
-                                      : std::string();
-      })
-      ->type_name("FILE");
-  app.add_option("--constants", options.constants, "that file; adds a predicted column")
-      ->check(CLI::Validator(CLI::ExistingFile).description(""))
-      ->type_name("FILE");
   app.add_flag("--predict", options.predict, "print the model's predictions, without MPI");
   app.add_option("--nodes", options.nodes, "of --predict (some from 2 to 100000)")
       ->check(range(1, 100'000))
@@ -190,8 +180,7 @@ void add_model(CLI::App& app, Options& options) {
   app.add_option("--ranks-per-node", options.ranks_per_node, "of --predict (1)")
       ->check(range(1, 1024))
       ->type_name("N");
-  app.add_option("--latency", options.latency,
-                 "of --predict: one way, in seconds (of the constants)")
+  app.add_option("--latency", options.latency, "of --predict: one way, in seconds (24e-6)")
       ->check(range(0.0, 10.0))
       ->type_name("SECONDS");
   app.add_option("--cores", options.cores, "of --predict: of a node (one a rank)")
@@ -233,8 +222,6 @@ Parsed parse(int argc, char** argv) {
     finish(words, app.count("--min") + app.count("--max") + app.count("--factor") == 0, options);
     if (const std::string name = without_predict(app); !name.empty())
       parsed = refused(fmt::format("{} is an option of --predict; add that", name));
-    else if (options.collective != Collective::allreduce && !options.constants.empty())
-      parsed = refused("--constants predicts allreduces only; leave out --collective");
     else if (options.sizes.empty())
       parsed = refused(fmt::format("--min {} KiB is above --max {} KiB", in_kib(words.least),
                                    in_kib(words.most)));
@@ -244,11 +231,7 @@ Parsed parse(int argc, char** argv) {
     parsed = {options, 0, std::string(kVersion) + "\n"};
   } catch (const CLI::ParseError& error) {
     const std::string unknown = tools::unknown_option(app, argc, argv);
-    const bool no_file = argc > 1 && std::string_view(argv[argc - 1]) == "--calibrate";
-    parsed =
-        refused(!unknown.empty() ? unknown
-                : no_file ? "--calibrate needs a file: " + calibration_command("constants.json")
-                          : tools::message(error));
+    parsed = refused(unknown.empty() ? tools::message(error) : unknown);
   }
   return parsed;
 }

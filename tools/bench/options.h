@@ -25,13 +25,11 @@ struct Options {
   std::string json, plot;  // files; "-" is standard output for json
   double wire = 0;         // bits per second of a node's link; 0 is unknown
   std::string interface;   // network device whose bytes are counted; "" is none
-  std::string calibrate;   // file for the constants of the cost model
-  std::string constants;   // file that --calibrate wrote
   bool digests = false;
   bool predict = false;
   std::uint64_t nodes = 0;  // nodes of the predicted job; 0: a table for many numbers
   std::uint64_t ranks_per_node = 1;
-  double latency = 0;       // seconds, one way; 0: the latency of the constants
+  double latency = 0;       // seconds, one way; 0: the built-in latency
   std::uint64_t cores = 0;  // cores of a node; 0: a core for every rank
 };
 

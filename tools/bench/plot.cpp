@@ -4,16 +4,11 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "observe/report.h"
 #include "tools/bench/report.h"
 
 namespace slimpi::bench {
 namespace {
-
-constexpr const char* kColours[] = {"#444444", "#0b6fb8", "#d1495b", "#3a9a5c",
-                                    "#8a5fb0", "#e08a1e", "#1aa6a6", "#8c6d46"};
-// As many markers as colours, so that a picture without colours can be read.
-constexpr int kMarkers[] = {7, 5, 9, 11, 13, 6, 4, 8};
-static_assert(std::size(kMarkers) <= std::size(kColours));
 
 // The candidates; each size has the same ones.
 std::vector<std::string> labels_of(const std::vector<Row>& rows) {
@@ -40,18 +35,17 @@ std::string data_block(const std::vector<Row>& rows, const std::string& label, s
   return text + "END\n";
 }
 
+// Each label has a linetype of gnuplot's: a colour, and a marker for pictures without colours. The
+// limit of the link has the colour of its label.
 std::string panel(const std::vector<Row>& rows, const std::vector<std::string>& labels,
                   const char* axis, int column) {
   std::string text = fmt::format("set ylabel '{}'\nplot ", axis);
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const char* colour = kColours[i % std::size(kColours)];
-    text += fmt::format(
-        "{}$d{} using 1:{} with linespoints lw 2 pt {} ps 0.7 lc rgb '{}' title '{}'",
-        i == 0 ? "" : ", ", i, column, kMarkers[i % std::size(kMarkers)], colour, labels[i]);
-    if (rows[i].limit) {
-      text += fmt::format(", $d{} using 1:{} with lines dt 3 lw 1.5 lc rgb '{}' title '{}'", i,
-                          column + 2, colour, i == 0 ? "limit of the link" : "");
-    }
+    text += fmt::format("{}$d{} using 1:{} with linespoints lt {} lw 2 title '{}'",
+                        i == 0 ? "" : ", ", i, column, i + 1, labels[i]);
+    if (rows[i].limit)
+      text += fmt::format(", $d{} using 1:{} with lines lt {} dt 3 lw 1.5 title '{}'", i,
+                          column + 2, i + 1, i == 0 ? "limit of the link" : "");
   }
   return text + "\n";
 }
@@ -79,12 +73,13 @@ std::string plot_script(const Options& options, const World& world, const std::v
                   file);
   for (std::size_t i = 0; i < labels.size(); ++i) text += data_block(rows, labels[i], i);
   text += fmt::format(
-      "set multiplot layout 1,2 title '{} rank{} on {} node{}, {}{}' noenhanced\n"
+      "set multiplot layout 1,2 title '{} on {}, {}{}' noenhanced\n"
       "set logscale xy\nset grid xtics ytics lt 1 lw 1 lc rgb '#e0e0e0'\nset bmargin at screen "
       "0.3\n"
       "set key noenhanced at screen 0.5, 0.02 center bottom horizontal\n"
       "set xlabel 'size of the buffer (KiB, logarithmic)'\nset xtics ({})\n",
-      world.ranks, world.ranks == 1 ? "" : "s", world.nodes, world.nodes == 1 ? "" : "s", world.mpi,
+      number_of(std::uint64_t(world.ranks), "rank"), number_of(std::uint64_t(world.nodes), "node"),
+      world.mpi,
       options.wire > 0 ? fmt::format(", links of {:.6g} Mbit/s", options.wire / 1e6) : "",
       tics(options.sizes));
   text += fmt::format("set xrange [{}:{}]\n", double(rows.front().bytes) / 1.5,

@@ -3,10 +3,6 @@
 
 #include <fmt/core.h>
 
-#include "base/process.h"
-#include "tools/bench/calibrate.h"
-#include "tools/bench/report.h"
-
 namespace slimpi::bench {
 namespace {
 
@@ -35,17 +31,15 @@ std::string rounded(double value) {
 
 }  // namespace
 
-std::string read_constants(const Options& options, Constants& c) {
-  if (!options.constants.empty())
-    if (std::string wrong = read_json(options.constants, c); !wrong.empty()) return wrong;
-  c.measured_link = c.link;
-  if (options.latency > 0) c.latency = options.latency;
-  if (options.wire > 0) {
-    const double slower = c.exchange / c.link;  // MPI's loss, kept for another link
-    c.link = 8 / (options.wire * cost::kPayload);
-    c.exchange = c.link * slower;
-  }
-  return "";
+Constants constants_of(const Options& options) {
+  Constants constants;
+  if (options.latency > 0) constants.latency = options.latency;
+  if (options.wire > 0) constants.link = 8 / (options.wire * kPayload);
+  return constants;
+}
+
+bool beyond_measured(const Constants& constants) {
+  return constants.link < 0.95 * Constants{}.link;
 }
 
 std::vector<Forecast> forecasts(const Options& options, const Constants& c) {
@@ -57,7 +51,7 @@ std::vector<Forecast> forecasts(const Options& options, const Constants& c) {
   for (const std::uint64_t size : options.sizes) {
     const auto bytes = double(size);
     for (const double count : nodes) {
-      const Layout layout{count, double(options.ranks_per_node), double(options.cores), false};
+      const Layout layout{count, double(options.ranks_per_node), double(options.cores)};
       for (const Schedule schedule : kSchedules)
         if (is_plain(schedule) &&
             (options.nodes > 0 || schedule == cheapest(true, bytes, 8, layout, c)))
@@ -73,55 +67,33 @@ std::vector<Forecast> forecasts(const Options& options, const Constants& c) {
 
 std::string table(const Options& options, const Constants& c, const std::vector<Forecast>& all) {
   std::string text = fmt::format(
-      "# slimpi-bench: predicted times of MPI_Allreduce; constants {}\n"
+      "# slimpi-bench: predicted times of MPI_Allreduce by built-in constants\n"
       "# link {:.6g} Mbit/s of payload, latency {:.4g} us, {:.4g} us a message, {} core{} a node\n"
-      "# bottleneck: the largest part of the time; memory: of a rank, for connections and "
-      "messages\n"
-      "# set-up: what making connections adds to the first call; *: the schedule that slimpi "
-      "uses,\n"
-      "# which it chooses by the built-in constants, and without much memory\n"
-      "#\n",
-      options.constants.empty() ? "built in, not measured" : "of " + options.constants,
+      "# bottleneck: the largest part of the time; memory: of a rank, for messages\n"
+      "# *: the schedule that slimpi uses, which it chooses without much memory\n#\n",
       8e-6 / c.link, c.latency * 1e6, c.overhead * 1e6,
       options.cores > 0 ? std::to_string(options.cores) : "enough", options.cores == 1 ? "" : "s");
-  if (options.constants.empty())
-    text += "# to measure them: " + calibration_command("constants.json") + "\n" +
-            "# and then here: --constants constants.json\n#\n";
-  if (c.beyond_measured())
+  if (beyond_measured(c))
     text += fmt::format(
         "# warning: the constants are for links up to {:.6g} Mbit/s of payload; on the faster "
         "link\n"
         "# of --wire the processor may decide\n#\n",
-        8e-6 / c.measured_link);
+        8e-6 / Constants{}.link);
   static constexpr char kHead[] =
-      "#{:>7} {:>7} {:>8} {:14} {:>4} {:>11} {:>8} {:>10} {:>11} {:>7} {:>9} {:>9}\n";
+      "#{:>7} {:>7} {:>8} {:14} {:>4} {:>11} {:>8} {:>10} {:>11} {:>7} {:>9}\n";
   text += fmt::format(kHead, "nodes", "ranks", "size", "schedule", "bits", "time", "speed-up",
-                      "bottleneck", "messages", "peers", "memory", "set-up");
-  text += fmt::format(kHead, "", "", "KiB", "", "", "ms", "", "", "a rank", "a rank", "MiB", "ms");
+                      "bottleneck", "messages", "peers", "memory");
+  text += fmt::format(kHead, "", "", "KiB", "", "", "ms", "", "", "a rank", "a rank", "MiB");
   for (const Forecast& f : all) {
-    text += fmt::format(
-        "{:>8} {:>7} {:>8} {:14} {:>4} {:>11} {:>8.2f} {:>10} {:>11} {:>7} {:>9} {:>9}\n",
-        f.layout.nodes, number(f.layout.nodes * f.layout.ranks_per_node),
-        in_kib(std::uint64_t(f.bytes)), to_string(f.schedule) + std::string(f.used ? " *" : ""),
-        f.bits == 0 ? "-" : std::to_string(f.bits), rounded(f.cost.seconds * 1e3),
-        f.plain_seconds / f.cost.seconds, held_by(f.cost), number(f.cost.messages),
-        number(f.cost.peers), rounded(f.cost.memory / (1 << 20)), rounded(f.cost.setup * 1e3));
+    text += fmt::format("{:>8} {:>7} {:>8} {:14} {:>4} {:>11} {:>8.2f} {:>10} {:>11} {:>7} {:>9}\n",
+                        f.layout.nodes, number(f.layout.nodes * f.layout.ranks_per_node),
+                        in_kib(std::uint64_t(f.bytes)),
+                        to_string(f.schedule) + std::string(f.used ? " *" : ""),
+                        f.bits == 0 ? "-" : std::to_string(f.bits), rounded(f.cost.seconds * 1e3),
+                        f.plain_seconds / f.cost.seconds, held_by(f.cost), number(f.cost.messages),
+                        number(f.cost.peers), rounded(f.cost.memory / (1 << 20)));
   }
   return text;
-}
-
-void add_predictions(const World& world, const Constants& c, std::vector<Row>& rows) {
-  if (world.nodes < 2) return;
-  const bool lab = !environment_variable("SLIMPILAB").empty();  // one machine under all nodes
-  const Layout layout{double(world.nodes), double(world.ranks) / world.nodes, double(c.cores), lab};
-  for (Row& row : rows) {
-    const bool plain = row.name == "plain" || row.compressed == false;
-    if (!plain && row.bits == 0) continue;  // the model knows quantizers
-    const int bits = plain ? 8 : row.bits;
-    const auto bytes = double(row.bytes);
-    row.predicted =
-        predict(cheapest(plain, bytes, bits, layout, c), bytes, bits, layout, c).seconds;
-  }
 }
 
 }  // namespace slimpi::bench

@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The constants of the cost model, and tables of its predictions.
+// Predictions of the cost model, for slimpi-bench --predict.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "tools/bench/cost.h"
-#include "tools/bench/measure.h"
+#include "tools/bench/options.h"
 
 namespace slimpi::bench {
 
 using namespace cost;
 
-std::string to_json(const Constants& constants);
-// Reads a file of constants. Returns "", or a text that says what is wrong with the file.
-std::string read_json(const std::string& path, Constants& constants);
+// Returns the built-in constants, with the link and the latency that the options name.
+Constants constants_of(const Options& options);
 
-// Reads the constants of the file options.constants; without a file, takes the built-in constants.
-// measured_link becomes their link. Then replaces the link and the latency by those that the
-// options name. Returns "", or a text that says what is wrong with the file.
-std::string read_constants(const Options& options, Constants& constants);
+// Returns whether the link is faster than the link for which the constants are. Then the processor
+// may decide the time, and its share was not measured.
+bool beyond_measured(const Constants& constants);
 
 // One predicted call: the best plain schedule, or one of slimpi's.
 struct Forecast {
@@ -38,8 +36,5 @@ std::vector<Forecast> forecasts(const Options& options, const Constants& constan
 std::string table(const Options& options, const Constants& constants,
                   const std::vector<Forecast>& all);
 std::string to_json(const Constants& constants, const std::vector<Forecast>& all);
-
-// Sets Row::predicted of the rows that were measured in this job.
-void add_predictions(const World& world, const Constants& constants, std::vector<Row>& rows);
 
 }  // namespace slimpi::bench

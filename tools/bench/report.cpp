@@ -38,17 +38,15 @@ std::string yes_or(const char* no, const std::optional<bool>& value) {
 // A line of the table. The second cell is the label and stands at the left of its column, which has
 // room for the longest label that the options can give.
 std::string line(const Options& options, const std::vector<std::string>& cells) {
-  static constexpr std::size_t kWidths[] = {10, 12, 5, 11, 11, 8,  8, 8, 12,
-                                            9,  9,  6, 6,  4,  12, 7, 11};
+  static constexpr std::size_t kWidths[] = {10, 12, 5, 11, 11, 8, 8, 8, 12, 9, 9, 6, 6, 4, 12, 7};
   std::size_t label = kWidths[1];
   if (options.algorithms.empty())
     for (const AlgorithmWord& row : kAlgorithmWords)
       label = std::max(label, std::string_view(row.name).size() + 2);
   for (const std::string& name : options.algorithms) label = std::max(label, name.size() + 2);
-  // The last column, of predictions, is there with constants only.
-  const std::size_t columns = std::size(kWidths) - (options.constants.empty() ? 1 : 0);
   std::string text = fmt::format("{:>{}} {:{}}", cells[0], kWidths[0], cells[1], label);
-  for (std::size_t i = 2; i < columns; ++i) text += fmt::format(" {:>{}}", cells[i], kWidths[i]);
+  for (std::size_t i = 2; i < cells.size(); ++i)
+    text += fmt::format(" {:>{}}", cells[i], kWidths[i]);
   return text + "\n";
 }
 
@@ -56,13 +54,13 @@ std::string line(const Options& options, const std::vector<std::string>& cells) 
 
 std::string table_head(const Options& options, const World& world) {
   std::string text = fmt::format(
-      "# slimpi-bench {}: {} of floats, {} rank{} on {} node{}, {}\n", SLIMPI_PACKAGE_VERSION,
+      "# slimpi-bench {}: {} of floats, {} on {}, {}\n", SLIMPI_PACKAGE_VERSION,
       options.collective == Collective::allreduce ? "MPI_Allreduce" : "MPI_Reduce_scatter_block",
-      world.ranks, world.ranks == 1 ? "" : "s", world.nodes, world.nodes == 1 ? "" : "s",
+      number_of(std::uint64_t(world.ranks), "rank"), number_of(std::uint64_t(world.nodes), "node"),
       world.mpi);
   if (const std::uint64_t counted = config_of(options).ranks_per_node; counted != 0)
-    text += fmt::format("# SLIMPI_RANKS_PER_NODE={}: slimpi counts {} rank{} as a node\n", counted,
-                        counted, counted == 1 ? "" : "s");
+    text += fmt::format("# SLIMPI_RANKS_PER_NODE={}: slimpi counts {} as a node\n", counted,
+                        number_of(counted, "rank"));
   if (config_of(options).rules)
     text += "# SLIMPI_RULES is set: a rule may give a size another algorithm than its row says\n";
   if (options.wire > 0)
@@ -78,11 +76,11 @@ std::string table_head(const Options& options, const World& world) {
         "# that are not 0 and became 0, or changed sign; same: all ranks have the same bytes\n";
   if (!options.interface.empty())
     text += "# ratio: compression ratio, the bytes of plain MPI on the links divided by these\n";
-  std::string names = line(options, {"size", "algorithm", "taken", "median", "min", "algbw",
-                                     "busbw", "speed-up", "time / limit", "error", "vNMSE", "zeros",
-                                     "signs", "same", "sent", "ratio", "predicted"});
-  std::string units = line(options, {"KiB", "", "", "us", "us", "GB/s", "GB/s", "", "", "", "", "",
-                                     "", "", "KiB", "", "us"});
+  std::string names =
+      line(options, {"size", "algorithm", "taken", "median", "min", "algbw", "busbw", "speed-up",
+                     "time / limit", "error", "vNMSE", "zeros", "signs", "same", "sent", "ratio"});
+  std::string units = line(
+      options, {"KiB", "", "", "us", "us", "GB/s", "GB/s", "", "", "", "", "", "", "", "KiB", ""});
   names[0] = units[0] = '#';
   return text + "#\n" + names + units;
 }
@@ -96,13 +94,12 @@ std::string table_line(const Options& options, const Row& row, const Row& plain)
                         row.limit ? fixed(row.median / *row.limit, 2) : "-", scientific(row.error),
                         scientific(row.vnmse), percent(row.zeros), percent(row.wrong_signs),
                         yes_or("NO", row.same), sent ? fixed(double(*sent) / 1024, 1) : "-",
-                        counted ? fixed(double(*plain.on_wire) / double(*row.on_wire), 2) : "-",
-                        row.predicted ? microseconds(*row.predicted) : "-"});
+                        counted ? fixed(double(*plain.on_wire) / double(*row.on_wire), 2) : "-"});
 }
 
 std::string unwritable(const Options& options) {
-  const std::pair<const char*, const std::string&> files[] = {
-      {"--json", options.json}, {"--plot", options.plot}, {"--calibrate", options.calibrate}};
+  const std::pair<const char*, const std::string&> files[] = {{"--json", options.json},
+                                                              {"--plot", options.plot}};
   for (const auto& [name, path] : files) {
     if (path.empty() || path == "-") continue;
     if (const std::string why = why_not_writable(path); !why.empty())

@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <fstream>
 
@@ -24,13 +23,6 @@ std::string library_name() {
          all.substr(begin, all.find_first_of(" \t\n", begin) - begin);
 }
 
-bool is_preloaded() {
-  Dl_info info{};
-  void* function = dlsym(RTLD_DEFAULT, "MPI_Allreduce");
-  return function && dladdr(function, &info) && info.dli_fname &&
-         std::string(info.dli_fname).find("libslimpi") != std::string::npos;
-}
-
 }  // namespace
 
 std::string load_mpi() {
@@ -45,25 +37,16 @@ World enter() {
   World world;
   PMPI_Comm_rank(MPI_COMM_WORLD, &world.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &world.ranks);
-  PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL,
-                       &world.node);
+  MPI_Comm node;
+  PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, world.rank, MPI_INFO_NULL, &node);
   int place = 0;
-  PMPI_Comm_rank(world.node, &place);
+  PMPI_Comm_rank(node, &place);
+  PMPI_Comm_free(&node);
   world.speaks_for_node = place == 0;
   world.nodes = int(sum(place == 0));
   world.mpi = library_name();
-  world.preloaded = is_preloaded();
+  world.preloaded = statistics().has_value();
   return world;
-}
-
-void leave(World& world) {
-  PMPI_Comm_free(&world.node);
-}
-
-void wait_for_all() {
-  MPI_Request request;
-  PMPI_Ibarrier(MPI_COMM_WORLD, &request);
-  for (int done = 0; PMPI_Test(&request, &done, MPI_STATUS_IGNORE), !done;) usleep(500);
 }
 
 MPI_Comm with_options(MPI_Comm comm, const SetOptions& options) {

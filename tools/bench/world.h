@@ -17,23 +17,17 @@ struct World {
   int rank = 0, ranks = 1;
   int nodes = 1;
   bool speaks_for_node = true;  // the first rank of its node: reads the node's counters
-  MPI_Comm node = MPI_COMM_NULL;
-  std::string mpi;         // "MPICH 4.0.2"
-  bool preloaded = false;  // MPI_Allreduce is slimpi's
+  std::string mpi;              // "MPICH 4.0.2"
+  bool preloaded = false;       // slimpi is in this process, and takes the sums of this MPI
 };
 
-// Call between MPI_Init and leave().
+// Call after MPI_Init.
 World enter();
 
 // Loads an MPI, before the first MPI function: the wheel's slimpi-bench is linked to no MPI. Takes
 // an MPI with MPICH's ABI from the wheel's environment, or from where the loader looks. Returns "",
 // or why there is none.
 std::string load_mpi();
-void leave(World& world);
-
-// Waits for all ranks of the job. Ranks that only wait must not take processors from those that are
-// measured, so they sleep.
-void wait_for_all();
 
 // Returns a copy of a communicator, with these options of slimpi.
 MPI_Comm with_options(MPI_Comm comm, const SetOptions& options);

@@ -8,30 +8,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <ctime>
 #include <fstream>
 #include <memory>
 
+#include "base/files.h"
 #include "options/option_types.h"
 
 namespace slimpi::info {
 
 namespace {
-
-std::int64_t monotonic() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return std::int64_t(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
-
-struct Descriptor {
-  int number;
-  ~Descriptor() {
-    if (number >= 0) close(number);
-  }
-};
 
 // Copies a record at a moment when it is not being written. Returns false if there was no such
 // moment, or if the record cannot be read.
@@ -103,7 +91,8 @@ bool read_activity(int file, Attached& attached) {
     record.name[sizeof record.name - 1] = '\0';
     attached.calls.push_back(record);
   }
-  attached.now = monotonic();
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  attached.now = std::chrono::nanoseconds(now).count();
   return true;
 }
 
@@ -126,8 +115,8 @@ std::string attach(const std::string& pid, Attached& attached) {
     if (readlink(path.c_str(), target, sizeof target - 1) < 0 ||
         !std::string_view(target).starts_with(wanted))
       continue;
-    const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-    if (file.number < 0 || !read_activity(file.number, attached)) continue;
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.open() || !read_activity(file.get(), attached)) continue;
     if (attached.pid == std::int32_t(number)) return "";
     return fmt::format("--attach {}: a child of process {}, which is the rank", number,
                        attached.pid);

@@ -17,7 +17,7 @@ using topology::Device;
 using topology::Topology;
 
 std::string count(int number, const char* what) {
-  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+  return number_of(std::uint64_t(number), what);
 }
 
 std::string node_text(int index) {

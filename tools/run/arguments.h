@@ -20,9 +20,6 @@ struct Arguments {
 // Parses the command line. Options end at the first word that is not an option, or behind "--".
 Arguments parse_arguments(int argc, const char* const* argv);
 
-// Returns an option's name in its form for a command line: "--min-size" for "min_size".
-std::string dashed(const std::string& name);
-
 // Returns the text of --help.
 std::string help_text();
 

@@ -13,12 +13,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/process.h"
 
 namespace slimpi::tools {
@@ -149,9 +149,7 @@ StandIn make_stand_in(const std::string& library) {
     return {"",
             "--stand-in: the dynamic linker finds no libmpi by its name; add the directory of "
             "your MPI's libraries to LD_LIBRARY_PATH"};
-  char hash[20];
-  std::snprintf(hash, sizeof hash, "/%016zx", std::hash<std::string>{}(key));
-  const std::string directory = user + hash;
+  const std::string directory = user + "/" + std::to_string(text_hash(key));
   bool good = make_own(user) && make_own(directory);
   for (const auto& [name, bytes] : files) good = good && write_whole(directory + "/" + name, bytes);
   if (!good)

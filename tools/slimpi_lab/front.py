@@ -60,7 +60,7 @@ def _guard(options, alive):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def home():
+def _home():
     """Returns the directory in which each running lab of this user has a directory of its own."""
     path = os.path.join(tempfile.gettempdir(), f"slimpi-lab-{os.getuid()}")
     os.makedirs(path, mode=0o700, exist_ok=True)
@@ -89,7 +89,8 @@ def _warn_of_neighbors(hosts):
 def run_lab(options):
     """Runs the program in a new lab and returns its exit status."""
     _warn_of_neighbors(options.hosts)
-    options.directory = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=home())
+    _remove_dead_labs()
+    options.directory = tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=_home())
     alive, hold = os.pipe()
     received = []
     for number in SIGNALS:
@@ -122,12 +123,19 @@ def _request(directory, request):
 
 
 def _directories():
-    return [os.path.join(home(), name) for name in sorted(os.listdir(home()))]
+    return [os.path.join(_home(), name) for name in os.listdir(_home())]
 
 
-def running():
-    """Returns the directories of this user's labs that answer."""
-    return [path for path in _directories() if _request(path, {"set": []}) is not None]
+def _answers(directory):
+    return _request(directory, {"set": []}) is not None
+
+
+def _remove_dead_labs():
+    """Removes the directories of labs whose front was killed; their names begin with its number."""
+    for path in _directories():
+        front = os.path.basename(path).partition("-")[0]
+        if not os.path.exists(f"/proc/{front}") and not _answers(path):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def ask(directory, links):
@@ -135,7 +143,7 @@ def ask(directory, links):
     this process runs in, else the only lab that runs."""
     directory = directory or os.environ.get("SLIMPILAB")
     if not directory:
-        labs = running()
+        labs = [path for path in _directories() if _answers(path)]
         if len(labs) != 1:
             said = f"{len(labs)} labs run: name one with --lab" if labs else "no lab runs"
             raise LabError(said, 1)
@@ -148,17 +156,3 @@ def ask(directory, links):
     return {"lab": directory, **reply}
 
 
-def _has_front(directory):
-    try:
-        os.kill(int(os.path.basename(directory).partition("-")[0]), 0)
-    except (ValueError, ProcessLookupError):
-        return False
-    return True
-
-
-def clean():
-    """Removes the directories of labs whose front was killed, and returns their number."""
-    dead = [path for path in set(_directories()) - set(running()) if not _has_front(path)]
-    for path in dead:
-        shutil.rmtree(path, ignore_errors=True)
-    return len(dead)

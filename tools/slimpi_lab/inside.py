@@ -10,9 +10,8 @@ import subprocess
 import sys
 import time
 
-from . import launch, system
-from .hosts import connect, counters, difference, start
-from .links import Host, parse_link
+from . import launch
+from .hosts import Host, connect, counters, difference, parse_link, start
 from .system import MS_PRIVATE, MS_REC, LabError, mount, say
 
 STOP_SECONDS = 1  # for mpiexec to end its ranks when the lab must end
@@ -104,8 +103,6 @@ def supervise(options, alive):
     control.bind(f"{options.directory}/control")
     control.listen()
     words = launch.command(options, hosts, private)
-    if system.verbose:
-        say(*words)
     before, begin = counters(hosts), time.monotonic()
     stay = ["sh", "-c", 'cd "$0" && exec "$@"', os.getcwd()]
     program = subprocess.Popen(hosts[0].enter(*stay, *words))

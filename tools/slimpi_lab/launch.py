@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 
-from .links import DEVICE
+from .hosts import DEVICE
 from .system import LabError, say
 
 
@@ -58,15 +58,6 @@ def find_mpi(program, mpi, mpiexec, standard):
                    "with --mpiexec", 2)
 
 
-def _exit_preload(directories):
-    for directory in directories:
-        path = os.path.join(directory, "slimpi-lab-exit.so")
-        if os.path.exists(path):
-            return os.path.realpath(path)
-    say("slimpi-lab-exit.so was not found: MPICH 4.0 may hang in MPI_Finalize")
-    return None
-
-
 def _remote_shell(hosts, private):
     """Writes a script that mpiexec calls as ssh, and returns its path. The script drops ssh's
     options and runs the command inside the host."""
@@ -87,8 +78,10 @@ exec nsenter --target=$process --net --uts --ipc --mount -- /bin/sh -c "$*"
 
 
 def _mpich(options, hosts, environment, remote_shell):
-    preload = _exit_preload(options.preload_directories) if options.finalize == "lab" else None
-    if preload:
+    preload = os.path.realpath(f"{options.parts}/slimpi-lab-exit.so")
+    if options.finalize == "lab" and not os.path.exists(preload):
+        say("slimpi-lab-exit.so was not found: MPICH 4.0 may hang in MPI_Finalize")
+    elif options.finalize == "lab":
         others = environment.get("LD_PRELOAD", os.environ.get("LD_PRELOAD", ""))
         environment["LD_PRELOAD"] = f"{preload}:{others}".rstrip(":")
     words = ["-launcher", "ssh", "-launcher-exec", remote_shell, "-iface", DEVICE,

@@ -11,7 +11,6 @@ NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
     0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
 
-verbose = False
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -45,8 +44,6 @@ def say(*words):
 def run(*command, script=None):
     """Runs a tool of the system and returns its output. If it fails, its first line of error output
     is the text of the LabError."""
-    if verbose:
-        say(*command)
     try:
         done = subprocess.run(command, input=script, capture_output=True, text=True)
     except FileNotFoundError:

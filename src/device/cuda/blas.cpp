@@ -21,8 +21,8 @@ struct Blas {
 };
 constexpr int kPlain = 0, kTransposed = 1;  // of cublasOperation_t
 
-// Loads cuBLAS, which stays loaded; null if there is none. Prefers a library that the process has
-// already loaded.
+// Loads cuBLAS, which stays loaded; returns null if there is none. Prefers a library that the
+// process has already loaded.
 const Blas* load() {
   static Blas blas;
   constexpr const char* kNames[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};

@@ -27,12 +27,12 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-// The files of kernels/cuda, each a module.
+// The CUDA modules. Each file of kernels/cuda is compiled to one module.
 enum class Module { encode, sum, decode, packed, plain, count };
 
 // Returns the compiled module for cuModuleLoadData().
 const void* image_of(Module module) {
-  // In the order of the enumerators.
+  // The images, in the order of the enumerators.
   static constexpr const void* kImages[] = {slimpi_image_encode, slimpi_image_sum,
                                             slimpi_image_decode, slimpi_image_packed,
                                             slimpi_image_plain};
@@ -41,7 +41,7 @@ const void* image_of(Module module) {
 
 std::mutex g_mutex;
 
-// Never destroyed: programs may free communicators after static objects are destroyed.
+// The list is never destroyed: programs may free communicators after static destruction.
 std::list<Context>& contexts() {
   static auto* const all = new std::list<Context>;
   return *all;
@@ -209,8 +209,8 @@ struct Allocation {
 };
 constexpr int kAllocations = 8;
 
-// Gets the attributes of a pointer. Asks the driver for two attributes, and only for an allocation
-// that is not among the last answers for four more.
+// Gets the attributes of a pointer. Asks the driver for two attributes; asks for four more only if
+// the allocation is not among the last answers.
 bool attributes_by_number(const void* pointer, Attributes* attributes) {
   static thread_local Allocation met[kAllocations] = {};
   CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_BUFFER_ID};

@@ -18,8 +18,8 @@ enum class Kernel {
 };
 
 // A context and slimpi's data for it; never freed. After the program has reset the GPU, the driver
-// may give the same handle to a new context, in which no object of the old context exists. The two
-// contexts have different ids.
+// may give the same handle to a new context, in which no object of the old context exists. The id
+// tells the two contexts apart.
 struct Context {
   CUcontext handle = nullptr;
   std::uint64_t id = 0;             // 0: the driver is too old to have ids
@@ -33,14 +33,14 @@ struct Context {
 bool exists(const Context& context);
 
 // Makes a context current while the object lives, then restores the caller's context. Check
-// status() first. Meanwhile a thread of the program may capture work into a CUDA graph: the capture
-// does not forbid slimpi's calls, and they do not end the capture. `queues` leaves this protection
-// out, for code that only queues work on slimpi's own streams, which is the most frequent.
+// status() first. With Use::anything, a CUDA graph capture by any thread of the program neither
+// forbids slimpi's calls nor is ended by them. Use::queues saves the time of this protection, for
+// code that only queues work on slimpi's own streams, which is the most frequent.
 class Current {
  public:
   enum Use { anything, queues };
   explicit Current(CUcontext context, Use use = anything);
-  // The context in which to work at a location, or on memory that the driver knows.
+  // Finds the context in which to work at a location, or on memory that the driver knows.
   explicit Current(const Location& location);
   explicit Current(const void* memory);
   ~Current();
@@ -48,7 +48,7 @@ class Current {
   Current& operator=(const Current&) = delete;
 
   Status status() const { return status_; }
-  // The context of the location or the memory; valid where status() is ok.
+  // Returns the context of the location or the memory; valid if status() is ok.
   Context& context() const { return *context_; }
 
  private:
@@ -83,8 +83,7 @@ Status bus_id(const Location& location, char* text, std::size_t bytes);
 // for pinned and mapped host memory, which MPI and the host's kernels use directly.
 bool locate(const void* pointer, Location* location);
 
-// Loads the kernels into the context, unless it has them. The context must be current. Memory can
-// be copied without kernels.
+// Loads the kernels into the context, unless it has them. The context must be current.
 Status load_kernels(Context& context);
 
 }  // namespace slimpi::device::cuda

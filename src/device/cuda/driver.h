@@ -10,7 +10,7 @@
 
 namespace slimpi::device::cuda {
 
-// The functions as the driver exports them.
+// The functions that every driver must have; without one of them open_driver() fails.
 #define SLIMPI_CUDA_FUNCTIONS(X)  \
   X(cuCtxGetCurrent)              \
   X(cuCtxGetDevice)               \
@@ -70,12 +70,12 @@ bool open_driver(const Library& library);
 // Returns the driver. Valid after open_driver().
 const Driver& driver();
 
-// The library's fail() and log(); the plugin's own copies have no effect in the library.
+// Call the library's fail() and log(); the plugin's own copies have no effect in the library.
 Status failed(Status status, const std::string& text);
 void log_message(LogLevel level, const std::string& text);
 
-// Returns ok for CUDA_SUCCESS, no_memory if the driver has no memory left, else Status::device. The
-// text has the operation `what`, and CUDA's name and text of the error.
+// Turns a result of the driver into a Status: ok for CUDA_SUCCESS, no_memory if the driver has no
+// memory left, else Status::device. The error text has the operation `what`, and CUDA's own text.
 Status check(CUresult result, const char* what);
 
 }  // namespace slimpi::device::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of CUDA's device row, by file. device.h describes them.
+// The functions of CUDA's row of the device table (device.h), by the file that defines them.
 #pragma once
 #include "device/device.h"
 #include "kernels/kernels.h"
@@ -8,7 +8,7 @@ namespace slimpi::device::cuda {
 
 struct CudaStream;
 
-// kernel_table.cpp. Each function divides the work into CUDA blocks and queues it.
+// kernel_table.cpp. Each function of the table divides its work into CUDA blocks and queues it.
 const kernels::Kernels* cuda_kernels();
 
 // blas.cpp: Kernels::multiply by cuBLAS. cuBLAS is loaded at the first product, because it is far
@@ -17,7 +17,7 @@ const kernels::Kernels* cuda_kernels();
 bool multiply(const kernels::Product& product, Stream* stream);
 void close_blas(CudaStream& stream);
 
-// memory.cpp. Staging memory is pinned, on the GPU's own NUMA node.
+// memory.cpp. Staging memory (for copies to and from the GPU) is pinned, on the GPU's NUMA node.
 Status allocate(const Location& location, std::size_t bytes, Place place, void** memory);
 void release(void* memory, Place place);
 Status pin(const Location& location, void* memory, std::size_t bytes);

@@ -55,7 +55,7 @@ bool for_warps(const Payload& payload) {
   return payload.bucket <= kWarpElements;
 }
 
-// Queues `of_warps` if a bucket fits a warp, else `of_blocks`.
+// Queues `of_warps` if one warp can hold a bucket, else `of_blocks`.
 template <typename Arguments>
 void launch_tiles(Stream* stream, Kernel of_warps, Kernel of_blocks, const Arguments& arguments) {
   const bool warps = for_warps(arguments.payload);
@@ -111,7 +111,7 @@ void packed_sum(const Format& format, const Addend* addends, int addend_count, c
   launch(stream, Kernel::packed_encode, slices, 1, arguments);
 }
 
-// Queues the kernels for buckets too long for a block that follow the extremes of the values `in`.
+// Queues the last kernels for buckets too long for one block, after the extremes of `in` are found.
 void finish_buckets(const EncodeArguments& arguments, float* decoded, Stream* stream) {
   const auto& [payload, random, in, residual, out] = arguments;
   if (residual != nullptr) {

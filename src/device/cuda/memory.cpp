@@ -17,7 +17,7 @@ Status allocate(const Location& location, std::size_t bytes, Place place, void**
         driver().cuMemHostAlloc(memory, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
         (amount + "pinned memory").c_str());
   }
-  // Loads the kernels first: memory without kernels is useless, and now MPI can still do the call.
+  // Loads the kernels first: memory without kernels is useless, and MPI can still do the call now.
   SLIMPI_TRY(load_kernels(current.context()));
   CUdeviceptr found = 0;
   SLIMPI_TRY(check(driver().cuMemAlloc_v2(&found, size), (amount + "GPU memory").c_str()));
@@ -25,7 +25,7 @@ Status allocate(const Location& location, std::size_t bytes, Place place, void**
   return Status::ok;
 }
 
-// There is no caller to report a failure to.
+// Ignores failures, because there is no caller to report them to.
 void release(void* memory, Place place) {
   if (!is_known(memory)) return;
   const Current current(memory);
@@ -45,7 +45,7 @@ Status pin(const Location& location, void* memory, std::size_t bytes) {
   return check(result, "pinning host memory");
 }
 
-// There is no caller to report a failure to.
+// Ignores failures, because there is no caller to report them to.
 void unpin(void* memory) {
   if (!is_known(memory)) return;
   const Current current(memory);

@@ -83,7 +83,7 @@ bool load(Library& library) {
   return true;
 }
 
-// Never destroyed: its functions may be called after static objects are destroyed.
+// The object is never destroyed: NCCL's functions may be called after static destruction.
 const Library& library() {
   static const Library* const once = [] {
     auto* const made = new Library;
@@ -93,8 +93,8 @@ const Library& library() {
   return *once;
 }
 
-// Loads the library at the first call. Null where no suitable one is installed; Library::missing is
-// then the reason.
+// Returns NCCL's functions, and loads NCCL at the first call. Null if no suitable NCCL is
+// installed; Library::missing is then the reason.
 const Nccl* nccl() {
   return library().usable ? &library().functions : nullptr;
 }
@@ -122,7 +122,7 @@ struct CudaCommunicator {
   }
 };
 
-// Checks that the location is in the primary context of its GPU. NCCL's own threads work in the
+// Fails if the location is not in the primary context of its GPU. NCCL's own threads work in the
 // primary context, whichever context the program uses.
 Status in_primary_context(const Location& location) {
   const Current current(location);
@@ -231,7 +231,7 @@ bool finalize(CudaCommunicator& communicator) {
   return state == kNcclSuccess;
 }
 
-// There is no caller to report a failure to.
+// Ignores failures, because there is no caller to report them to.
 void close(NcclCommunicator* communicator, bool in_order) {
   CudaCommunicator& c = CudaCommunicator::of(communicator);
   if (exists(*c.context)) {

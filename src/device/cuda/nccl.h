@@ -34,7 +34,7 @@ struct NcclTypes {
 constexpr int kNcclSuccess = 0, kNcclInProgress = 7;  // of ncclResult_t
 constexpr int kNcclBytes = 1;                         // ncclUint8
 
-// The name, the result and the arguments of each, in the words of NcclFunctions.
+// Each function as X(name, result, arguments...), with the types of NcclFunctions.
 #define SLIMPI_NCCL_FUNCTIONS(X)                                               \
   X(ncclGetVersion, Result, int*)                                              \
   X(ncclGetUniqueId, Result, Id*)                                              \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The NUMA node of a PCI device, and memory allocation there.
+// Finds the NUMA node of a PCI device, and makes a thread prefer memory of this node.
 #pragma once
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>

@@ -34,8 +34,8 @@ constexpr Device kRow = {.name = "cuda",
                          .nccl = kNcclOrNull,
                          .pin = pin,
                          .unpin = unpin,
-                         // Kernels read or write a bucket of up to this length once. Longer buckets
-                         // take several passes, with atomics.
+                         // Kernels read or write the values of a bucket of up to this length once.
+                         // Longer buckets take several passes, with atomics.
                          .staging_bucket = kernels::cuda::kTileElements};
 
 }  // namespace

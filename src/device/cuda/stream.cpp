@@ -20,9 +20,9 @@ void destroy(CudaStream* stream) {
   delete stream;
 }
 
-// Makes a stream with the highest priority. If the program's kernels fill the GPU, from another
-// thread or stream, blocks of slimpi's short kernels run next when a block of the program ends. The
-// program waits for slimpi's kernels, and so do all other ranks.
+// Makes a stream with the highest priority. If kernels of the program fill the GPU, slimpi's short
+// kernels then run as soon as one block of the program ends. The program waits for slimpi's
+// kernels, and so do all other ranks.
 CUresult make(CUstream* stream) {
   const Driver& cuda = driver();
   int least = 0, greatest = 0;
@@ -62,9 +62,8 @@ void note(CudaStream& stream, CUresult result, const char* what) {
 void begin_work(CudaStream& stream) {
   if (!stream.idle) return;
   stream.idle = false;
-  // Returns if the program is capturing work of a stream that waits for the default stream. CUDA
-  // then forbids recording an event on the default stream, and the program has queued nothing
-  // there.
+  // While the program captures a stream that waits for the default stream, CUDA forbids recording
+  // an event on the default stream. The program has queued nothing there, so slimpi need not wait.
   CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
   if (driver().cuStreamIsCapturing != nullptr &&
       driver().cuStreamIsCapturing(CU_STREAM_LEGACY, &capturing) ==
@@ -94,7 +93,7 @@ void close_stream(Stream* stream) {
   CudaStream* const s = &CudaStream::of(stream);
   if (!exists(*s->context)) return delete s;
   const Current current(s->context->handle);
-  // If the context is destroyed, its streams and events are destroyed, too.
+  // If the context is destroyed, its streams and events are gone, too; only the object is left.
   if (current.status() == Status::ok)
     destroy(s);
   else

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Streams of a GPU; see device.h. A kernel launch returns no status. So a stream stores the
-// failure, and the next function that returns a Status returns it.
+// Streams of a GPU (device.h). A kernel launch returns no status, so a stream stores its first
+// failure, and the next function of the stream that returns a Status returns this failure.
 #pragma once
 #include "device/cuda/context.h"
 #include "device/device.h"
 
 namespace slimpi::device::cuda {
 
-// The CUDA events of a stream, a ring. Event n and event n + kEvents use the same CUDA event. If
-// event n + kEvents is recorded, event n counts as reached only when that one is: late, never
-// early.
+// The number of a stream's CUDA events, which form a ring: event n and event n + kEvents use the
+// same CUDA event. After event n + kEvents is recorded, event n counts as reached only when event n
+// + kEvents is reached: late, never early.
 constexpr int kEvents = 256;
 
 struct CudaStream {
   Context* context = nullptr;
   CUstream handle = nullptr;
-  CUevent before = nullptr;  // recorded behind the program's work on its default stream
+  CUevent before = nullptr;  // comes after the program's work on its default stream
   CUevent events[kEvents] = {};
   std::uint64_t recorded = 0, reached = 0;
   std::uint64_t in_ring[kEvents] = {};  // the event that each ring entry holds
-  bool idle = true;                     // nothing was queued since the last event was reached
+  bool idle = true;                     // the last event was reached, and no work was begun since
   CUresult failure = CUDA_SUCCESS;
   const char* failed = "";    // the operation that failed
   double* partial = nullptr;  // scratch of the compare kernels, on the GPU
@@ -39,7 +39,7 @@ Status wait_event(Stream* stream, Stream* other, std::uint64_t event);
 // Call it before work is queued, with the stream's context current.
 void begin_work(CudaStream& stream);
 
-// Stores the first failure.
+// Stores `result` in the stream if it is the stream's first failure; `what` is the operation.
 void note(CudaStream& stream, CUresult result, const char* what);
 
 }  // namespace slimpi::device::cuda
