@@ -91,8 +91,8 @@ def gradients():
 
 
 def no_gradient_on_a_rank():
-    """Such as that of a layer that one rank's samples do not use. The ranks vote by floats, whatever
-    type the program makes the default."""
+    """Such as that of a layer that one rank's samples do not use. The ranks vote by floats,
+    whatever type the program makes the default."""
     for default in torch.float64, torch.bfloat16, torch.float32:
         torch.set_default_dtype(default)
         one, optimizer = parameter(random())
