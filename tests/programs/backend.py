@@ -4,6 +4,7 @@
 # or why this PyTorch cannot run it. The program asks for gloo, or, by a word, for slimpi
 # (explicit), for gloo with options (options), or for NCCL and a GPU (cuda). The word kinds chooses
 # the cases that check which sums are compressed.
+import atexit
 import datetime
 import functools
 import gc
@@ -30,6 +31,17 @@ def begin():
         dist.init_process_group("slimpi" if "explicit" in sys.argv else "gloo")
 
 
+def at_exit():
+    """An exit handler from before init_process_group makes a sum."""
+    tensor = mine(LONG)
+    dist.all_reduce(tensor)
+    check(tensor, total)
+    sys.stdout.write(f"at_exit {rank} ok\n")
+    sys.stdout.flush()
+
+
+if not {"late", "kinds"}.intersection(sys.argv):
+    atexit.register(at_exit)
 torch.set_num_threads(1)
 if "cuda" in sys.argv:
     torch.set_default_device("cuda")
@@ -90,6 +102,17 @@ def layouts():
     dist.all_reduce(tensor if rank == 0 else tensor.clone(memory_format=torch.contiguous_format))
     if rank == 0:
         check(tensor - wanted, 0)
+
+
+def subclasses():
+    """The result of a functional sum is a tensor of a class of its own."""
+    try:
+        from torch.distributed import _functional_collectives as functional
+        tensor = functional.all_reduce(mine(LONG), "sum", dist.group.WORLD)
+    except (ImportError, RuntimeError) as error:
+        raise Missing(str(error)[:40]) from error
+    dist.all_reduce(tensor)
+    check(tensor, ranks * total)
 
 
 def asynchronous():
@@ -279,6 +302,22 @@ def groups():
     assert threads() == before, f"{threads()} threads, and before {before}"
 
 
+def split():
+    """A part of a group, whose backend the program names or does not name."""
+    function = by_name("split_group")
+    for named in {}, {"backend": dist.get_backend()}:
+        tensor = mine(LONG)
+        try:
+            group = function(split_ranks=[list(range(ranks))], **named)
+        except (RuntimeError, TypeError) as error:
+            if "support splitting" in str(error) or "argument 'backend'" in str(error):
+                raise Missing(str(error)[:40]) from error
+            raise
+        dist.all_reduce(tensor, group=group)
+        check(tensor, total)
+        dist.destroy_process_group(group)
+
+
 def model():
     """DistributedDataParallel without a hook of slimpi's: its sums are those of the backend, here
     with each ended before C++ has its Work."""
@@ -318,8 +357,10 @@ def compiled():
 
 
 def again():
+    dist.barrier()
     dist.destroy_process_group()
     gc.collect()  # PyTorch's store ends with what refers to it
+    time.sleep(min(rank, 1))  # or this rank could reach the old store of rank 0
     begin()
     tensor = mine(LONG)
     dist.all_reduce(tensor)
@@ -341,8 +382,9 @@ def late():
             raise AssertionError("no error")
 
 
-cases = [all_reduce, average, layouts, asynchronous, coalesced, reduce_scatter,
-         reduce_scatters_coalesced, methods, refused, patient, groups, again, model, compiled]
+cases = [all_reduce, average, layouts, subclasses, asynchronous, coalesced, reduce_scatter,
+         reduce_scatters_coalesced, methods, refused, patient, groups, split, again, model,
+         compiled]
 if "late" in sys.argv:
     cases = [late]
 if "kinds" in sys.argv:

@@ -3,12 +3,14 @@
 # Each rank prints a line for each case: its name, the rank, and ok or what was wrong.
 import argparse
 import copy
+import gc
 import itertools
 import math
 import os
 import pickle
 import sys
 import threading
+import time
 import types
 
 import torch
@@ -109,6 +111,21 @@ def twice():
     assert torch.equal(values_of(first), values_of(second)), "two trainings with other bits"
 
 
+def many_models():
+    """The thread of a model's State ends when the program drops the model."""
+    def threads():
+        gc.collect()
+        return sum(thread.name == "slimpi" for thread in threading.enumerate())
+
+    trained(False)
+    before, end = threads(), time.monotonic() + 30
+    for _ in range(3):
+        trained(False)
+    while threads() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert threads() <= before, f"{threads()} threads, and before {before}"
+
+
 def short_floats():
     """The mean is exact where the shares of the ranks are too small for float16."""
     state = slimpi.torch.State(bits=8)
@@ -176,10 +193,12 @@ def refused(what, function, *arguments, **keywords):
 def refusals():
     model = nn.parallel.DistributedDataParallel(nn.Linear(3, 3))
     copy.deepcopy(model)  # with --torch it holds a State
+    assert b"slimpi._ddp" not in pickle.dumps(model), "a pickled model that needs slimpi"
     refused("state_dict()", pickle.dumps, slimpi.torch.State())
     gradient = torch.zeros(3)
     refused("ddp_optimizer", slimpi.torch.hook, slimpi.torch.State(), (gradient, gradient))
     for attribute, what in (("_use_python_reducer", "ddp_optimizer"),
+                            ("skip_all_reduce_unused_params", "leave it False"),
                             ("mixed_precision", "torch.autocast")):
         refused(what, slimpi.torch.State, model=types.SimpleNamespace(**{attribute: True}))
 
@@ -199,8 +218,8 @@ def caught_exits():
                 sys.excepthook(*sys.exc_info())  # as a program that logs its exceptions
 
 
-for case in (complex_parameters, empty_parameters, swapped_data, twice, short_floats, scales,
-             loss_scale, refusals, caught_exits):
+for case in (complex_parameters, empty_parameters, swapped_data, twice, many_models, short_floats,
+             scales, loss_scale, refusals, caught_exits):
     result = "ok"
     try:
         case()

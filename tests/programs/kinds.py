@@ -91,10 +91,14 @@ def gradients():
 
 
 def no_gradient_on_a_rank():
-    """Such as that of a layer that one rank's samples do not use."""
-    one, optimizer = parameter(random())
-    exact("a gradient on some ranks", one.grad if rank == 0 else torch.zeros(LONG))
-    compressed("a gradient on all ranks", one.grad)
+    """Such as that of a layer that one rank's samples do not use. The ranks vote by floats,
+    whatever type the program makes the default."""
+    for default in torch.float64, torch.bfloat16, torch.float32:
+        torch.set_default_dtype(default)
+        one, optimizer = parameter(random())
+        exact(f"a gradient on some ranks, {default}",
+              one.grad if rank == 0 else torch.zeros_like(one.grad))
+        compressed(f"a gradient on all ranks, {default}", one.grad)
 
 
 def by_choice():

@@ -50,7 +50,10 @@ class Group(ProcessGroup):
     ranks of the group."""
 
     def __init__(self, store, rank, size, timeout):
-        super().__init__(rank, size)
+        try:
+            super().__init__(store, rank, size)  # split_group uses the store
+        except TypeError:  # PyTorch before 2.6
+            super().__init__(rank, size)
         store = of_attempt(store)
         gloo = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
         self._gloo = ProcessGroup(rank, size)

@@ -144,6 +144,10 @@ class Collectives:
         """Returns why the backend sums these tensors; None where MPI does."""
         if self._left:
             return self._left
+        # Such as DTensor, or the result of a functional sum, which may not be complete yet.
+        if any(type(tensor) not in (torch.Tensor, torch.nn.Parameter)
+               for tensor in (*tensors, *results)):
+            return "of a subclass of Tensor"
         places = {tensor.device for tensor in (*tensors, *results)}
         if len(places) > 1 or any(place.type not in self._devices for place in places):
             return "on a device"
@@ -275,7 +279,7 @@ class Collectives:
     def _votes(self, mine):
         """Sums the votes of the ranks: 0: not a gradient, 1: a gradient, 2: compress(). Returns how
         many ranks voted 0 and how many voted 1. Called in the thread."""
-        votes = torch.zeros(3)
+        votes = torch.zeros(3, dtype=torch.float32)  # whatever type the program made the default
         votes[mine] = 1
         _world().sum(self._exact_communicator(), votes.data_ptr(), 3)
         others, gradients, groups = map(int, votes.tolist())

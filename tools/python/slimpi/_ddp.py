@@ -78,6 +78,9 @@ def _add_hook(model, register):
         return
     model.__dict__["_slimpi_holder"] = _Holder(state, slimpi_torch.hook, rank, nodes)
     register(model, model.__dict__["_slimpi_holder"], _run_hook)
+    # A pickled model must load without slimpi. Only the Python reducer, which State refuses, reads
+    # this list.
+    getattr(model, "_comm_hooks", []).clear()
     changed = _threads.limit(torch, [place for _, place in answers], rank)
     if changed and rank == 0:
         say(changed)
@@ -95,7 +98,7 @@ def _replace_hook(model, state, hook):
     if not _is_state(state):
         _leave_groups(model.process_group, getattr(state, "process_group", None))
     holder = model.__dict__.get("_slimpi_holder")
-    if holder is None:
+    if holder is None or not _is_state(holder.state):  # PyTorch refuses a second hook
         return False
     model._check_comm_hook(hook)
     holder.state, holder.hook = state, hook

@@ -82,6 +82,9 @@ def check_model(model):
     if getattr(model, "_use_python_reducer", False):
         raise Error('torch._dynamo.config.optimize_ddp is "python_reducer", which sums without '
                     'buckets: set it to "ddp_optimizer" before DistributedDataParallel is made')
+    if getattr(model, "skip_all_reduce_unused_params", False):
+        raise Error("DistributedDataParallel does not show its hook all buckets with "
+                    "skip_all_reduce_unused_params: leave it False")
     if getattr(model, "mixed_precision", None) is not None:
         raise Error("DistributedDataParallel has a hook of its own with mixed_precision, and a "
                     "model has one hook: use torch.autocast in place of mixed_precision")

@@ -37,9 +37,9 @@ def _asks_for_gloo(asked):
 
 
 def _change_backend(module, init_process_group):
-    """Replaces new_group, and returns a replacement of init_process_group. Both make a group of
-    slimpi's backend if the program asks for gloo."""
-    new_group, get_backend = module.new_group, module.get_backend
+    """Replaces new_group and split_group, and returns a replacement of init_process_group. They
+    make a group of slimpi's backend if the program asks for gloo."""
+    get_backend = module.get_backend
     signature = inspect.signature(init_process_group)
 
     def init(*arguments, **keywords):
@@ -53,13 +53,18 @@ def _change_backend(module, init_process_group):
         _replaced = not found.refusal
         _say_refusal(found)
 
-    @functools.wraps(new_group)
-    def new(*arguments, **keywords):
-        bound = inspect.signature(new_group).bind(*arguments, **keywords)
-        if _replaced is not None and bound.arguments.get("backend") and _asks_for_gloo(
-                bound.arguments):
-            bound.arguments["backend"] = "slimpi"
-        return new_group(*bound.args, **bound.kwargs)
+    def of_slimpi(function):
+        @functools.wraps(function)
+        def make(*arguments, **keywords):
+            bound = inspect.signature(function).bind(*arguments, **keywords)
+            asked = bound.arguments
+            if _replaced is not None and asked.get("backend") and _asks_for_gloo(asked):
+                parent = asked.get("parent_pg") or module._get_default_group()
+                if module._world.pg_map[parent][0] == "slimpi":
+                    asked["backend"] = "slimpi"
+            return function(*bound.args, **bound.kwargs)
+
+        return make
 
     @functools.wraps(get_backend)
     def name(*arguments, **keywords):
@@ -67,7 +72,10 @@ def _change_backend(module, init_process_group):
         found = get_backend(*arguments, **keywords)
         return module.Backend.GLOO if _replaced is not None and found == "slimpi" else found
 
-    module.new_group, module.get_backend = new, name
+    module.get_backend = name
+    for made in ("new_group", "split_group"):
+        if hasattr(module, made):
+            setattr(module, made, of_slimpi(getattr(module, made)))
     return init
 
 

@@ -79,10 +79,9 @@ class Worker:
         self._thread.start()
 
     def _run(self):
-        job = self._jobs.get()
-        while job is not None:
+        while (job := self._jobs.get()) is not None:
             job()
-            job = self._jobs.get()
+            job = None  # a thread that waits keeps no tensors and no State alive
 
     def submit(self, job):
         self._jobs.put(job)
@@ -125,7 +124,6 @@ class World:
         self._workers = weakref.WeakSet()  # all other Workers
         self.status = 0          # exit status of an exception or sys.exit that ends the program
         self.worker.do(self._begin)
-        atexit.register(self._end)
         watch_end(self._note_status)
 
     def _begin(self):
@@ -289,3 +287,7 @@ def world():
         if _world is None:
             _world = World()
     return _world
+
+
+# Exit handlers that are registered after this import run before this one, and may still make sums.
+atexit.register(lambda: _world and _world._end())

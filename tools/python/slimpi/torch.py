@@ -16,6 +16,7 @@ import functools
 import io
 import threading
 import types
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -106,6 +107,7 @@ class State:
         self._held = []     # buckets that wait for all buckets of their iteration
         self._sums = Iteration()
         self._finisher = self._world.new_worker()
+        weakref.finalize(self, self._finisher.end).atexit = False  # World ends it at exit
         self._room = threading.Semaphore(_ON_THEIR_WAY)
 
     def _finish(self, job):
