@@ -8,6 +8,7 @@
 #include "call/arguments.h"
 #include "call/candidates.h"
 #include "call/completion.h"
+#include "call/element_type.h"
 #include "call/entry.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
@@ -111,6 +112,7 @@ Outcome decide_or_begin(const Admission& admitted, const Request& request, void*
     return estimate_begun(runtime, communicator, request);
   }
   if (!meet_or_refuse(runtime, communicator)) {
+    if (bytes_of(request) >= communicator.config().min_size) count_in_order(communicator);
     const bool could = communicator.refused() && can_meet_in_fiber(runtime);
     return bypass(runtime,
                   communicator.unusable() || could       ? BypassReason::failure

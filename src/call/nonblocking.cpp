@@ -39,7 +39,7 @@ constexpr auto kBetweenPolls = std::chrono::microseconds(100);
 constexpr int kPollsAnEntry = 2;
 
 std::atomic<std::uint64_t> g_entries{0};  // how often the program's threads entered fibers
-thread_local bool t_helps = false;  // this thread is the helper thread
+thread_local bool t_helps = false;        // this thread is the helper thread
 
 // The sums of one communicator that are not complete. The first sum runs in the fiber.
 struct Queue {

@@ -36,7 +36,7 @@ class CallBuffer {
 
   bool needs_copy() const;
   Status open(Statistics& statistics);  // gets memory for the copy
-  void* pointer() const;  // the address for MPI, in place of the program's
+  void* pointer() const;                // the address for MPI, in place of the program's
   Status bring_in() { return move("copy out", copy_, begin()); }
   Status bring_back() { return move("copy in", const_cast<std::byte*>(begin()), copy_); }
 

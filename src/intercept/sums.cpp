@@ -344,8 +344,7 @@ int call_mpi_unstaged(const Request& request) {
   using namespace intercept;
   // Tests g_fibers, the number of sums in flight, first: if it is 0, no thread is in a fiber. A sum
   // that a hook makes in a fiber stays on the hook's communicator.
-  if (g_fibers.load(std::memory_order_relaxed) != 0 && Fiber::inside() &&
-      !algorithm::inside_hook())
+  if (g_fibers.load(std::memory_order_relaxed) != 0 && Fiber::inside() && !algorithm::inside_hook())
     return sum_by_mpi(request, [](const Request& one, mpi::Request* handle) {
       const auto last = reinterpret_cast<Word>(handle);
       if (one.collective == Collective::allreduce) return next_Iallreduce(one, last);

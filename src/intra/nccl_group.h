@@ -77,7 +77,7 @@ class NcclGroup {
   float* floats() const { return reinterpret_cast<float*>(scratch_.data()); }
 
   const Intra intra_;
-  bool refused_ = false;  // opening failed once; NCCL is not used
+  bool refused_ = false;                      // opening failed once; NCCL is not used
   std::optional<device::Location> location_;  // the GPU of the open communicator
   const device::Device* device_ = nullptr;
   device::NcclCommunicator* communicator_ = nullptr;

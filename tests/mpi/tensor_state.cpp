@@ -19,6 +19,7 @@
 //               input
 //   blocks_nonblocking, empty_nonblocking  the same by MPI_Ireduce_scatter
 //   freed       a communicator of its own, freed at the end
+//   single      each step makes a nonblocking sum, too, which goes to MPI for lack of threads
 //   paused      each step starts a persistent sum, too, while MPI_Pcontrol has slimpi off
 #include "tests/helper/program.h"
 
@@ -110,8 +111,11 @@ struct Tensor {
 }  // namespace
 
 int main(int argc, char** argv) {
-  begin_mpi();
   const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode == "single")
+    begin_mpi_with(MPI_THREAD_SINGLE);
+  else
+    begin_mpi();
   std::string expected = argc > 2 ? argv[2] : "";
   if (void* const found = dlsym(RTLD_DEFAULT, "slimpi_describe_next"); found != nullptr)
     std::memcpy(&g_describe, &found, sizeof found);
@@ -168,6 +172,12 @@ int main(int argc, char** argv) {
         tensor->scatter_in(buffer, even);
       else
         tensor->sum_in(buffer);
+    }
+    if (mode == "single") {
+      std::vector<float> more(kCount);
+      MPI_Request request;
+      MPI_Iallreduce(MPI_IN_PLACE, more.data(), int(kCount), MPI_FLOAT, MPI_SUM, g_comm, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     if (paused == MPI_REQUEST_NULL) continue;
     MPI_Pcontrol(0);

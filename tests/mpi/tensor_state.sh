@@ -70,6 +70,7 @@ holds "an extra sum, named by the order of calls" slots extra kept 2
 expect "$(report extra.json state_dropped)" 1 "extra: times that all state was dropped"
 expect "$(grep -c "another count" errors.txt)" 1 "extra: said once"
 holds "sums that are made while slimpi is off have no place in a step" slots paused kept 2
+holds "nonblocking sums that go to MPI for lack of threads" slots single kept 3
 holds "a communicator of its own" slots freed kept 0
 state freed 0 0
 
