@@ -61,10 +61,12 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
 
 /* The state of a named tensor on a communicator, for checkpoints: the residual of error feedback,
  * and the data that powersgd and batched_powersgd keep, for each function and counts with which the
- * tensor was summed. Other algorithms have no state to get. `comm` points at the program's
- * MPI_Comm. The state is this rank's own: each rank keeps its bytes, and gives them back as the
- * same rank of a communicator of the same size. Call both functions between the sums of the
- * communicator, from the thread that makes these sums.
+ * tensor was summed. Other algorithms, and hooks, have no state to get. A persistent request has a
+ * state of its own, which MPI_Request_free ends; where it shares its name with other sums, only the
+ * state of the request that was made first is known. `comm` points at the program's MPI_Comm. The
+ * state is this rank's own: each rank keeps its bytes, and gives them back as the same rank of a
+ * communicator of the same size. Call both functions between the sums of the communicator, from the
+ * thread that makes these sums.
  *
  * slimpi_get_state writes the state to `state`, which has *size bytes, and its length to *size. If
  * `state` is NULL, it writes only the length. Returns 0, or 1 if there is no such state or *size is
