@@ -12,7 +12,6 @@
 //   float spacing(TYPE, float value)          1 to 3 times the distance between the two encodable
 //                                             values around `value`; 0 if value + spacing may
 //                                             overflow, or if encoding loses nothing
-//                                             overflow, or if encoding loses nothing
 // A row is X(name, number, TYPE, bits, greatest, infinity):
 //   name      the codec in the report and the trace
 //   number    the codec in the message header; never changes. 3 is `quantized`, 4 is `packed`, 255
