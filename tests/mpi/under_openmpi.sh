@@ -15,4 +15,4 @@ cd "$top_builddir/mpis/openmpi4"
 make -s check-TESTS TESTS="$tests" >out.txt 2>&1 && status=0 || status=$?
 [ $status = 0 ] || cat test-suite.log out.txt
 expect "$status $(grep -c '^PASS' out.txt)" "0 2" "Open MPI: $tests"
-expect "$(ldd tests/mpi/overflow | grep -c 'libmpi\.so\.40')" 1 "its own program ran"
+expect "$(ldd tests/mpi/attributes | grep -c 'libmpi\.so\.40')" 1 "its own program ran"
