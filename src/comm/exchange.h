@@ -77,6 +77,7 @@ class InternalComm {
   };
   // The report of this rank, until it is sent. MPI owns it from then until the end of the process.
   std::unique_ptr<Failure> failure = std::make_unique<Failure>();
+  const Failure* sent = nullptr;  // the report of this rank after it was sent
   // By rank: whether that rank has reported a failure, and so receives nothing any more. The
   // constructor sets the vector's size, because after a failure there may be no memory.
   std::vector<bool> failed_ranks;

@@ -50,6 +50,7 @@ void Exchange::send_failure(Status status, std::string_view text) {
   failure.status = std::uint32_t(status);
   failure.channel = std::uint32_t(channel_);
   failure.text[text.copy(failure.text, sizeof failure.text - 1)] = '\0';
+  internal_->sent = &failure;
   for (int to = 0; to < size_; ++to) {
     mpi::Request request = mpi::abi.request_null;
     if (to != rank_ && api_.Isend(&failure, int(sizeof failure), mpi::abi.type_char, to,
@@ -96,7 +97,12 @@ Status Exchange::check() {
     if (internal_->reported != Status::ok && Clock::now() - internal_->reported_at > kLongestDelay)
       internal_->reported_call = std::min(internal_->reported_call, call_);
   }
-  return failure_reported() ? fail(internal_->reported, internal_->reported_text) : Status::ok;
+  if (failure_reported()) return fail(internal_->reported, internal_->reported_text);
+  // The other ranks end all channels when they get this rank's report, so this rank does so, too.
+  const InternalComm::Failure* const sent = internal_->sent;
+  return sent != nullptr && sent->channel != std::uint32_t(channel_)
+             ? fail(Status(sent->status), sent->text)
+             : Status::ok;
 }
 
 bool Exchange::finished(mpi::Request& request) {

@@ -245,4 +245,21 @@ UNIT_TEST(a_report_of_an_earlier_call_comes_first) {
   assert_string_equal(failure_text().c_str(), "rank 3 failed: call 1");
 }
 
+// The other ranks end every channel when they get this rank's report.
+UNIT_TEST(a_failure_of_this_rank_ends_its_other_channels) {
+  Fixture fixture(32767);
+  comm::Exchange other(fixture.api, *fixture.statistics);
+  other.open(fixture.internal, 1, 2);
+  other.begin_call();
+  fixture.exchange.begin_call();
+  assert_true(other.check() == Status::ok);
+  for (int rank = 0; rank < kSize; ++rank)
+    if (rank != kRank) g_arrived.push_back({rank, std::string(256, '\0')});
+  (void)(fail)(Status::device, "no kernel");
+  fixture.exchange.report_failure(Status::device);
+  assert_true(other.check() == Status::device);
+  assert_string_equal(failure_text().c_str(), "no kernel");
+  assert_true(fixture.exchange.check() == Status::ok);
+}
+
 }  // namespace

@@ -240,6 +240,7 @@ static void doubles_meanwhile(void) {
     MPI_Request first, of_doubles;
     const struct timespec delay = {0, g_rank == 0 ? step * 100000 : 20000000};
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    memset(sums, 0, sizeof sums);
     begin(comm, 0, &first);
     nanosleep(&delay, NULL);
     if (step % 2) {

@@ -132,7 +132,8 @@ class Collectives:
             self._worker = None
 
     def _free(self):
-        for comm in filter(None, {self._comm, self._exact_comm}):
+        # In one order on all ranks. Both may be the same communicator.
+        for comm in filter(None, dict.fromkeys((self._comm, self._exact_comm))):
             _world().free(comm)
         self._comm = self._exact_comm = None
 
