@@ -11,8 +11,6 @@
 #
 #   after backward: the ranks have different gradients
 #   2 seconds later: the ranks have equal gradients
-#
-# slimpi leaves these sums to gloo, so they are as early or late as without it.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

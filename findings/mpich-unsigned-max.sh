@@ -18,7 +18,7 @@
 #   Debian's 4.0.2, unsigned long: max 1 min 9223372036854775808
 #
 # MPI_Allreduce and MPI_Reduce of two ranks gave the same. A program loses the largest hash, checksum,
-# bit mask or uint8 value. slimpi itself reduces signed ints only.
+# bit mask or uint8 value.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -5,7 +5,7 @@
 #
 # Expected: .true., as with a status, and as in C.
 #
-# Seen on 2026-11-28, x86-64, Debian 12 with gcc 12.2 and its Open MPI 4.1.4-3+b1, whose Fortran
+# Seen on 2026-11-28, x86-64, gcc 12.2, with libopenmpi3 4.1.4-3+b1 of Debian 12, whose Fortran
 # functions the program calls by their C names; the request is a send to MPI_PROC_NULL:
 #
 #   C, MPI_STATUS_IGNORE: 1
@@ -19,7 +19,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/packages" "$work/debian"
 (cd "$work/packages" && apt-get -q download libopenmpi3=4.1.4-3+b1 libopenmpi-dev=4.1.4-3+b1 \
-  openmpi-common=4.1.4-3 libpmix2 libhwloc15 libevent-core-2.1-7 libevent-pthreads-2.1-7 \
+  openmpi-common=4.1.4-3 libpmix2=4.2.2-1+deb12u1 libhwloc15=2.9.0-1 \
+  libevent-core-2.1-7=2.1.12-stable-8+deb12u1 libevent-pthreads-2.1-7=2.1.12-stable-8+deb12u1 \
   >/dev/null 2>&1)
 for package in "$work"/packages/*.deb; do dpkg -x "$package" "$work/debian"; done
 libraries=$work/debian/usr/lib/x86_64-linux-gnu

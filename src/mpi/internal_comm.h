@@ -88,8 +88,10 @@ class FirstExchange {
   int own_ = 0;
   int words_[kShownRanks] = {};
   int ones_[kShownRanks], zeros_[kShownRanks], places_[kShownRanks];
-  std::size_t shown_ = 0;         // ranks; 0: maxima_ has the results
-  std::uint64_t maxima_[2] = {};  // the highest number and its rank; the largest refusal
+  std::size_t shown_ = 0;  // ranks; 0: maxima_ has the results
+  // The highest number and its rank; the largest refusal. The highest bit is never set, because
+  // Debian's MPICH 4.0.2 compares unsigned integers as signed ones.
+  std::uint64_t maxima_[2] = {};
 };
 
 // Makes an internal communicator with the ranks of `user`, an intracommunicator of the program, in
