@@ -130,6 +130,12 @@ bool Exchange::receive_stray() {
   int found = 0, words = 0;
   mpi::MessageStatus status;
   api_.Iprobe(mpi::abi.any_source, mpi::abi.any_tag, comm(), &found, &status);
+  // A message of this rank completes a persistent sum (complete()); the program receives it.
+  if (found != 0 && status.source() == rank_) {
+    found = 0;
+    for (int from = 0; from < size_ && found == 0; ++from)
+      if (from != rank_) api_.Iprobe(from, mpi::abi.any_tag, comm(), &found, &status);
+  }
   if (found == 0) return false;
   if (status.tag() == int(Tag::failure)) return receive_failure(status.source());
   api_.Get_count(&status, mpi::abi.type_uint32_t, &words);

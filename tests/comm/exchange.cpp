@@ -28,6 +28,7 @@ struct Report {
   std::string text;
 };
 std::deque<Report> g_arrived;
+std::size_t g_probed;  // the message of g_arrived that was probed last
 
 int get_attr(mpi::Comm, int key, void* value, int* found) {
   assert_int_equal(key, mpi::abi.tag_ub);
@@ -62,15 +63,18 @@ int irecv(void* data, int count, mpi::Datatype type, int, int tag, mpi::Comm, mp
   }
   g_tag = tag;
   if (tag != int(Tag::failure)) return mpi::kSuccess;
-  std::memcpy(data, g_arrived.front().text.data(), g_arrived.front().text.size());
-  g_arrived.pop_front();
+  const std::string text = g_arrived[g_probed].text;
+  std::memcpy(data, text.data(), text.size());
+  g_arrived.erase(g_arrived.begin() + std::ptrdiff_t(g_probed));
   return mpi::kSuccess;
 }
-int iprobe(int, int, mpi::Comm, int* found, mpi::MessageStatus* status) {
-  *found = g_arrived.empty() ? 0 : 1;
-  if (*found != 0) {
-    test::fill(status, g_arrived.front().from, int(Tag::failure));
-  }
+int iprobe(int from, int, mpi::Comm, int* found, mpi::MessageStatus* status) {
+  g_probed = 0;
+  while (g_probed < g_arrived.size() && from != mpi::abi.any_source &&
+         g_arrived[g_probed].from != from)
+    ++g_probed;
+  *found = g_probed < g_arrived.size() ? 1 : 0;
+  if (*found != 0) test::fill(status, g_arrived[g_probed].from, int(Tag::failure));
   return mpi::kSuccess;
 }
 int wait(mpi::Request*, mpi::MessageStatus*) {
@@ -243,6 +247,17 @@ UNIT_TEST(a_report_of_an_earlier_call_comes_first) {
   assert_true(fixture.exchange.check() == Status::ok);
   assert_true(fixture.exchange.check() == Status::device);
   assert_string_equal(failure_text().c_str(), "rank 3 failed: call 1");
+}
+
+// A persistent sum completes by a message of the rank to itself.
+UNIT_TEST(a_failed_call_leaves_messages_of_this_rank) {
+  Fixture fixture(32767);
+  fixture.exchange.begin_call();
+  for (int rank : {kRank, 0, 2, 3}) g_arrived.push_back({rank, std::string(256, '\0')});
+  (void)(fail)(Status::device, "no kernel");
+  fixture.exchange.report_failure(Status::device);
+  assert_int_equal(g_arrived.size(), 1);
+  assert_int_equal(g_arrived.front().from, kRank);
 }
 
 // The other ranks end every channel when they get this rank's report.
