@@ -81,3 +81,4 @@ def train(number, options):
 
 for number, options in enumerate(sys.argv[3:]):
     train(number, json.loads(options))
+dist.destroy_process_group()
