@@ -185,7 +185,8 @@ Outcome init_persistent(Request& request, void* handle) {
   const Decided decided = decide(runtime, communicator, request);
   if (decided.undecided()) return decided.outcome;
   const auto [outcome, decision] = decided;
-  if (CallEstimate::running() != nullptr) return estimate_begun(runtime, communicator, request);
+  if (CallEstimate::running() != nullptr)
+    return decision->take ? estimate_begun(runtime, communicator, request) : outcome;
   if (communicator.failed()) return decision->take ? refuse_failed(runtime, communicator) : outcome;
   InitAnswer answer{.stays = stays_on_node(communicator, request)};
   Status compared = Status::ok;
@@ -197,7 +198,8 @@ Outcome init_persistent(Request& request, void* handle) {
   }
   // If MPI could not tell all ranks the nodes, the communicator is unusable, and its sums go to MPI
   // from now on.
-  if (communicator.unusable()) return bypass(runtime, BypassReason::failure, communicator, request);
+  if (communicator.unusable() && decision->take)
+    return bypass(runtime, BypassReason::failure, communicator, request);
   if (compared != Status::ok) return Outcome::finished(fail_call(runtime, communicator, compared));
   if (!decision->take) return outcome;
   if (answer.stays) return bypass(runtime, BypassReason::single_node, communicator, request);

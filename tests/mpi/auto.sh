@@ -63,3 +63,15 @@ for row in rows:
     assert row["chosen"] in row["candidates"] and row["decisions"] >= 1, row
     for each in row["candidates"].values():
         assert each["calls"] >= 4 and each["least_seconds"] > 0, row'
+
+# A sum that SLIMPI_START leaves to MPI is no trial of a candidate.
+# shellcheck disable=SC2046
+SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=auto SLIMPI_START=1000 SLIMPI_REPORT=report.json \
+  under 2 "$steps" init $(yes sum:40000 | head -n 24) finalize >out.txt ||
+  fail "start: exit status $?"
+holds "start: its sums are no trials" "$PYTHON" -c '
+import json
+report = json.load(open("report.json"))
+assert report["calls"]["passed"]["start"] > 0, report["calls"]
+for row in report["auto"]:
+    assert not any(each["calls"] for name, each in row["candidates"].items() if name != "mpi"), row'

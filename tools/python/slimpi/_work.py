@@ -18,12 +18,16 @@ _pending = set()
 _watcher = None
 
 
+def _expire_late():
+    for one in list(_pending):
+        if time.monotonic() > one.deadline:
+            one.expire()
+
+
 def _watch():
     while True:
         time.sleep(_POLL_SECONDS)
-        for one in list(_pending):
-            if time.monotonic() > one.deadline:
-                one.expire()
+        _expire_late()  # a function: while this thread sleeps, it keeps no SumWork alive
 
 
 class SumWork(Work):
