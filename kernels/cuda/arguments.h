@@ -192,6 +192,7 @@ struct LowRankArguments {
   X(decode, decode_add_warp, DecodeArguments)         \
   X(decode, decode_add_block, DecodeArguments)        \
   X(packed, packed_sum, PackedSumArguments)           \
+  X(packed, packed_numbers, PackedSumArguments)       \
   X(packed, packed_plan, PackedSumArguments)          \
   X(packed, packed_feedback, PackedSumArguments)      \
   X(packed, packed_encode, PackedSumArguments)        \

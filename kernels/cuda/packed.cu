@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Kernels::encode, sum_encode, decode and decode_add of packed segments. The widths of a tile
-// depend on all its values, so encoding takes three kernels: packed_sum (sums, scale numbers),
-// packed_plan (the header of each tile), packed_encode (levels). Error feedback adds two kernels
-// before the last: packed_feedback (adds residuals, new scale numbers), and packed_plan again.
+// depend on all its values, so encoding takes three kernels: packed_sum (sums, scale numbers) or
+// packed_numbers (scale numbers of one buffer), packed_plan (the header of each tile), and
+// packed_encode (levels). Error feedback adds two kernels before the last: packed_feedback (adds
+// residuals, new scale numbers), and packed_plan again.
 #include "kernels/cuda/packed.h"
+
+#include <type_traits>
 
 #include "kernels/math/feedback.h"
 #include "kernels/math/quantizer.h"
@@ -129,6 +132,14 @@ SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
     if (!has_packed(slice, b, j)) sums[b][j] = 0;
   });
   write_numbers(slice, sums, numbers_in(slice, a.out));
+}
+
+// Writes the scale numbers of the one addend, of floats, to `out`: packed_sum() without a sum.
+SLIMPI_DEVICE void packed_numbers(const PackedSumArguments& a) {
+  const PackedSlice slice = packed_slice(a.shape);
+  PackedValues values;
+  load_packed(slice, a.addends[0].exact + slice.first, values);
+  write_numbers(slice, values, numbers_in(slice, a.out));
 }
 
 // The buckets of a thread in packed_plan, enough for the longest tile.
@@ -270,42 +281,6 @@ SLIMPI_DEVICE void packed_feedback(const PackedSumArguments& a) {
   write_numbers(slice, values, numbers_in(slice, a.out));
 }
 
-// Writes the levels of a bucket, two of each lane, to shared memory.
-SLIMPI_DEVICE void put_levels(const PackedPair& levels, std::int32_t width, std::uint8_t* out) {
-  const auto lane = (std::uint32_t)WarpTeam::thread();
-  std::uint32_t low = levels.level[0], high = levels.level[1];
-  if (width >= 8) {
-    SLIMPI_ROLLED
-    for (int byte = 0; byte < width / 8; ++byte) {
-      out[lane] = (std::uint8_t)low;
-      out[lane + 32] = (std::uint8_t)high;
-      out += kPackedBucket;
-      low >>= 8;
-      high >>= 8;
-    }
-  }
-  if ((width & 4) != 0) {
-    out[lane] = (std::uint8_t)((low & 15) | (high & 15) << 4);
-    out += kPackedBucket / 2;
-    low >>= 4;
-    high >>= 4;
-  }
-  if ((width & 2) != 0) {
-    std::uint32_t bits = ((low & 3) | (high & 3) << 4) << lane / 16 * 2;
-    bits |= __shfl_xor_sync(kAllLanes, bits, 16);
-    if (lane < 16) out[lane] = (std::uint8_t)bits;
-    out += kPackedBucket / 4;
-    low >>= 2;
-    high >>= 2;
-  }
-  if ((width & 1) != 0) {
-    std::uint32_t bits = ((low & 1) | (high & 1) << 4) << lane / 8;
-    bits |= __shfl_xor_sync(kAllLanes, bits, 16);
-    bits |= __shfl_xor_sync(kAllLanes, bits, 8);
-    if (lane < 8) out[lane] = (std::uint8_t)bits;
-  }
-}
-
 // Writes the units of a bucket's marks, from the values of all lanes.
 SLIMPI_DEVICE_RARE void write_marks(PackedMarks marks, float low, float high) {
   const int lane = WarpTeam::thread();
@@ -341,55 +316,72 @@ SLIMPI_DEVICE void packed_encode(const PackedSumArguments& a) {
   }
   __syncthreads();
   const std::uint32_t units = opened_units(slice, source), marks = source.header.marks;
-  if (marks != 0) find_marks(slice, out, source);
-  SLIMPI_UNROLL
-  for (int b = 0; b < kWarpBuckets; ++b) {
-    const PackedBucket& bucket = source.bucket[WarpTeam::index() * kWarpBuckets + b];
-    if (bucket.marks == 0) continue;
-    const float* const input = packed_input(a) + slice.first + lane_element(slice);
+  if (marks != 0) {
+    find_marks(slice, out, source);
     SLIMPI_UNROLL
-    for (int j = 0; j < kLaneValues; ++j)
-      values[b][j] = has_packed(slice, b, j) ? input[kPackedBucket * b + kWarpThreads * j] : 0.0f;
-    write_marks(marks_in(bucket, units_of(slice, out)), values[b][0], values[b][1]);
+    for (int b = 0; b < kWarpBuckets; ++b) {
+      const PackedBucket& bucket = source.bucket[WarpTeam::index() * kWarpBuckets + b];
+      if (bucket.marks == 0) continue;
+      const float* const input = packed_input(a) + slice.first + lane_element(slice);
+      SLIMPI_UNROLL
+      for (int j = 0; j < kLaneValues; ++j)
+        values[b][j] =
+            has_packed(slice, b, j) ? input[kPackedBucket * b + kWarpThreads * j] : 0.0f;
+      write_marks(marks_in(bucket, units_of(slice, out)), values[b][0], values[b][1]);
+    }
   }
   const PackedWords range = words_of_warp(source);
   std::uint32_t* const shared = words[WarpTeam::index()];
   float* const residual =
       a.residual == nullptr ? nullptr : a.residual + slice.first + lane_element(slice);
-  SLIMPI_UNROLL
-  for (int b = 0; b < kWarpBuckets; ++b) {
-    const int number = WarpTeam::index() * kWarpBuckets + b;
-    const PackedBucket bucket = source.bucket[number];
-    const PackedScale scale = {bucket.step, inverse_steps[number], bucket.origin,
-                               kRoundingBits + (1 << bucket.width) - 1};
-    PackedPair levels;
+  const auto put_buckets = [&](auto with_all) {
+    constexpr bool kWithAll = decltype(with_all)::value;  // with marks and residuals
     SLIMPI_UNROLL
-    for (int j = 0; j < kLaneValues; ++j) {
-      const float value = values[b][j];
-      const bool marked = bucket.marks != 0, finite = !marked || is_finite(value);
-      levels.level[j] = (std::uint16_t)nearest_level(scale, finite ? value : 0.0f);
-      values[b][j] = packed_value(bucket, bucket.width == 0 ? 0 : levels.level[j]);
-      if (residual != nullptr && bucket.width != 0 && !marked && has_packed(slice, b, j))
-        residual[kPackedBucket * b + kWarpThreads * j] = value - values[b][j];
-      if (!finite) values[b][j] = marked_value(mark_of(value));
+    for (int b = 0; b < kWarpBuckets; ++b) {
+      const int number = WarpTeam::index() * kWarpBuckets + b;
+      const PackedBucket bucket = source.bucket[number];
+      const PackedScale scale = {bucket.step, inverse_steps[number], bucket.origin,
+                                 kRoundingBits + (1 << bucket.width) - 1};
+      const bool marked = kWithAll && bucket.marks != 0;
+      PackedPair levels;
+      SLIMPI_UNROLL
+      for (int j = 0; j < kLaneValues; ++j) {
+        const float value = values[b][j];
+        const bool finite = !marked || is_finite(value);
+        levels.level[j] = (std::uint16_t)nearest_level(scale, finite ? value : 0.0f);
+        if (!kWithAll && a.result == nullptr) continue;
+        values[b][j] = packed_value(bucket, bucket.width == 0 ? 0 : levels.level[j]);
+        if (!kWithAll) continue;
+        if (residual != nullptr && bucket.width != 0 && !marked && has_packed(slice, b, j))
+          residual[kPackedBucket * b + kWarpThreads * j] = value - values[b][j];
+        if (!finite) values[b][j] = marked_value(mark_of(value));
+      }
+      put_levels(levels, bucket.width, (std::uint8_t*)shared + byte_in(range, bucket));
     }
-    put_levels(levels, bucket.width, (std::uint8_t*)shared + byte_in(range, bucket));
-  }
+  };
+  // The common case has code of its own, with less than half the instructions.
+  if (marks == 0 && residual == nullptr)
+    put_buckets(std::false_type());
+  else
+    put_buckets(std::true_type());
   if (a.result != nullptr) store_packed(slice, values, a.result + slice.first);
   __syncwarp();
   auto* const all = (std::uint32_t*)units_of(slice, out);
   std::uint32_t* const mine = all + ((units & 0xffff) * kUnitWords + range.first);
+  SLIMPI_ROLLED
   for (auto w = (std::uint32_t)WarpTeam::thread(); w < range.count; w += kWarpThreads)
     mine[w] = shared[w];
   const std::uint32_t all_words = (slice.tile.bytes - slice.tile.header_bytes) / 4;
   const std::uint32_t mark_words = marks * kUnitWords;
   const std::uint32_t slices = (slice.tile.count + kPackedSlice - 1) / kPackedSlice;
+  SLIMPI_ROLLED
   for (std::uint32_t w = (units >> 16) * kUnitWords + slice.number * kThreads + threadIdx.x;
        w < all_words; w += slices * kThreads)
     if (w - (slice.tile.units * kUnitWords - mark_words) >= mark_words) all[w] = 0;
 }
 
 SLIMPI_KERNEL(packed_sum, PackedSumArguments, 5, packed_sum)
+SLIMPI_KERNEL(packed_numbers, PackedSumArguments, 5, packed_numbers)
 SLIMPI_KERNEL(packed_plan, PackedSumArguments, 4, packed_plan)
 SLIMPI_KERNEL(packed_feedback, PackedSumArguments, 5, packed_feedback)
 SLIMPI_KERNEL(packed_encode, PackedSumArguments, 5, packed_encode)

@@ -4,6 +4,7 @@
 // 32 bucket bytes, one for each lane. Then each warp works on kWarpBuckets consecutive buckets; of
 // each bucket a lane has the values `lane` and `lane` + 32.
 #pragma once
+#include "kernels/cuda/packed_levels.h"
 #include "kernels/cuda/team.h"
 #include "kernels/math/packed.h"
 
@@ -12,7 +13,6 @@ namespace slimpi::kernels::cuda {
 constexpr std::uint32_t kMostBuckets = kMostPackedTile / kPackedBucket;
 constexpr std::uint32_t kSliceBuckets = kPackedSlice / kPackedBucket;
 constexpr int kWarpBuckets = (int)kSliceBuckets / kWarpsOfBlock;
-constexpr int kLaneValues = kPackedBucket / kWarpThreads;
 static_assert(kSliceBuckets == kWarpThreads && kLaneValues == 2);
 constexpr int kPackedSources = kMaxAddends + 1;
 
@@ -230,45 +230,6 @@ SLIMPI_DEVICE std::uint32_t byte_in(const PackedWords& words, const PackedBucket
   return (bucket.begin * kUnitWords - words.first) * 4;
 }
 
-// The levels `lane` and `lane` + 32 of a bucket. levels_of() reads them from the bucket at `in`.
-struct PackedPair {
-  std::uint32_t level[kLaneValues];
-};
-SLIMPI_DEVICE PackedPair levels_of(const std::uint8_t* in, std::int32_t width) {
-  const auto lane = (std::uint32_t)WarpTeam::thread();
-  std::uint32_t low = 0, high = 0, shift = 0;
-  if (width >= 8) {
-    low = in[lane];
-    high = in[lane + 32];
-    in += kPackedBucket;
-    shift = 8;
-    if ((width & 16) != 0) {
-      low |= (std::uint32_t)in[lane] << 8;
-      high |= (std::uint32_t)in[lane + 32] << 8;
-    }
-  }
-  if ((width & 4) != 0) {
-    const std::uint32_t byte = in[lane];
-    low |= (byte & 15) << shift;
-    high |= (byte >> 4) << shift;
-    in += kPackedBucket / 2;
-    shift += 4;
-  }
-  if ((width & 2) != 0) {
-    const std::uint32_t byte = (std::uint32_t)in[lane % 16] >> lane / 16 * 2;
-    low |= (byte & 3) << shift;
-    high |= (byte >> 4 & 3) << shift;
-    in += kPackedBucket / 4;
-    shift += 2;
-  }
-  if ((width & 1) != 0) {
-    const std::uint32_t byte = (std::uint32_t)in[lane % 8] >> lane / 8;
-    low |= (byte & 1) << shift;
-    high |= (byte >> 4 & 1) << shift;
-  }
-  return {{low, high}};
-}
-
 SLIMPI_DEVICE float packed_value(const PackedBucket& bucket, std::uint32_t level) {
   const float value =
       (float_of(level | (std::uint32_t)kRoundingBits) - bucket.origin) * bucket.step;
@@ -360,11 +321,19 @@ SLIMPI_DEVICE std::uint16_t number_of(const PackedSlice& slice, const PackedValu
 SLIMPI_DEVICE void write_numbers(const PackedSlice& slice, const PackedValues& values,
                                  std::uint16_t* numbers) {
   const int lane = WarpTeam::thread();
-  std::uint16_t mine = 0;
+  BucketExtremes extremes;  // lane b has those of bucket b, so all lanes compute one scale number
   SLIMPI_UNROLL
   for (int b = 0; b < kWarpBuckets; ++b) {
-    const std::uint16_t number = number_of(slice, values, b);
-    if (lane == b) mine = number;
+    const BucketExtremes found = extremes_of(values[b]);
+    if (lane == b) extremes = found;
+  }
+  std::uint16_t mine = scale_number(extremes);
+  if (__any_sync(kAllLanes, mine == kNonfinite)) {
+    SLIMPI_UNROLL
+    for (int b = 0; b < kWarpBuckets; ++b) {
+      const std::uint16_t number = number_of(slice, values, b);
+      if (lane == b) mine = number;
+    }
   }
   const std::uint32_t bucket = bucket_of_warp(slice, lane);
   if (lane < kWarpBuckets && bucket < slice.tile.buckets) numbers[bucket] = mine;

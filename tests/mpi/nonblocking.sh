@@ -71,7 +71,7 @@ import json
 rows = [row for row in json.load(open("estimate.json"))["rows"] if not row["blocking"]]
 assert [(row["calls"], row["reason"]) for row in rows] == [(24, None)], rows
 assert 0 < rows[0]["bytes"]["8"] < rows[0]["bytes"]["plain"], rows'
-# It counts a persistent sum that the options leave to MPI once.
+# A persistent sum that the options leave to MPI is counted once.
 SLIMPI_ESTIMATE=$work/estimate.json SLIMPI_REPORT=$work/report.json SLIMPI_RANKS_PER_NODE=1 \
   under 2 "$top_builddir/tests/mpi/steps" multiple persistent:100 finalize >out.txt ||
   fail "estimate of a persistent sum: exit status $?"

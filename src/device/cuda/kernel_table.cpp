@@ -101,7 +101,9 @@ void packed_sum(const Format& format, const Addend* addends, int addend_count, c
   for (int i = 0; i < addend_count; ++i) arguments.addends[arguments.addend_count++] = addends[i];
   const std::uint64_t tiles = arguments.shape.last_number + 1;
   const std::uint64_t slices = slices_of(arguments.shape);
-  launch(stream, Kernel::packed_sum, slices, 1, arguments);
+  // Without a result there is one addend, of floats, and nothing to sum.
+  launch(stream, result == nullptr ? Kernel::packed_numbers : Kernel::packed_sum, slices, 1,
+         arguments);
   if (out == nullptr) return;
   launch(stream, Kernel::packed_plan, tiles, 1, arguments);
   if (residual != nullptr) {
