@@ -106,6 +106,14 @@ for i in 0 1; do
   expect "$(grep -c 'Error: rank 0: MPI was initialized before slimpi, with 1 rank.* of 2: let' \
     err.$i.txt)" 1 "rank $i after MPI_Init of its own: one line names the fix"
 done
+cat >exits.py <<'PROGRAM'
+import sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+dist.all_reduce(torch.ones(40000))
+sys.exit(3)
+PROGRAM
+torch 2 "$PYTHON" exits.py
+expect "$status $(grep -c 'made no' err.txt)" "3 0" "sys.exit(3): no line about sums"
 # The recipe of docs/PYTORCH.md fails where ranks differ after an outer step. With a delay the next
 # inner step does not wait for the sum.
 seq 1 2000 >text.txt

@@ -63,7 +63,7 @@ def watch_end(note):
             # In another thread sys.exit ends that thread only.
             if os.getpid() == process and threading.current_thread() is threading.main_thread():
                 note(status if isinstance(status, int) else int(status is not None))
-                end._slimpi = _Leaving(note)
+                end._slimpi = getattr(end, "_slimpi", ()) + (_Leaving(note),)  # one of each watcher
             raise
 
     sys.excepthook, sys.exit = excepthook, exit
