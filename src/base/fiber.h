@@ -42,10 +42,6 @@ class Fiber {
  private:
   static void begin(unsigned high, unsigned low);
 
-  // The bytes of the stack. Drivers, a BLAS, and callbacks of the program inside MPI may need many.
-  // Pages that are not touched cost nothing. A protected page lies below the stack.
-  static constexpr std::size_t kStackBytes = std::size_t(1) << 20;
-
   std::byte* memory_;
   void (*body_)(void*) = nullptr;
   void* argument_ = nullptr;
