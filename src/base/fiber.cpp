@@ -146,11 +146,14 @@ void call_blocking(void (*function)(void*), void* argument) {
 
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait) {
-  std::shared_ptr<std::atomic<bool>> done;
+  struct State {
+    std::atomic<bool> done{false}, left{false};  // left: the thread has ended or is abandoned
+  };
+  std::shared_ptr<State> state;
   std::thread thread;
   try {
-    done = std::make_shared<std::atomic<bool>>(false);
-    thread = std::thread([function, done] {
+    state = std::make_shared<State>();
+    thread = std::thread([function, state] {
       // Blocks all signals, so that the program's signal handlers run only in its own threads.
       sigset_t every;
       sigfillset(&every);
@@ -158,7 +161,8 @@ Status wait_for_blocking(std::function<void()> function,
       ++g_blocking;
       function();
       --g_blocking;
-      done->store(true, std::memory_order_release);
+      state->done.store(true, std::memory_order_release);
+      if (state->left.exchange(true)) --g_abandoned;
     });
   } catch (const std::exception&) {
     // No thread can be made, so this thread calls the function. It may block until the other ranks
@@ -166,11 +170,14 @@ Status wait_for_blocking(std::function<void()> function,
     function();
     return Status::ok;
   }
-  const Status status = wait(*done);
-  if (status == Status::ok)
+  const Status status = wait(state->done);
+  if (status == Status::ok) {
     thread.join();
-  else
-    thread.detach();
+    return status;
+  }
+  ++g_abandoned;
+  if (state->left.exchange(true)) --g_abandoned;
+  thread.detach();
   return status;
 }
 
