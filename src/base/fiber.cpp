@@ -5,11 +5,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 #endif
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -48,10 +50,23 @@ std::size_t page_bytes() {
   return bytes;
 }
 
+// Returns the bytes of a fiber's stack: as many as the stack of the first thread may have,
+// because MPI calls functions of the program in a fiber, too, such as an MPI_Op. Pages that are not
+// touched cost nothing. A protected page lies below the stack.
+std::size_t stack_bytes() {
+  static constexpr std::size_t kLeast = std::size_t(1) << 20, kMost = std::size_t(64) << 20;
+  static const std::size_t bytes = [] {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_STACK, &limit) != 0) return kLeast;
+    return std::clamp<std::size_t>(limit.rlim_cur, kLeast, kMost) / page_bytes() * page_bytes();
+  }();
+  return bytes;
+}
+
 }  // namespace
 
 Fiber::Fiber() {
-  void* const memory = mmap(nullptr, kStackBytes + page_bytes(), PROT_READ | PROT_WRITE,
+  void* const memory = mmap(nullptr, stack_bytes() + page_bytes(), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   mprotect(memory, page_bytes(), PROT_NONE);
@@ -59,7 +74,7 @@ Fiber::Fiber() {
 }
 
 Fiber::~Fiber() {
-  munmap(memory_, kStackBytes + page_bytes());
+  munmap(memory_, stack_bytes() + page_bytes());
 }
 
 void Fiber::prepare(void (*body)(void*), void* argument) {
@@ -69,7 +84,7 @@ void Fiber::prepare(void (*body)(void*), void* argument) {
   seen_ = Seen::begin();
   getcontext(&own_);
   own_.uc_stack.ss_sp = memory_ + page_bytes();
-  own_.uc_stack.ss_size = kStackBytes;
+  own_.uc_stack.ss_size = stack_bytes();
   own_.uc_link = nullptr;
   // makecontext passes ints only, so a pointer comes in two parts.
   const auto self = std::uint64_t(reinterpret_cast<std::uintptr_t>(this));
@@ -131,11 +146,14 @@ void call_blocking(void (*function)(void*), void* argument) {
 
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait) {
-  std::shared_ptr<std::atomic<bool>> done;
+  struct State {
+    std::atomic<bool> done{false}, left{false};  // left: the thread has ended or is abandoned
+  };
+  std::shared_ptr<State> state;
   std::thread thread;
   try {
-    done = std::make_shared<std::atomic<bool>>(false);
-    thread = std::thread([function, done] {
+    state = std::make_shared<State>();
+    thread = std::thread([function, state] {
       // Blocks all signals, so that the program's signal handlers run only in its own threads.
       sigset_t every;
       sigfillset(&every);
@@ -143,7 +161,8 @@ Status wait_for_blocking(std::function<void()> function,
       ++g_blocking;
       function();
       --g_blocking;
-      done->store(true, std::memory_order_release);
+      state->done.store(true, std::memory_order_release);
+      if (state->left.exchange(true)) --g_abandoned;
     });
   } catch (const std::exception&) {
     // No thread can be made, so this thread calls the function. It may block until the other ranks
@@ -151,11 +170,14 @@ Status wait_for_blocking(std::function<void()> function,
     function();
     return Status::ok;
   }
-  const Status status = wait(*done);
-  if (status == Status::ok)
+  const Status status = wait(state->done);
+  if (status == Status::ok) {
     thread.join();
-  else
-    thread.detach();
+    return status;
+  }
+  ++g_abandoned;
+  if (state->left.exchange(true)) --g_abandoned;
+  thread.detach();
   return status;
 }
 

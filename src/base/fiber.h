@@ -42,10 +42,6 @@ class Fiber {
  private:
   static void begin(unsigned high, unsigned low);
 
-  // The bytes of the stack. Drivers, a BLAS, and callbacks of the program inside MPI may need many.
-  // Pages that are not touched cost nothing. A protected page lies below the stack.
-  static constexpr std::size_t kStackBytes = std::size_t(1) << 20;
-
   std::byte* memory_;
   void (*body_)(void*) = nullptr;
   void* argument_ = nullptr;
@@ -78,6 +74,9 @@ Status wait_for_blocking(std::function<void()> function,
 
 // The number of threads that run a function for call_blocking() or wait_for_blocking().
 inline constinit std::atomic<int> g_blocking{0};
+
+// The number of these threads for which wait_for_blocking() no longer waits.
+inline constinit std::atomic<int> g_abandoned{0};
 
 // The number of fibers in flight (begun and not ended), of all threads.
 inline constinit std::atomic<int> g_fibers{0};

@@ -53,8 +53,9 @@ void clear_errors(const Completing::Completed& completed) {
 
 }  // namespace
 
-mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm) {
-  return runtime.communicators.find(comm) == of_comm ? comm : mpi::abi.comm_world;
+mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, std::uint64_t of_comm) {
+  const comm::Communicator* const known = runtime.communicators.find(comm);
+  return known != nullptr && known->id == of_comm ? comm : mpi::abi.comm_world;
 }
 
 void keep_failure(std::unique_ptr<Pending> sum) {

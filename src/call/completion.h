@@ -64,7 +64,7 @@ void keep_failure(std::unique_ptr<Pending> sum);
 void forget_failure(mpi::Request handle);
 
 // Returns the communicator on which to raise an error: `comm`, or MPI_COMM_WORLD if the program has
-// freed `comm`. It has done so if slimpi's state of `comm` is no longer `of_comm`.
-mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, const comm::Communicator* of_comm);
+// freed `comm`. It has done so if slimpi's state of `comm` has no longer the id `of_comm`.
+mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, std::uint64_t of_comm);
 
 }  // namespace slimpi::call

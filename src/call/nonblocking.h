@@ -35,8 +35,8 @@ struct Pending {
 
   Runtime& runtime;
   comm::Communicator& communicator;
-  const mpi::Comm comm;  // the program's; not valid if it has another state than of_comm
-  const comm::Communicator* of_comm = &communicator;
+  const mpi::Comm comm;  // the program's; freed if slimpi's state of it has another id than of_comm
+  std::uint64_t of_comm = communicator.id;
   Request request;
   const algorithm::Decision* decision = nullptr;  // null: nonblocking; set by a persistent init
   std::optional<BypassReason> bypass = {};        // why MPI sums; empty: the fiber decides

@@ -44,7 +44,7 @@ struct Persistent {
   Persistent(Runtime& its_runtime, comm::Communicator& its_comm,
              const algorithm::Decision& its_decision, Request its_request, const Channel& channel)
       : runtime(its_runtime),
-        of_comm(&its_comm),
+        of_comm(its_comm.id),
         communicator(its_comm, channel.number, channel.index),
         decision(its_decision),
         request(std::move(its_request)) {
@@ -55,7 +55,7 @@ struct Persistent {
   Persistent& operator=(const Persistent&) = delete;
 
   Runtime& runtime;
-  comm::Communicator* const of_comm;  // the program's communicator; may be gone
+  const std::uint64_t of_comm;  // the id of the program's communicator, which may be gone
   comm::Communicator communicator;
   const algorithm::Decision decision;
   Request request;
@@ -92,8 +92,10 @@ void start(Persistent& persistent) {
   // off.
   if (sum->bypass)
     count_bypass(persistent.runtime, *sum->bypass, persistent.communicator, sum->request);
-  else if (persistent.runtime.communicators.find(persistent.request.comm) == persistent.of_comm)
-    count_in_order(*persistent.of_comm);
+  else if (comm::Communicator* const known =
+               persistent.runtime.communicators.find(persistent.request.comm);
+           known != nullptr && known->id == persistent.of_comm)
+    count_in_order(*known);
   sum->of_comm = persistent.of_comm;
   sum->decision = &persistent.decision;
   sum->handle = persistent.handle;
@@ -251,7 +253,7 @@ comm::Communicator* find_persistent(const comm::Communicator& communicator,
   All& known = all();
   const std::lock_guard lock(known.mutex);
   for (const auto& one : known.list)
-    if (one->of_comm == &communicator && one->request.tensor != nullptr &&
+    if (one->of_comm == communicator.id && one->request.tensor != nullptr &&
         one->request.tensor->name == name)
       return &one->communicator;
   return nullptr;

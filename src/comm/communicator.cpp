@@ -2,6 +2,7 @@
 #include "comm/communicator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <iterator>
 
@@ -60,6 +61,11 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
   return entries;
 }
 
+std::uint64_t next_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
 }  // namespace
 
 void Communicator::enter(Life life) {
@@ -73,7 +79,12 @@ void Communicator::enter(Life life) {
 // call, at different times.
 Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
                            mpi::Comm user)
-    : api_(api), statistics_(statistics), config_(config), user_(user), exchange_(api, statistics) {
+    : id(next_id()),
+      api_(api),
+      statistics_(statistics),
+      config_(config),
+      user_(user),
+      exchange_(api, statistics) {
   CallScratchPool::instance().add_user();
   int inter = 0;
   api.Comm_test_inter(user, &inter);
@@ -83,7 +94,8 @@ Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Co
 }
 
 Communicator::Communicator(const Communicator& parent, int number, int channel)
-    : spans_other_world(parent.spans_other_world),
+    : id(next_id()),
+      spans_other_world(parent.spans_other_world),
       api_(parent.api_),
       statistics_(parent.statistics_),
       config_(parent.config_),

@@ -109,6 +109,10 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
+  // Differs from the id of every other object of this process, also of objects that are gone. MPI
+  // uses a handle again, and the process an address.
+  const std::uint64_t id;
+
   // Identity: the program's communicator, this rank and the number of ranks.
   mpi::Comm user() const { return user_; }
   int rank() const { return rank_; }

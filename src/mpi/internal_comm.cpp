@@ -76,13 +76,14 @@ mpi::Comm make_own(const Api& api, mpi::Group group) {
 }
 
 // Returns whether MPI can make `wanted` more communicators in this process; true if that cannot be
-// found out. Local; runs no error handler of the program.
+// found out, false if Open MPI would wait for a thread that MPI_Comm_create_group keeps for ever.
+// Local; runs no error handler of the program.
 bool has_room(const Api& api, mpi::Group group, std::size_t wanted) {
+  if (mpi::abi.create_group_is_seen && g_abandoned != 0) return false;
   std::vector<mpi::Comm> made(wanted, mpi::abi.comm_null);
   const bool can_ask = next_definition("PMPI_Comm_create_from_group") != nullptr;
-  made[0] = make_own(api, group);
   mpi::Group own = mpi::abi.group_null;
-  std::size_t count = made[0] != mpi::abi.comm_null ? 1 : 0;
+  std::size_t count = (made[0] = make_own(api, group)) != mpi::abi.comm_null ? 1 : 0;
   if (count == 1) api.Comm_group(made[0], &own);
   while (count != 0 && count < wanted &&
          api.Comm_create(made[0], own, &made[count]) == mpi::kSuccess &&
@@ -354,10 +355,9 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   if (!in_fiber && *refusal < Refusal::single_threaded) status = confirm(api, user, wait, status);
   if (status == Status::ok && !(in_fiber && *refusal == Refusal::no_more))
     status = refuse(*refusal);
-  const bool reserved = status == Status::ok && in_fiber && user == mpi::abi.comm_world;
-  if (reserved && g_internal.take(made)) {
-    // The communicator exists.
-  } else if (status == Status::ok && in_fiber) {
+  const bool in_group = status == Status::ok && in_fiber;
+  const bool exists = in_group && user == mpi::abi.comm_world && g_internal.take(made);
+  if (in_group && !exists) {
     // MPI_Comm_create_group is the only function that makes a communicator and may run while the
     // program is in collectives on `user`.
     const bool seen = mpi::abi.create_group_is_seen;
@@ -365,7 +365,7 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
     const int tag = seen ? hidden_tag(api, group, *number, proposer) : kGroupTag;
     status = create_group(api, parent, group, tag, wait, made);
     if (status == Status::absent) group = mpi::abi.group_null;  // the thread uses it
-  } else if (status == Status::ok) {
+  } else if (status == Status::ok && !exists) {
     // If no context id is free on all ranks, create() fails on all ranks.
     const Quiet quiet(api, user, !threaded);
     status = create(api, user, group, made);

@@ -11,7 +11,10 @@
  *   dropped    the same as load, and drops the states before the first sum
  *   unheld     the same as load, after sums of these tensors that no sum in float32 can hold
  *   refused    states that no rank may load: of another rank, cut short, made longer, none
+ *   request    only persistent sums, whose requests outlive their communicators; later ones
+ *              do not know the states of these sums, whatever handles they get
  * Each rank prints its rank and a digest of the sums of the last six steps. */
+#include "tests/helper/mpi4.h"
 #include "tests/helper/program.h"
 
 enum { STEPS = 12, SAVED_AT = 6, TENSORS = 2, MOST = 70000 };
@@ -116,6 +119,31 @@ static void restore(const char* what, const char* directory) {
   }
 }
 
+#if HAS_PERSISTENT_SUMS
+static void outlive(void) {
+  enum { ROUNDS = 6 };
+  static float buffer[MOST], other[MOST];
+  const slimpi_tensor_t tensor = {sizeof tensor, "kept", NULL, 0};
+  for (int round = 0; round < ROUNDS; ++round) {
+    MPI_Request request;
+    uint64_t size;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    must(describe(&tensor) == 0, "a description");
+    MPI_Allreduce_init(MPI_IN_PLACE, buffer, MOST, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL,
+                       &request);
+    MPI_Start(&request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    must(get_state(&comm, "kept", NULL, &size) == 0, "the state of a request");
+    MPI_Comm_free(&comm);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Allreduce(MPI_IN_PLACE, other, MOST, MPI_FLOAT, MPI_SUM, comm);
+    must(get_state(&comm, "kept", NULL, &size) == 1, "a request of another communicator");
+    MPI_Comm_free(&comm);
+    MPI_Request_free(&request);
+  }
+}
+#endif
+
 int main(int argc, char** argv) {
   begin_mpi();
   must(argc == 3, "usage: checkpoint WHAT DIRECTORY");
@@ -126,6 +154,14 @@ int main(int argc, char** argv) {
   memcpy(&get_state, &found, sizeof found);
   found = find("slimpi_set_state");
   memcpy(&set_state, &found, sizeof found);
+
+#if HAS_PERSISTENT_SUMS
+  if (strcmp(what, "request") == 0) {
+    outlive();
+    MPI_Finalize();
+    return 0;
+  }
+#endif
 
   /* The options of a communicator are set before its state. */
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);

@@ -37,6 +37,8 @@ check() {
   alike one
 }
 check "2 bits" SLIMPI_ALGORITHM=bytegrad SLIMPI_BITS=2 SLIMPI_ERROR_FEEDBACK=1
+holds "a request that outlives its communicator" \
+  under 2 "$top_builddir/tests/mpi/checkpoint" request state
 check "2 bits, two nodes" SLIMPI_RANKS_PER_NODE=2
 # With another hierarchy or function, the residuals are of other elements.
 for what in flat function; do

@@ -308,6 +308,26 @@ static void many_persistent(MPI_Comm comm) {
 }
 #endif
 
+// MPI may call this operation, which needs much of its stack, in the fiber of a sum.
+static void add_on_stack(void* in, void* sum, int* count, MPI_Datatype* type) {
+  volatile char room[3 << 20] = {1};
+  for (int i = 0; i < *count && *type == MPI_INT; ++i) ((int*)sum)[i] += ((int*)in)[i] * room[0];
+}
+
+static void large_operation(MPI_Comm comm) {
+  int one[1000] = {1}, sum[1000];
+  MPI_Request r[2];
+  MPI_Op op;
+  MPI_Op_create(add_on_stack, 1, &op);
+  for (int i = 0; i < kMany; ++i) {
+    begin(comm, i, &r[0]);
+    MPI_Iallreduce(one, sum, 1000, MPI_INT, op, comm, &r[1]);
+    MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+    must(sum[0] == g_size, "an operation of the program");
+  }
+  MPI_Op_free(&op);
+}
+
 // Prints a digest of the sums of four steps, blocking or not, for algorithms that keep state.
 static void digest(int nonblocking) {
   uint64_t hash = kDigest;
@@ -363,6 +383,7 @@ int main(int argc, char** argv) {
   many_persistent(MPI_COMM_WORLD);
 #endif
   two_communicators();
+  large_operation(MPI_COMM_WORLD);
   if (!g_left) first_sums();
   if (!g_left) crossed_first_sums();
   doubles_meanwhile();
