@@ -54,7 +54,7 @@ std::size_t page_bytes() {
 // because MPI calls functions of the program in a fiber, too, such as an MPI_Op. Pages that are not
 // touched cost nothing. A protected page lies below the stack.
 std::size_t stack_bytes() {
-  static constexpr std::size_t kLeast = std::size_t(1) << 20, kMost = std::size_t(64) << 20;
+  static constexpr std::size_t kLeast = std::size_t(1) << 20, kMost = std::size_t(16) << 20;
   static const std::size_t bytes = [] {
     rlimit limit{};
     if (getrlimit(RLIMIT_STACK, &limit) != 0) return kLeast;
