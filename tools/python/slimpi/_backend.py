@@ -55,6 +55,11 @@ class Group(ProcessGroup):
         except TypeError:  # PyTorch before 2.6
             super().__init__(rank, size)
         store = of_attempt(store)
+        # An earlier group of this name may have used the store: torchrun keeps one store when the
+        # program destroys its default group and makes another. gloo would find addresses of the
+        # earlier group there.
+        made = (store.add("made", 1) - 1) // size
+        store = dist.PrefixStore(str(made), store)
         gloo = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
         self._gloo = ProcessGroup(rank, size)
         self.of_gradients = _OfGradients(rank, size)

@@ -11,6 +11,9 @@ import types
 from ._late import OLDEST
 
 _MOST_PLACES = 3  # lines of the program that a message names at most
+# Modules whose lines are not the program's. Functions of PyTorch that it deprecates, such as
+# all_reduce_coalesced, are called by a function of typing_extensions or of Python's warnings.
+_LIBRARIES = r"(torch|slimpi|deepspeed|accelerate|typing_extensions|warnings|_py_warnings)\b"
 _SUMS = r"_?(all_)?reduce(_|$)"  # a pattern, because PyTorch gets new functions now and then
 _calls = {}  # by function: number of calls, and their bytes
 _taken = {}  # by function: number of compressed sums, and their bytes
@@ -57,8 +60,7 @@ def count_exact(length, place, is_mixed):
 def place_of_caller():
     """Returns FILE:LINE of the program's code that makes a sum, or None."""
     frame = sys._getframe(1)
-    while frame is not None and re.match(r"(torch|slimpi|deepspeed|accelerate)\b",
-                                         frame.f_globals.get("__name__") or ""):
+    while frame is not None and re.match(_LIBRARIES, frame.f_globals.get("__name__") or ""):
         frame = frame.f_back
     return frame and f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
