@@ -115,6 +115,20 @@ torchrun restart $with --algorithm allreduce -- --max_restarts 1 --master_port "
 ended restart 0 "ranks that are started again"
 grep '^ddp' gloo.txt >wanted.txt
 same wanted.txt restart.txt "after a restart: the losses and the parameters of gloo's sums"
+# torchrun keeps one store, where a group finds what the earlier ones of its name have written.
+cat >again.py <<'PROGRAM'
+import torch, torch.distributed as dist
+for _ in range(12):
+    dist.init_process_group("gloo")
+    ones = torch.ones(20000)
+    dist.all_reduce(ones)
+    assert ones[0] == 2
+    dist.destroy_process_group()
+PROGRAM
+if [ "$version" -ge 204 ]; then
+  torchrun again $with -- --standalone again.py
+  ended again 0 "a program that makes and destroys its default group twelve times"
+fi
 soon() { # NAME WHAT: right after torchrun has ended; the failing rank has written the last line
   expect "$(find "$1.out" -newermt '-60 seconds')" "$1.out" "$2: ended within 60 seconds"
 }
