@@ -133,9 +133,11 @@ static void start_sum(int n) {
 }
 
 static void wait_for_sums(const char* step) {
-  const int code = MPI_Waitall(running, requests, MPI_STATUSES_IGNORE);
+  MPI_Status statuses[kMostStarted];
+  const int code = MPI_Waitall(running, requests, statuses);
   for (int i = 0; i < running; ++i) {
-    report(step, code, started[i], 0, lengths[i]);
+    report(step, code == MPI_ERR_IN_STATUS ? statuses[i].MPI_ERROR : code, started[i], 0,
+           lengths[i]);
     free(started[i]);
   }
   running = 0;
