@@ -34,6 +34,7 @@
 #   shows WHAT COMMAND...   the same; out.txt and err.txt get the output, which a failure prints
 #   run_steps WHAT RANKS STEP...  the same of tests/mpi/steps with these steps between MPI_Init and
 #                           MPI_Finalize; $steps is the program
+#   hook NAME SOURCE [FLAG...]  compile tests/programs/hook_SOURCE.c: hook:$work/NAME.so
 #   pass WHAT, fail WHAT    say how a check went; the test goes on
 #   expensive               whether this is `make check-all`, for what repeats the same code path
 #   deeper COMMAND...       run it if so
@@ -171,6 +172,13 @@ shows() {
     fail "$shown: exit status $?"
     cat out.txt err.txt
   fi
+}
+
+hook() {
+  hook=$1 hook_source=$2
+  shift 2
+  "${MPICC:-mpicc}" -std=c99 -O2 -shared -fPIC -I"$top_srcdir/include" "$@" -o "$work/$hook.so" \
+    "$top_srcdir/tests/programs/hook_$hook_source.c" -lm
 }
 
 run_steps() {
