@@ -83,12 +83,7 @@ static void report(const char* step, int code, const float* x, int first, int n)
   double worst = 0;
   unsigned digest = 2166136261u;
   if (code != MPI_SUCCESS) {
-    char text[MPI_MAX_ERROR_STRING + 1] = "";
-    int length;
-    MPI_Error_string(code, text, &length);
-    for (char* c = text; *c != '\0'; ++c)
-      if (*c == '\n') *c = ' ';
-    printf("%d %s error %s\n", g_rank, step, text);
+    printf("%d %s error %s\n", g_rank, step, error_text(code));
     fflush(stdout);
     return;
   }
