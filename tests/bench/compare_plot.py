@@ -31,19 +31,16 @@ def panel(script, title, left, right, bottom, top):
                f"set tmargin at screen {top}"]
 
 
-def curves(options, drawn, script, height):
-    """Upper part: accuracy and loss over epochs or seconds, the key beside them."""
+def curves(drawn, script, height):
+    """Upper part: accuracy and loss over seconds, the key beside them."""
     bottom, top = 1 - (UPPER - 60) / height, 1 - 40 / height
-    script += ["set grid", f"set xlabel {json.dumps(options.against)}"]
-    if options.against == "epochs":
-        script.append("set xtics 1")
+    script += ["set grid", "set xlabel 'seconds'"]
     for number, result in enumerate(drawn):
         script.append(f"$data{number} << END")
         seconds = 0.0
         for epoch in result["training"]["epochs"]:
             seconds += epoch["seconds"]
-            at = seconds if options.against == "seconds" else epoch["epoch"]
-            script.append(f"{at} {100 * epoch['accuracy']} {epoch['loss']}")
+            script.append(f"{seconds} {100 * epoch['accuracy']} {epoch['loss']}")
         script.append("END")
     for column, title, left, right, key in (
             (2, "test accuracy, %; the axis does not start at 0", 0.04, 0.37, "unset key"),
@@ -165,6 +162,6 @@ def plot(options, results):
     if options.against == "bytes" and drawn:
         scatter(options, drawn, results, script, height)
     else:
-        curves(options, drawn, script, height)
+        curves(drawn, script, height)
     bars(options, drawn, results, script, height)
     subprocess.run(["gnuplot"], input="\n".join(script) + "\n", text=True, check=True)

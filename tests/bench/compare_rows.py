@@ -128,16 +128,14 @@ class Runner:
         words = [] if row.algorithm == "plain" else [self.slimpi_run]
         words += [self.train, *row.train, *train]
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("SLIMPI_")}
-        hosts = self.options.ranks // self.options.ranks_per_node
         if lab:
             front = [f"{self.options.directory}/tools/slimpi-lab", "--mpiexec",
-                     " ".join(self.mpiexec), "--hosts", str(hosts),
-                     "--ranks-per-host", str(self.options.ranks_per_node),
-                     "--rate", self.options.lab, "--counters", f"{self.scratch}/counters"]
+                     " ".join(self.mpiexec), "--hosts", str(self.options.ranks), "--rate",
+                     self.options.lab, "--counters", f"{self.scratch}/counters"]
             for name, value in environment.items():
                 front += ["--env", f"{name}={value}"]
             return [*front, "--", *words], inherited
-        environment = {**environment, "SLIMPI_RANKS_PER_NODE": str(self.options.ranks_per_node)}
+        environment = {**environment, "SLIMPI_RANKS_PER_NODE": "1"}
         return [*self.mpiexec, "-n", str(self.options.ranks), *words], {**inherited, **environment}
 
     def run(self, row, train, extra, lab, tell):
@@ -237,10 +235,9 @@ def measure(runner, row, tell):
     """One row's results, as they are written to --json."""
     options = runner.options
     train = ["--epochs", str(options.epochs), "--batch", str(options.batch)]
-    limit = ["--limit", str(options.limit)] if options.limit else []
     result = {"row": row.text, "label": row.label, "algorithm": row.algorithm,
               "options": row.options}
-    read = runner.run(row, train + limit, {}, options.lab, tell)
+    read = runner.run(row, train, {}, options.lab, tell)
     result["training"], result["report"] = read["result"], read.get("report")
     if "counters" in read:
         result["links"] = read["counters"]

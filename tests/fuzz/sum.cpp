@@ -12,13 +12,6 @@ namespace fuzz {
 
 namespace {
 
-std::string error_text(int code) {
-  char text[MPI_MAX_ERROR_STRING + 1] = "";
-  int length = 0;
-  MPI_Error_string(code, text, &length);
-  return text;
-}
-
 // Draws a size: at an edge of the parts into which the library cuts a buffer, or any size.
 std::size_t draw_count(Draws& draws, const Communicator& on) {
   const std::size_t ranks = std::size_t(std::max(on.size, 1));
@@ -209,7 +202,7 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
   ++run.sums;
   if (code != MPI_SUCCESS) {
     if (run.faults) run.end_by(error_text(code));
-    return complain("failed: " + error_text(code));
+    return complain(std::string("failed: ") + error_text(code));
   }
   // MPI's nonblocking and persistent sums may add in another order (tests/helper/another_way.c).
   const char* const way = std::getenv("TEST_WAY");

@@ -16,23 +16,14 @@
 
 enum { COUNT = 20000, UNKNOWN = 999, NO_MEMORY = 2, NO_BINARY = 209 };
 
-static float value(size_t i, int rank) {
-  return (float)((i * 7 + (size_t)rank * 13) % 101);
-}
-
 /* Makes a sum. Returns the code of the call, and in `worst` how far the result is from the sum. */
 static int sum(float* memory, double* worst) {
   static float values[COUNT];
-  for (size_t i = 0; i < COUNT; ++i) values[i] = value(i, g_rank);
+  fill_whole(values, COUNT, 0, g_rank);
   gpu_copy(memory, GPU_DEVICE, values, GPU_HOST, sizeof values);
   const int code = MPI_Allreduce(MPI_IN_PLACE, memory, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   gpu_copy(values, GPU_HOST, memory, GPU_DEVICE, sizeof values);
-  *worst = 0;
-  for (size_t i = 0; i < COUNT; ++i) {
-    double off = values[i];
-    for (int r = 0; r < g_size; ++r) off -= value(i, r);
-    *worst = fmax(*worst, fabs(off));
-  }
+  *worst = error_of_whole(values, COUNT, 0, g_size);
   return code;
 }
 
@@ -81,9 +72,7 @@ int main(int argc, char** argv) {
     const int stream = strcmp(what, "stream") == 0;
     if (g_rank == 1) tell(stream ? "cuEventQuery" : "cuLaunchKernel", UNKNOWN, 0, 1);
     const int code = sum(memory, &worst);
-    char text[MPI_MAX_ERROR_STRING + 1] = "";
-    int length = 0;
-    MPI_Error_string(code, text, &length);
+    const char* const text = error_text(code);
     check(code != MPI_SUCCESS, "the call on a lost GPU succeeds");
     if (g_rank == 1)
       check(strstr(text, "CUDA_ERROR_OF_A_TEST (999)") != NULL, "the error has no text of CUDA's");

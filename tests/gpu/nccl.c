@@ -70,8 +70,6 @@ static void check_count(size_t count, int linked, int blocks) {
 
 static void fail_midway(size_t count, const char* function, int result, int calls) {
   float* const values = malloc(count * sizeof(float));
-  char text[MPI_MAX_ERROR_STRING + 1] = "";
-  int length = 0;
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
@@ -86,7 +84,7 @@ static void fail_midway(size_t count, const char* function, int result, int call
     code = sum(comm, GPU_DEVICE, values, count, 0);
   }
   check(code != MPI_SUCCESS, "the call in which NCCL fails succeeds");
-  MPI_Error_string(code, text, &length);
+  const char* const text = error_text(code);
   check(strstr(text, "what the test wants to read of NCCL; the last words") != NULL,
         "the error has no text of NCCL's");
   check(g_rank == 1 || strstr(text, "rank 1 failed") != NULL, "the rank that failed is not named");

@@ -22,20 +22,14 @@ static void expect(int holds, const char* what, unsigned long number) {
   ++g_failures;
 }
 
-static void sum(float* memory, enum gpu_memory kind, int ranks) {
+static void sum(float* memory, enum gpu_memory kind) {
   static float values[COUNT];
-  for (size_t i = 0; i < COUNT; ++i) values[i] = (float)((i + (size_t)g_rank) % 64);
+  fill_whole(values, COUNT, 0, g_rank);
   gpu_copy(memory, kind, values, GPU_HOST, sizeof values);
   MPI_Allreduce(MPI_IN_PLACE, memory, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   if (g_lossy) return;
   gpu_copy(values, GPU_HOST, memory, kind, sizeof values);
-  size_t wrong = 0;
-  for (size_t i = 0; i < COUNT; ++i) {
-    float right = 0;
-    for (int r = 0; r < ranks; ++r) right += (float)((i + (size_t)r) % 64);
-    wrong += values[i] != right;
-  }
-  expect(wrong == 0, "elements with a wrong sum", wrong);
+  check(error_of_whole(values, COUNT, 0, g_size) == 0, "a sum is wrong");
 }
 
 int main(int argc, char** argv) {
@@ -51,10 +45,10 @@ int main(int argc, char** argv) {
   if (refuse) FIND_FAKE(fail)("cuMemHostRegister_v2", NOT_SUPPORTED, 0, 1);
   const enum gpu_memory kind = mixed && g_rank % 2 != 0 ? GPU_HOST : GPU_DEVICE;
   float* const memory = gpu_take(kind, COUNT * sizeof(float));
-  for (int call = 0; call < 2; ++call) sum(memory, kind, g_size);
+  for (int call = 0; call < 2; ++call) sum(memory, kind);
   const unsigned long copies = CALL_FAKE(pageable);
   const unsigned long pins = CALL_FAKE(calls, "cuMemHostRegister_v2");
-  for (int call = 0; call < CALLS; ++call) sum(memory, kind, g_size);
+  for (int call = 0; call < CALLS; ++call) sum(memory, kind);
   const unsigned long more = CALL_FAKE(pageable) - copies;
   if (!refuse) expect(more == 0, "copies of memory that is not pinned", more);
   if (shared && refuse && kind == GPU_DEVICE)

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts how often a call asks the driver about a pointer, and for how many attributes, on the fake
- * driver: once for each of its buffers, for two attributes, and never for buffers in the heap, in
- * static data and on the stack. Usage: queries [between], with `between` for calls that slimpi does
- * between nodes; exits 77 without the fake driver. */
+/* Counts functions of CUDA's driver that a call calls, on the fake driver; exits 77 without.
+ * Usage: queries [between]     how often it asks about a pointer, and for how many attributes: once
+ *            for each of its buffers, for two attributes, and never for buffers in the heap, in
+ *            static data and on the stack; `between` for calls that slimpi does between nodes
+ *        queries MIB MOST COPIES   the calls that a sum of so many MiB may need on any rank, and
+ *            how many of them may be copies. Each costs the CPU 0.2 to 5 microseconds, and with
+ *            many ranks they, not the wire, limit a GPU's sums. Queries of events and streams do
+ *            not count: how many there are depends on how fast others are */
 #include "tests/helper/program.h"
 
 #include <sys/mman.h>
@@ -74,9 +78,60 @@ static void count_between(const float* in, float* out, float* device) {
   gpu_give_back(GPU_DEVICE, other);
 }
 
+static const char* const kFunctions[] = {
+    "cuLaunchKernel",        "cuMemcpyAsync",      "cuMemsetD32Async",
+    "cuEventRecord",         "cuStreamWaitEvent",  "cuStreamIsCapturing",
+    "cuCtxPushCurrent_v2",   "cuCtxPopCurrent_v2", "cuThreadExchangeStreamCaptureMode",
+    "cuPointerGetAttributes"};
+enum { FUNCTIONS = sizeof kFunctions / sizeof *kFunctions };
+
+/* Counts the calls of each function during one sum. */
+static void count_calls(float* memory, int count, long* calls) {
+  for (int i = 0; i < FUNCTIONS; ++i) calls[i] = -(long)CALL_FAKE(calls, kFunctions[i]);
+  long queries = -(long)CALL_FAKE(calls, "cuEventQuery");
+  MPI_Allreduce(MPI_IN_PLACE, memory, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  for (int i = 0; i < FUNCTIONS; ++i) calls[i] += (long)CALL_FAKE(calls, kFunctions[i]);
+  queries += (long)CALL_FAKE(calls, "cuEventQuery");
+  /* Queries are left out: a query makes its context current and restores the former context. */
+  for (int i = 6; i <= 7; ++i) calls[i] -= queries;
+  calls[8] -= 2 * queries;
+}
+
+/* Counts what a sum of so many MiB calls on any rank. */
+static void keep_budget(int mib, long allowed, long allowed_copies) {
+  const int count = mib << 18;
+  float* const memory = gpu_take(GPU_DEVICE, (size_t)count * sizeof(float));
+  float* const zeros = calloc((size_t)count, sizeof(float));
+  gpu_copy(memory, GPU_DEVICE, zeros, GPU_HOST, (size_t)count * sizeof(float));
+  /* Sums of host memory come first: messages are short until call 4, at which the ranks look again
+   * whether they may be long. */
+  MPI_Allreduce(MPI_IN_PLACE, zeros, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+  free(zeros);
+  long calls[FUNCTIONS];
+  for (int i = 0; i < 4; ++i) count_calls(memory, count, calls);
+  long total = 0;
+  for (int i = 0; i < FUNCTIONS; ++i) {
+    total += calls[i];
+    if (g_rank == 0) printf("%8ld %s\n", calls[i], kFunctions[i]);
+  }
+  long most = 0, copies = calls[1], most_copies = 0;
+  PMPI_Allreduce(&total, &most, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
+  PMPI_Allreduce(&copies, &most_copies, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
+  if (g_rank == 0)
+    printf("%8ld calls, %ld copies in %d MiB between %d nodes, %ld calls allowed\n", most,
+           most_copies, mib, g_size, allowed);
+  gpu_give_back(GPU_DEVICE, memory);
+  check(most > 0 && most <= allowed, "calls of a sum");
+  check(most_copies <= allowed_copies, "copies of a sum");
+}
+
 int main(int argc, char** argv) {
   begin_mpi();
   if (gpu_open() != 0 || FIND_FAKE(calls) == NULL) MPI_Abort(MPI_COMM_WORLD, 77);
+  if (argc > 3) {
+    keep_budget(atoi(argv[1]), atol(argv[2]), atol(argv[3]));
+    return end_mpi();
+  }
   float *const in = map(), *const out = map();
   float* const device = gpu_take(GPU_DEVICE, COUNT * sizeof(float));
   gpu_copy(device, GPU_DEVICE, out, GPU_HOST, COUNT * sizeof(float));

@@ -8,9 +8,6 @@
 /* The number of slimpi's allocations so far. */
 unsigned long test_allocations(void);
 
-/* Makes each allocation of slimpi write its backtrace to stderr (1), or stops that (0). */
-void test_show_allocations(int on);
-
 /* Makes allocations of slimpi fail: number `first` from now on (1 is the next allocation) and the
  * `more` allocations after it. With `first` 0 no allocation fails. */
 void test_fail_allocations(unsigned long first, unsigned long more);

@@ -150,9 +150,6 @@ int slimpi_fake_events(void) {
 int slimpi_fake_contexts(int device) {
   return fake_driver().primary[device].retained;
 }
-unsigned long slimpi_fake_kernels(void) {
-  return fake_driver().kernels;
-}
 
 CUresult cuInit(unsigned) {
   const std::lock_guard lock(protected_mutex());
@@ -179,11 +176,6 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
   FAKE_ENTER(cuDeviceGet);
   if (ordinal < 0 || ordinal >= kFakeDevices) return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
-  return CUDA_SUCCESS;
-}
-CUresult cuDeviceGetName(char* name, int size, CUdevice) {
-  FAKE_ENTER(cuDeviceGetName);
-  std::snprintf(name, size_t(size), "fake driver");
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetPCIBusId(char* text, int size, CUdevice device) {
@@ -355,17 +347,6 @@ CUresult cuFuncLoad(CUfunction) {
   FAKE_ENTER(cuFuncLoad);
   return CUDA_SUCCESS;
 }
-// Returns 0 for every attribute: the fake driver does not look at what nvcc made.
-CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {
-  FAKE_ENTER(cuFuncGetAttribute);
-  *value = 0;
-  return CUDA_SUCCESS;
-}
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int, size_t) {
-  FAKE_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessor);
-  *blocks = 1;
-  return CUDA_SUCCESS;
-}
 CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned, unsigned threads,
                         unsigned, unsigned, unsigned, CUstream stream, void** parameters, void**) {
   FAKE_ENTER(cuLaunchKernel);
@@ -375,7 +356,6 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned, unsigned
   const auto arguments =
       std::make_shared<std::vector<std::max_align_t>>(kernel->bytes / sizeof(std::max_align_t) + 1);
   std::memcpy(arguments->data(), bytes, kernel->bytes);
-  ++fake_driver().kernels;
   expect_reachable(*kernel, arguments->data());
   if (current_context()->device != stream->device) return CUDA_ERROR_INVALID_HANDLE;
   const int device = stream->device;

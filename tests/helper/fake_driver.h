@@ -42,21 +42,18 @@ SLIMPI_FAKE unsigned long slimpi_fake_attributes(void);
 SLIMPI_FAKE unsigned long slimpi_fake_pageable(void);
 SLIMPI_FAKE size_t slimpi_fake_registered(void);
 
-/* GPU and pinned memory in use, in bytes; streams, events and contexts in use; kernels started. */
+/* GPU and pinned memory in use, in bytes; streams, events and contexts in use. */
 SLIMPI_FAKE size_t slimpi_fake_memory(void);
 SLIMPI_FAKE int slimpi_fake_streams(void);
 SLIMPI_FAKE int slimpi_fake_events(void);
 SLIMPI_FAKE int slimpi_fake_contexts(int device);
-SLIMPI_FAKE unsigned long slimpi_fake_kernels(void);
 
 /* Communicators of NCCL in use, and the sends and receives so far. */
 SLIMPI_FAKE int slimpi_fake_communicators(void);
 SLIMPI_FAKE unsigned long slimpi_fake_pieces(void);
 
-/* slimpi_fake_allocations returns how often memory was allocated; slimpi_fake_policy the memory
- * policy (of get_mempolicy) at the last pinning. */
+/* How often memory was allocated. */
 SLIMPI_FAKE unsigned long slimpi_fake_allocations(void);
-SLIMPI_FAKE int slimpi_fake_policy(void);
 
 /* The priority of the stream that was made last. */
 SLIMPI_FAKE int slimpi_fake_priority(void);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory of the fake driver.
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <cstring>
 #include <functional>
 #include <mutex>
@@ -104,9 +101,6 @@ size_t slimpi_fake_registered(void) {
     if (allocation.registered) bytes += allocation.bytes;
   return bytes;
 }
-int slimpi_fake_policy(void) {
-  return fake_driver().policy;
-}
 
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* names, void** values,
                                 CUdeviceptr pointer) {
@@ -178,8 +172,6 @@ CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned) {
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned flags) {
   FAKE_ENTER_UNSAFE(cuMemHostAlloc);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  if (syscall(SYS_get_mempolicy, &fake_driver().policy, nullptr, 0, nullptr, 0) != 0)
-    fake_driver().policy = -1;
   *memory = staging_take(bytes);
   const CUresult kept = keep(*memory, bytes, CU_MEMORYTYPE_HOST, false, current_context());
   if (kept == CUDA_SUCCESS)

@@ -62,8 +62,8 @@ struct FakeDriver {
   CUctx_st primary[kFakeDevices];
   std::map<std::uintptr_t, Allocation> memory;
   std::map<std::string, Failure> failures;
-  int streams = 0, events = 0, policy = -1;
-  unsigned long kernels = 0, allocations = 0, attributes = 0, pageable = 0;
+  int streams = 0, events = 0;
+  unsigned long allocations = 0, attributes = 0, pageable = 0;
   unsigned long long contexts = 0;  // ids given
   bool capturing = false, capture_ended = false;
   std::map<std::string, unsigned long> calls;

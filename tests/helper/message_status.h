@@ -11,4 +11,11 @@ inline void fill(mpi::MessageStatus* status, int source, int tag) {
   words[mpi::abi.status.tag] = tag;
 }
 
+// Answers a call that asks for one thing.
+template <typename T>
+int put(T* to, T value) {
+  *to = value;
+  return mpi::kSuccess;
+}
+
 }  // namespace slimpi::test

@@ -32,6 +32,9 @@
 #   expect GOT WANTED WHAT  fail unless the two texts are equal
 #   holds WHAT COMMAND...   fail unless the command succeeds
 #   shows WHAT COMMAND...   the same; out.txt and err.txt get the output, which a failure prints
+#   run_steps WHAT RANKS STEP...  the same of tests/mpi/steps with these steps between MPI_Init and
+#                           MPI_Finalize; $steps is the program
+#   hook NAME SOURCE [FLAG...]  compile tests/programs/hook_SOURCE.c: hook:$work/NAME.so
 #   pass WHAT, fail WHAT    say how a check went; the test goes on
 #   expensive               whether this is `make check-all`, for what repeats the same code path
 #   deeper COMMAND...       run it if so
@@ -42,7 +45,7 @@ given_python=${PYTHON-}
 : "${MPIEXEC:=mpiexec}" "${PYTHON:=python3}"
 # A command of pyenv's takes long to find the interpreter.
 PYTHON=$("$PYTHON" -c 'import sys; print(sys.executable)' 2>/dev/null) || PYTHON=python3
-library=$top_builddir/.libs/libslimpi.so
+library=$top_builddir/.libs/libslimpi.so steps=$top_builddir/tests/mpi/steps
 seconds=${MPI_TEST_SECONDS:-120} # other tests run at the same time
 failures=0
 yielding=$top_builddir/tests/helper/.libs/libyielding_ucx.so
@@ -155,20 +158,33 @@ expect() {
 }
 
 holds() {
-  what=$1
+  held=$1
   shift
-  if "$@"; then pass "$what"; else fail "$what"; fi
+  if "$@"; then pass "$held"; else fail "$held"; fi
 }
 
 shows() {
-  what=$1
+  shown=$1
   shift
   if "$@" >out.txt 2>err.txt; then
-    pass "$what"
+    pass "$shown"
   else
-    fail "$what: exit status $?"
+    fail "$shown: exit status $?"
     cat out.txt err.txt
   fi
+}
+
+hook() {
+  hook=$1 hook_source=$2
+  shift 2
+  "${MPICC:-mpicc}" -std=c99 -O2 -shared -fPIC -I"$top_srcdir/include" "$@" -o "$work/$hook.so" \
+    "$top_srcdir/tests/programs/hook_$hook_source.c" -lm
+}
+
+run_steps() {
+  run_steps=$1 run_ranks=$2
+  shift 2
+  shows "$run_steps" under "$run_ranks" "$steps" init "$@" finalize
 }
 
 need "$PYTHON"

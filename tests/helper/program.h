@@ -88,23 +88,43 @@ static inline int end_mpi(void) {
   return failures != 0;
 }
 
-/* Sums `count` floats in place: whole numbers, which depend on the rank and the seed. Returns the
- * greatest error of an element, and infinity after an error of MPI. */
+/* Writes whole numbers, which depend on the rank and the seed. */
+static inline void fill_whole(float* x, int count, int seed, int rank) {
+  for (int i = 0; i < count; ++i) x[i] = (float)((i + seed) % 50 + rank);
+}
+
+/* Returns the greatest error of an element of their sum over so many ranks. */
+static inline double error_of_whole(const float* x, int count, int seed, int ranks) {
+  double error = 0;
+  for (int i = 0; i < count; ++i) {
+    const double off = fabs(x[i] - (ranks * ((i + seed) % 50) + ranks * (ranks - 1) / 2.0));
+    if (!(off <= error)) error = off;
+  }
+  return error;
+}
+
+/* Sums such numbers in place. Returns the greatest error, and infinity after an error of MPI. */
 static inline double error_of_sum(MPI_Comm comm, int count, int seed) {
   int rank, size;
-  double error = 0;
   float* const x = (float*)malloc((size_t)count * sizeof *x);
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &size);
-  for (int i = 0; i < count; ++i) x[i] = (float)((i + seed) % 50 + rank);
-  if (MPI_Allreduce(MPI_IN_PLACE, x, count, MPI_FLOAT, MPI_SUM, comm) != MPI_SUCCESS)
-    error = INFINITY;
-  for (int i = 0; i < count; ++i) {
-    const double off = fabs(x[i] - (size * ((i + seed) % 50) + size * (size - 1) / 2.0));
-    if (!(off <= error)) error = off;
-  }
+  fill_whole(x, count, seed, rank);
+  const int code = MPI_Allreduce(MPI_IN_PLACE, x, count, MPI_FLOAT, MPI_SUM, comm);
+  const double error = code == MPI_SUCCESS ? error_of_whole(x, count, seed, size) : INFINITY;
   free(x);
   return error;
+}
+
+/* Returns the text of an error of MPI on one line, until the thread's next call; "" for success. */
+static inline const char* error_text(int code) {
+  static __thread char text[MPI_MAX_ERROR_STRING + 1];
+  int length = 0;
+  text[0] = '\0';
+  if (code != MPI_SUCCESS) MPI_Error_string(code, text, &length);
+  for (char* c = text; *c != '\0'; ++c)
+    if (*c == '\n') *c = ' ';
+  return text;
 }
 
 /* Whether all ranks have the bytes of rank 0. */

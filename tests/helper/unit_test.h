@@ -25,6 +25,16 @@ inline bool add_test(const char* name, CMUnitTestFunction run, CMFixtureFunction
   return true;
 }
 
+// Returns what stands between the bars of a text.
+inline std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == '|') parts.emplace_back();
+    if (c != '|') parts.back() += c;
+  }
+  return parts;
+}
+
 }  // namespace slimpi::test
 
 #define UNIT_TEST(name, ...)                                            \

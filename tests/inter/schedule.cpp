@@ -3,6 +3,7 @@
 
 #include "inter/neighbor_exchange.h"
 #include "tests/helper/unit_test.h"
+#include "tests/kernels/data.h"
 
 namespace {
 
@@ -10,16 +11,8 @@ using namespace slimpi;
 using comm::SegmentClass;
 using inter::schedule_for;
 
-kernels::Format eight_bits() {
-  kernels::Format format;
-  format.codec = kernels::Codec::quantized;
-  format.bits = 8;
-  format.bucket = 2048;
-  return format;
-}
-
 std::string chosen(std::uint64_t count, int group_size) {
-  return schedule_for({eight_bits(), count, group_size}).name;
+  return schedule_for({test::quantized(8, 2048), count, group_size}).name;
 }
 
 UNIT_TEST(few_nodes_and_large_buffers_go_by_pairwise_exchange) {
@@ -41,7 +34,7 @@ UNIT_TEST(many_nodes_and_small_buffers_save_messages) {
 
 // With a place for every peer, 100,000 nodes would take 600 MB for 64 MiB of floats.
 UNIT_TEST(memory_counts) {
-  const kernels::Format format = eight_bits();
+  const kernels::Format format = test::quantized(8, 2048);
   assert_string_equal(chosen(16 << 20, 100'000).c_str(), "bruck");
   const inter::ExchangeSize many{format, 16 << 20, 100'000};
   const inter::Need need = inter::PreparedExchange(many).need;
@@ -55,7 +48,7 @@ UNIT_TEST(memory_counts) {
 }
 
 inter::ExchangeSize sixteen_ki() {
-  return {eight_bits(), 16 << 10, 4, SegmentClass::small, false, 1};
+  return {test::quantized(8, 2048), 16 << 10, 4, SegmentClass::small, false, 1};
 }
 
 // Exchanges of one size share a layout. An exchange that differs in anything has a layout of its

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "tests/helper/unit_test.h"
+#include "tests/kernels/data.h"
 
 namespace {
 
@@ -58,10 +59,7 @@ UNIT_TEST(segments_are_whole_buckets_that_fit_their_messages) {
 // The memory is bounded: buffers for all peers, each of the whole size, would not fit with many
 // nodes.
 UNIT_TEST(memory_is_bounded) {
-  kernels::Format format;
-  format.codec = kernels::Codec::quantized;
-  format.bits = 8;
-  format.bucket = 2048;
+  const kernels::Format format = test::quantized(8, 2048);
   for (const std::uint64_t count : kCounts)
     for (const int group_size : {2, 4, 64})
       for (const SegmentClass segment_class : {SegmentClass::small, SegmentClass::large})
@@ -87,10 +85,7 @@ UNIT_TEST(few_segments_are_as_long_as_memory_allows) {
 
 // Segments of a device are few and long, but at least several, or nothing would overlap.
 UNIT_TEST(coarse_segments_are_longer_where_several_are_left) {
-  kernels::Format format;
-  format.codec = kernels::Codec::quantized;
-  format.bits = 8;
-  format.bucket = 2048;
+  const kernels::Format format = test::quantized(8, 2048);
   const auto segments = [&](std::uint64_t count, SegmentClass segment_class) {
     return segments_for({format, count, 2, segment_class, true});
   };

@@ -3,7 +3,6 @@
 # SLIMPI_ALGORITHM=auto: ranks that measure unlike times make the same choice, and every sum, of a
 # trial or not, has the same bytes on all ranks and keeps to the bound.
 . "$top_srcdir/tests/helper/mpi.sh"
-steps=$top_builddir/tests/mpi/steps
 # Steps of 240 sums, of two counts in turn. At each of the first 30 a rank comes late: it measures a
 # short time, and the others a long one. With each of the four ways that auto tries it is another.
 sums() { # RANKS
@@ -45,8 +44,7 @@ holds "max_error: float32 is tried" test "$(report report.json calls float32)" -
 for target in report.json stderr; do
   # shellcheck disable=SC2046
   SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=auto SLIMPI_MIN_SIZE=0 SLIMPI_LOG=debug \
-    SLIMPI_REPORT=$target under 2 "$steps" init $(sums 2) finalize >out.txt 2>err.txt ||
-    fail "auto: exit status $?"
+    SLIMPI_REPORT=$target run_steps "auto" 2 $(sums 2)
 done
 ways='(mpi|bytegrad|packed|allreduce)'
 holds "a line a decision" grep -Eq \

@@ -6,7 +6,6 @@
 export SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error
 export SLIMPI_PROGRESS=calls  # else slimpi asks for threads, and takes sums that do not block
 avoid_deadly_calls "$top_builddir/tests/mpi/bypass"
-steps=$top_builddir/tests/mpi/steps
 
 for per_node in 1 2; do
   SLIMPI_RANKS_PER_NODE=$per_node shows "$per_node a node: as MPI" under 4 \
@@ -27,7 +26,7 @@ reasons() {
   ranks=$1 reason=$2 count=$3
   shift 3
   rm -f report.json
-  under "$ranks" "$steps" init "$@" finalize >out.txt || fail "$reason: exit status $?"
+  run_steps "$reason" "$ranks" "$@"
   expect "$(report report.json calls passed "$reason")" "$count" "$reason: $*"
   expect "$(grep -c exact out.txt)" $((ranks * count)) "$reason: MPI's own sums"
 }

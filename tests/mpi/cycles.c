@@ -10,13 +10,12 @@
  *   world      the sessions between MPI_Init and MPI_Finalize
  *   before     the sessions, then MPI_Init
  *   after      MPI_Init and MPI_Finalize, then the sessions */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/helper/program.h"
+
+#include "tests/helper/collectives.h"
 
 #define COUNT 50000
-static int failures, deletes;
+static int deletes;
 static const char* what;
 
 static void report(const char* text) {
@@ -24,32 +23,16 @@ static void report(const char* text) {
   fflush(stdout);
 }
 
-static void check(int holds, const char* text) {
-  if (holds) return;
-  ++failures;
-  printf("%s: %s\n", what, text);
-  fflush(stdout);
-}
-
 static void sum(MPI_Comm comm) {
-  int rank, size, good = 1;
-  float* x = malloc(COUNT * sizeof *x);
+  static float x[COUNT];
+  const char* const collective = strcmp(what, "threads") ? "Allreduce" : "Iallreduce";
+  int rank, size;
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &size);
-  for (int i = 0; i < COUNT; ++i) x[i] = (float)(i % 50 + rank);
-  if (!strcmp(what, "threads")) {
-    MPI_Request request;
-    MPI_Iallreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, comm, &request);
-    MPI_Wait(&request, MPI_STATUS_IGNORE);
-  } else {
-    good = MPI_Allreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, comm) == MPI_SUCCESS;
-  }
-  for (int i = 0; good && i < COUNT; ++i) {
-    const double exact = size * (i % 50) + size * (size - 1) / 2;
-    good = x[i] > exact - 0.5 * size && x[i] < exact + 0.5 * size;
-  }
+  fill_whole(x, COUNT, 0, rank);
+  const int code = sum_floats(collective, MPI_IN_PLACE, x, COUNT, NULL, 0, comm);
+  const int good = code == MPI_SUCCESS && error_of_whole(x, COUNT, 0, size) < 0.5 * size;
   check(good == (strcmp(what, "error") != 0), "a sum");
-  free(x);
 }
 
 static int forget(MPI_Comm comm, int keyval, void* value, void* extra) {
@@ -113,5 +96,5 @@ int main(int argc, char** argv) {
     sum(MPI_COMM_WORLD);
     MPI_Finalize();
   }
-  return failures != 0;
+  return g_failures != 0;
 }

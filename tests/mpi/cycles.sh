@@ -10,7 +10,8 @@ ran=0
 # try MPICC MPIEXEC NAME: runs every variant that works there without the library
 try() {
   mpicc=$1 MPIEXEC=$2 mpich=$3
-  "$mpicc" -o "$mpich" "$top_srcdir/tests/mpi/cycles.c" || return 0
+  "$mpicc" -I"$top_srcdir" -I"$top_srcdir/include" -o "$mpich" "$top_srcdir/tests/mpi/cycles.c" \
+    -lm || return 0
   plain 2 "./$mpich" two >/dev/null 2>&1 || return 0  # no sessions
   while read -r what compressed; do
     # Each variant runs without the library first: not every MPICH survives its own end.

@@ -5,7 +5,6 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
-steps=$top_builddir/tests/mpi/steps
 seconds=60
 
 # refused WHAT LINE STEP...: the job fails, and exactly one line of ours is on stderr: LINE
@@ -153,11 +152,10 @@ for option in SLIMPI_RULES SLIMPI_CONFIG; do
 done
 
 # Unknown names warn, once, on rank 0.
-SLIMPI_BIT=4 under 3 "$steps" init sum:100000 finalize >out.txt 2>err.txt || fail "unknown name"
+SLIMPI_BIT=4 run_steps "unknown name" 3 sum:100000
 expect "$(grep slimpi err.txt)" \
   "slimpi[0] warning: SLIMPI_BIT is not an option of slimpi; did you mean SLIMPI_BITS?" "warning"
-under 3 "$steps" init info:slimpi_bit=4 sum:100000 finalize >out.txt 2>err.txt ||
-  fail "unknown info key"
+run_steps "unknown info key" 3 info:slimpi_bit=4 sum:100000
 expect "$(grep slimpi err.txt)" \
   "slimpi[0] warning: slimpi_bit is not an option of slimpi; did you mean slimpi_bits?" "key"
 
@@ -170,19 +168,16 @@ for bits in 2 4 6 8; do
 done
 echo 'bits = 2' >file
 export SLIMPI_CONFIG=$work/file
-under 2 "$steps" init sum:100000 finalize >out.txt || fail "file"
+run_steps "file" 2 sum:100000
 expect "$(digest out.txt)" "$(digest 2.txt)" "the file wins over the default"
-SLIMPI_BITS=4 under 2 "$steps" init sum:100000 finalize >out.txt || fail "environment"
+SLIMPI_BITS=4 run_steps "environment" 2 sum:100000
 expect "$(digest out.txt)" "$(digest 4.txt)" "the environment wins over the file"
-SLIMPI_BITS=4 under 2 "$steps" init info:slimpi_bits=6 sum:100000 finalize >out.txt || fail "info"
+SLIMPI_BITS=4 run_steps "info" 2 info:slimpi_bits=6 sum:100000
 expect "$(digest out.txt)" "$(digest 6.txt)" "the info key wins over the environment"
-SLIMPI_BITS=4 under 2 "$steps" init dupinfo:slimpi_bits=6 sum:100000 free finalize >out.txt ||
-  fail "dup info"
+SLIMPI_BITS=4 run_steps "dup info" 2 dupinfo:slimpi_bits=6 sum:100000 free
 expect "$(digest out.txt)" "$(digest 6.txt)" "MPI_Comm_dup_with_info"
-SLIMPI_BITS=4 under 2 "$steps" init dupinfo:slimpi_bits=6 free sum:100000 finalize >out.txt ||
-  fail "dup info"
+SLIMPI_BITS=4 run_steps "dup info" 2 dupinfo:slimpi_bits=6 free sum:100000
 expect "$(digest out.txt)" "$(digest 4.txt)" "an info key holds on its communicator only"
-SLIMPI_BITS=4 under 2 "$steps" init sum:100000 info:slimpi_bits=6 sum:100000 finalize >out.txt ||
-  fail "change"
+SLIMPI_BITS=4 run_steps "change" 2 sum:100000 info:slimpi_bits=6 sum:100000
 expect "$(awk '$1 == 0 { n = $4 } END { print n }' out.txt)" "$(digest 6.txt)" "changed in between"
 holds "bits matter" test "$(digest 4.txt)" != "$(digest 6.txt)"

@@ -5,6 +5,8 @@
  *   doubles [double_precision|real8|nonblocking] */
 #include "tests/helper/program.h"
 
+#include "tests/helper/collectives.h"
+
 #define COUNT 10241 /* 20 blocks of 512, and one value */
 static int held, left, nonblocking;
 static uint64_t digest = kDigest;
@@ -26,14 +28,8 @@ static void sum(const char* name, double bound, int in_place) {
   memcpy(got, in, sizeof in);
   PMPI_Allreduce(in, exact, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
   const void* const from = in_place ? MPI_IN_PLACE : in;
-  int code;
-  if (nonblocking && held + left > 0) {
-    MPI_Request request;
-    code = MPI_Iallreduce(from, got, COUNT, type, MPI_SUM, MPI_COMM_WORLD, &request);
-    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-  } else {
-    code = MPI_Allreduce(from, got, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
-  }
+  const char* const collective = nonblocking && held + left > 0 ? "Iallreduce" : "Allreduce";
+  const int code = sum_elements(collective, from, got, COUNT, NULL, 0, type, MPI_COMM_WORLD);
   if (code != MPI_SUCCESS || memcmp(in, kept, sizeof in) != 0) bad = 1;
   if (bound < 0 && memcmp(got, exact, sizeof got) != 0) bad = 2;
   for (int i = 0; bound >= 0 && i < COUNT; ++i)

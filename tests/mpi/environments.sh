@@ -3,7 +3,6 @@
 # The same bytes on every rank and run, whatever one rank does to its floating-point environment.
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
-steps=$top_builddir/tests/mpi/steps
 
 # alike_bytes WHAT COMMAND...: all ranks print the digests of expected.txt
 alike_bytes() {
@@ -20,7 +19,7 @@ for options in "SLIMPI_BITS=8" "SLIMPI_BITS=6 SLIMPI_ROUNDING=stochastic" "SLIMP
   "SLIMPI_ALGORITHM=fp16" "SLIMPI_ALGORITHM=qsgd SLIMPI_BUCKET=100"; do
   # shellcheck disable=SC2086
   export $options
-  under 3 "$steps" init sum:100003 sum:20001 finalize >out.txt || fail "$options: exit status $?"
+  run_steps "$options" 3 sum:100003 sum:20001
   sed -n 's/^0 //p' out.txt >expected.txt
   expect "$(grep -Ec "near|exact" expected.txt)" 2 "$options: sums"
   alike_bytes "$options, again" "$steps" init sum:100003 sum:20001 finalize

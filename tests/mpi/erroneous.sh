@@ -5,7 +5,6 @@
 # function. Calls that some rank leaves to MPI, and ranks without slimpi: the others report whom
 # they wait for.
 . "$top_srcdir/tests/helper/mpi.sh"
-steps=$top_builddir/tests/mpi/steps
 begin="multiple dup name:gradients return sum:65536" end="free finalize"
 export UCX_LOG_LEVEL=error
 seconds=60

@@ -4,8 +4,7 @@
 # has, every rank gets an error in seconds that names a rank, the communicator, the call and both
 # counts. Few floats go in one message, and a message may be longer than another rank expects.
 . "$top_srcdir/tests/helper/mpi.sh"
-: "${MPICC:=mpicc}"
-steps=$top_builddir/tests/mpi/steps begin="init dup name:gradients return"
+begin="init dup name:gradients return"
 export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
 seconds=60
 
@@ -51,9 +50,7 @@ first='sum:65536 sum:65536 sum:65536' call='call [0-9]*'
 SLIMPI_ALGORITHM=auto differs "auto" sum:20000 sum:30000
 first='' call='the first call' number=  # no number yet
 differs "the first call" sum:20000 sum:30000
-if expensive && command -v "$MPICC" >/dev/null 2>&1; then
-  "$MPICC" -std=c99 -O2 -shared -fPIC -I"$top_srcdir/include" -o topk.so \
-    "$top_srcdir/tests/programs/hook_topk.c" -lm
+if expensive && hook topk topk; then
   first=sum:65536 call='call 2' number='communicator [0-9]*, '
   SLIMPI_ALGORITHM=hook:$work/topk.so differs "a hook" sum:20000 sum:30000
 fi

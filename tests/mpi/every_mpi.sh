@@ -177,7 +177,7 @@ try() {
       $mpi_c $headers -O1 -o short_floats "$top_srcdir/tests/mpi/short_floats.c" -lm
       PRELOAD=$preload launch 4 SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 \
         SLIMPI_TYPES=float,float16,bfloat16 SLIMPI_REPORT="$work/report.json" \
-        ./short_floats "$type" nonblocking >out.txt || fail "$mpi: $type: exit status $?"
+        ./short_floats "$type" Iallreduce >out.txt || fail "$mpi: $type: exit status $?"
       expect "$(cut -d , -f 1 <out.txt) $(report report.json calls compressed)" "14 sums 14" \
         "$mpi: $type"
     done

@@ -99,40 +99,11 @@ shows "an error handler that throws" under 2 "$top_builddir/tests/mpi/throwing_h
 expect "$(cat out.txt)" right "an error handler that throws: sums and errors"
 
 # A hook's function throws: the hook has failed, on all ranks, and later calls are right.
-cat >throws.cpp <<'END'
-#include <cstring>
-#include <stdexcept>
-#include "slimpi.h"
-static uint64_t bound(void*, uint64_t count) { return 4 * count; }
-static int encode(void*, const slimpi_hook_call_t* call, const float* in, uint64_t count, void* out,
-                  uint64_t, uint64_t* bytes) {
-  if (call->call == 2 && call->rank == 1) throw std::runtime_error("the hook's own");
-  std::memcpy(out, in, *bytes = 4 * count);
-  return 0;
-}
-static int decode(void*, const slimpi_hook_call_t*, const void* in, uint64_t bytes, float* out,
-                  uint64_t) {
-  std::memcpy(out, in, bytes);
-  return 0;
-}
-extern "C" const slimpi_hook_t slimpi_hook;
-const slimpi_hook_t slimpi_hook = [] {
-  slimpi_hook_t hook{};
-  hook.abi = SLIMPI_HOOK_ABI;
-  hook.size = sizeof hook;
-  hook.kind = SLIMPI_HOOK_CODEC;
-  hook.name = "throws";
-  hook.bound = bound;
-  hook.encode = encode;
-  hook.decode = decode;
-  return hook;
-}();
-END
-$CXX -std=c++17 -shared -fPIC -I"$top_srcdir/include" -o throws.so throws.cpp ||
-  fail "the hook does not compile"
+$CXX -std=c++20 -x c++ -shared -fPIC -I"$top_srcdir/include" -o throws.so \
+  "$top_srcdir/tests/programs/hook_failing.c" || fail "the hook does not compile"
 preload=$without
-SLIMPI_ALGORITHM=hook:$work/throws.so shows "a hook that throws: the program goes on" \
-  under 3 "$top_builddir/tests/mpi/hooks" errors 20001
+export SLIMPI_ALGORITHM="hook:$work/throws.so" HOOK_FAILS="throw 2 1"
+shows "a hook that throws: the program goes on" under 3 "$top_builddir/tests/mpi/hooks" errors 20001
 expect "$(sed -n 2p out.txt)" "call 2: 3 of 3 ranks: slimpi: hook:$work/throws.so: encode failed \
 with -1 in call 2: it threw an exception: the hook's own (rank 1)" "all ranks say so"
 expect "$(grep -c ' 0 of 3 ranks' out.txt)" 4 "the other calls are right"

@@ -4,7 +4,6 @@
 # is an MPI error on every rank of the communicator, with a text, and never a hang.
 . "$top_srcdir/tests/helper/mpi.sh"
 seconds=60
-steps=$top_builddir/tests/mpi/steps
 faults=$top_builddir/tests/mpi/.libs/libfaults.so
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
 without_faults=${preload:-}

@@ -97,11 +97,9 @@ comm::Range Gossip::shard_of(int shard_index) const {
 // Adds to the worker's replica the values that all workers decode. If the whole shard is one
 // bucket, it matters which worker owns which shard.
 void Gossip::advance(int worker, const Vector& z, std::uint64_t number) {
-  kernels::Format format;
-  format.codec = kernels::Codec::quantized;
-  format.bits = std::uint8_t(config_.bits);
-  format.bucket = std::uint32_t(config_.bucket);
-  format.stochastic = config_.rounding == Rounding::stochastic;
+  const kernels::Format format = {kernels::Codec::quantized, std::uint8_t(config_.bits),
+                                  config_.rounding == Rounding::stochastic,
+                                  std::uint32_t(config_.bucket)};
   const kernels::Kernels& kernels = *device::host().kernels();
   for (int shard_index = 0; shard_index < shards(); ++shard_index) {
     const comm::Range shard = shard_of(shard_index);

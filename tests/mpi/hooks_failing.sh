@@ -8,13 +8,6 @@ need "$MPICC"
 program=$top_builddir/tests/mpi/hooks
 export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1
 
-build() {
-  name=$1
-  shift
-  "$MPICC" -std=c99 -shared -fPIC -I"$top_srcdir/include" "$@" -o "$work/$name.so" \
-    "$top_srcdir/tests/programs/hook_failing.c" || fail "$name does not compile"
-}
-
 # run HOOK: five calls on three ranks; errors.txt gets what each of them was.
 run() {
   SLIMPI_ALGORITHM="hook:$work/$1.so" under 3 "$program" errors 20001 >errors.txt 2>stderr.txt ||
@@ -52,28 +45,28 @@ fails_once() {
 refused missing "$work/missing.so: cannot open shared object file: No such file or directory"
 echo "not a library" >text.so
 refused text "$work/text.so: file too short"
-build nosymbol -DNO_SYMBOL
+hook nosymbol failing -DNO_SYMBOL
 refused nosymbol "it does not export the symbol slimpi_hook"
 speaks="this slimpi has version 1 of slimpi.h's hook ABI; build it with this slimpi's header"
-build newer -DABI=2
+hook newer failing -DABI=2
 refused newer "it has version 2, and $speaks"
-build smaller -DSIZE=24
+hook smaller failing -DSIZE=24
 size=$(printf '#include <stdio.h>\n#include "slimpi.h"\nint main(void) {\n%s\n}\n' \
   'printf("%zu\n", sizeof(struct slimpi_hook_t));' >size.c &&
   "$MPICC" -I"$top_srcdir/include" -o size size.c && ./size)
 refused smaller "its slimpi_hook_t has 24 bytes, not $size; $speaks"
-build function -DFUNCTION
+hook function failing -DFUNCTION
 refused function "slimpi_hook is not a struct slimpi_hook_t"
-build tiny -DTINY
+hook tiny failing -DTINY
 refused tiny "slimpi_hook is not a struct slimpi_hook_t"
-build kind -DKIND=3
+hook kind failing -DKIND=3
 refused kind "kind 3 is neither SLIMPI_HOOK_CODEC nor SLIMPI_HOOK_STRATEGY"
-build flags -DFLAGS=4
+hook flags failing -DFLAGS=4
 refused flags "flags 4 are not for this kind of hook"
-build nodecode -DNO_DECODE
+hook nodecode failing -DNO_DECODE
 refused nodecode "its function decode is NULL"
 
-build codec
+hook codec failing
 fails_once codec "encode 3 1" "encode failed with 7 in call 3: told to fail in encode"
 fails_once codec "encode 1 0" "encode failed with 7 in call 1: told to fail in encode"
 fails_once codec "decode 4 2" "decode failed with 9 in call 4: told to fail in decode"
@@ -81,7 +74,7 @@ fails_once codec "bound 2 1" \
   "bound(1000) is 4000 bytes, but encode says that it wrote 5000 in call 2"
 fails_once codec "beyond 2 1" "bound(1000) is 4000 bytes, but encode wrote beyond them in call 2"
 
-build strategy -DKIND=SLIMPI_HOOK_STRATEGY
+hook strategy failing -DKIND=SLIMPI_HOOK_STRATEGY
 export HOOK_ANY_SUM=1
 fails_once strategy "prepare 2 1" "prepare failed with 10 in call 2: told to fail in prepare"
 fails_once strategy "allreduce 5 2" "allreduce failed with 11 in call 5: told to fail in allreduce"
@@ -114,7 +107,7 @@ apart() {
 }
 apart 2 "" "$path: cannot open shared object file: No such file or directory (rank 2)"
 apart 1 strategy.so "it is a codec on some ranks and a strategy on others"
-build othername -DNAME='"other"'
+hook othername failing -DNAME='"other"'
 apart 0 othername.so \
   "its name, max_piece or bound differs between ranks; the file must be the same on every node"
 

@@ -3,12 +3,10 @@
 # State of the wrong tensor: error feedback makes no sum worse than its bound says, SLIMPI_VERIFY
 # agrees, and state without a bound is not used.
 . "$top_srcdir/tests/helper/mpi.sh"
-: "${MPICC:=mpicc}"
-need "$MPICC"
+need "${MPICC:-mpicc}"
 export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_START=2
 
-holds "top-k compiles" "$MPICC" -std=c99 -O2 -shared -fPIC -I"$top_srcdir/include" \
-  -o "$work/topk.so" "$top_srcdir/tests/programs/hook_topk.c" -lm
+hook topk topk
 for ranks in 2 3; do
   SLIMPI_VERIFY=1 SLIMPI_REPORT=$work/$ranks.json holds "the bound, $ranks ranks" \
     under $ranks "$top_builddir/tests/mpi/identities" "$work/topk.so" 2>errors.txt

@@ -4,6 +4,7 @@
 #include "mpi/internal_comm.h"
 
 #include "base/status.h"
+#include "tests/helper/message_status.h"
 #include "tests/helper/unit_test.h"
 
 using namespace slimpi;
@@ -15,40 +16,6 @@ int g_refusal;                        // of rank 2
 std::vector<int> g_sent, g_received;  // counts, by rank
 bool g_made;
 
-int query_thread(int* level) {
-  *level = 0;
-  return mpi::kSuccess;
-}
-int comm_group(mpi::Comm, mpi::Group* group) {
-  *group = mpi::Group(7);
-  return mpi::kSuccess;
-}
-int comm_rank(mpi::Comm, int* rank) {
-  *rank = kRank;
-  return mpi::kSuccess;
-}
-int comm_size(mpi::Comm, int* size) {
-  *size = kSize;
-  return mpi::kSuccess;
-}
-int comm_create(mpi::Comm, mpi::Group, mpi::Comm* made) {
-  g_made = true;
-  *made = mpi::abi.comm_self;
-  return mpi::kSuccess;
-}
-int get_errhandler(mpi::Comm, mpi::Errhandler* handler) {
-  *handler = mpi::abi.errors_return;
-  return mpi::kSuccess;
-}
-int set_errhandler(mpi::Comm, mpi::Errhandler) {
-  return mpi::kSuccess;
-}
-int free_errhandler(mpi::Errhandler*) {
-  return mpi::kSuccess;
-}
-int free_group(mpi::Group*) {
-  return mpi::kSuccess;
-}
 // The words of ranks 0 and 2: their number, and in the low four bits why they refuse.
 int ialltoallv(const void*, const int* sends, const int*, mpi::Datatype, void* data,
                const int* receives, const int* places, mpi::Datatype, mpi::Comm, mpi::Request*) {
@@ -62,15 +29,20 @@ int ialltoallv(const void*, const int* sends, const int*, mpi::Datatype, void* d
 
 mpi::Api fake_api() {
   mpi::Api api{};
-  api.Query_thread = query_thread;
-  api.Comm_group = comm_group;
-  api.Comm_rank = comm_rank;
-  api.Comm_size = comm_size;
-  api.Comm_create = comm_create;
-  api.Comm_get_errhandler = get_errhandler;
-  api.Comm_set_errhandler = set_errhandler;
-  api.Errhandler_free = free_errhandler;
-  api.Group_free = free_group;
+  api.Query_thread = [](int* level) { return test::put(level, 0); };
+  api.Comm_group = [](mpi::Comm, mpi::Group* g) { return test::put(g, mpi::Group(7)); };
+  api.Comm_rank = [](mpi::Comm, int* rank) { return test::put(rank, kRank); };
+  api.Comm_size = [](mpi::Comm, int* size) { return test::put(size, kSize); };
+  api.Comm_create = [](mpi::Comm, mpi::Group, mpi::Comm* made) {
+    g_made = true;
+    return test::put(made, mpi::abi.comm_self);
+  };
+  api.Comm_get_errhandler = [](mpi::Comm, mpi::Errhandler* handler) {
+    return test::put(handler, mpi::abi.errors_return);
+  };
+  api.Comm_set_errhandler = [](mpi::Comm, mpi::Errhandler) { return mpi::kSuccess; };
+  api.Errhandler_free = [](mpi::Errhandler*) { return mpi::kSuccess; };
+  api.Group_free = [](mpi::Group*) { return mpi::kSuccess; };
   api.Ialltoallv = ialltoallv;
   return api;
 }

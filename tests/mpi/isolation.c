@@ -6,6 +6,13 @@
  *   threads ROUNDS THREADS    each with a communicator of its own, on which it makes others
  *   pair ROUNDS THREADS       the same without others
  *   lookup CALLS              two threads set options
+ * Whether slimpi's own use of MPI disturbs a program:
+ *   all           makes communicators until MPI has no more, and sums on each of the first 300 and
+ *                 on some of the last; prints how many there were
+ *   full          sums for the first time when MPI has no room left for a communicator
+ *   full_threads  the same in a program with threads
+ *   handler       a thread watches the communicators' error handlers while others sum
+ *   freed         sums on a communicator that was freed: the error handler runs once
  * Exits with 1 when a check fails, after saying which. With EXACT in the environment no sum may be
  * rounded. */
 #include "tests/helper/program.h"
@@ -170,15 +177,125 @@ static void lookup(void) {
   for (int i = 0; i < 2; ++i) MPI_Comm_free(&own[i]);
 }
 
+static int handled;
+
+static void count_errors(MPI_Comm* comm, int* code, ...) {
+  (void)comm, (void)code;
+  ++handled;
+}
+
+enum { kMost = 4096 };
+static MPI_Comm g_made[kMost];
+
+static int fill(int first, int sums) {
+  int count = first;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  while (count < kMost && MPI_Comm_dup(MPI_COMM_WORLD, &g_made[count]) == MPI_SUCCESS) {
+    MPI_Comm_set_errhandler(g_made[count], MPI_ERRORS_ARE_FATAL);
+    if (count < sums) check(sum(g_made[count], 20000, 0), "a sum is wrong");
+    ++count;
+  }
+  return count;
+}
+
+static void empty(int count) {
+  for (int i = 0; i < count; ++i) MPI_Comm_free(&g_made[i]);
+}
+
+static void all(void) {
+  const int count = fill(0, 300);
+  for (int i = count - 5; i < count; ++i) check(sum(g_made[i], 20000, 0), "a late sum is wrong");
+  if (g_rank == 0) printf("%d communicators\n", count);
+  empty(count);
+  check(sum(MPI_COMM_WORLD, 20000, 0), "the last sum is wrong");
+}
+
+/* Checks error handlers that end the job or count, on communicators that were never summed on. */
+static void full(void) {
+  const int count = fill(0, 0);
+  MPI_Errhandler counting;
+  MPI_Comm_create_errhandler(count_errors, &counting);
+  MPI_Comm_set_errhandler(g_made[1], counting);
+  check(sum(g_made[0], 20000, 0), "a sum without room is wrong");
+  check(sum(g_made[1], 20000, 0), "another sum without room is wrong");
+  check(sum(g_made[1], 20000, 0), "a second sum without room is wrong");
+  check(handled == 0, "the error handler ran");
+  MPI_Errhandler_free(&counting);
+  empty(count);
+  for (int i = 0; i < 2; ++i)
+    check(sum(MPI_COMM_WORLD, 20000, 0), "a sum with room again is wrong");
+}
+
+enum { kSums = 20 };
+static atomic_int watching = 1;
+
+static void* watch(void* handler) {
+  while (watching)
+    for (int i = 0; i < kSums; ++i) {
+      MPI_Errhandler now;
+      MPI_Comm_get_errhandler(g_made[i], &now);
+      check(now == *(MPI_Errhandler*)handler, "the error handler changed");
+      MPI_Errhandler_free(&now);
+      if (g_failures > 3) return NULL;
+    }
+  return NULL;
+}
+
+static void handler(void) {
+  MPI_Errhandler counting;
+  pthread_t watcher;
+  MPI_Comm_create_errhandler(count_errors, &counting);
+  for (int i = 0; i < kSums; ++i) {
+    MPI_Comm_dup(MPI_COMM_WORLD, &g_made[i]);
+    MPI_Comm_set_errhandler(g_made[i], counting);
+  }
+  pthread_create(&watcher, NULL, watch, &counting);
+  for (int i = 0; i < kSums; ++i)
+    check(sum(g_made[i], 20000, 0), "a sum beside the watcher is wrong");
+  watching = 0;
+  pthread_join(watcher, NULL);
+  check(handled == 0, "the error handler ran");
+  MPI_Errhandler_free(&counting);
+  empty(kSums);
+}
+
+/* Sums on a freed handle before and after slimpi follows any communicator: a handle that slimpi
+ * followed, and others. */
+static void freed(void) {
+  MPI_Errhandler counting;
+  MPI_Comm comm, stale;
+  MPI_Comm_create_errhandler(count_errors, &counting);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, counting);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, counting);
+  for (int round = 0; round < 6; ++round) {
+    float x = 1, y = 0;
+    const int before = handled;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    stale = comm;
+    if (round % 3 == 1) check(sum(comm, 20000, 0), "a sum is wrong");
+    MPI_Comm_free(&comm);
+    MPI_Allreduce(&x, &y, 1, MPI_FLOAT, MPI_SUM, stale);
+    check(handled == before + 1, "the error handler did not run once");
+    if (round > 2) check(sum(MPI_COMM_WORLD, 20000, 0), "a sum of the world is wrong");
+  }
+  MPI_Errhandler_free(&counting);
+}
+
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
   const int number = argc > 2 ? atoi(argv[2]) : 0;
   makes_others = !strcmp(what, "threads");
   const int threaded = makes_others || !strcmp(what, "pair") || !strcmp(what, "lookup");
-  const int provided = begin_mpi_with(threaded ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
+  const int watched = !strcmp(what, "full_threads") || !strcmp(what, "handler");
+  const int level = threaded || watched ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+  const int provided = begin_mpi_with(level);
   if (!strcmp(what, "wildcards")) wildcards();
   if (!strcmp(what, "many")) many(number);
   if (!strcmp(what, "live")) live(number);
+  if (!strcmp(what, "all")) all();
+  if (!strncmp(what, "full", 4)) full();
+  if (!strcmp(what, "handler")) handler();
+  if (!strcmp(what, "freed")) freed();
   if (threaded) {
     check(provided == MPI_THREAD_MULTIPLE, "this MPI has no MPI_THREAD_MULTIPLE");
     rounds = calls = number;

@@ -4,7 +4,6 @@
 # never finalize, communicators freed in any order.
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
-steps=$top_builddir/tests/mpi/steps
 
 # works WHAT RANKS STEP...: the steps end well, and no sum is wrong
 works() {

@@ -10,61 +10,29 @@
 
 static int g_left;  // whether MPI makes all sums
 
-static void complete(MPI_Comm comm) {
+static void complete_all(MPI_Comm comm) {
   MPI_Request r[kMany];
   MPI_Status s[kMany];
-  int flag = 0, index, found, indices[kMany], left;
+  int flag = 0, index;
 
-  begin_all(comm, r);
-  for (int i = 0; i < kMany; ++i) MPI_Wait(&r[i], i % 2 ? MPI_STATUS_IGNORE : &s[i]);
-  for (int i = 0; i < kMany; ++i) must(r[i] == MPI_REQUEST_NULL, "Wait leaves a null request");
-  same("Wait");
+  for (int turn = 0; turn < 2 * WAYS; ++turn) {
+    const enum way way = (enum way)(turn % WAYS);
+    begin_all(comm, r);
+    must(complete(way, kMany, r, turn < WAYS ? s : NULL) == MPI_SUCCESS, kWayNames[way]);
+    for (int i = 0; i < kMany; ++i) {
+      int cancelled = 0;
+      must(r[i] == MPI_REQUEST_NULL, "a null request is left");
+      if (turn < WAYS) MPI_Test_cancelled(&s[i], &cancelled);
+      must(!cancelled, "not cancelled");
+    }
+    same(kWayNames[way]);
+  }
+  MPI_Waitany(kMany, r, &index, MPI_STATUS_IGNORE);
+  must(index == MPI_UNDEFINED, "Waitany of null requests");
 
   begin_all(comm, r);
   for (int i = kMany - 1; i >= 0; --i) MPI_Wait(&r[i], MPI_STATUS_IGNORE);
   same("Wait in another order");
-
-  begin_all(comm, r);
-  MPI_Waitall(kMany, r, s);
-  for (int i = 0; i < kMany; ++i) {
-    int cancelled = 1;
-    MPI_Test_cancelled(&s[i], &cancelled);
-    must(!cancelled, "not cancelled");
-  }
-  same("Waitall");
-
-  begin_all(comm, r);
-  for (left = kMany; left > 0; --left) {
-    MPI_Waitany(kMany, r, &index, MPI_STATUS_IGNORE);
-    must(index >= 0 && index < kMany && r[index] == MPI_REQUEST_NULL, "Waitany");
-  }
-  MPI_Waitany(kMany, r, &index, MPI_STATUS_IGNORE);
-  must(index == MPI_UNDEFINED, "Waitany of null requests");
-  same("Waitany");
-
-  begin_all(comm, r);
-  for (left = kMany; left > 0; left -= found) {
-    MPI_Waitsome(kMany, r, &found, indices, s);
-    must(found > 0, "Waitsome");
-  }
-  same("Waitsome");
-
-  begin_all(comm, r);
-  for (int i = 0; i < kMany; ++i)
-    for (flag = 0; !flag;) MPI_Test(&r[i], &flag, MPI_STATUS_IGNORE);
-  same("Test");
-
-  begin_all(comm, r);
-  for (flag = 0; !flag;) MPI_Testall(kMany, r, &flag, MPI_STATUSES_IGNORE);
-  same("Testall");
-
-  begin_all(comm, r);
-  for (left = kMany; left > 0; left -= flag) MPI_Testany(kMany, r, &index, &flag, &s[0]);
-  same("Testany");
-
-  begin_all(comm, r);
-  for (left = kMany; left > 0; left -= found) MPI_Testsome(kMany, r, &found, indices, s);
-  same("Testsome");
 
   begin_all(comm, r);
   for (int i = 0; i < kMany; ++i) {
@@ -100,7 +68,9 @@ static void mixed(MPI_Comm comm) {
   begin(comm, 1, &r[1]);
   MPI_Allreduce(g_in[2], g_out[2], kCount, MPI_FLOAT, MPI_SUM, comm);
   begin(comm, 3, &r[2]);
+  twos[1] = 0;
   MPI_Allreduce(ones, twos, 2, MPI_INT, MPI_SUM, comm);
+  must(twos[1] == g_size, "a blocking sum of ints");
   begin(comm, 4, &r[3]);
   MPI_Barrier(comm);
   MPI_Allreduce(g_in[5], g_out[5], kCount, MPI_FLOAT, MPI_SUM, comm);
@@ -260,12 +230,12 @@ static void doubles_meanwhile(void) {
 // Starts persistent sums; every second rank starts them in another order.
 static void persistent(MPI_Comm comm) {
   MPI_Request r[kMany], once;
-  int flag, index;
+  int flag;
   static float between[kCount];
   for (int i = 0; i < kMany; ++i)
     MPI_Allreduce_init(g_in[i], g_out[i], kCount, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &r[i]);
   // MPI_Test and MPI_Waitany of MPICH 4.0 are wrong about its own persistent sums.
-  for (int step = 0; step < (g_left ? 1 : 3); ++step) {
+  for (int step = 0; step < (g_left ? 1 : WAYS); ++step) {
     for (int i = 0; i < kMany; ++i) clear(i);
     MPI_Test(&r[0], &flag, MPI_STATUS_IGNORE);
     must(flag || g_left, "an inactive request");
@@ -273,11 +243,7 @@ static void persistent(MPI_Comm comm) {
     MPI_Iallreduce(g_in[0], between, kCount, MPI_FLOAT, MPI_SUM, comm, &once);
     MPI_Wait(&once, MPI_STATUS_IGNORE);
     must(memcmp(between, g_blocking[0], sizeof between) == 0, "a sum among persistent ones");
-    if (step == 0) MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
-    if (step == 1)
-      for (int left = kMany; left > 0; --left) MPI_Waitany(kMany, r, &index, MPI_STATUS_IGNORE);
-    if (step == 2)
-      for (flag = 0; !flag;) MPI_Testall(kMany, r, &flag, MPI_STATUSES_IGNORE);
+    must(complete((enum way)((WAITALL + step) % WAYS), kMany, r, NULL) == MPI_SUCCESS, "a code");
     same("persistent");
   }
   MPI_Startall(kMany, r);
@@ -374,7 +340,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   blocking(MPI_COMM_WORLD);
-  complete(MPI_COMM_WORLD);
+  complete_all(MPI_COMM_WORLD);
   mixed(MPI_COMM_WORLD);
   g_left = argc > 1;
   if (!g_left) one_blocks(MPI_COMM_WORLD);

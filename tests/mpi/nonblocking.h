@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Parts that programs of nonblocking sums share: inputs, the sums of the blocking calls,
-// the start of nonblocking sums, and their comparison with the blocking sums. With
-// SLIMPI_TEST_PROTECTED the buffers of the nonblocking sums are the protected device's.
+// the start of nonblocking sums, the ways to complete them, and their comparison with the blocking
+// sums. With SLIMPI_TEST_PROTECTED the buffers of the nonblocking sums are the protected device's.
 #pragma once
 #include "tests/helper/program.h"
 
@@ -60,4 +60,46 @@ static inline void same_of(int i, const char* what) {
 
 static inline void same(const char* what) {
   for (int i = 0; i < kMany; ++i) same_of(i, what);
+}
+
+// The ways to complete requests; those from WAITALL on tell the error of each request.
+enum way { WAIT, TEST, WAITANY, TESTANY, WAITALL, TESTALL, WAITSOME, TESTSOME, WAYS };
+static const char* const kWayNames[WAYS] = {"Wait",    "Test",    "Waitany",  "Testany",
+                                            "Waitall", "Testall", "Waitsome", "Testsome"};
+
+// Completes `count` requests, of which some may be null. Returns the code of the last call that
+// failed, or MPI_SUCCESS. Each request that is not null gets a status, unless `s` is null.
+static inline int complete(enum way way, int count, MPI_Request* r, MPI_Status* s) {
+  int left = 0, next = 0, code = MPI_SUCCESS;
+  for (int i = 0; i < count; ++i) left += r[i] != MPI_REQUEST_NULL;
+  if (s != NULL) memset(s, -1, (size_t)count * sizeof *s);
+  while (left > 0) {
+    int flag = 1, found = 1, indices[kMany], one = MPI_SUCCESS;
+    MPI_Status some[kMany], *const first = s == NULL ? MPI_STATUS_IGNORE : some;
+    MPI_Status* const all = s == NULL ? MPI_STATUSES_IGNORE : some;
+    while (way <= TEST && r[next] == MPI_REQUEST_NULL) ++next;
+    memset(some, -1, sizeof some);
+    indices[0] = next;
+    if (way == WAIT) one = MPI_Wait(&r[next], first);
+    if (way == TEST) one = MPI_Test(&r[next], &flag, first);
+    if (way == WAITANY) one = MPI_Waitany(count, r, indices, first);
+    if (way == TESTANY) one = MPI_Testany(count, r, indices, &flag, first);
+    if (way == WAITALL) one = MPI_Waitall(count, r, s == NULL ? all : s);
+    if (way == TESTALL) one = MPI_Testall(count, r, &flag, s == NULL ? all : s);
+    if (way == WAITSOME) one = MPI_Waitsome(count, r, &found, indices, all);
+    if (way == TESTSOME) one = MPI_Testsome(count, r, &found, indices, all);
+    if (way == WAITALL || way == TESTALL) found = left;
+    if (!flag) continue;
+    must(found >= (way != TESTSOME), kWayNames[way]);
+    for (int i = 0; i < found && way != WAITALL && way != TESTALL; ++i) {
+      must(indices[i] >= 0 && indices[i] < count, kWayNames[way]);
+      if (s == NULL) continue;
+      s[indices[i]] = some[i];
+      if (one == MPI_SUCCESS) s[indices[i]].MPI_ERROR = MPI_SUCCESS;
+    }
+    if (one != MPI_SUCCESS) code = one;
+    left -= found;
+    ++next;
+  }
+  return code;
 }

@@ -39,13 +39,7 @@ done
 
 # A strategy that blocks in MPI: the ranks come to the strategies of several sums in different
 # orders. A hook that fails in the second call of each communicator.
-build() { # NAME FLAG...
-  built=$1
-  shift
-  "${MPICC:-mpicc}" -std=c99 -shared -fPIC -I"$top_srcdir/include" "$@" -o "$built.so" \
-    "$top_srcdir/tests/programs/hook_failing.c"
-}
-if build hook && build blocks -DBLOCKS; then
+if hook hook failing && hook blocks failing -DBLOCKS; then
   SLIMPI_ALGORITHM=hook:$work/blocks.so try "a strategy" 3 1
   export HOOK_FAILS="encode 2 1"
   SLIMPI_ALGORITHM=hook:$work/hook.so SLIMPI_RANKS_PER_NODE=1 \

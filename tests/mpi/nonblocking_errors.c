@@ -21,35 +21,16 @@ static void ask(int function, const MPI_Request* r) {
 #endif
 }
 
-// Completes r[1], which has to fail, in one of kWays ways, and r[0] beside it, which may be null.
-enum { kWays = 8, kFirstWithStatuses = 4 };
-static void fail_by(int way, MPI_Request* r, MPI_Status* s) {
-  static const char* const ways[kWays] = {"Wait",    "Test",    "Waitany",  "Testany",
-                                          "Waitall", "Testall", "Waitsome", "Testsome"};
-  int flag = 0, index = -1, found = 0, indices[2], code = 0, left = 1 + (r[0] != MPI_REQUEST_NULL);
-  memset(s, -1, 2 * sizeof *s);
+// Completes r[1], which has to fail, and r[0] beside it, which may be null.
+static void fail_by(enum way way, MPI_Request* r, MPI_Status* s) {
+  int class = MPI_SUCCESS;
   ask(way % 4, r);
-  if (way == 0) code = MPI_Wait(&r[1], MPI_STATUS_IGNORE);
-  while (way == 1 && !flag) code = MPI_Test(&r[1], &flag, MPI_STATUS_IGNORE);
-  if (way == 2) code = MPI_Waitany(2, r, &index, MPI_STATUS_IGNORE);
-  while (way == 3 && !flag) code = MPI_Testany(2, r, &index, &flag, MPI_STATUS_IGNORE);
-  if (way == 4) code = MPI_Waitall(2, r, s);
-  while (way == 5 && !flag) code = MPI_Testall(2, r, &flag, s);
-  for (; way >= 6 && left > 0; left -= found) {
-    MPI_Status some[2];
-    memset(some, -1, sizeof some);
-    const int one = way == 6 ? MPI_Waitsome(2, r, &found, indices, some)
-                             : MPI_Testsome(2, r, &found, indices, some);
-    for (int i = 0; i < found; ++i)
-      s[indices[i]].MPI_ERROR = one == MPI_SUCCESS ? MPI_SUCCESS : some[i].MPI_ERROR;
-    if (one != MPI_SUCCESS) code = one;
-  }
-  if (way >= kFirstWithStatuses) {
-    must(code == MPI_ERR_IN_STATUS, ways[way]);
+  int code = complete(way, 2, r, way < WAITALL ? NULL : s);
+  if (way >= WAITALL) {
+    must(code == MPI_ERR_IN_STATUS, kWayNames[way]);
     code = s[1].MPI_ERROR;
   }
-  int class = MPI_SUCCESS;
-  must(code != MPI_SUCCESS && code != -1, ways[way]);
+  must(code != MPI_SUCCESS && code != -1, kWayNames[way]);
   MPI_Error_class(code, &class);
   must(class != MPI_SUCCESS, "the class of the error");
 }
@@ -68,14 +49,14 @@ static void errors(void) {
   MPI_Comm_set_info(comm, info);
   MPI_Info_free(&info);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-  for (int way = 0; way < kWays; ++way) {
+  for (enum way way = WAIT; way < WAYS; ++way) {
     r[0] = MPI_REQUEST_NULL;
-    if (way >= kFirstWithStatuses) begin(MPI_COMM_WORLD, 0, &r[0]);
+    if (way >= WAITALL) begin(MPI_COMM_WORLD, 0, &r[0]);
     must(MPI_Iallreduce(g_in[1], g_out[1], kCount, MPI_FLOAT, MPI_SUM, comm, &r[1]) == 0,
          "the start of a sum that will fail");
     fail_by(way, r, s);
     must(r[1] == MPI_REQUEST_NULL, "a request that failed is complete");
-    if (way >= kFirstWithStatuses) {
+    if (way >= WAITALL) {
       must(s[0].MPI_ERROR == MPI_SUCCESS, "the status of the sum that succeeds");
       must(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0,
            "a sum beside one that fails");
@@ -96,23 +77,23 @@ static void failing(void) {
   MPI_Comm comm;
   MPI_Request r[2] = {MPI_REQUEST_NULL};
   MPI_Status s[2];
-  for (int way = 0; way <= kWays; ++way) {
+  for (int way = 0; way <= WAYS; ++way) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Allreduce_init(g_in[0], g_out[0], kCount, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &r[1]);
-    if (way == kWays) {
+    if (way == WAYS) {
       MPI_Comm_free(&comm);
       MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     }
     for (int start = 1; start <= 3; ++start) {
       must(MPI_Start(&r[1]) == MPI_SUCCESS, "the start of a persistent sum that may fail");
       if (start == 2)
-        fail_by(way % kWays, r, s);
+        fail_by((enum way)(way % WAYS), r, s);
       else
         must(MPI_Wait(&r[1], MPI_STATUS_IGNORE) == MPI_SUCCESS, "a start that succeeds");
     }
     MPI_Request_free(&r[1]);
-    if (way < kWays) MPI_Comm_free(&comm);
+    if (way < WAYS) MPI_Comm_free(&comm);
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 #endif

@@ -37,24 +37,8 @@ static void wait_for(struct Batch* batch, int full) {
   while (batch->full != full) pthread_cond_wait(&batch->changed, &batch->mutex);
 }
 
-static void complete(struct Batch* batch, int way) {
-  int flag = 0, index, found, indices[kInFlight];
-  switch (way % 4) {
-    case 0:
-      MPI_Waitall(kInFlight, batch->requests, MPI_STATUSES_IGNORE);
-      break;
-    case 1:
-      while (!flag) MPI_Testall(kInFlight, batch->requests, &flag, MPI_STATUSES_IGNORE);
-      break;
-    case 2:
-      for (int left = kInFlight; left > 0; --left)
-        MPI_Waitany(kInFlight, batch->requests, &index, MPI_STATUS_IGNORE);
-      break;
-    case 3:
-      for (int left = kInFlight; left > 0; left -= found)
-        MPI_Testsome(kInFlight, batch->requests, &found, indices, MPI_STATUSES_IGNORE);
-      break;
-  }
+static void complete_batch(struct Batch* batch, int way) {
+  must(complete((enum way)(way % WAYS), kInFlight, batch->requests, NULL) == MPI_SUCCESS, "a code");
   for (int i = 0; i < kInFlight; ++i)
     must(memcmp(batch->out[i], g_blocking[i], kCount * sizeof(float)) == 0,
          "a sum that another thread completes");
@@ -92,7 +76,7 @@ static void* run(void* argument) {
       must(memcmp(between, g_blocking[4], kCount * sizeof(float)) == 0, "a persistent sum");
     }
     wait_for(&self->batch, 1);
-    complete(&self->batch, step + self->number);
+    complete_batch(&self->batch, step + self->number);
     set_full(&self->batch, 0);
     MPI_Allreduce(g_in[5], between, kCount, MPI_FLOAT, MPI_SUM, self->comm);
     must(memcmp(between, g_blocking[5], kCount * sizeof(float)) == 0, "a blocking sum between");

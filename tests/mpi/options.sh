@@ -6,7 +6,6 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 export UCX_LOG_LEVEL=error
-steps=$top_builddir/tests/mpi/steps
 info=$top_builddir/tools/slimpi-info
 on_rank=$top_srcdir/tests/helper/on_rank.sh
 seconds=60

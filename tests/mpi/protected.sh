@@ -3,7 +3,6 @@
 # Buffers in memory that neither the program nor MPI can touch give the bytes of host buffers, by
 # every algorithm and every way between the ranks of a node.
 . "$top_srcdir/tests/helper/mpi.sh"
-: "${MPICC:=mpicc}"
 export SLIMPI_MIN_SIZE=0
 program=$top_builddir/tests/mpi/protected
 
@@ -72,11 +71,10 @@ fi
 program=${program%% *}
 
 # Hooks work in host memory, whether they are a codec or a whole schedule.
-if command -v "$MPICC" >/dev/null 2>&1; then
-  for hook in topk sign; do
-    "$MPICC" -std=c99 -O2 -shared -fPIC -I"$top_srcdir/include" -o "$work/$hook.so" \
-      "$top_srcdir/tests/programs/hook_$hook.c" -lm
-    run 3 1 flat "hook:$work/$hook.so"
+if command -v "${MPICC:-mpicc}" >/dev/null 2>&1; then
+  for name in topk sign; do
+    hook $name $name
+    run 3 1 flat "hook:$work/$name.so"
   done
   run 4 2 sharded "hook:$work/topk.so" SLIMPI_ERROR_FEEDBACK=1
 fi

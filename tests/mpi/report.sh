@@ -4,12 +4,11 @@
 # job that it comes from, and where it goes.
 . "$top_srcdir/tests/helper/mpi.sh"
 export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
-steps=$top_builddir/tests/mpi/steps
 
 # On one node, MPI makes the sums.
 for target in $work/node.json stderr; do
-  SLIMPI_RANKS_PER_NODE=8 SLIMPI_LOG=info SLIMPI_REPORT=$target under 2 "$steps" init sum:100000 \
-    sum:100000 isum:100000 sum:10 finalize >out.txt 2>err.txt || fail "one node: exit status $?"
+  SLIMPI_RANKS_PER_NODE=8 SLIMPI_LOG=info SLIMPI_REPORT=$target run_steps "one node" 2 sum:100000 \
+    sum:100000 isum:100000 sum:10
   holds "one node: the line at the first call" \
     grep -q "slimpi\[0\]: 2 ranks on 1 node: MPI makes the sums" err.txt
 done
@@ -28,8 +27,7 @@ holds "one node: plural" grep -q "on 2 ranks, 1 node (" err.txt
 holds "one node: no bytes" grep -q "none between nodes" err.txt
 
 # The bytes of the report count all sums, of any type: most sums here are too small, or of doubles.
-SLIMPI_REPORT=$work/half.json under 2 "$steps" init sum:100000 sum:10000 sum:10000 \
-  dsum:50000 finalize >out.txt || fail "half: exit status $?"
+SLIMPI_REPORT=$work/half.json run_steps "half" 2 sum:100000 sum:10000 sum:10000 dsum:50000
 holds "all sums are in the totals" "$PYTHON" -c '
 import json
 b = json.load(open("half.json"))["bytes"]
@@ -44,8 +42,8 @@ mesh() { # WHAT RANKS-PER-NODE COUNTED LEAST MOST STEP...
   what=$1 per_node=$2 counted=$3 least=$4 most=$5
   shift 5
   for target in mesh.json stderr; do
-    SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_BITS=8 SLIMPI_REPORT=$target under 4 "$steps" init \
-      split:2 "$@" finalize >out.txt 2>err.txt || fail "$what: exit status $?"
+    SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_BITS=8 SLIMPI_REPORT=$target run_steps "$what" 4 \
+      split:2 "$@"
   done
   expect "$(report mesh.json nodes)" $((4 / per_node)) "$what: nodes"
   expect "$(report mesh.json ranks_counted)" "$counted" "$what: ranks that are counted"
@@ -72,8 +70,8 @@ expect "$(report mesh.json bytes all_plain)" 2400000.0 "two groups and all: plai
 # The report names the algorithms that ran, not the one that SLIMPI_ALGORITHM names.
 printf '%s\n' '* 500K * fp16 *' '* * * bytegrad 4' >rules
 for target in rules.json stderr; do
-  SLIMPI_LOG=info SLIMPI_RULES=$work/rules SLIMPI_REPORT=$target under 2 "$steps" init sum:100000 \
-    sum:100000 sum:200000 finalize >out.txt 2>err.txt || fail "rules: exit status $?"
+  SLIMPI_LOG=info SLIMPI_RULES=$work/rules SLIMPI_REPORT=$target run_steps "rules" 2 sum:100000 \
+    sum:100000 sum:200000
 done
 holds "text: what ran" \
   grep -q "used     1 bytegrad, 2 fp16; 1 in 4 bits, 2 in fp16" err.txt
@@ -93,8 +91,8 @@ for rows in a.values(), c.values(), s:
 # Errors of the verified calls: of all, and by size.
 printf '%s\n' '* 500K * bytegrad 8' '* * * bytegrad 4' >rules
 for target in errors.json stderr; do
-  SLIMPI_VERIFY=1 SLIMPI_RULES=$work/rules SLIMPI_REPORT=$target under 2 "$steps" init sum:100000 \
-    sum:100000 sum:200000 finalize >out.txt 2>err.txt || fail "errors: exit status $?"
+  SLIMPI_VERIFY=1 SLIMPI_RULES=$work/rules SLIMPI_REPORT=$target run_steps "errors" 2 sum:100000 \
+    sum:100000 sum:200000
 done
 holds "JSON: errors by size" "$PYTHON" -c '
 import json
@@ -117,8 +115,8 @@ expect "$(grep -A 3 '^  error' err.txt |
            from 256.00 KiB: mean E, max E in 2 calls
            from 512.00 KiB: mean E, max E in 1 call" "text: errors by size"
 
-SLIMPI_ERROR_FEEDBACK=1 SLIMPI_VERIFY=1 SLIMPI_REPORT=stderr under 2 "$steps" init sum:100000 \
-  finalize >out.txt 2>err.txt || fail "error feedback: exit status $?"
+SLIMPI_ERROR_FEEDBACK=1 SLIMPI_VERIFY=1 SLIMPI_REPORT=stderr run_steps "error feedback" 2 \
+  sum:100000
 holds "text: what error feedback adds to the error" \
   grep -q "^           (with error feedback it includes what later calls add)" err.txt
 
@@ -139,9 +137,8 @@ assert 0 < r["wall_seconds"] < 600'
 
 # Sums in float32 are a class of their own, in calls and in bytes.
 for target in float32.json stderr; do
-  SLIMPI_RULES=$work/rules SLIMPI_REPORT=$target under 2 "$steps" init sum:100000 \
-    info:slimpi_algorithm=allreduce sum:100000 sum:100000 finalize >out.txt 2>err.txt ||
-    fail "float32: exit status $?"
+  SLIMPI_RULES=$work/rules SLIMPI_REPORT=$target run_steps "float32" 2 sum:100000 \
+    info:slimpi_algorithm=allreduce sum:100000 sum:100000
 done
 holds "JSON: float32" "$PYTHON" -c '
 import json
@@ -153,16 +150,14 @@ holds "text: float32" grep -q "3 allreduce: 1 compressed, 2 in float32$" err.txt
 holds "text: no word of more bytes" sh -c '! grep -q "slimpi sent more" err.txt'
 # Between four ranks on two nodes, qsgd exchanges with all ranks.
 SLIMPI_BITS=8 SLIMPI_HIERARCHY=flat SLIMPI_ALGORITHM=allreduce SLIMPI_RANKS_PER_NODE=2 \
-  SLIMPI_REPORT=stderr under 4 "$steps" init sum:100000 finalize >out.txt 2>err.txt ||
-  fail "more bytes: exit status $?"
+  SLIMPI_REPORT=stderr run_steps "more bytes" 4 sum:100000
 holds "text: more bytes than MPI" grep -q "^  warning  slimpi sent more than" err.txt
 
 # The next step, by the reason of most calls.
 advises() { # WHAT STEP...: this is the advice
   what=$1
   shift
-  SLIMPI_REPORT=stderr under 2 "$steps" init "$@" finalize >out.txt 2>err.txt ||
-    fail "advice: exit status $?"
+  SLIMPI_REPORT=stderr run_steps "advice" 2 "$@"
   expect "$(grep -c '^  advice ' err.txt)" 1 "$what: one piece of advice"
   holds "$what: advice" grep -q "^  advice .*$what" err.txt
 }
@@ -195,7 +190,7 @@ holds "nodes where nothing is taken" grep -q 'on 2 ranks, 2 nodes' err.txt
 told() { # COUNT WHAT STEP...
   count=$1 what=$2
   shift 2
-  under 3 "$steps" init "$@" finalize >out.txt 2>err.txt || fail "rounding, $what: exit status $?"
+  run_steps "rounding, $what" 3 "$@"
   expect "$(grep -c '^slimpi\[0\] warning: float sums of 64 KiB and more are rounded to 8 bits' \
     err.txt) $(grep -c slimpi err.txt)" "$count $count" "rounding, $what"
 }

@@ -4,7 +4,7 @@
 # as without the library, but for a handful, and its error handlers run as often.
 . "$top_srcdir/tests/helper/mpi.sh"
 export UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
-program=$top_builddir/tests/mpi/room
+program=$top_builddir/tests/mpi/isolation
 
 holds "all without the library" plain 2 "$program" all >plain.txt
 # A handle that was freed is a pointer to freed memory in Open MPI.
@@ -16,7 +16,7 @@ for per_node in 1 2; do
   holds "all, $per_node a node" under 2 "$program" all >under.txt
   has=$(sed -n 's/ communicators$//p' under.txt)
   holds "all, $per_node a node: $has communicators of $had" test "${has:-0}" -ge "$((had - 40))"
-  for what in full threads handler $freed; do
+  for what in full full_threads handler $freed; do
     holds "$what, $per_node a node" under 2 "$program" "$what"
   done
 done

@@ -32,11 +32,8 @@ static int sum(MPI_Comm comm, int rows, int columns, float* x) {
 }
 
 static void check_code(int code) {
-  char text[MPI_MAX_ERROR_STRING + 1] = "";
-  int length;
   if (code == MPI_SUCCESS) return;
-  MPI_Error_string(code, text, &length);
-  printf("%d error %s\n", g_rank, text);
+  printf("%d error %s\n", g_rank, error_text(code));
   fflush(stdout);
   ++g_failures;
 }

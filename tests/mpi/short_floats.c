@@ -3,13 +3,14 @@
  * rounded once; nothing behind the output is written. Rank 0 prints a digest of the results.
  *   short_floats TYPE [WAY [BOUND [FIRST]]]
  *     TYPE   float16, real2 or bfloat16; exits with 77 where this MPI's header lacks it
- *     WAY    blocking, nonblocking, persistent or large (the _c form): how all sums are made; all
- *            but the first, which is blocking
+ *     WAY    Allreduce, Iallreduce, Allreduce_init or large (MPI_Allreduce_c): how all sums but the
+ *            first are made
  *     BOUND  quantization steps of 8 bits of each rank's values; `mpi`: the bytes are MPI's own;
  *            `any`: the ranks need not have the same bytes, and there is no bound
  *     FIRST  a type of the first sum, which is not checked */
 #include "tests/helper/program.h"
 
+#include "tests/helper/collectives.h"
 #if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
 #endif
@@ -22,7 +23,7 @@ static uint16_t in[COUNT], got[COUNT + BEHIND], exact[COUNT];
 static float wide[COUNT], wanted[COUNT];
 static MPI_Datatype type;
 static int fraction, least, exponents; /* bits, the least normal exponent, 2^bits - 1 */
-static const char *way = "blocking", *bound = "1";
+static const char *way = "Allreduce", *bound = "1";
 
 /* Returns the value of a code, by the definition of the format. */
 static double value_of(uint16_t code) {
@@ -57,25 +58,11 @@ static double noise(int i, int r) {
   return (double)(int64_t)(x ^ x >> 29) * 0x1p-63;
 }
 
+/* The first sum is blocking. */
 static int allreduce(const void* from) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  int code = MPI_SUCCESS;
-  if (sums == 0 || strcmp(way, "blocking") == 0)
-    return MPI_Allreduce(from, got, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
-#if MPI_VERSION >= 4
-  if (strcmp(way, "large") == 0)
-    return MPI_Allreduce_c(from, got, COUNT, type, MPI_SUM, MPI_COMM_WORLD);
-  if (strcmp(way, "persistent") == 0) {
-    code = MPI_Allreduce_init(from, got, COUNT, type, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
-                              &request);
-    if (code == MPI_SUCCESS) code = MPI_Start(&request);
-  }
-#endif
-  if (strcmp(way, "nonblocking") == 0)
-    code = MPI_Iallreduce(from, got, COUNT, type, MPI_SUM, MPI_COMM_WORLD, &request);
-  if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-  if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
-  return code;
+  const int large = sums != 0 && strcmp(way, "large") == 0;
+  const char* const collective = sums == 0 || large ? "Allreduce" : way;
+  return sum_elements(collective, from, got, COUNT, NULL, large, type, MPI_COMM_WORLD);
 }
 
 /* Makes a sum and checks it. The result may be off by `bound` steps of `width` and its own

@@ -29,43 +29,43 @@ sums() {
     "$what: $type, $way"
 }
 what="taken"
-sums 14 float16 blocking 1 types float16 calls
+sums 14 float16 Allreduce 1 types float16 calls
 mv out.txt float16.txt
-sums 14 bfloat16 blocking 1 types bfloat16 calls
+sums 14 bfloat16 Allreduce 1 types bfloat16 calls
 mv out.txt bfloat16.txt
-sums 14 real2 blocking 1 types float16 calls
+sums 14 real2 Allreduce 1 types float16 calls
 same float16.txt out.txt "MPI_REAL2 is float16"
 for type in float16 bfloat16; do
-  for way in nonblocking persistent large; do
+  for way in Iallreduce Allreduce_init large; do
     expensive || [ $type = float16 ] || continue
     sums 14 $type $way 1 types $type calls
     same $type.txt out.txt "$type, $way: the bytes of blocking calls"
   done
 done
 what="two ranks a node"
-SLIMPI_RANKS_PER_NODE=2 SLIMPI_VERIFY=1 sums 14 float16 blocking 1 calls compressed
+SLIMPI_RANKS_PER_NODE=2 SLIMPI_VERIFY=1 sums 14 float16 Allreduce 1 calls compressed
 holds "the error is that of what the program gets" \
   awk "BEGIN { e = $(report report.json error max_rel_l2); exit !(e > 1e-4 && e < 0.02) }"
 expect "$(report report.json bytes plain)" $((14 * 2 * 2 * 10241)) "MPI would send 2 bytes a value"
 
 what="error feedback"
 export SLIMPI_ERROR_FEEDBACK=1
-sums 14 bfloat16 blocking 3 calls compressed
+sums 14 bfloat16 Allreduce 3 calls compressed
 scratch=$(report report.json memory scratch)
-SLIMPI_VERIFY=1 sums 14 bfloat16 blocking 3 calls compressed
+SLIMPI_VERIFY=1 sums 14 bfloat16 Allreduce 3 calls compressed
 expect "$(($(report report.json memory scratch) - scratch))" $((4 * 10242)) \
   "SLIMPI_VERIFY needs memory for the exact sum of 10241 floats, and for no bound"
 unset SLIMPI_ERROR_FEEDBACK
 if expensive; then
   what=qsgd
-  SLIMPI_ALGORITHM=qsgd sums 14 float16 blocking 2 calls compressed
+  SLIMPI_ALGORITHM=qsgd sums 14 float16 Allreduce 2 calls compressed
   what="a bound of the error"
-  SLIMPI_MAX_ERROR=0.05 sums 14 float16 blocking 8 types float16 calls
+  SLIMPI_MAX_ERROR=0.05 sums 14 float16 Allreduce 8 types float16 calls
   what="powersgd, but for what is not finite"
-  SLIMPI_ALGORITHM=powersgd SLIMPI_START=0 sums 13 float16 nonblocking any algorithms powersgd \
+  SLIMPI_ALGORITHM=powersgd SLIMPI_START=0 sums 13 float16 Iallreduce any algorithms powersgd \
     calls
   what="replicas, but for what is not finite"
-  SLIMPI_ALGORITHM=low_precision_decentralized sums 13 float16 blocking any types float16 calls
+  SLIMPI_ALGORITHM=low_precision_decentralized sums 13 float16 Allreduce any types float16 calls
 fi
 
 # A sum that would not become shorter is left to MPI.
@@ -75,22 +75,22 @@ if expensive; then
 fi
 for what in $left; do
   export "SLIMPI_$what"
-  sums 14 float16 blocking mpi calls passed datatype
-  sums 14 bfloat16 nonblocking mpi calls passed datatype
+  sums 14 float16 Allreduce mpi calls passed datatype
+  sums 14 bfloat16 Iallreduce mpi calls passed datatype
   unset "SLIMPI_${what%%=*}"
   export SLIMPI_TYPES=float,float16,bfloat16
 done
 what="one node"
-SLIMPI_RANKS_PER_NODE=4 sums 14 bfloat16 blocking mpi calls passed single_node
+SLIMPI_RANKS_PER_NODE=4 sums 14 bfloat16 Allreduce mpi calls passed single_node
 what="the least size"
-SLIMPI_MIN_SIZE=20483 sums 14 float16 blocking mpi calls passed small
+SLIMPI_MIN_SIZE=20483 sums 14 float16 Allreduce mpi calls passed small
 
 # Ranks with other types: noticed at the first sum of one, also after one of a type that none has.
 for first in bfloat16 float16; do
   export SLIMPI_TYPES=float
   status=0
   under 3 "$top_srcdir/tests/helper/on_rank.sh" 1 SLIMPI_TYPES=float,bfloat16 \
-    ./short_floats bfloat16 blocking 1 $first >out.txt 2>err.txt || status=$?
+    ./short_floats bfloat16 Allreduce 1 $first >out.txt 2>err.txt || status=$?
   holds "other types on one rank, first $first: fails" test $status -ne 0 -a $status -ne 124
   holds "other types on one rank, first $first: said" \
     grep -q 'SLIMPI_TYPES differs between the ranks of a communicator' err.txt
@@ -98,7 +98,7 @@ done
 
 unset SLIMPI_REPORT SLIMPI_TYPES
 SLIMPI_TYPES=float,bfloat16 SLIMPI_ESTIMATE=$work/estimate.json \
-  under 4 ./short_floats bfloat16 blocking mpi >out.txt || fail "an estimate"
+  under 4 ./short_floats bfloat16 Allreduce mpi >out.txt || fail "an estimate"
 "$PYTHON" -c 'import json
 rows = json.load(open("estimate.json"))["rows"]
 print([(r["type"], r["reason"], r["calls"], round(r["bytes"]["plain"] / r["bytes"]["8"], 2))

@@ -4,7 +4,7 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 [ -n "${MPICC:-}" ] || skip "configure found no mpicc"
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error SLIMPI_REPORT=$work/report.json
-steps=$top_builddir/tests/mpi/steps tests=$top_srcdir/tests/mpi
+tests=$top_srcdir/tests/mpi
 "$MPICC" -O1 -shared -fPIC -o pmpi.so "$tests/tool.c" -ldl
 "$MPICC" -O1 -shared -fPIC -DNEXT -o next.so "$tests/tool.c" -ldl
 slimpi=$preload
@@ -38,7 +38,7 @@ hidden() {
   "$MPICC" -O1 -shared -fPIC -DNEXT "-D$1" -o hides.so "$tests/tool.c" -ldl
   preload=$work/hides.so:$slimpi
   by_way "$2"
-  under 2 "$steps" init sum:100000 finalize >out.txt 2>err.txt || fail "$1, $2: exit status $?"
+  run_steps "$1, $2" 2 sum:100000
   expect "$(grep -c "sum:100000 $3" out.txt)" 2 "a tool hides MPI_$1, $2: $3"
   expect "$(grep -c "warning: a tool hides" err.txt)" 1 "a tool hides MPI_$1: one line"
   by_way blocking

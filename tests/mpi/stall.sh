@@ -6,7 +6,7 @@
 # for one that is later than SLIMPI_TIMEOUT.
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
-steps=$top_builddir/tests/mpi/steps sum=sum:65536
+sum=sum:65536
 info=$top_builddir/tools/slimpi-info
 export SLIMPI_MIN_SIZE=0 SLIMPI_STALL=1
 

@@ -83,12 +83,7 @@ static void report(const char* step, int code, const float* x, int first, int n)
   double worst = 0;
   unsigned digest = 2166136261u;
   if (code != MPI_SUCCESS) {
-    char text[MPI_MAX_ERROR_STRING + 1] = "";
-    int length;
-    MPI_Error_string(code, text, &length);
-    for (char* c = text; *c != '\0'; ++c)
-      if (*c == '\n') *c = ' ';
-    printf("%d %s error %s\n", g_rank, step, text);
+    printf("%d %s error %s\n", g_rank, step, error_text(code));
     fflush(stdout);
     return;
   }
@@ -133,9 +128,11 @@ static void start_sum(int n) {
 }
 
 static void wait_for_sums(const char* step) {
-  const int code = MPI_Waitall(running, requests, MPI_STATUSES_IGNORE);
+  MPI_Status statuses[kMostStarted];
+  const int code = MPI_Waitall(running, requests, statuses);
   for (int i = 0; i < running; ++i) {
-    report(step, code, started[i], 0, lengths[i]);
+    report(step, code == MPI_ERR_IN_STATUS ? statuses[i].MPI_ERROR : code, started[i], 0,
+           lengths[i]);
     free(started[i]);
   }
   running = 0;

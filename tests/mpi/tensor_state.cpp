@@ -26,7 +26,7 @@
 #include <memory>
 #include <utility>
 
-#include "tests/helper/mpi4.h"
+#include "tests/helper/collectives.h"
 #include "tests/mpi/inputs.h"
 
 namespace {
@@ -62,13 +62,8 @@ struct Tensor {
   void scatter_in(float* buffer, const std::vector<int>& blocks, float* input = nullptr) {
     std::memcpy(input == nullptr ? buffer : input, in.data(), in.size() * sizeof(float));
     const void* const from = input == nullptr ? MPI_IN_PLACE : input;
-    if (g_nonblocking) {
-      MPI_Request request;
-      MPI_Ireduce_scatter(from, buffer, blocks.data(), MPI_FLOAT, MPI_SUM, g_comm, &request);
-      MPI_Wait(&request, MPI_STATUS_IGNORE);
-    } else {
-      MPI_Reduce_scatter(from, buffer, blocks.data(), MPI_FLOAT, MPI_SUM, g_comm);
-    }
+    sum_floats(g_nonblocking ? "Ireduce_scatter" : "Reduce_scatter", from, buffer, 0, blocks.data(),
+               0, g_comm);
     std::size_t first = 0;
     for (int rank = 0; rank < g_rank; ++rank) first += std::size_t(blocks[std::size_t(rank)]);
     take(first, std::size_t(blocks[std::size_t(g_rank)]), buffer);

@@ -31,11 +31,7 @@ whole() { # ALGORITHM NAME
   holds "$2: copies show" "$PYTHON" "$helper/stages.py" whole trace-0.json "$2"
 }
 whole powersgd powersgd
-if command -v "$MPICC" >/dev/null 2>&1; then
-  "$MPICC" -std=c99 -O2 -shared -fPIC -I"$top_srcdir/include" -o topk.so \
-    "$top_srcdir/tests/programs/hook_topk.c" -lm
-  whole "hook:$work/topk.so" hook
-fi
+if hook topk topk; then whole "hook:$work/topk.so" hook; fi
 
 avoid_deadly_calls "$top_builddir/tests/mpi/bypass_device"
 holds "calls that are left to MPI" under 2 "$top_builddir/tests/mpi/bypass_device" once

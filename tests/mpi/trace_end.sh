@@ -5,7 +5,7 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 export SLIMPI_RANKS_PER_NODE=1 UCX_LOG_LEVEL=error
-steps=$top_builddir/tests/mpi/steps on_rank=$top_srcdir/tests/helper/on_rank.sh
+on_rank=$top_srcdir/tests/helper/on_rank.sh
 nests=$top_srcdir/tests/helper/nests.py
 seconds=60
 
@@ -15,12 +15,12 @@ events = [e for name in sys.argv[1:] for e in json.load(open(name))["traceEvents
 print(*sorted({e["pid"] for e in events if e["ph"] == "X"}))' "$@"
 }
 
-SLIMPI_TRACE=$work/all.json under 3 "$steps" init sum:100000 finalize >out.txt || fail "a trace"
+SLIMPI_TRACE=$work/all.json run_steps "a trace" 3 sum:100000
 expect "$(ranks all.json.?)" "0 1 2" "each rank has a file"
 holds "slices nest" "$PYTHON" "$nests" all.json.?
 # Calls that are left to MPI show, with the reason; messages show the bytes on the wire.
-SLIMPI_REPORT=$work/calls.json SLIMPI_TRACE=$work/calls.trace under 2 "$steps" init sum:100000 \
-  sum:10 int:3 finalize >out.txt || fail "a trace of all calls"
+SLIMPI_REPORT=$work/calls.json SLIMPI_TRACE=$work/calls.trace run_steps "a trace of all calls" 2 \
+  sum:100000 sum:10 int:3
 holds "calls left to MPI, and bytes on the wire" "$PYTHON" -c '
 import json
 events = [e for rank in (0, 1)
@@ -59,8 +59,7 @@ expect "$(ranks cut.json.?)" "0 1" "no memory for more slices: the files"
 
 ln -s /dev/full full.0
 ln -s /dev/full full.1
-SLIMPI_TRACE=$work/full under 2 "$steps" init sum:100000 finalize >out.txt 2>err.txt ||
-  fail "a full disk: exit status $?"
+SLIMPI_TRACE=$work/full run_steps "a full disk" 2 sum:100000
 expect "$(grep -c 'SLIMPI_TRACE=.*full.[01] cannot be written: No space' err.txt)" 2 "a full disk"
 
 # A pipe that nobody reads does not keep the job from ending; one with a slow reader gets all.
@@ -84,8 +83,8 @@ for option in REPORT ESTIMATE TRACE; do
 done
 
 for rank in 0 1; do
-  SLIMPI_REPORT=stderr under 2 "$steps" init sum:100000 "$rank?pcontrol:2" sum:100000 finalize \
-    >out.txt 2>err.txt || fail "MPI_Pcontrol(2) on rank $rank alone: exit status $?"
+  SLIMPI_REPORT=stderr run_steps "MPI_Pcontrol(2) on rank $rank alone" 2 sum:100000 \
+    "$rank?pcontrol:2" sum:100000
   expect "$(grep -o '[0-9] compressed' err.txt | tail -n 1)" "2 compressed" \
     "MPI_Pcontrol(2) on rank $rank alone: the report at the end"
 done

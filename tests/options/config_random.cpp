@@ -53,40 +53,10 @@ std::string random_name() {
 }
 
 std::string random_value() {
-  static const std::vector<std::string> values = {"",
-                                                  "0",
-                                                  "1",
-                                                  "8",
-                                                  "2048",
-                                                  "64K",
-                                                  "1e-3",
-                                                  "nan",
-                                                  "inf",
-                                                  "-1",
-                                                  "0x10",
-                                                  "1e999",
-                                                  "99999999999999999999",
-                                                  "yes",
-                                                  "OFF",
-                                                  "2G",
-                                                  "qsgd",
-                                                  "fp16",
-                                                  "hook:/a",
-                                                  "hook:",
-                                                  "sharded",
-                                                  "nearest",
-                                                  "a=b",
-                                                  "6=2x3",
-                                                  "6=2x",
-                                                  "# bits",
-                                                  "1 # one",
-                                                  "1#one",
-                                                  "stderr",
-                                                  "%r%h%p",
-                                                  "%",
-                                                  "\t",
-                                                  "16E",
-                                                  "6=2x3,,"};
+  static const std::vector<std::string> values = test::split(
+      "|0|1|8|2048|64K|1e-3|nan|inf|-1|0x10|1e999|99999999999999999999|yes|OFF|2G|qsgd|fp16|"
+      "hook:/a|hook:|sharded|nearest|a=b|6=2x3|6=2x|# bits|1 # one|1#one|stderr|%r%h%p|%|\t|16E|"
+      "6=2x3,,");
   if (below(12) == 0) return any_bytes(60);
   if (below(60) == 0) return std::string(200'000, char('0' + below(10)));
   if (below(4) == 0) return among(option_rows()).standard;

@@ -5,11 +5,14 @@
  * with -DEXACT it is a strategy that leaves all to MPI; with -DBLOCKS the strategy sums on two
  * communicators and blocks in MPI. HOOK_FAILS="what call rank" in the environment makes it fail
  * there: open, encode, decode, bound (its codes are longer than that said), beyond (it writes more
- * than it says), prepare, allreduce. */
+ * than it says), prepare, allreduce; throw, in encode, where it is built as C++. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __cplusplus
+#include <stdexcept>
+#endif
 
 #if defined NO_SYMBOL || defined FUNCTION || defined TINY
 #define slimpi_hook another_name
@@ -64,6 +67,9 @@ static int encode(void* context, const struct slimpi_hook_call_t* call, const fl
   *bytes = 4 * count;
   if (fails("bound", call)) *bytes = capacity + 1000;
   if (fails("beyond", call)) ((char*)out)[capacity + 3] = 1;
+#ifdef __cplusplus
+  if (fails("throw", call)) throw std::runtime_error("the hook's own");
+#endif
   return fails("encode", call) ? 7 : 0;
 }
 

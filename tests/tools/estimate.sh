@@ -4,7 +4,6 @@
 # and at fewer bits, reasons; values that cannot be used are refused.
 . "$top_srcdir/tests/helper/mpi.sh"
 export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
-steps=$top_builddir/tests/mpi/steps
 golden=$top_builddir/tests/mpi/golden
 run=$top_builddir/tools/slimpi-run
 program="init sum:100000 sum:100000 sum:100000 sum:20000 sum:10 int:3 isum:1000 psum:100000
@@ -76,15 +75,13 @@ counted reduce_scatter Ireduce_scatter_block
 counted reduce_scatter Reduce_scatter_block_init
 
 # SLIMPI_BUFFERS excludes memory that slimpi may not take over.
-SLIMPI_BUFFERS=device SLIMPI_ESTIMATE=$work/b.json under 2 "$steps" init sum:100000 finalize \
-  >out.txt || fail "buffers"
+SLIMPI_BUFFERS=device SLIMPI_ESTIMATE=$work/b.json run_steps "buffers" 2 sum:100000
 expect "$("$PYTHON" -c 'import json
 row, = json.load(open("b.json"))["rows"]
 print(row["reason"], row["bytes"]["plain"])')" "off 800000.0" "SLIMPI_BUFFERS excludes the buffers"
 
 # On one node slimpi would compress nothing.
-SLIMPI_RANKS_PER_NODE=4 SLIMPI_ESTIMATE=stdout under 4 "$steps" init sum:100000 finalize >out.txt ||
-  fail "one node"
+SLIMPI_RANKS_PER_NODE=4 SLIMPI_ESTIMATE=stdout run_steps "one node" 4 sum:100000
 holds "one node: the reason" grep -q "float  *sum .* MPI: single_node" out.txt
 holds "one node: what it means" grep -q "slimpi would compress nothing" out.txt
 
@@ -107,7 +104,7 @@ expect "$(head -n 1 e.txt | grep -c ' estimate: 2 ranks')$(cat err.txt)" 1 "text
 advice() { # WHAT STEP...
   what=$1
   shift
-  SLIMPI_ESTIMATE=stderr under 2 "$steps" init "$@" finalize >out.txt 2>err.txt || fail "advice"
+  SLIMPI_ESTIMATE=stderr run_steps "advice" 2 "$@"
   expect "$(grep -c '^  advice: ' err.txt) $(grep -c "^  advice: .*$what" err.txt)" "1 1" \
     "advice: $what" || cat err.txt
 }
