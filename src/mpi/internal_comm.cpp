@@ -76,14 +76,15 @@ mpi::Comm make_own(const Api& api, mpi::Group group) {
 }
 
 // Returns whether MPI can make `wanted` more communicators in this process; true if that cannot be
-// found out, false if Open MPI would wait for a thread that MPI_Comm_create_group keeps for ever.
-// Local; runs no error handler of the program.
+// found out. Local; runs no error handler of the program. Does not ask Open MPI, which would wait
+// here for a thread in MPI_Comm_create_group, and so for other ranks; an abandoned one never ends.
 bool has_room(const Api& api, mpi::Group group, std::size_t wanted) {
-  if (mpi::abi.create_group_is_seen && g_abandoned != 0) return false;
+  if (mpi::abi.create_group_is_seen) return g_abandoned == 0;
   std::vector<mpi::Comm> made(wanted, mpi::abi.comm_null);
   const bool can_ask = next_definition("PMPI_Comm_create_from_group") != nullptr;
+  made[0] = make_own(api, group);
   mpi::Group own = mpi::abi.group_null;
-  std::size_t count = (made[0] = make_own(api, group)) != mpi::abi.comm_null ? 1 : 0;
+  std::size_t count = made[0] != mpi::abi.comm_null ? 1 : 0;
   if (count == 1) api.Comm_group(made[0], &own);
   while (count != 0 && count < wanted &&
          api.Comm_create(made[0], own, &made[count]) == mpi::kSuccess &&
