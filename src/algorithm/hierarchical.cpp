@@ -38,16 +38,16 @@ Status reserve_hierarchical(const comm::Call& call) {
   inter::Need most;
   if (group.shard_index >= 0) {
     const comm::Range shard = own_shard(call);
-    const auto make_room = [&](const kernels::Format& format) {
+    const auto include = [&](const kernels::Format& format) {
       const inter::Need need =
           inter::prepared_exchange(communicator, format, group, shard.count, call.device.staged)
               .need;
       most.bytes = std::max(most.bytes, need.bytes);
       most.partial = std::max(most.partial, need.partial);
     };
-    make_room(plan.format);
+    include(plan.format);
     for (int codec = 0; plan.max_error > 0 && codec < kCodecs; ++codec)
-      make_room(codec_at(plan.format, codec));
+      include(codec_at(plan.format, codec));
   }
   if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(call));
   SLIMPI_TRY(reserve_messages(call, most.bytes));

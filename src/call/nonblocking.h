@@ -35,7 +35,10 @@ struct Pending {
 
   Runtime& runtime;
   comm::Communicator& communicator;
-  const mpi::Comm comm;  // the program's; freed if slimpi's state of it has another id than of_comm
+  // The program's communicator, and the id of slimpi's state of it. The program may free the
+  // communicator before the request is complete. Then slimpi knows no state of `comm`, or, if MPI
+  // has used the handle again, a state with another id: see comm_for_errors() in call/completion.h.
+  const mpi::Comm comm;
   std::uint64_t of_comm = communicator.id;
   Request request;
   const algorithm::Decision* decision = nullptr;  // null: nonblocking; set by a persistent init

@@ -63,22 +63,22 @@ struct Persistent {
 };
 
 // All persistent sums of the process. They are few.
-struct All {
+struct PersistentSums {
   std::mutex mutex;
   std::vector<std::unique_ptr<Persistent>> list;
 };
-All& all() {
-  static auto* const everything = new All;
-  return *everything;
+PersistentSums& persistent_sums() {
+  static auto* const sums = new PersistentSums;
+  return *sums;
 }
 std::atomic<int> g_count{0};
 
 Persistent* find(mpi::Request handle) {
   if (g_count.load(std::memory_order_acquire) == 0) [[likely]]
     return nullptr;
-  All& known = all();
-  const std::lock_guard lock(known.mutex);
-  for (const auto& one : known.list)
+  PersistentSums& sums = persistent_sums();
+  const std::lock_guard lock(sums.mutex);
+  for (const auto& one : sums.list)
     if (one->handle == handle) return one.get();
   return nullptr;
 }
@@ -127,8 +127,9 @@ Status compare_counts(comm::Communicator& communicator, const Request& request,
   return Status::ok;
 }
 
-// Finds the channel of a new sum, and its communicator number. On every rank no other sum of the
-// process has this number or channel. Collective.
+// Finds the channel of a new sum, and its communicator number. Both are the same on all ranks. On
+// every rank no other sum of the internal communicator has the channel, and no other communicator
+// or channel of the process has the number. Collective.
 Status find_channel(comm::Exchange& exchange, Channel* channel) {
   comm::InternalComm& internal = *exchange.internal();
   std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
@@ -167,9 +168,9 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator,
   if (request.tensor != nullptr && !request.tensor->name.empty())
     communicator.states.move_restored(request.tensor->name, made->communicator.states);
   mpi::write(handle, made->handle);
-  All& others = all();
-  const std::lock_guard lock(others.mutex);
-  others.list.push_back(std::move(made));
+  PersistentSums& sums = persistent_sums();
+  const std::lock_guard lock(sums.mutex);
+  sums.list.push_back(std::move(made));
   ++g_count;
   return Outcome::finished(mpi::kSuccess);
 }
@@ -237,22 +238,22 @@ PersistentEnd::~PersistentEnd() {
   free_staged(staged_);
   if (one_ == nullptr) return;
   std::unique_ptr<Persistent> ended;
-  All& others = all();
-  const std::lock_guard lock(others.mutex);
-  const auto found = std::find_if(others.list.begin(), others.list.end(),
+  PersistentSums& sums = persistent_sums();
+  const std::lock_guard lock(sums.mutex);
+  const auto found = std::find_if(sums.list.begin(), sums.list.end(),
                                   [&](const auto& one) { return one.get() == one_; });
-  if (found == others.list.end()) return;
+  if (found == sums.list.end()) return;
   ended = std::move(*found);
   (void)caught([&] { ended->communicator.end_calls(); });
-  others.list.erase(found);
+  sums.list.erase(found);
   --g_count;
 }
 
 comm::Communicator* find_persistent(const comm::Communicator& communicator,
                                     const std::string& name) {
-  All& known = all();
-  const std::lock_guard lock(known.mutex);
-  for (const auto& one : known.list)
+  PersistentSums& sums = persistent_sums();
+  const std::lock_guard lock(sums.mutex);
+  for (const auto& one : sums.list)
     if (one->of_comm == communicator.id && one->request.tensor != nullptr &&
         one->request.tensor->name == name)
       return &one->communicator;
@@ -260,17 +261,17 @@ comm::Communicator* find_persistent(const comm::Communicator& communicator,
 }
 
 void end_persistent() {
-  All& known = all();
-  const std::lock_guard lock(known.mutex);
-  for (const auto& one : known.list) one->communicator.end_calls();
+  PersistentSums& sums = persistent_sums();
+  const std::lock_guard lock(sums.mutex);
+  for (const auto& one : sums.list) one->communicator.end_calls();
 }
 
 void abandon_persistent() {
-  All& known = all();
-  const std::lock_guard lock(known.mutex);
-  for (const auto& one : known.list) one->communicator.abandon();
+  PersistentSums& sums = persistent_sums();
+  const std::lock_guard lock(sums.mutex);
+  for (const auto& one : sums.list) one->communicator.abandon();
   g_count = 0;
-  known.list.clear();
+  sums.list.clear();
 }
 
 }  // namespace slimpi::call

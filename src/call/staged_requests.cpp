@@ -37,13 +37,13 @@ struct StagedRequest {
 //
 // The mutex is not held while buffers are copied, because the wait for a copy enters fibers, whose
 // hooks may complete other requests. MPI lets no second thread use the request meanwhile.
-struct All {
+struct StagedRequests {
   std::mutex mutex;
   std::list<StagedRequest> list;
 };
-All& all() {
-  static auto* const everything = new All;
-  return *everything;
+StagedRequests& staged_requests() {
+  static auto* const requests = new StagedRequests;
+  return *requests;
 }
 std::atomic<int> g_count{0};
 
@@ -52,7 +52,7 @@ std::uint64_t g_last_number = 0;  // the caller holds the mutex
 // Returns the request for which same() is true; null if there is none. The caller holds the mutex.
 template <typename Same>
 StagedRequest* find(const Same& same) {
-  for (StagedRequest& one : all().list)
+  for (StagedRequest& one : staged_requests().list)
     if (same(one)) return &one;
   return nullptr;
 }
@@ -71,7 +71,7 @@ void set_started(StagedRequest& one, bool started) {
 // Removes a request whose copies MPI does not use any more. The caller holds the mutex.
 void remove(StagedRequest* gone) {
   set_started(*gone, false);
-  all().list.remove_if([&](const StagedRequest& one) { return &one == gone; });
+  staged_requests().list.remove_if([&](const StagedRequest& one) { return &one == gone; });
   --g_count;
 }
 
@@ -103,9 +103,9 @@ int begin_staged(const Request& request, void* handle, bool persistent,
     const Status brought = made->call.bring_back();
     return brought == Status::ok ? code : runtime->errors.raise(request.comm, brought);
   }
-  const std::lock_guard lock(all().mutex);
+  const std::lock_guard lock(staged_requests().mutex);
   made->number = ++g_last_number;
-  all().list.splice(all().list.end(), made_list);
+  staged_requests().list.splice(staged_requests().list.end(), made_list);
   ++g_count;
   set_started(*made, !persistent);
   return code;
@@ -113,7 +113,7 @@ int begin_staged(const Request& request, void* handle, bool persistent,
 
 std::uint64_t staged_number(mpi::Request handle) {
   if (g_count.load(std::memory_order_acquire) == 0 || handle == mpi::abi.request_null) return 0;
-  const std::lock_guard lock(all().mutex);
+  const std::lock_guard lock(staged_requests().mutex);
   const StagedRequest* const found =
       find([&](const StagedRequest& one) { return one.handle == handle; });
   return found == nullptr ? 0 : found->number;
@@ -121,7 +121,7 @@ std::uint64_t staged_number(mpi::Request handle) {
 
 int start_staged(std::uint64_t number) {
   if (number == 0) return mpi::kSuccess;
-  std::unique_lock lock(all().mutex);
+  std::unique_lock lock(staged_requests().mutex);
   StagedRequest* const found = find_number(number);
   if (found == nullptr) return mpi::kSuccess;
   lock.unlock();
@@ -135,7 +135,7 @@ int start_staged(std::uint64_t number) {
 
 int finish_staged(std::uint64_t number, Finish how) {
   if (number == 0) return mpi::kSuccess;
-  std::unique_lock lock(all().mutex);
+  std::unique_lock lock(staged_requests().mutex);
   StagedRequest* const found = find_number(number);
   if (found == nullptr || (how == Finish::unsure && !found->persistent)) return mpi::kSuccess;
   const mpi::Comm comm = found->comm;
@@ -156,7 +156,7 @@ int finish_staged(std::uint64_t number, Finish how) {
 // may still use the copies. So these copies are kept.
 void free_staged(std::uint64_t number) {
   if (number == 0) return;
-  const std::lock_guard lock(all().mutex);
+  const std::lock_guard lock(staged_requests().mutex);
   StagedRequest* const found = find_number(number);
   if (found == nullptr) return;
   if (found->persistent)
@@ -166,8 +166,8 @@ void free_staged(std::uint64_t number) {
 }
 
 void abandon_staged() {
-  const std::lock_guard lock(all().mutex);
-  for (StagedRequest& one : all().list) one.handle = mpi::abi.request_null;
+  const std::lock_guard lock(staged_requests().mutex);
+  for (StagedRequest& one : staged_requests().list) one.handle = mpi::abi.request_null;
 }
 
 }  // namespace slimpi::call
