@@ -95,12 +95,6 @@ inline bool sums_in_flight() {
   return g_fibers.load(std::memory_order_acquire) != 0;
 }
 
-// Lets the nonblocking sums make progress.
-void progress();
-
-// Waits until poll(argument) is true, while the nonblocking sums make progress.
-void wait_until(bool (*poll)(void*), void* argument);
-
 // Waits until all sums in flight are complete.
 void wait_for_all_sums();
 

@@ -61,7 +61,7 @@ struct Pending {
 };
 
 // Enters the fiber of each communicator once more, so that all sums go on until they have to wait.
-void enter_fibers();
+void enter_fibers() noexcept;
 
 // Adds a sum to the queue of its communicator, and begins the sum if it is the first in the queue.
 // Before the call, set the sum's `handle` (the MPI request that the program gets) and its `end`,
