@@ -17,7 +17,7 @@
 namespace slimpi::call {
 
 struct Sum::Agreement {
-  std::uint64_t number, other_number, history, other_history, shape, other_shape;
+  comm::ComparedWord number, history, shape;
   std::uint64_t no_memory, nonfinite, state_nonfinite;  // 1: true on some rank
   std::uint64_t may_overflow;  // a value is not finite, or the sum may overflow
   std::uint64_t state_unfit;   // the state is too far from the call's values
@@ -25,17 +25,14 @@ struct Sum::Agreement {
   // beyond_float32: float32 cannot hold the values.
   std::uint64_t on_device, beyond_float32;
 
-  // Returns whether all ranks have the same state. After all_max() `number` is the maximum of the
-  // ranks' numbers, and `other_number` that of their complements. These two are complements of each
-  // other only if all ranks have the same number.
-  bool alike() const { return number == ~other_number && history == ~other_history; }
-  bool shapes_alike() const { return shape == ~other_shape; }
+  // Returns whether all ranks have the same state.
+  bool alike() const { return number.same() && history.same(); }
 };
 
 // Notes the number and history of this rank's tensor state, and the shapes of its matrices.
 void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) const {
-  agreement->number = state.number;
-  agreement->history = state.history();
+  agreement->number = comm::ComparedWord::of(state.number);
+  agreement->history = comm::ComparedWord::of(state.history());
   agreement->state_nonfinite = state.nonfinite != 0 ? 1 : 0;
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
   Fnv1a shapes;
@@ -44,7 +41,7 @@ void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) c
     shapes.add(rows);
     shapes.add(columns);
   }
-  agreement->shape = shapes.value();
+  agreement->shape = comm::ComparedWord::of(shapes.value());
 }
 
 // Gives the tensor state, if the call has one, to the plan's algorithm, and reserves its arrays if
@@ -69,9 +66,6 @@ Status Sum::exchange_agreement(comm::Call& call, Agreement* agreement) {
       SLIMPI_TRY(status);
   }
   if (state != nullptr) describe_state(*state, agreement);
-  agreement->other_shape = ~agreement->shape;
-  agreement->other_number = ~agreement->number;
-  agreement->other_history = ~agreement->history;
   std::uint64_t words[sizeof(Agreement) / sizeof(std::uint64_t)];
   std::memcpy(words, agreement, sizeof words);
   SLIMPI_TRY(communicator_.exchange().all_max(words));
@@ -115,7 +109,7 @@ Status Sum::act_on(const Agreement& agreement, comm::Call& call,
   if (call.state != nullptr && call.state->calls < plan_.start) {
     ++call.state->calls;
     *bypass = BypassReason::start;
-  } else if (!agreement.shapes_alike()) {
+  } else if (!agreement.shape.same()) {
     // The length of a factor depends on the shape, so some ranks have made the factor anew in
     // exchange_agreement(). All ranks drop it: otherwise a sum after the program has corrected the
     // shape would mix two factors.

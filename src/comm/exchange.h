@@ -2,6 +2,7 @@
 // Exchange sends and receives the messages of slimpi, by MPI on a communicator of slimpi's own, and
 // reports a failure of one rank to all ranks.
 #pragma once
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -26,6 +27,15 @@
 #include "observe/statistics.h"
 
 namespace slimpi::comm {
+
+// A word that the ranks compare, as two words of all_max(): the word and its complement. all_max()
+// leaves the largest word of any rank, and the complement of the smallest.
+struct ComparedWord {
+  static ComparedWord of(std::uint64_t word) { return {{word, ~word}}; }
+  bool same() const { return words[0] == ~words[1]; }
+
+  std::array<std::uint64_t, 2> words{0, ~std::uint64_t(0)};
+};
 
 // An internal communicator: slimpi's own, for messages of a communicator of the program. Several
 // exchanges share it: the exchange of the program's communicator, and one for each persistent sum.
