@@ -24,7 +24,6 @@ namespace slimpi {
 enum class BypassReason {
 #define SLIMPI_BYPASS_REASON(reason, name, meaning, advice) reason,
 #include "observe/bypass_reasons.def"
-#undef SLIMPI_BYPASS_REASON
 };
 
 struct BypassRow {
@@ -39,7 +38,6 @@ inline constexpr BypassRow kBypassRows[] = {
 #define SLIMPI_BYPASS_REASON(reason, name, meaning, advice) \
   {name, "left to MPI: " name, meaning, advice},
 #include "observe/bypass_reasons.def"
-#undef SLIMPI_BYPASS_REASON
 };
 inline constexpr std::size_t kBypassReasons = std::size(kBypassRows);
 

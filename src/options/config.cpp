@@ -102,7 +102,6 @@ std::vector<OptionRow>* make_rows() {
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) \
   add_row(*rows, #name, standard, Scope::scope, meaning, (parser).accepted());
 #include "options/options.def"
-#undef SLIMPI_OPTION
   return rows;
 }
 }  // namespace
@@ -118,7 +117,6 @@ Config::Config() {
   (void)(parser).parse(standard, this->name);                       \
   given.push_back({standard, Source::built_in});
 #include "options/options.def"
-#undef SLIMPI_OPTION
 }
 
 std::string Config::set(std::string_view option, std::string_view value, Source source) {
@@ -136,7 +134,6 @@ std::string Config::set(std::string_view option, std::string_view value, Source 
     return "";                                                      \
   }
 #include "options/options.def"
-#undef SLIMPI_OPTION
   return unknown_name(spelled(option, source), option, source);
 }
 
@@ -146,7 +143,6 @@ std::string Config::value_text(Option option) const {
   case Option::name:                                                \
     return (parser).text(this->name);
 #include "options/options.def"
-#undef SLIMPI_OPTION
   }
   return "";
 }

@@ -23,7 +23,6 @@ const char* to_string(Source source);  // "default", "file", "environment", "inf
 enum class Option {
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) name,
 #include "options/options.def"
-#undef SLIMPI_OPTION
 };
 
 // One row of the table, for programs that list options.
@@ -42,7 +41,6 @@ const std::vector<OptionRow>& option_rows();
 struct Config {
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) type name{};
 #include "options/options.def"
-#undef SLIMPI_OPTION
 
   // Each option's value as it was written, and its source; indexed by Option.
   struct Given {

@@ -70,7 +70,6 @@ struct Collectives {
 enum class AlgorithmId : std::size_t {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) name,
 #include "options/algorithms.def"
-#undef SLIMPI_ALGORITHM
 };
 
 struct AlgorithmWord {
@@ -82,7 +81,6 @@ struct AlgorithmWord {
 inline constexpr AlgorithmWord kAlgorithmWords[] = {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) {#name, argument},
 #include "options/algorithms.def"
-#undef SLIMPI_ALGORITHM
 };
 inline constexpr std::size_t kAlgorithms = std::size(kAlgorithmWords);
 
