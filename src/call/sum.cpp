@@ -95,7 +95,7 @@ Status Sum::timed_verify(const Step& step) {
 // Makes first the steps in which all ranks decide. Before the call has its number, all ranks can
 // still leave it to MPI. Later only Algorithm::run() can do so, and sets call.bypass.
 Status Sum::run(std::optional<BypassReason>* bypass) {
-  const TimeInside inside(runtime_.statistics);
+  const Timed inside(runtime_.statistics, &Counts::nanoseconds);
   if (communicator_.on_one_node()) return run_in_node(bypass);
   if (converts()) conversion_ = take_floats();
   comm::Call call = make_call();
