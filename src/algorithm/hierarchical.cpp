@@ -50,7 +50,7 @@ Status reserve_hierarchical(const comm::Call& call) {
       include(codec_at(plan.format, codec));
   }
   if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(call));
-  SLIMPI_TRY(reserve_messages(call, most.bytes));
+  SLIMPI_TRY(call.reserve_messages(most.bytes));
   if (most.partial != 0)
     SLIMPI_TRY(
         call.reserve(call.scratch.sums, device::Place::device, most.partial * sizeof(float)));

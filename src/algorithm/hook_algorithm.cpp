@@ -267,7 +267,7 @@ inter::SegmentedLayout layout_of(const comm::Call& call, const comm::InterNodeGr
 Status reserve_codec(const comm::Call& call, const Hook& hook) {
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
   if (group.shard_index >= 0) {
-    SLIMPI_TRY(reserve_messages(call, layout_of(call, group, hook).segments().total));
+    SLIMPI_TRY(call.reserve_messages(layout_of(call, group, hook).segments().total));
     SLIMPI_TRY(
         call.reserve(call.scratch.sums, device::Place::device, 3 * hook.piece() * sizeof(float)));
   }

@@ -133,7 +133,7 @@ Status reserve_reduce_scatter(const comm::Call& call) {
     SLIMPI_TRY(reserve(call.scratch.ordered, floats));
   if (group.shard_index >= 0) {
     const inter::Need need = inter::scatter_need(call, group);
-    SLIMPI_TRY(reserve_messages(call, need.bytes));
+    SLIMPI_TRY(call.reserve_messages(need.bytes));
     SLIMPI_TRY(reserve(call.scratch.sums, need.partial));
   }
   return intra::reserve_node_sum(call, group);

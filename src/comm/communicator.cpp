@@ -318,4 +318,10 @@ Status Call::reserve(Memory& memory, device::Place place, std::size_t bytes) con
   return memory.reserve(location, place, bytes, communicator.statistics());
 }
 
+Status Call::reserve_messages(std::size_t bytes) const {
+  if (bytes == 0) return Status::ok;
+  SLIMPI_TRY(reserve(scratch.near, device::Place::device, bytes));
+  return device.staged ? reserve(scratch.staging, device::Place::staging, bytes) : Status::ok;
+}
+
 }  // namespace slimpi::comm
