@@ -6,7 +6,6 @@
 #include "algorithm/bounded_exchange.h"
 #include "algorithm/codec_choice.h"
 #include "algorithm/node_frame.h"
-#include "algorithm/reduce_scatter.h"
 #include "comm/communicator.h"
 #include "inter/schedule.h"
 #include "intra/intra_node.h"

@@ -113,8 +113,7 @@ void run_in_fiber(void* argument) {
   if (status == Status::ok) return;
   // Other ranks may wait for this rank. Without an internal communicator no message can tell them
   // of the failure, so the job ends.
-  if (!sum.communicator.connected())
-    end_for(comm_for_errors(sum.runtime, sum.comm, sum.of_comm), status);
+  if (!sum.communicator.connected()) end_for(comm_for_errors(sum), status);
   (void)caught([&] { sum.code = fail_call(sum.runtime, sum.communicator, status); });
 }
 
@@ -294,7 +293,7 @@ int refuse_to_cancel(const void* handle) {
   const Pending* const sum = find({&request, 1});
   if (sum == nullptr) return mpi::kSuccess;
   Runtime& runtime = sum->runtime;
-  const mpi::Comm comm = comm_for_errors(runtime, sum->comm, sum->of_comm);
+  const mpi::Comm comm = comm_for_errors(*sum);
   lock.unlock();
   return runtime.errors.raise(comm,
                               fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));

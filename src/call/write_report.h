@@ -63,4 +63,9 @@ class JobReport {
   const comm::Communicator* owner_ = nullptr;
 };
 
+// For the end of a process in which slimpi never started (without_sums.cpp). Prints that there is
+// nothing to report, if the user asked slimpi-run for a report, an estimate, a trace or lines of
+// level info.
+void report_no_sums();
+
 }  // namespace slimpi::call
