@@ -61,7 +61,6 @@ struct Config {
   // written.
   std::string value_text(Option option) const;
 
-  // Returns whether the user set the option.
   bool is_set(Option option) const {
     return given[std::size_t(option)].source != Source::built_in;
   }
