@@ -330,10 +330,6 @@ Admission admit(Request& request, Way way) {
   return bypassed ? Admission{*bypassed} : admit_sum(runtime, request, way);
 }
 
-bool has_threads(const Runtime& runtime) {
-  return mpi::can_help(runtime.api);
-}
-
 void take_description(Request& request) {
   if (!DescribedTensor::has_next()) return;
   Runtime::get(request.comm);  // finds MPI, and its handles of float types

@@ -198,7 +198,7 @@ class Communicator {
 
   // Finds the nodes, once. With one leader for each node it also chooses the leader: the rank whose
   // GPU (the GPU of `buffer`) is nearest to a NIC; of equally near ranks the first. Collective.
-  Status find_nodes(const void* buffer = nullptr);
+  Status find_nodes(const void* buffer);
   // Returns whether all ranks know that they share one node. All ranks get the same answer at the
   // same sum, except for nonblocking sums that some rank began before it knew (NonblockingSums).
   bool on_one_node() const { return is_in(Life::laid_out) && layout_.nodes() == 1; }
