@@ -318,7 +318,7 @@ void Sum::log_banner() {
                      " kernels; " + runtime_.mpi_version;
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
-    if (communicator_.config().given[i].source != Source::built_in)
+    if (communicator_.config().is_set(Option(i)))
       text += "; " + rows[i].variable + "=" + communicator_.config().given[i].text;
   log_info(text);
 }

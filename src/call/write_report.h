@@ -50,7 +50,7 @@ class JobReport {
   // Returns SLIMPI_TRACE with %r, %h and %p replaced; %% is a percent sign. If it has neither %r
   // nor %p, the rank is appended.
   std::string trace_path() const;
-  std::vector<std::string> gather_hosts(mpi::Comm comm) const;
+  std::vector<std::string> gather_hosts(mpi::Comm comm, int rank, int size) const;
   std::unique_ptr<Report> describe_job() const;
 
   Runtime& runtime_;

@@ -3,6 +3,7 @@
 // given environment and on the file that SLIMPI_CONFIG in this environment names.
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -74,8 +75,8 @@ struct Loaded {
 };
 Loaded load_config(const Environment& environment);
 
-// Returns whether there is an option called `name` (lower case).
-bool is_option(std::string_view name);
+// Returns the option called `name` (lower case); nothing if there is none.
+std::optional<Option> find_option(std::string_view name);
 
 // Returns the option that `name`, with or without the prefix, probably means: the option nearest by
 // edit distance, or else the first option that begins with `name`; "" if there is none.
