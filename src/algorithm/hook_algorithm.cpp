@@ -280,7 +280,7 @@ Status run_codec(comm::Call& call, const Hook& hook, std::string* failure) {
     if (!shard.owned()) return Status::ok;
     float* residual = nullptr;
     SLIMPI_TRY(find_residual(call, shard.range, &residual));
-    inter::Context context = inter::context_of(call, {});
+    inter::Context context = inter::context_of(call);
     context.hook_bytes = hook.most_bytes();
     const inter::SegmentedLayout layout = layout_of(call, shard.group, hook);
     HookCodec codec(call, hook, context, shard, residual);
