@@ -23,7 +23,6 @@ constexpr Algorithm kTable[] = {
    .functions = &functions::does,                \
    __VA_ARGS__},
 #include "options/algorithms.def"
-#undef SLIMPI_ALGORITHM
 };
 }  // namespace
 

@@ -41,7 +41,6 @@ struct Functions {
 namespace functions {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) extern const Functions functions;
 #include "options/algorithms.def"
-#undef SLIMPI_ALGORITHM
 }  // namespace functions
 
 using kernels::Codec;

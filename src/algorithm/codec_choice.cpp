@@ -35,10 +35,6 @@ int quantizer_with(double wanted) {
   return index;
 }
 
-bool short_keeps(double max_error, double peak) {
-  return max_error >= kShort.error && holds(kShortIndex, peak);
-}
-
 }  // namespace
 
 kernels::Format codec_at(const kernels::Format& quantizer, int index) {
@@ -59,7 +55,8 @@ bool holds(int index, double peak) {
 }
 
 int next_codec(int index, double excess, double max_error, double peak) {
-  const bool passed = excess <= 1, held = short_keeps(max_error, peak);
+  const bool passed = excess <= 1;
+  const bool held = max_error >= kShort.error && holds(kShortIndex, peak);
   if (index >= kQuantizers) {
     if (!passed) return kUncompressed;
     return index == kUncompressed && held ? kShortIndex : kQuantizers - 1;

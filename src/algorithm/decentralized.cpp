@@ -57,7 +57,7 @@ Status reserve_for_peers(const comm::Call& call, int peers) {
   const std::size_t bytes = std::max(
       inter::neighbor_segments(plan.format, elements, peers, staged).total,
       inter::prepared_exchange(communicator, exact.format, group, elements, staged).need.bytes);
-  return reserve_messages(call, bytes);
+  return call.reserve_messages(bytes);
 }
 
 namespace {

@@ -6,7 +6,6 @@
 #include "algorithm/bounded_exchange.h"
 #include "algorithm/codec_choice.h"
 #include "algorithm/node_frame.h"
-#include "algorithm/reduce_scatter.h"
 #include "comm/communicator.h"
 #include "inter/schedule.h"
 #include "intra/intra_node.h"
@@ -38,19 +37,19 @@ Status reserve_hierarchical(const comm::Call& call) {
   inter::Need most;
   if (group.shard_index >= 0) {
     const comm::Range shard = own_shard(call);
-    const auto make_room = [&](const kernels::Format& format) {
+    const auto include = [&](const kernels::Format& format) {
       const inter::Need need =
           inter::prepared_exchange(communicator, format, group, shard.count, call.device.staged)
               .need;
       most.bytes = std::max(most.bytes, need.bytes);
       most.partial = std::max(most.partial, need.partial);
     };
-    make_room(plan.format);
+    include(plan.format);
     for (int codec = 0; plan.max_error > 0 && codec < kCodecs; ++codec)
-      make_room(codec_at(plan.format, codec));
+      include(codec_at(plan.format, codec));
   }
   if (plan.max_error > 0) SLIMPI_TRY(reserve_bounded(call));
-  SLIMPI_TRY(reserve_messages(call, most.bytes));
+  SLIMPI_TRY(call.reserve_messages(most.bytes));
   if (most.partial != 0)
     SLIMPI_TRY(
         call.reserve(call.scratch.sums, device::Place::device, most.partial * sizeof(float)));

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The algorithms with a reduce-scatter and an all-gather between nodes: bytegrad and its family.
+// The algorithms with a reduce-scatter and an all-gather between nodes, bytegrad and its family,
+// and the program's reduce-scatters, by the same algorithms.
 #pragma once
 #include "algorithm/algorithm.h"
 
 namespace slimpi::algorithm {
+
+// hierarchical.cpp
 
 // Makes the sum: inside the nodes (node_frame.h), and between nodes by a schedule. Also makes a
 // reduce-scatter, and a sum under SLIMPI_MAX_ERROR.
@@ -11,5 +14,12 @@ Status run_hierarchical(comm::Call& call);
 
 // Reserves the scratch memory that run_hierarchical needs for the call's plan and count.
 Status reserve_hierarchical(const comm::Call& call);
+
+// reduce_scatter.cpp
+
+Status run_reduce_scatter(comm::Call& call);
+
+// Reserves the scratch memory that run_reduce_scatter() needs for the call's plan and count.
+Status reserve_reduce_scatter(const comm::Call& call);
 
 }  // namespace slimpi::algorithm

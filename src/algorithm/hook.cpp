@@ -21,11 +21,10 @@ namespace slimpi::algorithm {
 namespace {
 
 constexpr const char* kSymbol = "slimpi_hook";
-// kPiece: the floats of a segment, unless the hook has a limit (max_piece) of its own. kMostBytes:
-// the longest payload of a segment that slimpi accepts.
-constexpr std::uint64_t kPiece = 65536;
-constexpr std::uint64_t kLongestPiece = std::uint64_t(1) << 28;
-constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;
+// The most floats of a segment: kPiece, or the hook's own limit (max_piece), but at most
+// kLongestPiece.
+constexpr std::uint64_t kPiece = 65536, kLongestPiece = std::uint64_t(1) << 28;
+constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;  // of the payload of a segment
 constexpr char kGuard = '\xa5';
 
 // While an object of this struct lives, the thread is in a hook function: see inside_hook().

@@ -267,7 +267,7 @@ inter::SegmentedLayout layout_of(const comm::Call& call, const comm::InterNodeGr
 Status reserve_codec(const comm::Call& call, const Hook& hook) {
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
   if (group.shard_index >= 0) {
-    SLIMPI_TRY(reserve_messages(call, layout_of(call, group, hook).segments().total));
+    SLIMPI_TRY(call.reserve_messages(layout_of(call, group, hook).segments().total));
     SLIMPI_TRY(
         call.reserve(call.scratch.sums, device::Place::device, 3 * hook.piece() * sizeof(float)));
   }
@@ -280,7 +280,7 @@ Status run_codec(comm::Call& call, const Hook& hook, std::string* failure) {
     if (!shard.owned()) return Status::ok;
     float* residual = nullptr;
     SLIMPI_TRY(find_residual(call, shard.range, &residual));
-    inter::Context context = inter::context_of(call, {});
+    inter::Context context = inter::context_of(call);
     context.hook_bytes = hook.most_bytes();
     const inter::SegmentedLayout layout = layout_of(call, shard.group, hook);
     HookCodec codec(call, hook, context, shard, residual);

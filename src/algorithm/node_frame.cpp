@@ -39,13 +39,6 @@ Status share_in_node(comm::Call& call) {
   return intra::intra_all_gather(call, call.communicator.inter_node_group(call.plan.hierarchy));
 }
 
-Status reserve_messages(const comm::Call& call, std::size_t bytes) {
-  if (bytes == 0) return Status::ok;
-  SLIMPI_TRY(call.reserve(call.scratch.near, device::Place::device, bytes));
-  if (!call.device.staged) return Status::ok;
-  return call.reserve(call.scratch.staging, device::Place::staging, bytes);
-}
-
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual) {
   *residual = nullptr;
   if (!call.plan.error_feedback || call.state == nullptr) return Status::ok;

@@ -39,10 +39,6 @@ Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
   return share_in_node(call);
 }
 
-// Reserves `bytes` of scratch memory for messages between nodes, in memory of the call's device. If
-// the device is staged, reserves as many bytes of staging memory, too.
-Status reserve_messages(const comm::Call& call, std::size_t bytes);
-
 // Sets *residual to what compression lost of `shard` in earlier calls: an array in the call's
 // tensor state, which is made at its first use. Sets *residual to null without error feedback or
 // without a state.

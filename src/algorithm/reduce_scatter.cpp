@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "algorithm/reduce_scatter.h"
-
+// A reduce-scatter of the program: the first phase of an allreduce alone. The sum of each node is
+// encoded once. A rank that takes no part in the exchange between nodes gets its block inside the
+// node. comm::Scatter says which rank makes which sum.
+#include "algorithm/hierarchical.h"
 #include "algorithm/node_frame.h"
 #include "comm/communicator.h"
 #include "comm/scatter.h"
@@ -133,7 +135,7 @@ Status reserve_reduce_scatter(const comm::Call& call) {
     SLIMPI_TRY(reserve(call.scratch.ordered, floats));
   if (group.shard_index >= 0) {
     const inter::Need need = inter::scatter_need(call, group);
-    SLIMPI_TRY(reserve_messages(call, need.bytes));
+    SLIMPI_TRY(call.reserve_messages(need.bytes));
     SLIMPI_TRY(reserve(call.scratch.sums, need.partial));
   }
   return intra::reserve_node_sum(call, group);

@@ -34,10 +34,10 @@ void ask_mpi_about_devices() {
   device::set_mpi_takes_device_memory(takes);
 }
 
-// Looks for kinds of memory, such as a GPU's, that the process has got since the last call. Each
-// call of the program does this once. If a buffer may be in device memory, the call looks before
-// the first bypass, because MPI may need a copy of the buffer. A call of host buffers looks only
-// after admit() has not left it to MPI, because one that goes to MPI shall cost nothing.
+// Looks for kinds of memory, such as a GPU's, that the process has got since the last call. A call
+// of the program does this once. If a buffer may be in device memory, it does so at its start,
+// because MPI may need a copy of the buffer. If both buffers are in host memory, it does so at the
+// end of admit(), because a call that goes to MPI shall cost nothing.
 void find_devices() {
   device::load_plugins();
   if (device::others()) ask_mpi_about_devices();
@@ -328,10 +328,6 @@ Admission admit(Request& request, Way way) {
   Runtime* runtime = nullptr;
   const std::optional<Outcome> bypassed = bypassed_at_sight(request, &runtime);
   return bypassed ? Admission{*bypassed} : admit_sum(runtime, request, way);
-}
-
-bool has_threads(const Runtime& runtime) {
-  return mpi::can_help(runtime.api);
 }
 
 void take_description(Request& request) {

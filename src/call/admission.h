@@ -59,10 +59,6 @@ Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const
 // SLIMPI_TYPES names.
 bool is_float_sum(const Request& request);
 
-// Returns whether this rank can take sums that are not blocking. Such sums need a thread of slimpi:
-// while the program blocks, in MPI or elsewhere, other ranks may wait for this rank's part.
-bool has_threads(const Runtime& runtime);
-
 // If the program has described its next sum by slimpi_describe_next, moves the description into the
 // request of a float sum, also of one without elements. A sum that goes to MPI takes the
 // description, too, because a description is for one sum and must not stay for the next.

@@ -58,7 +58,7 @@ int cancel(void*, int complete) {
 
 // Returns whether this rank can make the internal communicator (slimpi's own) in a fiber.
 bool can_meet_in_fiber(const Runtime& runtime) {
-  return has_threads(runtime) && mpi::can_make_internal_in_fiber();
+  return mpi::can_help(runtime.api) && mpi::can_make_internal_in_fiber();
 }
 
 // Returns whether the ranks can take nonblocking sums of the communicator; the same on all ranks at

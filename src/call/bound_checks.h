@@ -24,7 +24,6 @@ struct Verified {
 // The bound follows from the sums of these words over all ranks.
 struct BoundCheck {
   bool (*applies)(const comm::Call& call);
-  // Returns the number of words.
   std::size_t (*word_count)(const comm::Call& call);
   // Fills in the words of this rank from its input `in`.
   void (*fill)(const comm::Call& call, const float* in, double* words);

@@ -36,7 +36,7 @@ std::unique_ptr<Pending> take_failed(mpi::Request handle) {
 }
 
 int raise_failure(Pending& sum) {
-  const mpi::Comm comm = comm_for_errors(sum.runtime, sum.comm, sum.of_comm);
+  const mpi::Comm comm = comm_for_errors(sum);
   if (sum.failure == Status::ok)
     return programs_code([&] {
       sum.runtime.api.Comm_call_errhandler(comm, sum.code);
@@ -53,9 +53,9 @@ void clear_errors(const Completing::Completed& completed) {
 
 }  // namespace
 
-mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, std::uint64_t of_comm) {
-  const comm::Communicator* const known = runtime.communicators.find(comm);
-  return known != nullptr && known->id == of_comm ? comm : mpi::abi.comm_world;
+mpi::Comm comm_for_errors(const Pending& sum) {
+  const comm::Communicator* const known = sum.runtime.communicators.find(sum.comm);
+  return known != nullptr && known->id == sum.of_comm ? sum.comm : mpi::abi.comm_world;
 }
 
 void keep_failure(std::unique_ptr<Pending> sum) {

@@ -7,12 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "mpi/abi.h"
 
 namespace slimpi::call {
 
-class Runtime;
 struct Pending;
 
 // Marks that the thread is in an intercepted function that completes requests while this object
@@ -63,8 +61,9 @@ void keep_failure(std::unique_ptr<Pending> sum);
 // Drops the failure of the sum with this request: no function raises it any more.
 void forget_failure(mpi::Request handle);
 
-// Returns the communicator on which to raise an error: `comm`, or MPI_COMM_WORLD if the program has
-// freed `comm`. It has done so if slimpi's state of `comm` has no longer the id `of_comm`.
-mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, std::uint64_t of_comm);
+// Returns the communicator on which to raise an error of the sum: the program's, or MPI_COMM_WORLD
+// if the program has freed it. It has done so if slimpi's state of sum.comm has no longer the id
+// sum.of_comm.
+mpi::Comm comm_for_errors(const Pending& sum);
 
 }  // namespace slimpi::call

@@ -25,13 +25,6 @@ void control(int level) {
 
 namespace {
 
-const OptionRow& option_row(const std::string& option) {
-  const auto& rows = option_rows();
-  std::size_t i = 0;
-  while (rows[i].name != option) ++i;
-  return rows[i];
-}
-
 // Reads the rules file that slimpi_rules names. With an empty value the communicator has no rules.
 std::string read_rules(comm::Communicator& communicator) {
   Rules rules;
@@ -42,48 +35,45 @@ std::string read_rules(comm::Communicator& communicator) {
 }
 
 // Sets an option of a communicator. Returns "", or the reason why it cannot be set there.
-std::string set_option(Config& config, const std::string& option, const char* value) {
-  if (const OptionRow& row = option_row(option);
-      row.scope == Scope::process || row.scope == Scope::job)
-    return "slimpi_" + option + " is an option of the process, not of a communicator; set " +
-           row.variable + " for the job";
-  return config.set(option, value, Source::info);
+std::string set_option(Config& config, Option option, const char* value) {
+  const OptionRow& row = option_rows()[std::size_t(option)];
+  if (row.scope == Scope::process || row.scope == Scope::job)
+    return std::string("slimpi_") + row.name +
+           " is an option of the process, not of a communicator; set " + row.variable +
+           " for the job";
+  return config.set(row.name, value, Source::info);
 }
 
-std::string set_option(comm::Communicator& communicator, const std::string& option,
-                       const char* value) {
-  std::string error = set_option(communicator.config(), option, value);
-  if (error.empty() && option == option_row("rules").name) error = read_rules(communicator);
-  return error;
-}
-
-void take_key(Runtime& runtime, comm::Communicator& communicator, const std::string& option,
+void take_key(Runtime& runtime, comm::Communicator& communicator, const std::string& name,
               const char* value) {
-  if (is_option(option)) {
-    const Option index = Option(&option_row(option) - option_rows().data());
-    const std::string before = communicator.config().value_text(index);
-    const std::string error = set_option(communicator, option, value);
-    if (!error.empty()) runtime.errors.end_job(communicator.user(), error);
-    // The contents of a file may have changed under the same name.
-    const bool same = communicator.config().value_text(index) == before;
-    if (!same || option_row(option).scope == Scope::contents) communicator.options_changed();
+  Config& config = communicator.config();
+  const std::optional<Option> option = find_option(name);
+  if (!option) {
+    if (communicator.rank() == 0) log_once(LogLevel::warn, config.set(name, value, Source::info));
     return;
   }
-  if (communicator.rank() == 0)
-    log_once(LogLevel::warn, communicator.config().set(option, value, Source::info));
+  const std::string before = config.value_text(*option);
+  std::string error = set_option(config, *option, value);
+  if (error.empty() && option == Option::rules) error = read_rules(communicator);
+  if (!error.empty()) runtime.errors.end_job(communicator.user(), error);
+  // The contents of a file may have changed under the same name.
+  if (config.value_text(*option) != before ||
+      option_rows()[std::size_t(*option)].scope == Scope::contents)
+    communicator.options_changed();
 }
 
 }  // namespace
 
 std::string check_option(const char* name, const char* value) {
   Config config;
-  return is_option(name) ? set_option(config, name, value) : config.set(name, value, Source::info);
+  const std::optional<Option> option = find_option(name);
+  return option ? set_option(config, *option, value) : config.set(name, value, Source::info);
 }
 
 std::optional<std::string> option_value(const char* name) {
-  if (!is_option(name)) return std::nullopt;
-  const Option option = Option(&option_row(name) - option_rows().data());
-  return load_config(slimpi_environment()).config.value_text(option);
+  const std::optional<Option> option = find_option(name);
+  if (!option) return std::nullopt;
+  return load_config(slimpi_environment()).config.value_text(*option);
 }
 
 int take_info(mpi::Comm comm, mpi::Info info) {

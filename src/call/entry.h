@@ -95,20 +95,8 @@ inline bool sums_in_flight() {
   return g_fibers.load(std::memory_order_acquire) != 0;
 }
 
-// Lets the nonblocking sums make progress.
-void progress();
-
-// Waits until poll(argument) is true, while the nonblocking sums make progress.
-void wait_until(bool (*poll)(void*), void* argument);
-
-// Wait until the nonblocking sums of the communicator, or all sums in flight, are complete.
-void wait_for_sums_on(mpi::Comm comm);
+// Waits until all sums in flight are complete.
 void wait_for_all_sums();
-
-// To be called before a communicator is freed. Waits for its nonblocking sums, because they use its
-// state, and for slimpi's own requests on it: MPI would keep a communicator that has a request, and
-// MPI_Comm_disconnect would wait.
-void finish_on(mpi::Comm comm);
 
 // Refuses MPI_Cancel of a sum in flight: raises an error and returns its code. For another request
 // returns MPI_SUCCESS.
@@ -123,5 +111,15 @@ void drop_request(const void* handle);
 // begin() calls MPI's nonblocking function for the same collective, because another collective may
 // add in another order. Returns MPI's code.
 int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi::Request* handle));
+
+// communicator_attribute.cpp
+
+// Waits until the nonblocking sums of the communicator are complete.
+void wait_for_sums_on(mpi::Comm comm);
+
+// To be called before a communicator is freed. Waits for its nonblocking sums, because they use its
+// state, and for slimpi's own requests on it: MPI would keep a communicator that has a request, and
+// MPI_Comm_disconnect would wait.
+void finish_on(mpi::Comm comm);
 
 }  // namespace slimpi::call

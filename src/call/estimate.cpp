@@ -11,6 +11,7 @@
 #include "call/element_type.h"
 #include "call/entry.h"
 #include "call/runtime.h"
+#include "mpi/internal_comm.h"
 #include "observe/log.h"
 
 namespace slimpi::call {
@@ -118,7 +119,7 @@ Estimate CallEstimate::result(const Report& job) const {
 }
 
 Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
-  const bool threads = has_threads(runtime);
+  const bool threads = mpi::can_help(runtime.api);
   if (threads && !communicator.agreed()) prepare_calls(runtime, communicator);
   const algorithm::Decision* const decision =
       threads ? &communicator.attachment<Decisions>().find(request) : nullptr;

@@ -49,102 +49,83 @@ struct Queue {
   Fiber fiber;
 };
 
-class Queues {
- public:
-  // Returns the only object, which is never destroyed: exit handlers may still call MPI.
-  static Queues& all() {
-    static auto* const queues = new Queues;
-    return *queues;
-  }
-
-  void add(std::unique_ptr<Pending> sum);
-  void advance() noexcept;
-  bool idle(const comm::Communicator* communicator);
-  bool has_any_of(std::span<const mpi::Request> handles);
-  std::optional<int> refuse_to_cancel(mpi::Request handle);
-  void count_in_order(comm::Communicator& communicator);
-  void drop(mpi::Request handle);
-  Pending* running() const { return running_; }
-  std::recursive_mutex& mutex() { return mutex_; }
-  void end_helper();
-
- private:
-  Queue& queue_of(const comm::Communicator& communicator);
-  Pending* find(std::span<const mpi::Request> handles);
-  bool step(Queue& queue);
-  void complete(std::unique_ptr<Pending> sum);
-  static void run(void* sum);
-  void help();
-
-  std::recursive_mutex mutex_;  // a thread must hold it while it runs a fiber; guards all below
-  std::vector<std::unique_ptr<Queue>> busy_, free_;
-  Pending* running_ = nullptr;  // the sum whose fiber is entered
-  std::thread helper_;
-  std::mutex sleep_;  // the mutex of wake_, on which the helper sleeps
-  std::condition_variable wake_;
-  std::atomic<bool> ends_{false};  // the helper thread must end
+struct Queues {
+  std::recursive_mutex mutex;  // a thread must hold it while it runs a fiber; guards all below
+  std::vector<std::unique_ptr<Queue>> busy, free;
+  Pending* running = nullptr;  // the sum whose fiber is entered
+  std::thread helper;
+  std::mutex sleep;  // the mutex of `wake`, on which the helper sleeps
+  std::condition_variable wake;
+  std::atomic<bool> ends{false};  // the helper thread must end
 };
 
-Queue& Queues::queue_of(const comm::Communicator& communicator) {
-  for (const auto& queue : busy_)
+// Returns the only object, which is never destroyed: exit handlers may still call MPI.
+Queues& queues() {
+  static auto* const made = new Queues;
+  return *made;
+}
+
+// Returns the queue of a communicator, and makes it if there is none. The caller holds the mutex.
+Queue& queue_of(const comm::Communicator& communicator) {
+  auto& busy = queues().busy;
+  auto& free = queues().free;
+  for (const auto& queue : busy)
     if (queue->communicator == &communicator) return *queue;
-  busy_.reserve(busy_.size() + 1);
-  free_.reserve(busy_.size() + free_.size() + 1);  // advance() moves a queue there
-  auto queue = free_.empty() ? std::make_unique<Queue>() : std::move(free_.back());
-  if (!free_.empty()) free_.pop_back();
+  busy.reserve(busy.size() + 1);
+  free.reserve(busy.size() + free.size() + 1);  // enter_fibers() moves a queue there
+  auto queue = free.empty() ? std::make_unique<Queue>() : std::move(free.back());
+  if (!free.empty()) free.pop_back();
   queue->communicator = &communicator;
-  busy_.push_back(std::move(queue));
-  return *busy_.back();
+  busy.push_back(std::move(queue));
+  return *busy.back();
 }
 
-void Queues::add(std::unique_ptr<Pending> sum) {
-  const std::lock_guard lock(mutex_);
-  // If the helper thread cannot be made, sums make progress only inside the program's MPI calls.
-  if (!helper_.joinable() &&
-      caught([&] { helper_ = std::thread(&Queues::help, this); }) != Status::ok)
-    log_once(LogLevel::warn, "no thread can be made that lets nonblocking sums go on meanwhile");
-  queue_of(sum->communicator).sums.push_back(std::move(sum));
-  std::unique_lock asleep(sleep_);
-  count_fibers(1, &enter_fibers);
-  asleep.unlock();
-  wake_.notify_one();
+// Completes the request of a sum. A sum counts as in flight (g_fibers) after its fiber has ended:
+// - a sum without failure: until its request is complete, because MPI_Waitall of MPICH cannot wait
+//   for a generalized request that is pending;
+// - a failed sum: until the program has completed the request and has got the error.
+void complete(std::unique_ptr<Pending> sum) {
+  void (*const end)(void*, bool) = sum->end;
+  void* const argument = sum->end_argument;
+  const bool failed = sum->failed();
+  if (failed && !sum->dropped) keep_failure(std::move(sum));
+  end(argument, failed);
+  if (sum != nullptr) count_fibers(-1, &enter_fibers);
 }
 
-void Queues::count_in_order(comm::Communicator& communicator) {
-  const std::lock_guard lock(mutex_);
-  for (const auto& queue : busy_)
-    if (queue->communicator == &communicator) {
-      ++queue->sums.back()->counted_later;
-      return;
-    }
-  communicator.states.count_call();
-}
-
-// Does nothing if another thread is in the fibers, because that thread serves all sums.
-void Queues::advance() noexcept {
-  if (!t_helps) g_entries.fetch_add(1, std::memory_order_relaxed);
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;
-  for (int poll = 0; poll < kPollsAnEntry; ++poll)
-    for (std::size_t i = 0; i < busy_.size();) {
-      if (step(*busy_[i])) {
-        ++i;
-        continue;
-      }
-      free_.push_back(std::move(busy_[i]));
-      busy_.erase(busy_.begin() + std::ptrdiff_t(i));
-    }
+// Runs a sum in its fiber. The fiber calls no code of the program, so no exception of the program
+// is thrown here.
+void run_in_fiber(void* argument) {
+  Pending& sum = *static_cast<Pending*>(argument);
+  const FailureScope own_text;
+  Outcome outcome;
+  Status status = caught([&] {
+    if (sum.bypass)
+      outcome = Outcome::bypassed(*sum.bypass);
+    else if (sum.decision != nullptr)
+      outcome = run(sum.runtime, sum.communicator, *sum.decision, sum.request);
+    else
+      outcome = decide_and_run(sum.runtime, sum.communicator, sum.request);
+  });
+  if (outcome.done) sum.code = outcome.code;
+  if (status == Status::ok && !outcome.done)
+    status = caught([&] { sum.code = call_mpi(sum.request, outcome.reason); });
+  if (status == Status::ok) return;
+  // Other ranks may wait for this rank. Without an internal communicator no message can tell them
+  // of the failure, so the job ends.
+  if (!sum.communicator.connected()) end_for(comm_for_errors(sum), status);
+  (void)caught([&] { sum.code = fail_call(sum.runtime, sum.communicator, status); });
 }
 
 // Lets the sums of a queue go on until one of them has to wait. Returns false if all sums of the
 // queue are complete.
-bool Queues::step(Queue& queue) {
+bool step(Queue& queue) {
   while (!queue.sums.empty()) {
     Pending& sum = *queue.sums.front();
-    if (!std::exchange(queue.begun, true)) queue.fiber.prepare(&run, &sum);
-    running_ = &sum;
+    if (!std::exchange(queue.begun, true)) queue.fiber.prepare(&run_in_fiber, &sum);
+    queues().running = &sum;
     const bool goes_on = queue.fiber.enter();
-    running_ = nullptr;
+    queues().running = nullptr;
     if (goes_on) return true;
     queue.begun = false;
     for (; sum.counted_later > 0; --sum.counted_later) sum.communicator.states.count_call();
@@ -156,167 +137,134 @@ bool Queues::step(Queue& queue) {
   return false;
 }
 
-// Completes the request of a sum. A sum counts as in flight (g_fibers) after its fiber has ended:
-// - a sum without failure: until its request is complete, because MPI_Waitall of MPICH cannot wait
-//   for a generalized request that is pending;
-// - a failed sum: until the program has completed the request and has got the error.
-void Queues::complete(std::unique_ptr<Pending> sum) {
-  void (*const end)(void*, bool) = sum->end;
-  void* const argument = sum->end_argument;
-  const bool failed = sum->failed();
-  if (failed && !sum->dropped) keep_failure(std::move(sum));
-  end(argument, failed);
-  if (sum != nullptr) count_fibers(-1, &enter_fibers);
-}
-
-// Runs a sum in its fiber. The fiber calls no code of the program, so no exception of the program
-// is thrown here.
-void Queues::run(void* argument) {
-  Pending& sum = *static_cast<Pending*>(argument);
-  const FailureScope own_text;
-  Outcome outcome;
-  Status status = caught([&] {
-    if (sum.bypass)
-      outcome = Outcome::bypassed(*sum.bypass);
-    else if (sum.decision != nullptr)
-      outcome = call::run(sum.runtime, sum.communicator, *sum.decision, sum.request);
-    else
-      outcome = decide_and_run(sum.runtime, sum.communicator, sum.request);
-  });
-  if (outcome.done) sum.code = outcome.code;
-  if (status == Status::ok && !outcome.done)
-    status = caught([&] { sum.code = call_mpi(sum.request, outcome.reason); });
-  if (status == Status::ok) return;
-  // Other ranks may wait for this rank. Without an internal communicator no message can tell them
-  // of the failure, so the job ends.
-  if (!sum.communicator.connected())
-    end_for(comm_for_errors(sum.runtime, sum.comm, sum.of_comm), status);
-  (void)caught([&] { sum.code = fail_call(sum.runtime, sum.communicator, status); });
-}
-
 // The loop of the helper thread. It lets the sums go on while no thread of the program does,
 // because the threads compute, or block in MPI. Other ranks may wait for this rank's part.
-void Queues::help() {
+void help() {
   sigset_t every;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, nullptr);
   pthread_setname_np(pthread_self(), "slimpi");
   t_helps = true;
+  const std::atomic<bool>& ends = queues().ends;
   const bool always = Runtime::started()->config.progress == Progress::thread;
   for (;;) {
-    std::unique_lock lock(sleep_);
-    wake_.wait(lock, [&] { return ends_ || sums_in_flight(); });
-    if (ends_) return;
+    std::unique_lock lock(queues().sleep);
+    queues().wake.wait(lock, [&] { return ends || sums_in_flight(); });
+    if (ends) return;
     lock.unlock();
     const std::uint64_t seen = g_entries.load(std::memory_order_relaxed);
     if (!always) std::this_thread::sleep_for(kLeftAlone);
-    while (sums_in_flight() && !ends_ &&
+    while (sums_in_flight() && !ends &&
            (always || g_entries.load(std::memory_order_relaxed) == seen)) {
-      advance();
+      enter_fibers();
       std::this_thread::sleep_for(kBetweenPolls);
     }
   }
 }
 
-void Queues::end_helper() {
-  std::unique_lock lock(mutex_);
-  std::thread ending = std::move(helper_);
-  lock.unlock();
-  if (!ending.joinable()) return;
-  std::unique_lock asleep(sleep_);
-  ends_ = true;
-  asleep.unlock();
-  wake_.notify_one();
-  ending.join();
-  ends_ = false;
-}
-
-bool Queues::idle(const comm::Communicator* communicator) {
-  const std::lock_guard lock(mutex_);
-  return communicator == nullptr ? busy_.empty()
-                                 : std::none_of(busy_.begin(), busy_.end(), [&](const auto& queue) {
-                                     return queue->communicator == communicator;
-                                   });
-}
-
 // Returns the first sum with one of these requests; null if there is none. The caller holds the
 // mutex.
-Pending* Queues::find(std::span<const mpi::Request> handles) {
-  for (const auto& queue : busy_)
+Pending* find(std::span<const mpi::Request> handles) {
+  for (const auto& queue : queues().busy)
     for (const auto& sum : queue->sums)
       if (std::find(handles.begin(), handles.end(), sum->handle) != handles.end()) return sum.get();
   return nullptr;
 }
 
-bool Queues::has_any_of(std::span<const mpi::Request> handles) {
-  const std::lock_guard lock(mutex_);
-  return find(handles) != nullptr;
-}
-
-// Raises an error if the request is a sum in flight. MPI must not get this request: MPI would
-// cancel the receive that stands for a persistent sum.
-std::optional<int> Queues::refuse_to_cancel(mpi::Request handle) {
-  std::unique_lock lock(mutex_);
-  const Pending* const sum = find({&handle, 1});
-  if (sum == nullptr) return {};
-  Runtime& runtime = sum->runtime;
-  const mpi::Comm comm = comm_for_errors(runtime, sum->comm, sum->of_comm);
-  lock.unlock();
-  return runtime.errors.raise(comm,
-                              fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
-}
-
-void Queues::drop(mpi::Request handle) {
-  const std::lock_guard lock(mutex_);
-  if (Pending* const sum = find({&handle, 1}); sum != nullptr) sum->dropped = true;
-}
-
+// Waits until no sum of the communicator is left, or, if it is null, no sum at all.
 void wait_until_idle(const comm::Communicator* communicator) {
+  const auto is_idle = [&] {
+    const std::lock_guard lock(queues().mutex);
+    return std::none_of(queues().busy.begin(), queues().busy.end(), [&](const auto& queue) {
+      return communicator == nullptr || queue->communicator == communicator;
+    });
+  };
+  if (!sums_in_flight() || Fiber::inside()) return;
   comm::Waiter waiter(comm::Waiter::Poll::mpi);
-  while (!Queues::all().idle(communicator)) waiter.rest();
+  while (!is_idle()) waiter.rest();
 }
 
 }  // namespace
 
-void enter_fibers() {
-  Queues::all().advance();
+// Does nothing if another thread is in the fibers, because that thread serves all sums.
+void enter_fibers() noexcept {
+  if (!t_helps) g_entries.fetch_add(1, std::memory_order_relaxed);
+  const std::unique_lock lock(queues().mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  auto& busy = queues().busy;
+  for (int poll = 0; poll < kPollsAnEntry; ++poll)
+    for (std::size_t i = 0; i < busy.size();) {
+      if (step(*busy[i])) {
+        ++i;
+        continue;
+      }
+      queues().free.push_back(std::move(busy[i]));
+      busy.erase(busy.begin() + std::ptrdiff_t(i));
+    }
 }
 
 HoldFibers::HoldFibers() {
-  Queues::all().mutex().lock();
+  queues().mutex.lock();
 }
 
 HoldFibers::~HoldFibers() {
-  Queues::all().mutex().unlock();
+  queues().mutex.unlock();
 }
 
 void start_sum(std::unique_ptr<Pending> sum) {
-  Queues::all().add(std::move(sum));
+  {
+    const HoldFibers held;
+    // If the helper thread cannot be made, sums make progress only inside the program's MPI calls.
+    if (std::thread& helper = queues().helper;
+        !helper.joinable() && caught([&] { helper = std::thread(&help); }) != Status::ok)
+      log_once(LogLevel::warn, "no thread can be made that lets nonblocking sums go on meanwhile");
+    queue_of(sum->communicator).sums.push_back(std::move(sum));
+    std::unique_lock asleep(queues().sleep);
+    count_fibers(1, &enter_fibers);
+    asleep.unlock();
+    queues().wake.notify_one();
+  }
   enter_fibers();  // the first messages leave
 }
 
 void count_in_order(comm::Communicator& communicator) {
-  Queues::all().count_in_order(communicator);
+  const HoldFibers held;
+  for (const auto& queue : queues().busy)
+    if (queue->communicator == &communicator) {
+      ++queue->sums.back()->counted_later;
+      return;
+    }
+  communicator.states.count_call();
 }
 
 bool are_in_flight(std::span<const mpi::Request> handles) {
-  return Queues::all().has_any_of(handles);
+  const HoldFibers held;
+  return find(handles) != nullptr;
 }
 
 void wait_for_sums(const comm::Communicator& communicator) {
-  if (sums_in_flight() && !Fiber::inside()) wait_until_idle(&communicator);
+  wait_until_idle(&communicator);
 }
 
 void wait_for_all_sums() {
-  if (sums_in_flight() && !Fiber::inside()) wait_until_idle(nullptr);
+  wait_until_idle(nullptr);
 }
 
 void end_helper() {
-  Queues::all().end_helper();
+  std::unique_lock lock(queues().mutex);
+  std::thread ending = std::move(queues().helper);
+  lock.unlock();
+  if (!ending.joinable()) return;
+  std::unique_lock asleep(queues().sleep);
+  queues().ends = true;
+  asleep.unlock();
+  queues().wake.notify_one();
+  ending.join();
+  queues().ends = false;
 }
 
 Pending* running_sum() {
-  return Fiber::inside() ? Queues::all().running() : nullptr;
+  return Fiber::inside() ? queues().running : nullptr;
 }
 
 int postpone_failure(Pending& sum, Status status, Logging logging) {
@@ -329,31 +277,35 @@ int postpone_failure(Pending& sum, Status status, Logging logging) {
 int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi::Request* handle)) {
   Request own = request;
   own.fortran = true;  // by the PMPI_ name, so no tool sees the communicator
-  return Queues::all().running()->communicator.exchange().make_by_mpi(
+  return queues().running->communicator.exchange().make_by_mpi(
       [&](mpi::Comm on, mpi::Request* handle) {
         own.comm = on;
         return begin(own, handle);
       });
 }
 
-void progress() {
-  (void)let_fibers_run();
-}
-
-void wait_until(bool (*poll)(void*), void* argument) {
-  comm::Waiter waiter(comm::Waiter::Poll::mpi);
-  while (!poll(argument)) waiter.rest();
-}
-
+// MPI must not get the request of a sum in flight: MPI would cancel the receive that stands for a
+// persistent sum.
 int refuse_to_cancel(const void* handle) {
   if (!sums_in_flight()) return mpi::kSuccess;
-  return Queues::all().refuse_to_cancel(mpi::read<mpi::Request>(handle)).value_or(mpi::kSuccess);
+  const auto request = mpi::read<mpi::Request>(handle);
+  std::unique_lock lock(queues().mutex);
+  const Pending* const sum = find({&request, 1});
+  if (sum == nullptr) return mpi::kSuccess;
+  Runtime& runtime = sum->runtime;
+  const mpi::Comm comm = comm_for_errors(*sum);
+  lock.unlock();
+  return runtime.errors.raise(comm,
+                              fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
 }
 
 void drop_request(const void* address) {
   if (!sums_in_flight()) return;
   const auto handle = mpi::read<mpi::Request>(address);
-  Queues::all().drop(handle);
+  {
+    const HoldFibers held;
+    if (Pending* const sum = find({&handle, 1}); sum != nullptr) sum->dropped = true;
+  }
   forget_failure(handle);
 }
 

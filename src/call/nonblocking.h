@@ -35,7 +35,10 @@ struct Pending {
 
   Runtime& runtime;
   comm::Communicator& communicator;
-  const mpi::Comm comm;  // the program's; freed if slimpi's state of it has another id than of_comm
+  // The program's communicator, and the id of slimpi's state of it. The program may free the
+  // communicator before the request is complete. Then slimpi knows no state of `comm`, or, if MPI
+  // has used the handle again, a state with another id: see comm_for_errors() in call/completion.h.
+  const mpi::Comm comm;
   std::uint64_t of_comm = communicator.id;
   Request request;
   const algorithm::Decision* decision = nullptr;  // null: nonblocking; set by a persistent init
@@ -58,7 +61,7 @@ struct Pending {
 };
 
 // Enters the fiber of each communicator once more, so that all sums go on until they have to wait.
-void enter_fibers();
+void enter_fibers() noexcept;
 
 // Adds a sum to the queue of its communicator, and begins the sum if it is the first in the queue.
 // Before the call, set the sum's `handle` (the MPI request that the program gets) and its `end`,

@@ -5,13 +5,10 @@
 // is compressed, by the options that the communicator has then.
 #include "call/persistent.h"
 
-#include <algorithm>
-#include <atomic>
+#include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "base/described_tensor.h"
 #include "base/exceptions.h"
@@ -23,6 +20,7 @@
 #include "call/entry.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
+#include "call/request_list.h"
 #include "call/staged_requests.h"
 #include "call/sum.h"
 #include "device/device.h"
@@ -51,8 +49,6 @@ struct Persistent {
     request.blocks.keep(its_comm.size());
     request.blocks.agreed = true;
   }
-  Persistent(const Persistent&) = delete;
-  Persistent& operator=(const Persistent&) = delete;
 
   Runtime& runtime;
   const std::uint64_t of_comm;  // the id of the program's communicator, which may be gone
@@ -63,24 +59,12 @@ struct Persistent {
 };
 
 // All persistent sums of the process. They are few.
-struct All {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<Persistent>> list;
-};
-All& all() {
-  static auto* const everything = new All;
-  return *everything;
+RequestList<Persistent>& sums() {
+  return RequestList<Persistent>::instance();
 }
-std::atomic<int> g_count{0};
 
 Persistent* find(mpi::Request handle) {
-  if (g_count.load(std::memory_order_acquire) == 0) [[likely]]
-    return nullptr;
-  All& known = all();
-  const std::lock_guard lock(known.mutex);
-  for (const auto& one : known.list)
-    if (one->handle == handle) return one.get();
-  return nullptr;
+  return sums().find([&](const Persistent& one) { return one.handle == handle; });
 }
 
 void start(Persistent& persistent) {
@@ -127,8 +111,9 @@ Status compare_counts(comm::Communicator& communicator, const Request& request,
   return Status::ok;
 }
 
-// Finds the channel of a new sum, and its communicator number. On every rank no other sum of the
-// process has this number or channel. Collective.
+// Finds the channel of a new sum, and its communicator number. Both are the same on all ranks. On
+// every rank no other sum of the internal communicator has the channel, and no other communicator
+// or channel of the process has the number. Collective.
 Status find_channel(comm::Exchange& exchange, Channel* channel) {
   comm::InternalComm& internal = *exchange.internal();
   std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
@@ -161,16 +146,14 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator,
                                    " suffice for no more of them on one communicator");
     return bypass(runtime, BypassReason::failure, communicator, request);
   }
-  auto made = std::make_unique<Persistent>(runtime, communicator, decision, request, channel);
-  const int code = made->communicator.exchange().make_completion(&made->handle);
+  std::list<Persistent> list;
+  Persistent& made = list.emplace_back(runtime, communicator, decision, request, channel);
+  const int code = made.communicator.exchange().make_completion(&made.handle);
   if (code != mpi::kSuccess) return Outcome::finished(code);
   if (request.tensor != nullptr && !request.tensor->name.empty())
-    communicator.states.move_restored(request.tensor->name, made->communicator.states);
-  mpi::write(handle, made->handle);
-  All& others = all();
-  const std::lock_guard lock(others.mutex);
-  others.list.push_back(std::move(made));
-  ++g_count;
+    communicator.states.move_restored(request.tensor->name, made.communicator.states);
+  mpi::write(handle, made.handle);
+  sums().add(list);
   return Outcome::finished(mpi::kSuccess);
 }
 
@@ -211,7 +194,7 @@ Outcome init_persistent(Request& request, void* handle) {
 }
 
 int start_persistent(int count, const void* handles) {
-  if (g_count.load(std::memory_order_acquire) == 0 && !device::some_need_copies()) [[likely]]
+  if (sums().empty() && !device::some_need_copies()) [[likely]]
     return mpi::kSuccess;
   // The copies come first, because they may fail, and a sum that has begun cannot be taken back.
   for (int i = 0; i < count; ++i) {
@@ -225,7 +208,7 @@ int start_persistent(int count, const void* handles) {
 }
 
 PersistentEnd::PersistentEnd(const void* handle) {
-  if (g_count.load(std::memory_order_acquire) == 0 && !device::some_need_copies()) [[likely]]
+  if (sums().empty() && !device::some_need_copies()) [[likely]]
     return;
   if (handle == nullptr) return;
   staged_ = staged_number(mpi::read<mpi::Request>(handle));
@@ -236,41 +219,26 @@ PersistentEnd::PersistentEnd(const void* handle) {
 PersistentEnd::~PersistentEnd() {
   free_staged(staged_);
   if (one_ == nullptr) return;
-  std::unique_ptr<Persistent> ended;
-  All& others = all();
-  const std::lock_guard lock(others.mutex);
-  const auto found = std::find_if(others.list.begin(), others.list.end(),
-                                  [&](const auto& one) { return one.get() == one_; });
-  if (found == others.list.end()) return;
-  ended = std::move(*found);
-  (void)caught([&] { ended->communicator.end_calls(); });
-  others.list.erase(found);
-  --g_count;
+  for (Persistent& ended : sums().take([&](const Persistent& one) { return &one == one_; }))
+    (void)caught([&] { ended.communicator.end_calls(); });
 }
 
 comm::Communicator* find_persistent(const comm::Communicator& communicator,
                                     const std::string& name) {
-  All& known = all();
-  const std::lock_guard lock(known.mutex);
-  for (const auto& one : known.list)
-    if (one->of_comm == communicator.id && one->request.tensor != nullptr &&
-        one->request.tensor->name == name)
-      return &one->communicator;
-  return nullptr;
+  Persistent* const found = sums().find([&](const Persistent& one) {
+    return one.of_comm == communicator.id && one.request.tensor != nullptr &&
+           one.request.tensor->name == name;
+  });
+  return found == nullptr ? nullptr : &found->communicator;
 }
 
 void end_persistent() {
-  All& known = all();
-  const std::lock_guard lock(known.mutex);
-  for (const auto& one : known.list) one->communicator.end_calls();
+  sums().for_each([](Persistent& one) { one.communicator.end_calls(); });
 }
 
 void abandon_persistent() {
-  All& known = all();
-  const std::lock_guard lock(known.mutex);
-  for (const auto& one : known.list) one->communicator.abandon();
-  g_count = 0;
-  known.list.clear();
+  for (Persistent& ended : sums().take([](const Persistent&) { return true; }))
+    ended.communicator.abandon();
 }
 
 }  // namespace slimpi::call

@@ -43,7 +43,7 @@ int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
   // The failure of a sum in a fiber is postponed until its request is completed, unless the error
   // is fatal. A fatal error ends the job now: the program may be waiting for something else.
   if (Pending* const sum = running_sum(); sum != nullptr) {
-    comm = comm_for_errors(runtime_, sum->comm, sum->of_comm);
+    comm = comm_for_errors(*sum);
     if (!is_fatal(comm)) return postpone_failure(*sum, status, logging);
   }
   const mpi::Api& api = runtime_.api;

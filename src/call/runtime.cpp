@@ -14,7 +14,6 @@
 #include "call/nonblocking.h"
 #include "call/persistent.h"
 #include "call/staged_requests.h"
-#include "call/without_sums.h"
 #include "device/device.h"
 #include "device/plugins.h"
 #include "mpi/internal_comm.h"

@@ -211,8 +211,4 @@ void StagedCall::count() {
            "are copied through host memory");
 }
 
-std::size_t StagedCall::bytes() const {
-  return spans_.in.bytes;
-}
-
 }  // namespace slimpi::call

@@ -61,11 +61,11 @@ class StagedCall {
   // Returns whether MPI cannot take some buffer; false if MPI will reject the call.
   bool needed() const { return copies_in_ || copies_out_; }
 
-  Status open();              // makes the copies, without values
-  Status bring_in();          // gives the copies the values of the program's buffers
-  Status bring_back();        // gives the program the result
-  void count();               // counts the call in the report
-  std::size_t bytes() const;  // bytes of the input
+  Status open();        // makes the copies, without values
+  Status bring_in();    // gives the copies the values of the program's buffers
+  Status bring_back();  // gives the program the result
+  void count();         // counts the call in the report
+  std::size_t bytes() const { return spans_.in.bytes; }  // of the input
 
   // Returns the call that MPI gets; after open().
   const Request& copy() const { return copy_; }

@@ -95,7 +95,7 @@ Status Sum::timed_verify(const Step& step) {
 // Makes first the steps in which all ranks decide. Before the call has its number, all ranks can
 // still leave it to MPI. Later only Algorithm::run() can do so, and sets call.bypass.
 Status Sum::run(std::optional<BypassReason>* bypass) {
-  const TimeInside inside(runtime_.statistics);
+  const Timed inside(runtime_.statistics, &Counts::nanoseconds);
   if (communicator_.on_one_node()) return run_in_node(bypass);
   if (converts()) conversion_ = take_floats();
   comm::Call call = make_call();
@@ -318,7 +318,7 @@ void Sum::log_banner() {
                      " kernels; " + runtime_.mpi_version;
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
-    if (communicator_.config().given[i].source != Source::built_in)
+    if (communicator_.config().is_set(Option(i)))
       text += "; " + rows[i].variable + "=" + communicator_.config().given[i].text;
   log_info(text);
 }

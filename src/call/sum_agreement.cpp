@@ -17,24 +17,22 @@
 namespace slimpi::call {
 
 struct Sum::Agreement {
-  std::uint64_t number, other_number, history, other_history, shape, other_shape;
-  std::uint64_t no_memory, nonfinite, large, state_nonfinite;  // 1: true on some rank
-  std::uint64_t unfit;  // the state is too far from the call's values
-  // Only for elements of another type than float. on_device: a GPU has the elements; unheld:
-  // float32 cannot hold the values.
-  std::uint64_t on_device, unheld;
+  comm::ComparedWord number, history, shape;
+  std::uint64_t no_memory, nonfinite, state_nonfinite;  // 1: true on some rank
+  std::uint64_t may_overflow;  // a value is not finite, or the sum may overflow
+  std::uint64_t state_unfit;   // the state is too far from the call's values
+  // Only for elements of another type than float. on_device: a GPU has the elements;
+  // beyond_float32: float32 cannot hold the values.
+  std::uint64_t on_device, beyond_float32;
 
-  // Returns whether all ranks have the same state. After all_max() `number` is the maximum of the
-  // ranks' numbers, and `other_number` that of their complements. These two are complements of each
-  // other only if all ranks have the same number.
-  bool alike() const { return number == ~other_number && history == ~other_history; }
-  bool shapes_alike() const { return shape == ~other_shape; }
+  // Returns whether all ranks have the same state.
+  bool alike() const { return number.same() && history.same(); }
 };
 
 // Notes the number and history of this rank's tensor state, and the shapes of its matrices.
 void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) const {
-  agreement->number = state.number;
-  agreement->history = state.history();
+  agreement->number = comm::ComparedWord::of(state.number);
+  agreement->history = comm::ComparedWord::of(state.history());
   agreement->state_nonfinite = state.nonfinite != 0 ? 1 : 0;
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
   Fnv1a shapes;
@@ -43,7 +41,7 @@ void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) c
     shapes.add(rows);
     shapes.add(columns);
   }
-  agreement->shape = shapes.value();
+  agreement->shape = comm::ComparedWord::of(shapes.value());
 }
 
 // Gives the tensor state, if the call has one, to the plan's algorithm, and reserves its arrays if
@@ -53,7 +51,7 @@ Status Sum::exchange_agreement(comm::Call& call, Agreement* agreement) {
   if (state != nullptr) state->claim(plan_.algorithm, location_);
   *agreement = {};
   agreement->on_device = left_on_device_ ? 1 : 0;
-  agreement->unheld = float32_holds_ ? 0 : 1;
+  agreement->beyond_float32 = float32_holds_ ? 0 : 1;
   if (conversion_ != Status::ok) agreement->no_memory = 1;
   if (can_be_read() && (state == nullptr || state->calls >= plan_.start)) {
     if (state != nullptr && plan_.algorithm->reserve_state(call) != Status::ok) {
@@ -68,9 +66,6 @@ Status Sum::exchange_agreement(comm::Call& call, Agreement* agreement) {
       SLIMPI_TRY(status);
   }
   if (state != nullptr) describe_state(*state, agreement);
-  agreement->other_shape = ~agreement->shape;
-  agreement->other_number = ~agreement->number;
-  agreement->other_history = ~agreement->history;
   std::uint64_t words[sizeof(Agreement) / sizeof(std::uint64_t)];
   std::memcpy(words, agreement, sizeof words);
   SLIMPI_TRY(communicator_.exchange().all_max(words));
@@ -114,7 +109,7 @@ Status Sum::act_on(const Agreement& agreement, comm::Call& call,
   if (call.state != nullptr && call.state->calls < plan_.start) {
     ++call.state->calls;
     *bypass = BypassReason::start;
-  } else if (!agreement.shapes_alike()) {
+  } else if (!agreement.shape.same()) {
     // The length of a factor depends on the shape, so some ranks have made the factor anew in
     // exchange_agreement(). All ranks drop it: otherwise a sum after the program has corrected the
     // shape would mix two factors.
@@ -122,7 +117,7 @@ Status Sum::act_on(const Agreement& agreement, comm::Call& call,
     return fail_for_shapes();
   } else if (agreement.on_device != 0) {
     *bypass = BypassReason::datatype;
-  } else if (agreement.unheld != 0) {
+  } else if (agreement.beyond_float32 != 0) {
     *bypass = BypassReason::precision;
   } else if (agreement.no_memory != 0) {
     if (call.state != nullptr && communicator_.rank() == 0)
@@ -131,11 +126,11 @@ Status Sum::act_on(const Agreement& agreement, comm::Call& call,
     *bypass = BypassReason::failure;
   } else if (agreement.nonfinite != 0) {
     *bypass = BypassReason::nonfinite;
-  } else if (agreement.large != 0) {
-    // A value is not finite, or the sum may overflow. The program will discard this training step,
-    // so this call runs without error feedback and keeps the residual for the next step.
+  } else if (agreement.may_overflow != 0) {
+    // The program will discard this training step, so this call runs without error feedback and
+    // keeps the residual for the next step.
     plan_.error_feedback = false;
-  } else if (agreement.unfit != 0) {
+  } else if (agreement.state_unfit != 0) {
     call.state->uninitialized = true;
     runtime_.statistics.count(&Counts::state_dropped);
   }
@@ -176,7 +171,7 @@ Status Sum::check_values(const comm::Call& call, Agreement* agreement) {
       finite_only ? kernels::kMaxFloat : algorithm::safe_limit(plan_.format, communicator_.size());
   bool beyond = false;
   SLIMPI_TRY(comm::find_beyond(call, in_location_, in_, count_, limit, &beyond));
-  (finite_only ? agreement->nonfinite : agreement->large) = beyond ? 1 : 0;
+  (finite_only ? agreement->nonfinite : agreement->may_overflow) = beyond ? 1 : 0;
   return Status::ok;
 }
 
@@ -189,7 +184,7 @@ Status Sum::check_state(comm::Call& call, Agreement* agreement) {
   SLIMPI_TRY(colocate_buffers(call));
   bool fit = false;
   SLIMPI_TRY(fits(call, &fit));
-  agreement->unfit = fit ? 0 : 1;
+  agreement->state_unfit = fit ? 0 : 1;
   return Status::ok;
 }
 

@@ -112,7 +112,7 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
 // 16-bit floats the result is what the program got, and MPI adds 32-bit floats. Collective.
 Status Sum::verify_result(const comm::Call& call) {
   const bool doubles = type_ == ElementType::float64;
-  const TimeInside verifying(runtime_.statistics, &Counts::verify_nanoseconds);
+  const Timed verifying(runtime_.statistics, &Counts::verify_nanoseconds);
   comm::Exchange& exchange = communicator_.exchange();
   float* const exact = exact_of(call);
   // No failure of a rank ends the wait for MPI's sum. So no rank begins that sum before all ranks

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The end of a process in which slimpi never started: the program has no MPI, or sums by other
 // means. If slimpi-run was asked to print something, silence would look like success.
-#include "call/without_sums.h"
-
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 #include <string>
 
 #include "base/process.h"
+#include "call/write_report.h"
 #include "mpi/api.h"
 #include "observe/log.h"
 #include "options/config.h"

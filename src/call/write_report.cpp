@@ -71,19 +71,13 @@ mpi::Comm JobReport::comm() const {
   return comm_;
 }
 
-// Returns the hosts of the job, each once. Collective over the communicator.
-std::vector<std::string> JobReport::gather_hosts(mpi::Comm comm) const {
+// Returns on rank 0 the hosts of the job, each once. Collective over the communicator.
+std::vector<std::string> JobReport::gather_hosts(mpi::Comm comm, int rank, int size) const {
   HostName own = host_name();
-  int rank = 0, size = 1;
-  std::vector<HostName> all{own};
-  if (comm != mpi::abi.comm_null) {
-    runtime_.api.Comm_rank(comm, &rank);
-    runtime_.api.Comm_size(comm, &size);
-    all.resize(rank == 0 ? std::size_t(size) : 1);
-    if (runtime_.api.Gather(own.data(), int(own.size()), mpi::abi.type_char, all.data(),
-                            int(own.size()), mpi::abi.type_char, 0, comm) != mpi::kSuccess)
-      return {};
-  }
+  std::vector<HostName> all(rank == 0 ? std::size_t(size) : 0);
+  if (runtime_.api.Gather(own.data(), int(own.size()), mpi::abi.type_char, all.data(),
+                          int(own.size()), mpi::abi.type_char, 0, comm) != mpi::kSuccess)
+    return {};
   std::vector<std::string> hosts;
   std::set<std::string> seen;
   for (const HostName& name : all)
@@ -131,7 +125,7 @@ void JobReport::write(Scope scope) {
   int rank = std::max(runtime_.world_rank.load(), 0), counted = 1;
   std::vector<std::string> hosts;
   if (const mpi::Comm comm = this->comm(); scope == Scope::job && comm != mpi::abi.comm_null) {
-    int place = 0, size = 0;
+    int place = 0, size = 1;
     summed = runtime_.api.Comm_rank(comm, &place) == mpi::kSuccess &&
              runtime_.api.Comm_size(comm, &size) == mpi::kSuccess &&
              runtime_.api.Reduce(&own, &job, int(kCounts), mpi::abi.type_uint64_t, mpi::abi.op_sum,
@@ -140,7 +134,7 @@ void JobReport::write(Scope scope) {
       rank = place;
       counted = size;
     }
-    hosts = gather_hosts(comm);
+    hosts = gather_hosts(comm, place, size);
   }
   if (rank != 0 || !(runtime_.config.report || runtime_.config.estimate)) return;
   const std::unique_ptr<Report> report = describe_job();

@@ -50,7 +50,7 @@ class JobReport {
   // Returns SLIMPI_TRACE with %r, %h and %p replaced; %% is a percent sign. If it has neither %r
   // nor %p, the rank is appended.
   std::string trace_path() const;
-  std::vector<std::string> gather_hosts(mpi::Comm comm) const;
+  std::vector<std::string> gather_hosts(mpi::Comm comm, int rank, int size) const;
   std::unique_ptr<Report> describe_job() const;
 
   Runtime& runtime_;
@@ -62,5 +62,10 @@ class JobReport {
   // null.
   const comm::Communicator* owner_ = nullptr;
 };
+
+// For the end of a process in which slimpi never started (without_sums.cpp). Prints that there is
+// nothing to report, if the user asked slimpi-run for a report, an estimate, a trace or lines of
+// level info.
+void report_no_sums();
 
 }  // namespace slimpi::call

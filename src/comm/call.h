@@ -96,6 +96,9 @@ struct Call {
   device::DeviceStream device_stream() const { return {device, stream}; }
   // Reserves memory for the call, on the device that has the call's buffers.
   Status reserve(Memory& memory, device::Place place, std::size_t bytes) const;
+  // Reserves scratch memory for messages: in memory of the call's device, and, if the device is
+  // staged, as many bytes of staging memory.
+  Status reserve_messages(std::size_t bytes) const;
 };
 
 // Returns a call with another plan and with the buffers, scratch memory, stream, number and state

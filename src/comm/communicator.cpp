@@ -167,13 +167,11 @@ Status Communicator::make_internal_comm() {
 Status Communicator::compare_options(const std::string& rules) {
   if (!connected()) SLIMPI_TRY(make_internal_comm());
 
-  // Reduces the maximum of each hash and of its complement. All ranks have the same value exactly
-  // if the two maxima are complements of each other.
   const std::vector<Entry> entries = entries_to_agree(config_, rules);
   std::vector<std::uint64_t> words;
   for (const Entry& entry : entries) {
-    words.push_back(text_hash(entry.value));
-    words.push_back(~text_hash(entry.value));
+    const auto hash = ComparedWord::of(text_hash(entry.value));
+    words.insert(words.end(), hash.words.begin(), hash.words.end());
   }
   // More words travel in the same message as the options.
   enum Extra { kChanged, kUnthreaded, kForeign, kDevices, kExtras };
@@ -188,7 +186,7 @@ Status Communicator::compare_options(const std::string& rules) {
   foreign_possible_ = extras[kForeign] != 0;
   threaded_ = extras[kUnthreaded] == 0;
   for (std::size_t i = 0; i < entries.size(); ++i)
-    if (words[2 * i] != ~words[2 * i + 1])
+    if (!ComparedWord{{words[2 * i], words[2 * i + 1]}}.same())
       return exchange_.fail_for_difference(entries[i].name, entries[i].value, entries[i].text,
                                            "start all ranks with the same value");
   // If any rank has changed options, all ranks start anew, even though all values are equal now.
@@ -318,6 +316,12 @@ Status Communicator::stream_for(const device::Location& location, device::Stream
 
 Status Call::reserve(Memory& memory, device::Place place, std::size_t bytes) const {
   return memory.reserve(location, place, bytes, communicator.statistics());
+}
+
+Status Call::reserve_messages(std::size_t bytes) const {
+  if (bytes == 0) return Status::ok;
+  SLIMPI_TRY(reserve(scratch.near, device::Place::device, bytes));
+  return device.staged ? reserve(scratch.staging, device::Place::staging, bytes) : Status::ok;
 }
 
 }  // namespace slimpi::comm

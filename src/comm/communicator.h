@@ -2,8 +2,12 @@
 // The state of one of the program's communicators: an internal communicator for messages,
 // the options that apply, and the node layout. Memory that depends on the ranks or on the size of
 // calls (shared-memory segments, scratch) is shared with other communicators. The object is an
-// attribute of the program's communicator and is destroyed with it. Only one thread at a time calls
-// a collective on a communicator, so nothing here is locked.
+// attribute of the program's communicator and is destroyed with it.
+//
+// A Communicator has no lock, because one thread at a time uses it: MPI lets only one thread call
+// collectives on a communicator. This thread first waits for the nonblocking sums. Where it begins
+// one, it keeps other threads out of the fibers (HoldFibers in call/nonblocking.h). What persistent
+// sums share with the communicator is in InternalComm, which has a mutex.
 #pragma once
 #include <atomic>
 #include <map>
@@ -102,8 +106,7 @@ class Communicator {
   // Makes the communicator of one persistent sum on `parent`, whose ranks have agreed and found
   // their nodes. The new communicator has the options and the layout that the parent has now, a
   // channel of the parent's internal communicator, and its own states. It may outlive the parent.
-  // `number` and `channel` are the same on all ranks, and no other channel or communicator of this
-  // process has them.
+  // `number` and `channel` are as for Exchange::open().
   Communicator(const Communicator& parent, int number, int channel);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -195,7 +198,7 @@ class Communicator {
 
   // Finds the nodes, once. With one leader for each node it also chooses the leader: the rank whose
   // GPU (the GPU of `buffer`) is nearest to a NIC; of equally near ranks the first. Collective.
-  Status find_nodes(const void* buffer = nullptr);
+  Status find_nodes(const void* buffer);
   // Returns whether all ranks know that they share one node. All ranks get the same answer at the
   // same sum, except for nonblocking sums that some rank began before it knew (NonblockingSums).
   bool on_one_node() const { return is_in(Life::laid_out) && layout_.nodes() == 1; }

@@ -29,7 +29,7 @@ bool fits(std::size_t bytes) {
 InternalComm::InternalComm(const mpi::Api& its_api, mpi::Comm its_comm)
     : api(its_api), comm(its_comm), roll_call(its_api) {
   constexpr int kLeast = 32767;  // every MPI has at least these tags
-  constexpr std::uint64_t kMostChannels = 4096, kLeastCounts = 8;
+  constexpr std::uint64_t kMostChannels = 4096, kLeastRows = 8;
   int* highest = nullptr;
   int found = 0;
   api.Comm_rank(comm, &rank);
@@ -38,8 +38,8 @@ InternalComm::InternalComm(const mpi::Api& its_api, mpi::Comm its_comm)
   const int code = api.Comm_get_attr(comm, mpi::abi.tag_ub, &highest, &found);
   rows_ = std::uint64_t(code == mpi::kSuccess && found != 0 ? *highest : kLeast) / kTags;
   const std::uint64_t others = rows_ / 2;
-  channels_ = int(std::clamp<std::uint64_t>(others / kLeastCounts, 1, kMostChannels));
-  counts_ = std::max<std::uint64_t>(others / std::uint64_t(channels_ + 1), 1);
+  channels_ = int(std::clamp<std::uint64_t>(others / kLeastRows, 1, kMostChannels));
+  other_rows_ = std::max<std::uint64_t>(others / std::uint64_t(channels_ + 1), 1);
 }
 
 InternalComm::~InternalComm() {
@@ -100,7 +100,7 @@ int Exchange::mpi_tag(Tag tag) const {
   std::uint64_t row = internal_->first_row(channel_);
   if (call != nullptr && tag != Tag::agreement && tag != Tag::completion) {
     const std::uint64_t mixed = call->sum_word(64) * 0x9e3779b97f4a7c15 >> 32;
-    row += mixed * internal_->counts(channel_) >> 32;
+    row += mixed * internal_->rows_of(channel_) >> 32;
   }
   return int(tag) + kTags * int(row);
 }

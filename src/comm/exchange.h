@@ -2,6 +2,7 @@
 // Exchange sends and receives the messages of slimpi, by MPI on a communicator of slimpi's own, and
 // reports a failure of one rank to all ranks.
 #pragma once
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -27,6 +28,15 @@
 
 namespace slimpi::comm {
 
+// A word that the ranks compare, as two words of all_max(): the word and its complement. all_max()
+// leaves the largest word of any rank, and the complement of the smallest.
+struct ComparedWord {
+  static ComparedWord of(std::uint64_t word) { return {{word, ~word}}; }
+  bool same() const { return words[0] == ~words[1]; }
+
+  std::array<std::uint64_t, 2> words{0, ~std::uint64_t(0)};
+};
+
 // An internal communicator: slimpi's own, for messages of a communicator of the program. Several
 // exchanges share it: the exchange of the program's communicator, and one for each persistent sum.
 // Each rank may start persistent sums in an order of its own. So each exchange has its own channel,
@@ -48,12 +58,12 @@ class InternalComm {
   int free_channel(int least);
 
   // A row is kTags tags, one for each use of a message. channels() returns how many channels the
-  // tags of this MPI allow, counts() how many rows a channel has, first_row() its first row. Sums
+  // tags of this MPI allow, rows_of() how many rows a channel has, first_row() its first row. Sums
   // with different counts mostly use different rows. See InternalComm() and Exchange::mpi_tag().
   int channels() const { return channels_; }
-  std::uint64_t counts(int channel) const { return channel == 0 ? rows_ / 2 : counts_; }
+  std::uint64_t rows_of(int channel) const { return channel == 0 ? rows_ / 2 : other_rows_; }
   std::uint64_t first_row(int channel) const {
-    return channel == 0 ? 0 : rows_ / 2 + std::uint64_t(channel) * counts_;
+    return channel == 0 ? 0 : rows_ / 2 + std::uint64_t(channel) * other_rows_;
   }
 
   // Guards the members below that change, because channels run in different threads. A thread also
@@ -91,7 +101,7 @@ class InternalComm {
   char reported_text[FailureScope::kMost] = "";
 
  private:
-  std::uint64_t rows_ = 0, counts_ = 1;
+  std::uint64_t rows_ = 0, other_rows_ = 1;  // of all channels, of each channel but 0
   int channels_ = 1;
 };
 
@@ -103,9 +113,10 @@ class Exchange final : public PointToPoint {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Opens the exchange: messages go through `internal`, in a channel that is the same on all ranks
-  // and that no other exchange of `internal` uses. `number` is the same on all ranks, and no other
-  // communicator or channel of this process has it.
+  // Opens the exchange: messages go through `internal`. `channel` and `number` are the same on all
+  // ranks. No other exchange of `internal` has the channel, and no other exchange of this process
+  // has the number: a communicator of the program has channel 0 and the number of
+  // mpi::make_internal(); find_channel() in call/persistent.cpp finds both for a persistent sum.
   void open(std::shared_ptr<InternalComm> internal, int channel, int number);
   void close();
   const std::shared_ptr<InternalComm>& internal() const { return internal_; }

@@ -32,10 +32,8 @@ std::uint64_t own_sum() {
   return call == nullptr ? 0 : call->sum_word(kSumBits);
 }
 
-// The number of words that agree() puts in front of the values. The first is the word with sum word
-// and rank (see above), the third is the number of values; the second and the fourth are the
-// complements of these two. The maxima of the four words tell all ranks the largest and the
-// smallest sum word, and the largest and the smallest number of values.
+// The number of words that agree() puts in front of the values. They are two ComparedWords: of the
+// word with sum word and rank (see above), and of the number of values.
 constexpr std::size_t kFront = 4;
 
 }  // namespace
@@ -90,12 +88,10 @@ Status Exchange::spread_maxima(std::span<std::uint64_t> words) {
 // first message follow in a second message, after all ranks know how many there are. So no message
 // is longer than its receive.
 Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
-  const std::uint64_t own = own_sum() << kRankBits | std::uint64_t(rank_);
-  agreed_.assign(std::max(kAgreed, kFront + values.size()), 0);
-  agreed_[0] = own;
-  agreed_[1] = ~own;
-  agreed_[2] = values.size();
-  agreed_[3] = ~agreed_[2];
+  const auto own = ComparedWord::of(own_sum() << kRankBits | std::uint64_t(rank_));
+  const auto number = ComparedWord::of(values.size());
+  agreed_.assign({own.words[0], own.words[1], number.words[0], number.words[1]});
+  agreed_.resize(std::max(kAgreed, kFront + values.size()));
   // The minimum of values is the complement of the maximum of their complements.
   const std::uint64_t flip = on_minimum ? ~std::uint64_t(0) : 0;
   const auto complement = [&](std::uint64_t value) { return value ^ flip; };
@@ -105,7 +101,7 @@ Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
     const std::span all(agreed_);
     SLIMPI_TRY(spread_maxima(all.first(kAgreed)));
     if (sum_of(agreed_[0]) != sum_of(~agreed_[1])) return fail_for_sums(agreed_[0], ~agreed_[1]);
-    if (agreed_[2] != ~agreed_[3])
+    if (!ComparedWord{{agreed_[2], agreed_[3]}}.same())
       return fail_on_all_ranks(
           fail(Status::disagreement,
                "the ranks of a communicator are in different calls: all ranks must make the same "
@@ -171,13 +167,11 @@ Status Exchange::all_true(bool* flag) {
   *flag = all == 1;
   return Status::ok;
 }
-// All ranks have the same word exactly if the maximum of the words and that of their complements
-// are complements of each other.
 Status Exchange::all_same(std::uint64_t word, bool* same) {
   *same = false;
-  std::uint64_t words[] = {word, ~word};
-  SLIMPI_TRY(all_max(words));
-  *same = words[0] == ~words[1];
+  auto compared = ComparedWord::of(word);
+  SLIMPI_TRY(all_max(compared.words));
+  *same = compared.same();
   return Status::ok;
 }
 

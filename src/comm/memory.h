@@ -34,7 +34,6 @@ class Memory {
 
   std::byte* data() const { return blocks_.empty() ? nullptr : blocks_.front().data; }
   float* floats() const { return reinterpret_cast<float*>(data()); }
-  // Returns the location of data().
   device::Location location() const {
     return blocks_.empty() ? device::Location() : blocks_.front().location;
   }

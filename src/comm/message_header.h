@@ -31,7 +31,6 @@ constexpr std::uint64_t mark_bytes(std::uint64_t values) {
   return (values + 15) / 16 * 4;
 }
 
-// The content of a header.
 struct MessageHeader {
   kernels::Format format;
   std::uint64_t first = 0;   // position of the segment in the vector

@@ -187,13 +187,12 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
       SLIMPI_TRY(entry.memory.reserve(location, device::Place::device, elements * sizeof(float),
                                       statistics, Held::state));
       // fill() is queued on the stream of the call, as are the kernels that read the array.
-      location.device->kernels()->fill(reinterpret_cast<float*>(entry.memory.data()), 0.0f,
-                                       elements, stream);
+      location.device->kernels()->fill(entry.memory.floats(), 0.0f, elements, stream);
     }
     SLIMPI_TRY(copy_restored(which, elements, location, stream, entry));
     entry.elements = elements;
   }
-  *array = reinterpret_cast<float*>(entry.memory.data());
+  *array = entry.memory.floats();
   return Status::ok;
 }
 

@@ -35,7 +35,6 @@ class WaitPolicy {
     ~System() = default;
   };
 
-  // The state of one wait.
   struct Wait {
     unsigned first_spins = 0;  // polls before the first yield
     unsigned polls = 0;

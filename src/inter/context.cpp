@@ -15,7 +15,7 @@ Status find_streams(comm::Call& call, Streams* streams) {
   return Status::ok;
 }
 
-Context context_of(comm::Call& call, const Streams& streams) {
+Context context_of(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   comm::CallScratch& scratch = call.scratch;
   std::byte* const messages = scratch.near.data();
@@ -23,7 +23,6 @@ Context context_of(comm::Call& call, const Streams& streams) {
           .statistics = communicator.statistics(),
           .device = call.device,
           .kernels = *call.device.kernels(),
-          .streams = streams,
           .rank = communicator.rank(),
           .segment_class = communicator.segment_class(),
           .format = call.plan.format,

@@ -25,7 +25,7 @@ struct Context {
   Statistics& statistics;
   const device::Device& device;
   const kernels::Kernels& kernels;  // of the device
-  Streams streams;
+  Streams streams{};
 
   int rank;                          // this rank; it sends to and receives from ranks of the group
   comm::SegmentClass segment_class;  // the same on all ranks
@@ -50,11 +50,11 @@ struct Context {
   device::DeviceStream device_stream() const { return {device, stream()}; }
 };
 
+// Makes the context for a schedule that runs in the call; without streams.
+Context context_of(comm::Call& call);
+
 // Sets *streams to the streams that algorithm::prepare() has opened for the call's device.
 Status find_streams(comm::Call& call, Streams* streams);
-
-// Makes the context for a schedule that runs in the call.
-Context context_of(comm::Call& call, const Streams& streams);
 
 // Returns the header of a message with the values `part` of `shard`, sent by `sender`, a rank of
 // the communicator. The sender writes it; the receiver makes the same header to check the message.

@@ -111,9 +111,9 @@ Status run_neighbor_exchange(const Context& context, comm::Range shard, std::spa
 
 Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<const int> ranks,
                                PeerCodec& codec) {
-  Streams streams;
-  SLIMPI_TRY(find_streams(call, &streams));
-  return run_neighbor_exchange(context_of(call, streams), shard, ranks, codec);
+  Context context = context_of(call);
+  SLIMPI_TRY(find_streams(call, &context.streams));
+  return run_neighbor_exchange(context, shard, ranks, codec);
 }
 
 namespace {

@@ -94,6 +94,12 @@ class PairwiseExchange {
   Status decode_finished();
 
   const PairwiseSteps& steps() const { return layout_.steps(); }
+  // Returns a ChunkCodec::PayloadFrom of a segment of this rank's chunk.
+  auto received(std::int64_t number) const {
+    return [this, number](int member) {
+      return ring_.payload(MessageKind::scatter_in, number, steps().round_from(member));
+    };
+  }
 
   const Context& context_;
   const SegmentedLayout& layout_;
@@ -105,9 +111,7 @@ class PairwiseExchange {
 };
 
 void PairwiseExchange::sum(const Step& step, const comm::Range& part) {
-  const auto from = [&](int member) {
-    return ring_.payload(MessageKind::scatter_in, step.number, steps().round_from(member));
-  };
+  const auto from = received(step.number);
   std::byte* const payload = ring_.payload(MessageKind::gather_out, step.number, step.round);
   // By reference: a copy in a std::function would be on the heap.
   codec_.add_and_encode(part, payload, std::cref(from));
@@ -119,9 +123,7 @@ void PairwiseExchange::sum(const Step& step, const comm::Range& part) {
 Status PairwiseExchange::keep_sum(const Step& step) {
   if (step.number < 0 || step.round != layout_.rounds() - 1) return Status::ok;
   const comm::Range part = layout_.segment(layout_.me(), step.number);
-  const auto from = [&](int member) {
-    return ring_.payload(MessageKind::scatter_in, step.number, steps().round_from(member));
-  };
+  const auto from = received(step.number);
   if (part.count != 0) codec_.add_uncompressed(part, std::cref(from));
   SLIMPI_TRY(ring_.decoded(step.number, 4 * part.count));
   return ring_.recycle(step.number);

@@ -112,10 +112,8 @@ Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::R
                     const float* in, float* out, float* residual) {
   const PreparedExchange& prepared = prepared_exchange(call.communicator, call.plan.format, group,
                                                        shard.count, call.device.staged);
-  Streams streams;
-  // `streams` and `context` live until run() returns, and run() keeps no pointer to them.
-  SLIMPI_TRY(find_streams(call, &streams));
-  Context context = context_of(call, streams);
+  Context context = context_of(call);  // lives until run() returns; run() keeps no pointer to it
+  SLIMPI_TRY(find_streams(call, &context.streams));
   context.format = comm::with_tiles(context.format, shard.count, int(group.peers.size()));
   return prepared.schedule->run(context, *prepared.layout, group, shard, in, out, residual);
 }
@@ -144,9 +142,8 @@ Need scatter_need(const comm::Call& call, const comm::InterNodeGroup& group) {
 Status run_scatter(comm::Call& call, const comm::InterNodeGroup& group, const float* in,
                    float* result, float* residual) {
   const comm::Range shard = call.scatter->shards[std::size_t(group.shard_index)];
-  Streams streams;
-  SLIMPI_TRY(find_streams(call, &streams));
-  Context context = context_of(call, streams);
+  Context context = context_of(call);
+  SLIMPI_TRY(find_streams(call, &context.streams));
   context.format =
       comm::with_tiles_for_longest(context.format, comm::longest_of(call.scatter->chunks));
   context.totals = result;

@@ -10,6 +10,7 @@
 #include "call/completion.h"
 #include "call/hidden_functions.h"
 #include "call/persistent.h"
+#include "comm/waiter.h"
 #include "intercept/names.h"
 
 namespace slimpi::intercept {
@@ -79,10 +80,12 @@ bool is_set(const int* flag) {
   return flag != nullptr && *flag != 0;
 }
 
-template <typename Poll>
-void wait_until(Poll poll) {
-  (void)catch_all(
-      [&] { call::wait_until([](void* one) { return (*static_cast<Poll*>(one))(); }, &poll); });
+// Waits until poll() is true, while the nonblocking sums make progress.
+void wait_until(const auto& poll) {
+  (void)catch_all([&] {
+    comm::Waiter waiter(comm::Waiter::Poll::mpi);
+    while (!poll()) waiter.rest();
+  });
 }
 
 // Waits for all requests. `finish` calls the next definition. `statuses`: those of MPI_Waitall.
@@ -118,7 +121,7 @@ int test(int count, const void* requests, const auto& finish, bool ends = true) 
     return finish(&completed);
   std::optional<Completing> completing;
   if (const int code = remember(completing, count, requests); code != 0) return code;
-  (void)catch_all(call::progress);
+  (void)catch_all(let_fibers_run);
   const int code = finish(&completed);
   return raise(*completing, code, completed, ends);
 }

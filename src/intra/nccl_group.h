@@ -53,8 +53,8 @@ class NcclGroup {
 
   // Return scratch memory. arrived(): for the values of a block that the node-local ranks send;
   // `index` is the number of the block modulo kDepth. partial(): for intermediate sums.
-  float* arrived(int index) const { return floats() + std::uint64_t(index) * block_; }
-  float* partial() const { return floats() + kDepth * block_; }
+  float* arrived(int index) const { return scratch_.floats() + std::uint64_t(index) * block_; }
+  float* partial() const { return scratch_.floats() + kDepth * block_; }
 
   // Queues the transfers on the stream. Returns when an event can be recorded behind the transfers.
   Status send(comm::Exchange& exchange, std::span<const device::NcclTransport::Transfer> transfers,
@@ -74,7 +74,6 @@ class NcclGroup {
   Status create_communicator(NodeBarrier& shared, comm::Exchange& exchange,
                              const device::Location& location);
   void end(bool in_order);
-  float* floats() const { return reinterpret_cast<float*>(scratch_.data()); }
 
   const Intra intra_;
   bool refused_ = false;                      // opening failed once; NCCL is not used

@@ -11,6 +11,7 @@
 #include "comm/call.h"
 #include "comm/communicator.h"
 #include "intra/intra_node.h"
+#include "intra/nccl_group.h"
 #include "observe/trace.h"
 
 namespace slimpi::intra {
@@ -64,6 +65,14 @@ class NodePass {
         size_(int(call.communicator.layout().node_ranks().size())),
         blocks_(call, group) {}
   ~NodePass() = default;
+
+  // Ends a pass, also of a rank that failed. After a failure the ranks may have done different
+  // things, so all abort the NCCL communicator: otherwise their GPUs would wait for ever.
+  Status settle(Status status, NcclGroup& nccl) const {
+    status = exchange_.settle(status, {});
+    if (status != Status::ok) nccl.abort();
+    return status;
+  }
 
   // Returns the piece of this rank's shard in a block; empty if the rank owns no shard.
   comm::Range own(std::uint64_t block) const {

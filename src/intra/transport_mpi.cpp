@@ -180,10 +180,7 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group) {
 
 Status reserve_for_mpi(const comm::Call& call, const comm::InterNodeGroup&) {
   const std::size_t size = call.communicator.layout().node_ranks().size();
-  const std::size_t bytes = 2 * kDepth * size * kBytes;
-  SLIMPI_TRY(call.reserve(call.scratch.near, device::Place::device, bytes));
-  if (call.device.staged)
-    SLIMPI_TRY(call.reserve(call.scratch.staging, device::Place::staging, bytes));
+  SLIMPI_TRY(call.reserve_messages(2 * kDepth * size * kBytes));
   if (size <= kernels::kMaxAddends) return Status::ok;  // a kernel adds them at once
   return call.reserve(call.scratch.sums, device::Place::device, kMessageFloats * sizeof(float));
 }

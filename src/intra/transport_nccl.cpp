@@ -41,21 +41,21 @@ class NcclPass : NodePass {
   }
 
   Status sum() {
-    return settle(caught([&] { return run_sum(false); }));
+    return settle(caught([&] { return run_sum(false); }), nccl_);
   }
   Status share() {
-    return settle(caught([&] { return run_share(); }));
+    return settle(caught([&] { return run_share(); }), nccl_);
   }
   Status allreduce() {
-    return settle(caught([&] {
-      // One settle() for both steps: if a rank fails in the sum, the share fails on all ranks, too.
+    const auto both = [&] {
       SLIMPI_TRY(run_sum(true));
       return run_share();
-    }));
+    };
+    // One settle() for both steps: if a rank fails in the sum, the share fails on all ranks, too.
+    return settle(caught(both), nccl_);
   }
 
  private:
-  Status settle(Status status);
   Status run_sum(bool pairwise);
   Status run_share();
   Status find_stream();
@@ -88,14 +88,6 @@ class NcclPass : NodePass {
   // the block was added.
   std::uint64_t added_[NcclGroup::kDepth] = {};
 };
-
-// Ends a pass. If a rank fails, Exchange::settle reports the failure to all ranks, and all ranks
-// abort the NCCL communicator: otherwise the GPUs of the node-local ranks would wait for ever.
-Status NcclPass::settle(Status status) {
-  status = exchange_.settle(status, {});
-  if (status != Status::ok) nccl_.abort();
-  return status;
-}
 
 // Finds the stream for NCCL, which is the communicator's stream for copies to the GPU, and waits
 // until it has completed all its work. Only work queued after this wait starts after the program's

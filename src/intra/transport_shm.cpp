@@ -42,13 +42,13 @@ class BlockPass : NodePass {
   // sum() and share() are the two passes of a hierarchical call; allreduce() is the pass of a call
   // on one node. See transports.h.
   Status sum() {
-    return settle(caught([&] { return run_sum(false); }));
+    return settle(caught([&] { return run_sum(false); }), nccl());
   }
   Status share() {
-    return settle(caught([&] { return run_share(); }));
+    return settle(caught([&] { return run_share(); }), nccl());
   }
   Status allreduce() {
-    return settle(caught([&] { return run_sum(true); }));
+    return settle(caught([&] { return run_sum(true); }), nccl());
   }
 
  private:
@@ -62,7 +62,6 @@ class BlockPass : NodePass {
   // Ends the pass. Every rank has used equally many message buffers, so the next call begins with
   // the same buffer on all ranks.
   void end() { ring().pass(message_buffers_, blocks_.blocks()); }
-  Status settle(Status status);
 
   // Copies this rank's values of the other ranks' shards into its message buffer of the block.
   Status copy_to_others(std::uint64_t block);
@@ -162,14 +161,6 @@ Status BlockPass::agree() {
   if (!decision.again) return Status::ok;
   SLIMPI_TRY(copy_to_others(0));
   return barrier();
-}
-
-// Ends a pass. After a failure the ranks may have done different things, so NCCL's communicator is
-// aborted, not closed in order.
-Status BlockPass::settle(Status status) {
-  status = exchange_.settle(status, {});
-  if (status != Status::ok) nccl().abort();
-  return status;
 }
 
 Status BlockPass::copied() {

@@ -11,8 +11,6 @@ constexpr Abi kMpich = {
 #define SLIMPI_HANDLE(type, name, mpich, ...) .name = type(mpich),
 #define SLIMPI_NUMBER(name, mpich, ...) .name = mpich,
 #include "mpi/constants.def"
-#undef SLIMPI_HANDLE
-#undef SLIMPI_NUMBER
     .predefined = {{0x40000000, 0x80000000}, {0, 0}},
     .status_ignore = {1},
     .fortran_calls_pmpi = false,
@@ -28,8 +26,6 @@ constexpr Abi kStandard = {
 #define SLIMPI_HANDLE(type, name, mpich, standard, open_mpi) .name = type(standard),
 #define SLIMPI_NUMBER(name, mpich, standard, open_mpi) .name = standard,
 #include "mpi/constants.def"
-#undef SLIMPI_HANDLE
-#undef SLIMPI_NUMBER
     .predefined = {{0x200, 0x400}, {0, 0}},
     .status_ignore = {0},
     .fortran_calls_pmpi = false,
@@ -48,8 +44,6 @@ Abi open_mpi(const void* (*symbol)(const char* name)) {
 #define SLIMPI_HANDLE(type, name, mpich, standard, open_mpi) .name = type(at(open_mpi)),
 #define SLIMPI_NUMBER(name, mpich, standard, open_mpi) .name = open_mpi,
 #include "mpi/constants.def"
-#undef SLIMPI_HANDLE
-#undef SLIMPI_NUMBER
       .predefined = {},
       .status_ignore = {0},
       .fortran_calls_pmpi = true,

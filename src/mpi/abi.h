@@ -55,8 +55,6 @@ struct alignas(64) Abi {
 #define SLIMPI_HANDLE(type, name, ...) type name;
 #define SLIMPI_NUMBER(name, ...) int name;
 #include "mpi/constants.def"
-#undef SLIMPI_HANDLE
-#undef SLIMPI_NUMBER
 
   // The handles of the predefined datatypes: those from `first` to `end`, without `end`.
   struct {

@@ -140,7 +140,6 @@ Found find(Api& api, std::string& description) {
   api.name = reinterpret_cast<decltype(api.name)>(lookup("PMPI_" #name)); \
   complete = complete && api.name != nullptr;
 #include "mpi/functions.def"
-#undef SLIMPI_MPI
   return complete ? Found::yes : Found::unknown;
 }
 

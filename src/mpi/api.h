@@ -12,7 +12,6 @@ namespace slimpi::mpi {
 struct Api {
 #define SLIMPI_MPI(name, ...) int (*name)(__VA_ARGS__);
 #include "mpi/functions.def"
-#undef SLIMPI_MPI
 };
 
 // The result of find(). unknown: the process has an MPI that slimpi does not know. unclear: it has

@@ -15,7 +15,7 @@ namespace slimpi::mpi {
 namespace {
 
 std::atomic<int> g_served{0};
-std::atomic<int> g_numbered{0};  // the highest number of a communicator so far
+std::atomic<int> g_highest_number{0};  // of the communicators and channels of this process so far
 
 // See make_hidden_world(); valid until MPI ends.
 std::atomic<mpi::Comm> g_hidden_world{};
@@ -221,12 +221,12 @@ bool has_room_in_fiber(const Api& api, mpi::Comm comm) {
 }
 
 int next_number() {
-  return ++g_numbered;
+  return ++g_highest_number;
 }
 
 void use_number(int number) {
-  for (int highest = g_numbered; highest < number;)
-    if (g_numbered.compare_exchange_weak(highest, number)) break;
+  for (int highest = g_highest_number; highest < number;)
+    if (g_highest_number.compare_exchange_weak(highest, number)) break;
 }
 
 void make_hidden_world(const Api& api) {

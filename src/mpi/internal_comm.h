@@ -134,7 +134,9 @@ bool can_make_internal_in_fiber();
 bool has_room_in_fiber(const Api& api, mpi::Comm comm);
 
 // Returns whether a thread of slimpi can help sums for which the program does not wait: MPI has
-// MPI_THREAD_MULTIPLE, and no tool hides the functions that complete requests.
+// MPI_THREAD_MULTIPLE, and no tool hides the functions that complete requests. Without this thread
+// slimpi takes no such sum: while the program blocks, in MPI or elsewhere, other ranks may wait for
+// this rank's part.
 bool can_help(const Api& api);
 
 // True: a tool in front of slimpi calls the functions that start (g_starts_hidden) or complete

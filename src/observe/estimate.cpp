@@ -37,7 +37,6 @@ double share(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
-// Returns the table of the calls of the program, one line a row.
 std::string calls_table(const Estimate& estimate) {
   std::string text =
       fmt::format("  {:<19} {:>6} {:<14} {:<8} {:<5} {:>7} {:>8} {:>7}  {}\n", "size", "ranks",

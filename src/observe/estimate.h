@@ -41,7 +41,6 @@ std::optional<BypassReason> dominant_reason(const Estimate& estimate);
 std::string to_text(const Estimate& estimate);
 std::string to_json(const Estimate& estimate);
 
-// Numbers of bits that the estimate shows.
 inline constexpr int kEstimatedBits[] = {8, 4, 2};
 
 // Returns the bytes that these calls send between nodes with `bits` bits for each value, bytegrad's

@@ -24,7 +24,6 @@ namespace slimpi {
 enum class BypassReason {
 #define SLIMPI_BYPASS_REASON(reason, name, meaning, advice) reason,
 #include "observe/bypass_reasons.def"
-#undef SLIMPI_BYPASS_REASON
 };
 
 struct BypassRow {
@@ -39,7 +38,6 @@ inline constexpr BypassRow kBypassRows[] = {
 #define SLIMPI_BYPASS_REASON(reason, name, meaning, advice) \
   {name, "left to MPI: " name, meaning, advice},
 #include "observe/bypass_reasons.def"
-#undef SLIMPI_BYPASS_REASON
 };
 inline constexpr std::size_t kBypassReasons = std::size(kBypassRows);
 
@@ -118,7 +116,6 @@ struct VerifiedErrors {
   }
 };
 
-// The numbers of a compressed call.
 struct CompressedCall {
   AlgorithmId algorithm;
   UsedCodec codec;
@@ -225,30 +222,11 @@ class Statistics {
   std::array<VerifiedErrors, kSizeClasses> errors_{};
 };
 
-// Measures the time from its construction to its destruction, and adds it to the counter `number`.
-// By default this counter is Counts::nanoseconds, the time inside slimpi.
-class TimeInside {
- public:
-  explicit TimeInside(Statistics& statistics, Counter number = &Counts::nanoseconds)
-      : statistics_(statistics), number_(number), begin_(Trace::Clock::now()) {}
-  ~TimeInside() {
-    const std::chrono::nanoseconds spent = Trace::Clock::now() - begin_;
-    statistics_.count(number_, std::uint64_t(spent.count()));
-  }
-  TimeInside(const TimeInside&) = delete;
-  TimeInside& operator=(const TimeInside&) = delete;
-
- private:
-  Statistics& statistics_;
-  const Counter number_;
-  const Trace::Clock::time_point begin_;
-};
-
-// Measures the time from its construction to its destruction. Adds the time to a stage, and, if a
-// trace runs, a slice to the trace.
+// Measures the time from its construction to its destruction. Adds the time to a stage or another
+// counter, and, if `name` is given and a trace runs, a slice to the trace.
 class Timed {
  public:
-  Timed(Statistics& statistics, Counter stage, const char* name, std::uint64_t bytes)
+  Timed(Statistics& statistics, Counter stage, const char* name = nullptr, std::uint64_t bytes = 0)
       : statistics_(statistics),
         stage_(stage),
         name_(name),
@@ -257,7 +235,7 @@ class Timed {
   ~Timed() {
     const auto end = Trace::Clock::now();
     statistics_.count(stage_, std::uint64_t(std::chrono::nanoseconds(end - begin_).count()));
-    if (Trace* const trace = Trace::running(); trace != nullptr)
+    if (Trace* const trace = Trace::running(); trace != nullptr && name_ != nullptr)
       trace->add(name_, begin_, end, bytes_);
   }
   Timed(const Timed&) = delete;

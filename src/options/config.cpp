@@ -70,7 +70,7 @@ std::string read_file(const std::string& path, Config& config, std::vector<std::
     const std::string name = lower_case(line.substr(0, equals));
     if (equals == line.npos || name.empty())
       return where + "expected name = value, found " + printable(line);
-    if (!is_option(name)) {
+    if (!find_option(name)) {
       unknown.push_back(where + unknown_name(name, name, Source::file));
       continue;
     }
@@ -102,7 +102,6 @@ std::vector<OptionRow>* make_rows() {
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) \
   add_row(*rows, #name, standard, Scope::scope, meaning, (parser).accepted());
 #include "options/options.def"
-#undef SLIMPI_OPTION
   return rows;
 }
 }  // namespace
@@ -118,7 +117,6 @@ Config::Config() {
   (void)(parser).parse(standard, this->name);                       \
   given.push_back({standard, Source::built_in});
 #include "options/options.def"
-#undef SLIMPI_OPTION
 }
 
 std::string Config::set(std::string_view option, std::string_view value, Source source) {
@@ -136,7 +134,6 @@ std::string Config::set(std::string_view option, std::string_view value, Source 
     return "";                                                      \
   }
 #include "options/options.def"
-#undef SLIMPI_OPTION
   return unknown_name(spelled(option, source), option, source);
 }
 
@@ -146,7 +143,6 @@ std::string Config::value_text(Option option) const {
   case Option::name:                                                \
     return (parser).text(this->name);
 #include "options/options.def"
-#undef SLIMPI_OPTION
   }
   return "";
 }
@@ -193,9 +189,11 @@ std::string did_you_mean(std::string_view given, std::span<const std::string> wo
   return word.empty() || word == given ? "" : "; did you mean " + word + "?";
 }
 
-bool is_option(std::string_view name) {
+std::optional<Option> find_option(std::string_view name) {
   const auto& rows = option_rows();
-  return std::any_of(rows.begin(), rows.end(), [&](const OptionRow& r) { return name == r.name; });
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (name == rows[i].name) return Option(i);
+  return std::nullopt;
 }
 
 std::string nearest_option(std::string_view name) {
@@ -214,7 +212,7 @@ Loaded load_config(const Environment& environment) {
   Loaded loaded;
   for (const auto& [variable, value] : environment) {
     const std::string name = lower_case(std::string_view(variable).substr(7));
-    if (!is_option(name) || variable != spelled(name, Source::environment)) {
+    if (!find_option(name) || variable != spelled(name, Source::environment)) {
       loaded.warnings.push_back(unknown_name(variable, name, Source::environment));
       continue;
     }

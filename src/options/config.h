@@ -3,6 +3,7 @@
 // given environment and on the file that SLIMPI_CONFIG in this environment names.
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,7 +24,6 @@ const char* to_string(Source source);  // "default", "file", "environment", "inf
 enum class Option {
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) name,
 #include "options/options.def"
-#undef SLIMPI_OPTION
 };
 
 // One row of the table, for programs that list options.
@@ -42,7 +42,6 @@ const std::vector<OptionRow>& option_rows();
 struct Config {
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) type name{};
 #include "options/options.def"
-#undef SLIMPI_OPTION
 
   // Each option's value as it was written, and its source; indexed by Option.
   struct Given {
@@ -63,7 +62,6 @@ struct Config {
   // written.
   std::string value_text(Option option) const;
 
-  // Returns whether the user set the option.
   bool is_set(Option option) const {
     return given[std::size_t(option)].source != Source::built_in;
   }
@@ -77,8 +75,8 @@ struct Loaded {
 };
 Loaded load_config(const Environment& environment);
 
-// Returns whether there is an option called `name` (lower case).
-bool is_option(std::string_view name);
+// Returns the option called `name` (lower case); nothing if there is none.
+std::optional<Option> find_option(std::string_view name);
 
 // Returns the option that `name`, with or without the prefix, probably means: the option nearest by
 // edit distance, or else the first option that begins with `name`; "" if there is none.

@@ -39,13 +39,6 @@ constexpr const ElementRow& row_of(ElementType type) {
   return kElementRows[int(type)];
 }
 
-// A set of element types.
-struct ElementTypes {
-  unsigned bits = 0;
-  bool has(ElementType type) const { return (bits >> int(type) & 1) != 0; }
-  void add(ElementType type) { bits |= 1u << int(type); }
-};
-
 // The functions of MPI that slimpi can take, with their nonblocking, persistent and large-count
 // forms. SLIMPI_CALLS says which of them it takes.
 enum class Collective { allreduce, reduce_scatter };
@@ -60,17 +53,19 @@ constexpr const CollectiveRow& row_of(Collective collective) {
   return kCollectiveRows[int(collective)];
 }
 
-// A set of collectives.
-struct Collectives {
+template <typename Enum>
+struct EnumSet {
   unsigned bits = 0;
-  bool has(Collective collective) const { return (bits >> int(collective) & 1) != 0; }
+  bool has(Enum one) const { return (bits >> int(one) & 1) != 0; }
+  void add(Enum one) { bits |= 1u << int(one); }
 };
+using ElementTypes = EnumSet<ElementType>;
+using Collectives = EnumSet<Collective>;
 
 // The names of algorithms.def, for code that uses no other column of this table.
 enum class AlgorithmId : std::size_t {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) name,
 #include "options/algorithms.def"
-#undef SLIMPI_ALGORITHM
 };
 
 struct AlgorithmWord {
@@ -82,7 +77,6 @@ struct AlgorithmWord {
 inline constexpr AlgorithmWord kAlgorithmWords[] = {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) {#name, argument},
 #include "options/algorithms.def"
-#undef SLIMPI_ALGORITHM
 };
 inline constexpr std::size_t kAlgorithms = std::size(kAlgorithmWords);
 

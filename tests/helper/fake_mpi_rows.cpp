@@ -7,4 +7,3 @@
     return 15;                                                                \
   }
 #include "mpi/functions.def"
-#undef SLIMPI_MPI

@@ -51,14 +51,10 @@ Payload payload_of(const Format& format, std::uint64_t count) {
   return payload;
 }
 
-bool for_warps(const Payload& payload) {
-  return payload.bucket <= kWarpElements;
-}
-
 // Queues `of_warps` if one warp can hold a bucket, else `of_blocks`.
 template <typename Arguments>
 void launch_tiles(Stream* stream, Kernel of_warps, Kernel of_blocks, const Arguments& arguments) {
-  const bool warps = for_warps(arguments.payload);
+  const bool warps = arguments.payload.bucket <= kWarpElements;
   launch(stream, warps ? of_warps : of_blocks, arguments.payload.steps, warps ? kWarpsOfBlock : 1,
          arguments);
 }

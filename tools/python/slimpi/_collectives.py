@@ -39,7 +39,7 @@ _UNLIKE = "of tensors of unlike types or lengths"
 _KEEPS_WORK = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
 
 lenient = False  # a group that cannot use MPI: true: its backend makes its sums; false: an error
-tell = lambda collectives: None  # called before each sum that MPI gets
+before_sum = lambda collectives: None  # called before each sum that MPI gets
 
 
 def _options_of(world):
@@ -189,7 +189,7 @@ class Collectives:
         if reason is not None:
             _seen.count(name, length, reason, self.backend)
             return None
-        tell(self)
+        before_sum(self)
         row = _floats(tensors)
         if function == self._sum_blocks:
             row //= self.size

@@ -88,7 +88,7 @@ def _begin_sums(collectives):
     """Limits the threads and says who makes the sums, before the first sum that MPI gets."""
     import torch
     from . import _collectives
-    _collectives.tell = lambda collectives: None
+    _collectives.before_sum = lambda collectives: None
     world = torch.distributed.distributed_c10d._get_default_group()
     all_ranks = getattr(world, "collectives", collectives)
     changed = _threads.limit(torch, all_ranks.places, all_ranks.rank)
@@ -175,7 +175,7 @@ def _change_c10d(module):
                     "TORCH_DISTRIBUTED_USE_TORCHCOMMS")
             if not _register.is_old():
                 from . import _collectives
-                _collectives.lenient, _collectives.tell = True, _begin_sums
+                _collectives.lenient, _collectives.before_sum = True, _begin_sums
         elif _launcher.size() is None:
             say("no launcher started this process, so nothing is changed: use slimpi-run --torch "
                 "torchrun --nproc-per-node N " + " ".join(sys.argv))

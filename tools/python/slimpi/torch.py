@@ -33,7 +33,7 @@ __all__ = ["State", "compress", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
 OF_MODELS = ("decentralized", "low_precision_decentralized")
-_ON_THEIR_WAY = 2  # the most buckets in flight: one uses the network while the other does not
+_MOST_IN_FLIGHT = 2  # buckets: one uses the network while the other does not
 _FIRST_ITERATIONS = 10  # exact iterations with PowerSGD; the default of slimpi's option `start`
 # Options of the communicator for sums that are not compressed: those of the first iterations of
 # algorithms with state, short sums, and sums of other values than gradients. slimpi makes these
@@ -108,7 +108,7 @@ class State:
         self._sums = Iteration()
         self._finisher = self._world.new_worker()
         weakref.finalize(self, self._finisher.end).atexit = False  # World ends it at exit
-        self._room = threading.Semaphore(_ON_THEIR_WAY)
+        self._room = threading.Semaphore(_MOST_IN_FLIGHT)
 
     def _finish(self, job):
         """Runs a job in the finisher's thread. Called in the worker's thread; both may be the same
