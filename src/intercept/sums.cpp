@@ -24,23 +24,19 @@ namespace {
 
 // The counts of a function. set() writes them into a call; small() and large() read them back.
 struct OneCount {
-  using Small = int;
-  using Large = std::int64_t;
   static void set(Request& request, std::int64_t count) { request.count = count; }
-  static Small small(const Request& request) { return int(request.count); }
-  static Large large(const Request& request) { return request.count; }
+  static int small(const Request& request) { return int(request.count); }
+  static std::int64_t large(const Request& request) { return request.count; }
 };
 
 struct BlockCount {
-  using Small = int;
-  using Large = std::int64_t;
   static void set(Request& request, std::int64_t count) {
     request.collective = Collective::reduce_scatter;
     request.blocks.each = count;
     request.own_count = -1;
   }
-  static Small small(const Request& request) { return int(request.blocks.each); }
-  static Large large(const Request& request) { return request.blocks.each; }
+  static int small(const Request& request) { return int(request.blocks.each); }
+  static std::int64_t large(const Request& request) { return request.blocks.each; }
 };
 
 struct RanksCounts {
@@ -162,6 +158,20 @@ struct Next {
   }
 };
 
+constinit Next<OneCount> next_Allreduce{"PMPI_Allreduce", "PMPI_Allreduce_c"};
+constinit Next<OneCount> next_Iallreduce{"PMPI_Iallreduce", "PMPI_Iallreduce_c"};
+constinit Next<OneCount> next_Allreduce_init{"PMPI_Allreduce_init", "PMPI_Allreduce_init_c"};
+constinit Next<BlockCount> next_Reduce_scatter_block{"PMPI_Reduce_scatter_block",
+                                                     "PMPI_Reduce_scatter_block_c"};
+constinit Next<BlockCount> next_Ireduce_scatter_block{"PMPI_Ireduce_scatter_block",
+                                                      "PMPI_Ireduce_scatter_block_c"};
+constinit Next<BlockCount> next_Reduce_scatter_block_init{"PMPI_Reduce_scatter_block_init",
+                                                          "PMPI_Reduce_scatter_block_init_c"};
+constinit Next<RanksCounts> next_Reduce_scatter{"PMPI_Reduce_scatter", "PMPI_Reduce_scatter_c"};
+constinit Next<RanksCounts> next_Ireduce_scatter{"PMPI_Ireduce_scatter", "PMPI_Ireduce_scatter_c"};
+constinit Next<RanksCounts> next_Reduce_scatter_init{"PMPI_Reduce_scatter_init",
+                                                     "PMPI_Reduce_scatter_init_c"};
+
 // The common body of all exported functions of this file. A call of a PMPI_ name goes to MPI
 // unchanged, unless MPI's Fortran bindings make the call. The function must be inline, because it
 // looks at the caller of the exported function. `more` ends with the address of the program's MPI
@@ -193,37 +203,136 @@ template <Way way, typename Counts, typename Count, typename... More>
 
 }  // namespace
 
-// The parameters behind the communicator, and the same as arguments.
-#define SLIMPI_PARAMETERS_blocking
-#define SLIMPI_PARAMETERS_nonblocking , Word handle
-#define SLIMPI_PARAMETERS_persistent , Word info, Word handle
-#define SLIMPI_ARGUMENTS_blocking
-#define SLIMPI_ARGUMENTS_nonblocking , handle
-#define SLIMPI_ARGUMENTS_persistent , info, handle
+SLIMPI_EXPORT int MPI_Allreduce(const void* in, void* out, int count, Word type, Word op,
+                                Word comm) {
+  return sum<Way::blocking>(next_Allreduce, Form::usual, in, out, count, type, op, comm);
+}
+SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count, Word type, Word op,
+                                  Word comm) {
+  return sum<Way::blocking>(next_Allreduce, Form::large, in, out, count, type, op, comm);
+}
+SLIMPI_EXPORT int PMPI_Allreduce(const void* in, void* out, int count, Word type, Word op,
+                                 Word comm) {
+  return sum<Way::blocking>(next_Allreduce, Form::fortran, in, out, count, type, op, comm);
+}
+SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word type, Word op,
+                                 Word comm, Word handle) {
+  return sum<Way::nonblocking>(next_Iallreduce, Form::usual, in, out, count, type, op, comm,
+                               handle);
+}
+SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count, Word type,
+                                   Word op, Word comm, Word handle) {
+  return sum<Way::nonblocking>(next_Iallreduce, Form::large, in, out, count, type, op, comm,
+                               handle);
+}
+SLIMPI_EXPORT int PMPI_Iallreduce(const void* in, void* out, int count, Word type, Word op,
+                                  Word comm, Word handle) {
+  return sum<Way::nonblocking>(next_Iallreduce, Form::fortran, in, out, count, type, op, comm,
+                               handle);
+}
+SLIMPI_EXPORT int MPI_Allreduce_init(const void* in, void* out, int count, Word type, Word op,
+                                     Word comm, Word info, Word handle) {
+  return sum<Way::persistent>(next_Allreduce_init, Form::usual, in, out, count, type, op, comm,
+                              info, handle);
+}
+SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t count, Word type,
+                                       Word op, Word comm, Word info, Word handle) {
+  return sum<Way::persistent>(next_Allreduce_init, Form::large, in, out, count, type, op, comm,
+                              info, handle);
+}
+SLIMPI_EXPORT int PMPI_Allreduce_init(const void* in, void* out, int count, Word type, Word op,
+                                      Word comm, Word info, Word handle) {
+  return sum<Way::persistent>(next_Allreduce_init, Form::fortran, in, out, count, type, op, comm,
+                              info, handle);
+}
 
-#define SLIMPI_FORM(function, form, Count, name, way)                                     \
-  SLIMPI_EXPORT int function(const void* in, void* out, Count counts, Word type, Word op, \
-                             Word comm SLIMPI_PARAMETERS_##way) {                         \
-    return sum<Way::way>(next_##name, Form::form, in, out, counts, type, op,              \
-                         comm SLIMPI_ARGUMENTS_##way);                                    \
-  }
+SLIMPI_EXPORT int MPI_Reduce_scatter_block(const void* in, void* out, int count, Word type, Word op,
+                                           Word comm) {
+  return sum<Way::blocking>(next_Reduce_scatter_block, Form::usual, in, out, count, type, op, comm);
+}
+SLIMPI_EXPORT int MPI_Reduce_scatter_block_c(const void* in, void* out, std::int64_t count,
+                                             Word type, Word op, Word comm) {
+  return sum<Way::blocking>(next_Reduce_scatter_block, Form::large, in, out, count, type, op, comm);
+}
+SLIMPI_EXPORT int PMPI_Reduce_scatter_block(const void* in, void* out, int count, Word type,
+                                            Word op, Word comm) {
+  return sum<Way::blocking>(next_Reduce_scatter_block, Form::fortran, in, out, count, type, op,
+                            comm);
+}
+SLIMPI_EXPORT int MPI_Ireduce_scatter_block(const void* in, void* out, int count, Word type,
+                                            Word op, Word comm, Word handle) {
+  return sum<Way::nonblocking>(next_Ireduce_scatter_block, Form::usual, in, out, count, type, op,
+                               comm, handle);
+}
+SLIMPI_EXPORT int MPI_Ireduce_scatter_block_c(const void* in, void* out, std::int64_t count,
+                                              Word type, Word op, Word comm, Word handle) {
+  return sum<Way::nonblocking>(next_Ireduce_scatter_block, Form::large, in, out, count, type, op,
+                               comm, handle);
+}
+SLIMPI_EXPORT int PMPI_Ireduce_scatter_block(const void* in, void* out, int count, Word type,
+                                             Word op, Word comm, Word handle) {
+  return sum<Way::nonblocking>(next_Ireduce_scatter_block, Form::fortran, in, out, count, type, op,
+                               comm, handle);
+}
+SLIMPI_EXPORT int MPI_Reduce_scatter_block_init(const void* in, void* out, int count, Word type,
+                                                Word op, Word comm, Word info, Word handle) {
+  return sum<Way::persistent>(next_Reduce_scatter_block_init, Form::usual, in, out, count, type, op,
+                              comm, info, handle);
+}
+SLIMPI_EXPORT int MPI_Reduce_scatter_block_init_c(const void* in, void* out, std::int64_t count,
+                                                  Word type, Word op, Word comm, Word info,
+                                                  Word handle) {
+  return sum<Way::persistent>(next_Reduce_scatter_block_init, Form::large, in, out, count, type, op,
+                              comm, info, handle);
+}
+SLIMPI_EXPORT int PMPI_Reduce_scatter_block_init(const void* in, void* out, int count, Word type,
+                                                 Word op, Word comm, Word info, Word handle) {
+  return sum<Way::persistent>(next_Reduce_scatter_block_init, Form::fortran, in, out, count, type,
+                              op, comm, info, handle);
+}
 
-// Defines MPI_NAME, MPI_NAME_c and PMPI_NAME, and next_NAME, which calls their next definitions.
-#define SLIMPI_SUM(name, way, Counts)                                           \
-  static constinit Next<Counts> next_##name{"PMPI_" #name, "PMPI_" #name "_c"}; \
-  SLIMPI_FORM(MPI_##name, usual, Counts::Small, name, way)                      \
-  SLIMPI_FORM(MPI_##name##_c, large, Counts::Large, name, way)                  \
-  SLIMPI_FORM(PMPI_##name, fortran, Counts::Small, name, way)
-
-SLIMPI_SUM(Allreduce, blocking, OneCount)
-SLIMPI_SUM(Iallreduce, nonblocking, OneCount)
-SLIMPI_SUM(Allreduce_init, persistent, OneCount)
-SLIMPI_SUM(Reduce_scatter_block, blocking, BlockCount)
-SLIMPI_SUM(Ireduce_scatter_block, nonblocking, BlockCount)
-SLIMPI_SUM(Reduce_scatter_block_init, persistent, BlockCount)
-SLIMPI_SUM(Reduce_scatter, blocking, RanksCounts)
-SLIMPI_SUM(Ireduce_scatter, nonblocking, RanksCounts)
-SLIMPI_SUM(Reduce_scatter_init, persistent, RanksCounts)
+SLIMPI_EXPORT int MPI_Reduce_scatter(const void* in, void* out, const int* counts, Word type,
+                                     Word op, Word comm) {
+  return sum<Way::blocking>(next_Reduce_scatter, Form::usual, in, out, counts, type, op, comm);
+}
+SLIMPI_EXPORT int MPI_Reduce_scatter_c(const void* in, void* out, const std::int64_t* counts,
+                                       Word type, Word op, Word comm) {
+  return sum<Way::blocking>(next_Reduce_scatter, Form::large, in, out, counts, type, op, comm);
+}
+SLIMPI_EXPORT int PMPI_Reduce_scatter(const void* in, void* out, const int* counts, Word type,
+                                      Word op, Word comm) {
+  return sum<Way::blocking>(next_Reduce_scatter, Form::fortran, in, out, counts, type, op, comm);
+}
+SLIMPI_EXPORT int MPI_Ireduce_scatter(const void* in, void* out, const int* counts, Word type,
+                                      Word op, Word comm, Word handle) {
+  return sum<Way::nonblocking>(next_Ireduce_scatter, Form::usual, in, out, counts, type, op, comm,
+                               handle);
+}
+SLIMPI_EXPORT int MPI_Ireduce_scatter_c(const void* in, void* out, const std::int64_t* counts,
+                                        Word type, Word op, Word comm, Word handle) {
+  return sum<Way::nonblocking>(next_Ireduce_scatter, Form::large, in, out, counts, type, op, comm,
+                               handle);
+}
+SLIMPI_EXPORT int PMPI_Ireduce_scatter(const void* in, void* out, const int* counts, Word type,
+                                       Word op, Word comm, Word handle) {
+  return sum<Way::nonblocking>(next_Ireduce_scatter, Form::fortran, in, out, counts, type, op, comm,
+                               handle);
+}
+SLIMPI_EXPORT int MPI_Reduce_scatter_init(const void* in, void* out, const int* counts, Word type,
+                                          Word op, Word comm, Word info, Word handle) {
+  return sum<Way::persistent>(next_Reduce_scatter_init, Form::usual, in, out, counts, type, op,
+                              comm, info, handle);
+}
+SLIMPI_EXPORT int MPI_Reduce_scatter_init_c(const void* in, void* out, const std::int64_t* counts,
+                                            Word type, Word op, Word comm, Word info, Word handle) {
+  return sum<Way::persistent>(next_Reduce_scatter_init, Form::large, in, out, counts, type, op,
+                              comm, info, handle);
+}
+SLIMPI_EXPORT int PMPI_Reduce_scatter_init(const void* in, void* out, const int* counts, Word type,
+                                           Word op, Word comm, Word info, Word handle) {
+  return sum<Way::persistent>(next_Reduce_scatter_init, Form::fortran, in, out, counts, type, op,
+                              comm, info, handle);
+}
 
 }  // namespace slimpi::intercept
 
