@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Encodes and decodes buckets (values that share a minimum and a maximum) of quantized segments,
-// tile by tile (the values that fit into L1). Included by loops.cpp alone.
+// tile by tile (the values that fit into L1). For loops.cpp alone.
 #pragma once
 #include <cstring>
 
@@ -216,8 +216,8 @@ SLIMPI_HD Header with_residuals(const Format& format, const Header& fresh, const
   return keeps_header(format, fresh) ? fresh : header_of_sums(format, header_of(sums), limit);
 }
 
-// Encodes a bucket of the sums in + clamped residual. The extremes need these sums first. If the
-// bucket fits into a tile, the encoder uses the same sums; otherwise it adds again.
+// Encodes the sums of `in` and the clamped residual. Their extremes need a first pass. If the
+// bucket fits into a tile, the encoder uses the sums of this pass; otherwise it adds again.
 void encode_with_residual(const Format& format, const RandomStream& random, const float* in,
                           float* residual, std::size_t n, TileScratch& scratch, std::byte* out) {
   Extremes alone = no_extremes(), extremes = no_extremes();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Converts float64 to float32 and finds out whether float32 can hold a block
-// (kernels/math/float64.h). Included by loops.cpp alone.
+// (kernels/math/float64.h). For loops.cpp alone.
 #pragma once
 #include "kernels/cpu/tiles.h"
 #include "kernels/math/float64.h"

@@ -2,7 +2,7 @@
 // The products of a low-rank sum: (1) a matrix times a thin factor; (2) one thin factor times the
 // other, which approximates the input matrix and leaves a residual. The order in which an element's
 // terms are added does not depend on the vector width, so all instruction sets give the same bytes.
-// Included by loops.cpp alone.
+// For loops.cpp alone.
 #pragma once
 #include <cstring>
 

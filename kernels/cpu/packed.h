@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encodes and decodes tiles of math/packed.h, bucket by bucket. Included by loops.cpp alone.
+// Encodes and decodes tiles of math/packed.h, bucket by bucket. For loops.cpp alone.
 #pragma once
 #include <cstring>
 #include <utility>
@@ -82,7 +82,8 @@ template <int width, bool adds>
 template <bool adds>
 constexpr auto kDecodeBucket = by_width([]<int width>() { return &decode_bucket<width, adds>; });
 
-// to = the values of a bucket; if `adds`, to = sum + these values. Adds no infinities and NaNs.
+// to = the values of a bucket; if `adds`, to = sum + these values. add_marks() adds
+// the infinities and NaNs of a bucket with marks.
 template <bool adds>
 SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, const float* sum,
                                     float* to) {

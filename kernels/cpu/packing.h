@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Packs and unpacks the levels of a tile. Unpacked, a level takes one byte; if it has more than 8
-// bits, two bytes. Included by loops.cpp alone.
+// bits, two bytes. For loops.cpp alone.
 #pragma once
 #include <cstring>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Packs and unpacks the levels of a bucket of the packed codec (kernels/math/packed.h), 16 bytes at
-// a time. Included by loops.cpp alone.
+// a time. For loops.cpp alone.
 #pragma once
 #include <cstring>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Reads and adds the sources of a sum, which are segments in any codec, or floats. Encodes tiles in
-// a value codec. Included by loops.cpp alone.
+// a value codec. For loops.cpp alone.
 #pragma once
 #include <cstring>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The innermost loops, each one pass over at most a tile of elements, which stay in L1. The
 // compiler vectorizes these plain loops over the arithmetic of kernels/math. The unnamed namespace
-// gives each instruction set its own copy. Included by loops.cpp alone.
+// gives each instruction set its own copy. For loops.cpp alone.
 #pragma once
 #include "kernels/kernels.h"
 #include "kernels/math/feedback.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loops over the encoded values of value codecs (kernels/codecs.h). Included by loops.cpp alone.
+// Loops over the encoded values of value codecs (kernels/codecs.h). For loops.cpp alone.
 #pragma once
 #if defined(__F16C__)
 #include <immintrin.h>

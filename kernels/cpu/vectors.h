@@ -2,7 +2,7 @@
 // Loops of the packed codec over a bucket, in x86's vector instructions, with the same results as
 // plain loops. For plain loops g++ 12 makes about twice as many instructions: it reduces each
 // extreme by itself, clamps levels as 32-bit integers, and masks the levels before it narrows them
-// to bytes. Included by loops.cpp alone.
+// to bytes. For loops.cpp alone.
 #pragma once
 #if defined(__SSE2__)
 #include <immintrin.h>

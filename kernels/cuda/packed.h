@@ -186,7 +186,7 @@ SLIMPI_DEVICE void open_packed(const PackedSlice& slice, const std::byte* in, in
       mine < slice.tile.buckets ? ((const std::uint8_t*)described)[mine] : (std::uint8_t)0;
   const std::int32_t width = width_at(header, byte, mine);
   PackedBucket& bucket = source.bucket[lane];
-  // If the width is 0, a level is 0 and its value is 0.
+  // With width 0 the level is read as 0. This step and origin make its value 0.
   const float step = width == 0 ? 0 : step_of(header.base, byte & 0x7fu, width);
   bucket.step = step;
   bucket.origin = width == 0 ? kRounding : packed_scale(step, 0, byte, width).origin;

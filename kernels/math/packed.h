@@ -14,12 +14,13 @@
 // zeros.
 //
 // The widths are not in the message. width_of() computes a width from the scale and from the level
-// of detail, a number of the whole tile. The encoder takes the largest level of detail with which
-// the units fit into the tile. So the length of a tile depends only on the number of its values and
-// on Format::bits. The first `finer` buckets, as many as there is room for, have a level of detail
+// of detail, a number of the whole tile. The length of a tile depends only on the number of its
+// values and on Format::bits. The encoder takes the largest level of detail with which the units
+// fit. The first PackedHeader::finer buckets, as many as there is room for, have a level of detail
 // that is greater by 1.
 //
-// The levels of a bucket are divided by bits, the lowest bits first:
+// Each level is cut into pieces, the lowest bits first; with width 13 they have 8, 4 and 1 bits.
+// The pieces of all levels of a bucket lie together:
 //   8 bits, if width >= 8   64 bytes; byte i has level i
 //   8 bits, if width & 16   64 bytes; the same for the next 8 bits
 //   4 bits, if width & 4    32 bytes; byte i has levels i and i + 32, from its low bits on
@@ -36,14 +37,16 @@
 // levels stand for q * step, with
 //   -half < q <= half    if the value with the greatest magnitude is positive
 //   -half <= q < half    if that value is negative: the side
-// The product q * step is exact. With u = 2^-24, |x' - x| <= step/2 + 3 u |x|. Beyond the last
-// level on the other side, |x' - x| <= step + 3 u |x|. With width 0, step = 2 * scale and x' = 0.
+// The product q * step is exact. With u = 2^-24, a value x decodes to x' with
+// |x' - x| <= step/2 + 3 u |x|. On the side that has one level less, a value beyond the last level
+// has |x' - x| <= step + 3 u |x|. With width 0, step = 2 * scale and x' = 0.
 // 0 is exact, as +0. The greatest scale is the greatest float; its multiples may be rounded.
 //
 // An infinity or a NaN is 0 among the levels and has a mark: 1 for infinity, 2 for -infinity, 3 for
 // a NaN. The marks are the last PackedHeader::marks units of a tile. They begin with a marks byte
-// for each bucket, and zeros up to a whole unit. Bits 0 and 1 of this byte are the units of the
-// bucket's marks, which follow in the order of the buckets; bits 2 and 3 are a mark:
+// for each bucket, and zeros up to a whole unit. Bits 0 and 1 of this byte are the number of
+// units with marks of the bucket. These units follow in the order of the buckets. Bits 2 and 3 are
+// a mark:
 //   0 units   all values of the bucket have this mark; if it is 0, no value has a mark
 //   1 unit    value i has this mark if bit i of the unit is set
 //   2 units   the first has the low bits of the marks of all values, the second the high bits

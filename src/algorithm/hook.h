@@ -62,9 +62,9 @@ class Hook {
     bool total;
   };
 
-  // Encode and decode a segment. The buffer `out` of encode() has most_bytes() bytes, and behind
-  // them kGuardBytes, by which encode() detects an overrun. encode() sets *bytes to the number of
-  // bytes that the hook wrote.
+  // Encode and decode a segment. The buffer `out` of encode() has most_bytes() bytes and
+  // kGuardBytes more. By the bytes behind the bound of this piece encode() detects an overrun. It
+  // sets *bytes to the number of bytes that the hook wrote.
   Status encode(const comm::Call& call, const Piece& piece, const float* in, std::byte* out,
                 std::uint64_t* bytes) const;
   Status decode(const comm::Call& call, const Piece& piece, const std::byte* in,

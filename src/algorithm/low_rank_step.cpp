@@ -249,7 +249,8 @@ Status LowRankStep::copy(float* to, const float* from, std::uint64_t floats) {
   return on_.device.copy(to, from, floats * sizeof(float), on_.stream);
 }
 
-// Computes P = M Q. For every Q, a non-finite value in a row of M makes that row of P non-finite.
+// Computes P = M Q. An infinity or NaN in M makes its row of P non-finite, even where Q is 0; run()
+// finds infinities and NaNs in P.
 Status LowRankStep::first_products() {
   const Timed timed(communicator_.statistics(), Stage::encode, "first factor",
                     call_.count * sizeof(float));

@@ -327,7 +327,8 @@ void Sum::log_banner() {
 
 namespace {
 
-// Adds the call to the text of a failure, because the check of a message names only what differs.
+// Adds the call to the text of a bad message, unless the text has it: check_message() names only
+// the fields that differ.
 Status add_call_to_failure(Status status) {
   const ActiveCall* const active = ActiveCall::current();
   const std::string text = failure_text();

@@ -158,8 +158,7 @@ Status JobReport::write_estimate(const Report& job) const {
                   is_text(*runtime_.config.estimate) ? to_text(*estimate) : to_json(*estimate));
 }
 
-// Warns of a file that cannot be written already at the start, where the warning is more useful
-// than at the end.
+// Warns at the start of a file that cannot be written: a warning at the end would come too late.
 void JobReport::check_writability() const {
   const auto look = [](const char* variable, const std::string& path) {
     if (const std::string reason = why_not_writable(path); !reason.empty())

@@ -13,7 +13,8 @@ namespace slimpi::comm {
 
 namespace {
 
-// Returns the error for a message whose count, in words of 4 bytes, is not an int.
+// Returns the error for a message whose count, in words of 4 bytes, does not fit into an
+// int.
 Status too_long(std::size_t bytes) {
   return fail(Status::unsupported, "a message of " + std::to_string(bytes) +
                                        " bytes is longer than 8 GiB; set SLIMPI_BUCKET");

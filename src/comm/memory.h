@@ -107,8 +107,8 @@ struct CallScratch {
   ObjectPool objects;              // for lists that live no longer than the call
 };
 
-// Scratch memory of calls. A process has as many sets as it ever had calls at the same time,
-// whatever the number of communicators. A call takes one set, owns it alone until it ends, and
+// Scratch memory of calls. While there are communicators, a process has as many sets as it ever had
+// calls at the same time. A call takes one set, owns it alone until it ends, and
 // gives it back.
 class CallScratchPool {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The steps of the Bruck exchange, and the places of its blocks and messages in scratch memory.
-// Steps and places follow from the size of the sum alone. The members are the ranks that exchange.
-// Each owns a chunk of the vector: it adds up this chunk. A block has the values of one member for
+// Steps and places follow from the ExchangeSize alone. The members are the ranks that exchange.
+// Each owns a chunk of the shard: it adds up this chunk. A block has the values of one member for
 // one owner: a header and encoded values, the same bytes as one message of the pairwise schedule.
 #pragma once
 #include <cstddef>

@@ -56,11 +56,11 @@ namespace {
 //                           flight
 //   buffers                 a segment is finished, decoded and posted again before a step uses its
 //                           buffers for the segment `depth` later. PairwiseSteps::ready ensures
-//                           this for the buffers that this rank writes. The depth ensures it for
-//                           the buffers that receive: segments_for gives at least three cycles more
-//                           than may be in flight. Without an all-gather, where steps of empty
-//                           chunks count nothing in flight, a segment is posted again as soon as
-//                           its last step is finished. So PairwiseSteps::ready ensures it there.
+//                           this for the buffers that this rank writes. For receive buffers the
+//                           depth ensures it: at least three segments more than may be in flight.
+//                           Without an all-gather steps of empty chunks have 0 bytes, so any number
+//                           may be in flight. There `ready` ensures it, because a segment is posted
+//                           again as soon as its last step is finished.
 //
 // Why no rank waits for ever: all ranks have the same sequence of segments and rounds, and step i
 // of a rank receives the message that another rank sends in its step i. Let i be the lowest step

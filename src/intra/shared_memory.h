@@ -125,7 +125,7 @@ class NodeSegment {
   // cannot be pinned, these copies are slow and block.
   void pin(const device::Location& location);
 
-  // The NCCL communicator of the ranks. Set when the segment is opened.
+  // Made when the segment is opened. Its NCCL communicator opens at the first call on GPUs.
   std::unique_ptr<NcclGroup> nccl;
 
   // Ends this rank's use of a segment. If the segment has an open NCCL communicator, waits at most

@@ -5,8 +5,9 @@
 // The rules for internal communicators and attributes:
 //  - slimpi's own work calls no callback of the program and copies none of its attributes. Internal
 //    communicators come from MPI_Comm_create, or, for nonblocking sums, from MPI_Comm_create_group,
-//    which copy no attributes; never from MPI_Comm_dup. Messages of MPI_Comm_create_group that the
-//    program could receive are sent on a communicator of slimpi's own (make_hidden_world).
+//    which copy no attributes; never from MPI_Comm_dup. If an MPI sends messages in
+//    MPI_Comm_create_group that the program could receive, slimpi calls it on a communicator of
+//    slimpi's own (make_hidden_world).
 //    comm/communicator_nodes.cpp uses MPI_Comm_split_type briefly, on an internal communicator. If
 //    slimpi cannot get a communicator, no error handler of the program runs. slimpi sets no
 //    attribute on a communicator that is being freed.
@@ -54,11 +55,11 @@ enum class Refusal {
 // no rank has printed the failure yet.
 Status refuse(Refusal why);
 
-// The first exchange between the ranks of a communicator, on that communicator. All ranks get the
-// highest number of any rank (at least 0 and less than 2^24) and the largest refusal. With up to
-// kShownRanks ranks, every rank sends its word to every other rank, so each rank sees which ranks
-// have arrived. The object must not move or end before the request is complete, because MPI uses
-// it; so a FirstExchange::Owner owns it.
+// An exchange between the ranks of a communicator of the program, on that communicator. Each rank
+// gives a number (0 to 2^24 - 1), which it proposes for the internal communicator, and a refusal.
+// All ranks get the largest of each. With up to kShownRanks ranks, every rank sends both to every
+// other rank in one word, so each rank sees which ranks have arrived. MPI uses the object until the
+// request is complete. So a FirstExchange::Owner owns it.
 class FirstExchange {
  public:
   // Nonblocking; collective.
