@@ -51,7 +51,7 @@ typedef struct slimpi_tensor_t {
 /* Describes the next float sum that this thread begins, on any communicator. The description is for
  * that sum alone, also if slimpi leaves the sum to MPI. A second description before the sum
  * replaces the first. slimpi copies the description. All ranks of the sum must give the same
- * description. The name identifies the state that error feedback, powersgd and the like keep for a
+ * description. The name identifies the state that error feedback and some algorithms keep for a
  * tensor on a communicator, whatever the address of its buffer (STATE in slimpi-algorithms(7)).
  * Only powersgd uses the matrices; they replace SLIMPI_POWERSGD_SHAPES. The sum of rows * columns
  * must not exceed the count of the float sum. Ranks whose matrices differ get an MPI error. NULL
@@ -62,8 +62,8 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
 /* The state of a named tensor on a communicator, for checkpoints: the residual of error feedback,
  * and the data that powersgd and batched_powersgd keep, for each function and counts with which the
  * tensor was summed. Other algorithms, and hooks, have no state to get. A persistent request has a
- * state of its own, which MPI_Request_free ends; where it shares its name with other sums, only the
- * state of the request that was made first is known. `comm` points at the program's MPI_Comm. The
+ * state of its own, which MPI_Request_free ends. If other sums have the same name, both functions
+ * use the state of the request that was made first. `comm` points at the program's MPI_Comm. The
  * state is this rank's own: each rank keeps its bytes, and gives them back as the same rank of a
  * communicator of the same size. Call both functions between the sums of the communicator, from the
  * thread that makes these sums.
@@ -74,7 +74,7 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
  *
  * slimpi_set_state makes the next sum of that name begin with this state, which slimpi copies; if
  * `state` is NULL and `size` 0, without a state. All ranks must do the same between the same two
- * sums. If they do not, all ranks drop the state at the next sum of that name, and rank 0 says so.
+ * sums. If they do not, all ranks drop the state at the next sum of that name; rank 0 warns of it.
  * All ranks also drop a state that belongs to another function, other counts or another hierarchy
  * than that sum. Returns 0, or 1 if the bytes are not those of this rank, or the communicator has
  * had no sum. The order of the program's other sums does not matter. */

@@ -36,7 +36,7 @@ namespace slimpi::kernels {
 
 enum class Codec : std::uint8_t {
   quantized = 3,  // buckets of values that share a scale; math/quantizer.h
-  packed = 4,     // short buckets with more bits the larger their scales are; math/packed.h
+  packed = 4,     // short buckets; one of larger scale has more bits; math/packed.h
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) name = number,
   SLIMPI_VALUE_CODECS(SLIMPI_ROW)
 #undef SLIMPI_ROW

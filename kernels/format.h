@@ -11,7 +11,7 @@
 //                         group may be short. Zeros pad them to a multiple of 4 bytes, so
 //                         every header is aligned to 4.
 //   packed                tiles one after the other (kernels/math/packed.h); a tile takes
-//                         bits / 2 bits a value, its header included
+//                         `bits` half bits for each value, its header included
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -60,17 +60,17 @@ SLIMPI_HD std::uint64_t bucket_elements(const Format& format, std::uint64_t coun
   return format.bucket == 0 || format.bucket > count ? count : format.bucket;
 }
 
-// Return sizes of a tile of `count` values of the packed codec: packed_buckets() its buckets,
+// Sizes of a tile of `count` values of the packed codec. packed_buckets() returns its buckets,
 // packed_header_bytes() the bytes before the levels, packed_tile_bytes() all bytes. The tile takes
-// Format::bits half bits for each value; a short last bucket counts as a whole bucket. A tile of
-// one or two buckets may take more, so that its header fits in.
+// Format::bits half bits for each value; a short last bucket takes as much as a whole one. A tile
+// of one or two buckets may take more, so that its header fits in.
 SLIMPI_HD std::uint64_t packed_buckets(std::uint64_t count) {
   return (count + kPackedBucket - 1) / kPackedBucket;
 }
 SLIMPI_HD std::uint64_t packed_header_bytes(std::uint64_t count) {
   return 8 + (packed_buckets(count) + 3) / 4 * 4;
 }
-// Returns the number of values of the longest tile: encoded it has 16 KiB and fills a message.
+// Returns the most values of a tile. Encoded they take at most 16 KiB, as much as a small segment.
 SLIMPI_HD constexpr std::uint32_t longest_packed_tile(int half_bits) {
   const std::uint32_t values =
       (std::uint32_t)((16 << 14) / half_bits) / kPackedBucket * kPackedBucket;

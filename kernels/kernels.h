@@ -21,13 +21,13 @@ namespace slimpi::kernels {
 
 using device::Stream;
 
-// One input of a sum: an encoded segment, or exact floats (encoded = nullptr).
+// One input of a sum: an encoded segment, or, if `encoded` is null, floats.
 struct Addend {
   const std::byte* encoded = nullptr;
   const float* exact = nullptr;
 };
 
-constexpr int kMaxAddends = 16;  // most addends of one sum_encode or sum; callers chain longer sums
+constexpr int kMaxAddends = 16;  // the most addends of one sum_encode or sum; callers add in parts
 
 // Two thin factors p and q of a matrix of rows x columns, which their product approximates.
 struct LowRank {
@@ -60,8 +60,8 @@ struct Kernels {
 
   // out = encode(in + e). e is the residual (what earlier calls lost), clamped as math/feedback.h
   // says; e = 0 if `residual` is null. Otherwise also residual = in + e - decode(out); but a bucket
-  // with a non-finite element keeps its residual. All encoded_bytes(format, count) bytes of `out`
-  // are written. `in` must not overlap `out`.
+  // with a non-finite element keeps its residual, and so does a non-finite value of a value codec.
+  // Writes all encoded_bytes(format, count) bytes of `out`, which `in` must not overlap.
   void (*encode)(const Format& format, const RandomStream& random, const float* in, float* residual,
                  std::size_t count, std::byte* out, Stream* stream);
 
@@ -78,8 +78,8 @@ struct Kernels {
   //           null, ((carry + addend 0) + addend 1) + ...
   //   out = encode(total + e), with `residual` and e as in encode
   //   result = decode(out)
-  // If `out` is null, only result = total, uncompressed. `result` may be the memory of an exact
-  // addend. For sums near the greatest float see is_near_overflow and saturated_sum in
+  // If `out` is null, only result = total, uncompressed. `result` may be the memory of an addend of
+  // floats. For sums near the greatest float see is_near_overflow and saturated_sum in
   // math/quantizer.h.
   void (*sum_encode)(const Format& format, const RandomStream& random, const Addend* addends,
                      int addend_count, const float* carry, float* residual, std::size_t count,
@@ -108,8 +108,8 @@ struct Kernels {
 
   // Does the last step of a low-rank sum, for the first `count` of the rows * columns elements:
   //   out[i] = sum over k, ascending from +0, of p[k][i / columns] * q[k][i % columns]
-  //   residual = (in + residual) - share * out, or 0 if this is not finite; only if `residual` is
-  //              not null
+  //   residual = (in + residual) - share * out, or 0 if this is not finite; unless `residual` is
+  //              null. `share` is 1 / (number of ranks)
   // p is `rank` rows of `rows` floats, q is `rank` rows of `columns` floats. `in` may be `out`;
   // without a residual `in` is not read.
   void (*low_rank)(const LowRank& factors, const float* in, float share, float* residual,

@@ -75,8 +75,8 @@ const Level* read_levels(const Bucket& bucket, std::size_t first, std::size_t n,
   return spread.values();
 }
 
-// Calls visit(scale, levels) with the levels of elements first .. first + n - 1. The bucket has
-// levels only if bucket.nonfinite is false.
+// Calls visit(scale, levels) with the levels of elements first .. first + n - 1. Not for a bucket
+// that is non-finite, because it has no scale.
 template <typename Visit>
 void with_levels(const Bucket& bucket, std::size_t first, std::size_t n, const Visit& visit) {
   const auto of_type = [&](auto type) {
@@ -127,8 +127,8 @@ struct Values {
   const float* upcoming;  // the next bucket, whose second half is prefetched in the same pass
 };
 
-// Encodes a bucket that is_nonfinite() does not exclude, tile by tile: makes x, its levels, the
-// residual and the decoded values, and packs the levels to `packed`. `Level` holds a level of
+// Encodes a bucket that is finite or infinite, tile by tile: makes x, its levels, the residual and
+// the decoded values, and packs the levels to `packed`. `Level` holds a level of
 // format.bits bits; Real is double for an extended-range bucket.
 template <typename Real, typename Level>
 void encode_levels(const Format& format, const RandomStream& random, const Header& header,
@@ -136,8 +136,8 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   const Scale<Real> scale = scale_of<Real>(header, format.bits, format.stochastic);
   const std::size_t packed_size = packed_bytes(format.bits, n);
   // `direct`: levels of 8 or 16 bits are written to the message without packing. `at_once`: one
-  // loop makes levels and decoded values. With `direct`, both go to distant memory; there two loops
-  // are used, because one loop that writes both is slower if two threads share a core.
+  // loop makes levels and decoded values. With `direct`, neither lies in the scratch memory in L1;
+  // one loop that writes both is then slower than two loops if two threads share a core.
   const bool direct = format.bits == kBits<Level>;
   const bool at_once =
       values.decoded != nullptr && values.residual == nullptr && !format.stochastic && !direct;
@@ -188,7 +188,7 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   return infinite_header(extremes, of_finite, format.bits);
 }
 
-// Encodes a bucket of n elements with these extremes. `random.first` is for its first element.
+// Encodes a bucket of n elements with these extremes. Its first element uses random.first.
 void encode_bucket(const Format& format, const RandomStream& random, const Header& extremes,
                    const Values& values, std::size_t n, TileScratch& scratch, std::byte* out) {
   const Header header =

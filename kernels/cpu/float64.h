@@ -17,7 +17,7 @@ using Masks [[gnu::vector_size(kDoubleLanes * sizeof(double))]] = long long;
 
 struct Found {
   Doubles least, greatest;  // the extremes of the values that are no NaN
-  Masks numbers, floats;    // all ones: no value is a NaN; every value is a float32
+  Masks numbers, floats;    // all ones if no value is a NaN; if every value is a float32
 };
 
 Found nothing_found() {

@@ -91,7 +91,7 @@ void dot(const float* a, const float* const (&b)[kDots], std::size_t n, float (&
   }
 }
 
-// c += a * b, where b is stored transposed: its rows in memory are the columns of the factor.
+// c += a * b, where b is stored transposed: column j of b is row j in memory.
 void multiply_transposed(const Product& p) {
   const auto inner = std::size_t(p.inner), columns = std::size_t(p.columns);
   for (std::size_t at = 0; at < inner; at += kDotColumns)

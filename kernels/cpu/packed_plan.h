@@ -52,8 +52,8 @@ SLIMPI_HD FoundExtremes extremes_at(const float* from, std::size_t i, std::size_
   return i + kPackedBucket <= n ? bucket_extremes(from + i) : extremes_of(from + i, n - i);
 }
 
-// For each k, the number of buckets whose bucket byte has scale 2k or 2k + 1, which is the scale
-// number minus PackedHeader::base: both have the same width. Buckets with scale 0 are not counted.
+// of_pair[k] is the number of buckets whose bucket byte has scale 2k or 2k + 1; both scales have
+// the same width. Buckets with scale 0 are not counted.
 struct ScaleCounts {
   static constexpr std::uint32_t kPairs = (kScales + 1) / 2;
   std::int32_t of_pair[kPairs];

@@ -48,10 +48,10 @@ void encode_plain(Codec codec, const float* in, float* residual, float* decoded,
     std::memcpy(decoded, decoded_tile, n * sizeof(float));
 }
 
-// A source of a sum: exact floats, or a range of an encoded segment.
+// A source of a sum: floats, or a range of an encoded segment.
 struct Source {
   Codec codec;
-  const std::byte* data;  // values of a value codec
+  const std::byte* data;  // the floats, or the encoded range
   Bucket bucket;
   PackedTile tile;
 };
@@ -150,7 +150,7 @@ SLIMPI_HD void prefetch_next(const Source& source, std::size_t first, std::size_
 // in `extremes`. `total` may be one of the exact sources. `partial`: scratch for kStep floats.
 void sum_sources(const Source* sources, int source_count, std::size_t n, float* total,
                  float* partial, Extremes* extremes) {
-  // Exchanges the first two sources if the second is floats, so that floats are added in place.
+  // Exchanges the first two sources if the second is floats: then one pass decodes and adds.
   const bool swapped = source_count > 1 && sources[1].codec == Codec::float32;
   const auto source = [&](int s) -> const Source& { return sources[swapped && s < 2 ? 1 - s : s]; };
   for (std::size_t i = 0; i < n; i += kStep) {

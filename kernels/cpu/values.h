@@ -93,7 +93,7 @@ void with_value_codec(Codec codec, const Visit& visit) {
 }
 
 // The functions above for a codec that is known only at run time. `data` is the encoded segment,
-// `first` the first element of it that is read.
+// `first` the index of the first element that is read.
 void encode_values(Codec codec, const float* from, std::size_t n, std::byte* data) {
   with_value_codec(codec, [&](auto type) {
     encode_values(type, from, n, (typename decltype(type)::Value*)data);

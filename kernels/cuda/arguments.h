@@ -23,7 +23,7 @@ constexpr int kElementsOfThread = 4;
 constexpr std::uint32_t kElementsOfBlock = kThreads * kElementsOfThread;
 
 // A quantized segment and its division into tiles. A bucket that is too long for a block is divided
-// into tiles of kTileElements; another bucket is one tile. A team processes one tile. Tile t of
+// into tiles of kTileElements; a shorter bucket is one tile. A team processes one tile. Tile t of
 // bucket b has the number b * tiles + t.
 struct Payload {
   Format format;

@@ -266,9 +266,9 @@ SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) 
 // they lie in the first three words of its place in the message:
 //   0 and 1   the minimum and the maximum, as keys; the header replaces them later
 //   2         the limit of residuals, if there are residuals; the first levels replace it later.
-//             If its sign bit is set, the limit is the magnitude, and words 0 and 1 are those of
-//             the values alone, also with residuals (keeps_header()). A NaN: the bucket is not
-//             finite
+//             If the sign bit of word 2 is set, the limit is its magnitude, and words 0 and 1 stay
+//             the extremes of the values without residuals (keeps_header()). A NaN: the bucket is
+//             not finite
 // A key is an unsigned integer; keys have the order of the floats. Blocks of threads collect keys
 // by atomics, so the result does not depend on the order of the blocks.
 constexpr std::uint32_t kNonfiniteKey = 0xffffffff;  // as the maximum: some value is a NaN

@@ -4,8 +4,8 @@
 
 namespace slimpi::kernels::cuda {
 
-// Writes the values of the levels to `out`; if `added`, adds them to `before`, the old contents of
-// `out`.
+// Writes the values of the levels to `out`; if `added`, writes their sums with `before`, the old
+// contents of `out`.
 template <typename Team, bool added>
 SLIMPI_DEVICE void write_values(const Scale<float>& scale, const Tile& tile,
                                 const Levels<Team>& levels, const float (&before)[Team::values],

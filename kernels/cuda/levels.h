@@ -44,8 +44,8 @@ SLIMPI_DEVICE void load_crossing(const Tile& tile, const std::uint32_t* words, s
 
 // Loads this thread's levels; a level behind the tile is 0. The loads of all levels, or of half of
 // the levels, are in flight together. The elements of a thread are a multiple of 32 apart, so all
-// its levels begin at the same bit of their words. For the widths 8, 4 and 2, which the compiler
-// knows here, a load takes one instruction.
+// its levels begin at the same bit of their words. For the widths 8, 4 and 2, which are constants
+// in their branches, a load takes one instruction.
 template <typename Team>
 SLIMPI_DEVICE Levels<Team> load_levels(const Tile& tile, const std::uint32_t* words, int bits) {
   static_assert(Team::threads % 32 == 0);

@@ -177,7 +177,7 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   SLIMPI_UNROLL
   for (std::uint32_t k = 0; k < kPlanBuckets; ++k)
     number[k] = first + k < tile.buckets ? numbers[first + k] : (std::uint16_t)0;
-  std::uint32_t mark_bytes = 0, marks = 0;  // marks: units; from bit 16 on buckets with marks
+  std::uint32_t mark_bytes = 0, marks = 0;  // marks: units + (number of buckets with marks << 16)
   SLIMPI_UNROLL
   for (int k = 0; k < kPlanBuckets; ++k) {
     const std::uint32_t finite = finite_number(number[k]), marked = marks_of(number[k]);
@@ -289,7 +289,7 @@ SLIMPI_DEVICE_RARE void write_marks(PackedMarks marks, float low, float high) {
     auto* const words = (std::uint32_t*)marks.units + bit * kUnitWords;
     const std::uint32_t first = mark_bit(marks.byte, mark_of(low), bit) << lane;
     const std::uint32_t second = mark_bit(marks.byte, mark_of(high), bit) << lane;
-    words[0] = __reduce_add_sync(kAllLanes, first);  // all lanes write the same
+    words[0] = __reduce_add_sync(kAllLanes, first);  // all lanes write one value
     words[1] = __reduce_add_sync(kAllLanes, second);
   }
 }
@@ -335,7 +335,7 @@ SLIMPI_DEVICE void packed_encode(const PackedSumArguments& a) {
   float* const residual =
       a.residual == nullptr ? nullptr : a.residual + slice.first + lane_element(slice);
   const auto put_buckets = [&](auto with_all) {
-    constexpr bool kWithAll = decltype(with_all)::value;  // with marks and residuals
+    constexpr bool kWithAll = decltype(with_all)::value;  // code for marks and residuals
     SLIMPI_UNROLL
     for (int b = 0; b < kWarpBuckets; ++b) {
       const int number = WarpTeam::index() * kWarpBuckets + b;

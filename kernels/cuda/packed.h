@@ -321,7 +321,7 @@ SLIMPI_DEVICE std::uint16_t number_of(const PackedSlice& slice, const PackedValu
 SLIMPI_DEVICE void write_numbers(const PackedSlice& slice, const PackedValues& values,
                                  std::uint16_t* numbers) {
   const int lane = WarpTeam::thread();
-  BucketExtremes extremes;  // lane b has those of bucket b, so all lanes compute one scale number
+  BucketExtremes extremes;  // lane b has those of bucket b: all scale numbers are computed at once
   SLIMPI_UNROLL
   for (int b = 0; b < kWarpBuckets; ++b) {
     const BucketExtremes found = extremes_of(values[b]);

@@ -62,8 +62,8 @@ SLIMPI_DEVICE void plain_sum(Type type, const PlainSumArguments& a) {
       load_plain(Float32(), a.count, a.residual, values);
       SLIMPI_UNROLL
       for (int j = 0; j < kElementsOfThread; ++j)
-        // float32 leaves no residual, so nothing is added. Reason: with the limit 0, nvcc would
-        // clamp by min and max, for which 0 is greater than -0.
+        // With float32 the limit is 0, and clamp_residual() gives -0, which changes no sum. But
+        // nvcc would clamp by min and max and get +0, which changes -0. So nothing is added.
         totals[j] = std::is_same_v<Type, Float32>
                         ? canonical(totals[j])
                         : add(totals[j], clamp_residual(values[j], spacing(type, totals[j])));

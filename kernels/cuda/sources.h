@@ -103,8 +103,8 @@ SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const Sha
   for (int s = 0; s < a.addend_count; ++s) {
     const Source& source = shared.source[s];
     any_near_overflow = any_near_overflow || source.near_overflow;
-    // Takes the pointers from the arguments: nvcc then knows that they point to global memory. From
-    // shared memory, nvcc would load pointers to any memory.
+    // Takes the pointers from the arguments: nvcc then knows that they point to global memory. It
+    // would not know that of the same pointers in `source`, which is in shared memory.
     const std::byte* const encoded = a.addends[s].encoded;
     if (encoded == nullptr) {
       float exact[Team::values];

@@ -20,10 +20,10 @@
 //                    clamped only if the range of x fell below 1/2 + 1/L of the previous range.
 //
 // Packed: limit 4 u, where u is the step of the value's bucket (math/packed.h). Residuals reach
-// about 4 u: as they grow, other buckets take bits from this bucket, and a value at the last level
-// loses up to a step. In a bucket of width 0 the residuals take over the whole values, until they
-// are so large that the bucket gets a bit. The limit must allow that. So u is at least the greatest
-// scale that has width 0 in the tile.
+// about 4 u: residuals also raise the scales of other buckets, which then take bits from this one,
+// and a value beyond the last level loses up to a step. In a bucket of width 0 each call adds the
+// whole values to the residuals, until these are so large that the bucket gets a bit. So that the
+// limit allows this, u is at least the greatest scale that has width 0 in the tile.
 //
 // Value codecs: limit spacing(x), which is 1 to 3 distances between the encodable values around x.
 // |x' - x| <= 3/2 spacing(x).

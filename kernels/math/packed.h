@@ -30,11 +30,11 @@
 //
 // A scale is a float with three bits of mantissa: 8 scales in an octave. A bucket has the least
 // scale that is at least its greatest magnitude, so at most 9/8 of it. The scale number is the bits
-// of this float, shifted right by kScaleShift, so numbers count scales. A tile has 127 scales, 16
-// octaves; the last is the scale of its greatest bucket. The scale in a bucket byte is the scale
-// number minus PackedHeader::base. A bucket with a smaller scale, or one of at most 2^-110, gets
-// scale 0, and all its values decode to 0. With half = 2^(width - 1) and step = scale / half, the
-// levels stand for q * step, with
+// of this float, shifted right by kScaleShift: consecutive scales have consecutive numbers. A tile
+// has 127 scales, almost 16 octaves. The last is that of its greatest bucket, unless this is tiny.
+// The scale in a bucket byte is the scale number minus PackedHeader::base. A bucket with a smaller
+// scale, or one of at most 2^-110, gets scale 0, and all its values decode to 0. With
+// half = 2^(width - 1) and step = scale / half, the levels stand for q * step, with
 //   -half < q <= half    if the value with the greatest magnitude is positive
 //   -half <= q < half    if that value is negative: the side
 // The product q * step is exact. With u = 2^-24, a value x decodes to x' with

@@ -24,8 +24,8 @@
 // - The bucket does not contain 0: x - offset is at most m, so all six together are at most 6 u m.
 // - Stochastic rounding, and the bucket contains 0 although offset = min: x - offset is up to 2 m,
 //   so the six would give 11 u m. But if p, a float, is no integer, it is at least u p away from
-//   the nearest integer. So x is nearer to its level than step - u (x - offset), apart from the
-//   roundings. This takes off 2 u m: 9 u m.
+//   the nearest integer. So x is nearer to its level than step - u (x - offset), if the roundings
+//   are not counted. This lowers the bound by 2 u m, to 9 u m.
 // In double only the rounding of x' to a float remains. A constant bucket is exact. 0.0 rounded to
 // nearest is exact, as +0.
 //
@@ -76,7 +76,7 @@ SLIMPI_HD Header infinite_header(const Header& extremes, const Extremes& of_fini
     const bool below = !is_finite(extremes.min) && extremes.min < 0;
     const bool above = !is_finite(extremes.max) && extremes.max > 0;
     if (below && above) return nonfinite_header();
-    // The code chooses between bits, because nvcc makes a choice between floats a minimum.
+    // The code selects between bit patterns, because nvcc turns a selection of floats into min().
     const bool between = finite.min <= 0 && finite.max >= 0;
     const std::uint32_t nearest = bits_of(finite.min > 0 ? finite.min : finite.max);
     return {below ? extremes.min : extremes.max, float_of(between ? 0 : nearest)};
@@ -88,8 +88,8 @@ SLIMPI_HD Header infinite_header(const Header& extremes, const Extremes& of_fini
   return {finite.max, float_of(bits_of_it - 1)};
 }
 
-// Returns whether the bucket is non-finite: all its elements decode to NaN. Headers that no encoder
-// writes count as non-finite, too.
+// Returns whether the bucket is non-finite: all its elements decode to NaN. A header with an
+// infinite maximum, which no encoder writes, has the same effect.
 SLIMPI_HD bool is_nonfinite(const Header& header) {
   return header.min != header.min || !is_finite(header.max);
 }

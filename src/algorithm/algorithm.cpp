@@ -43,16 +43,16 @@ struct Prepared : comm::Attachment {
   void options_changed() override { largest.clear(); }
 
   // The largest count for which all ranks were ready. The key: algorithm, bits, bucket, hierarchy,
-  // hook, and whether the call is a reduce-scatter. The counts are the same on all ranks, because
-  // they decide whether prepare() communicates.
+  // hook, and whether the call is a reduce-scatter. The counts must be the same on all ranks: they
+  // decide whether prepare() communicates.
   std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const std::string*, bool>,
            std::uint64_t>
       largest;
   std::uint64_t calls = 0;
 };
 
-// Reserves memory and streams. If the size is new or `ask` is true, agrees with the other ranks
-// whether all ranks are ready.
+// Reserves memory and streams. If the count is larger than in all calls before, or `ask` is true,
+// agrees with the other ranks whether all ranks are ready.
 Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready) {
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
@@ -87,8 +87,8 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready
 Status prepare(const comm::Call& call, bool* ready) {
   Prepared& prepared = call.communicator.attachment<Prepared>();
   comm::Communicator& communicator = call.communicator;
-  // The ranks ask each other about GPUs only at a new size, but a later call of a known size may
-  // have buffers on a GPU. So in calls 4, 8, 16, ... the ranks ask again.
+  // The ranks ask each other about GPUs only at a larger count than before, but a later call with
+  // a smaller count may have buffers on a GPU. So in calls 4, 8, 16, ... the ranks ask again.
   const std::uint64_t number = ++prepared.calls;
   const bool ask = number >= 4 && std::has_single_bit(number) &&
                    communicator.config().buffers != Buffers::host &&

@@ -87,10 +87,10 @@ struct Algorithm {
 const Algorithm* find(std::string_view value);
 std::span<const Algorithm> all();
 
-// Reserves memory for the call by Functions::reserve, and opens its streams. At the first call of a
-// size the ranks ask each other, and *ready says whether that worked on all ranks. Later *ready
-// says so of this rank only, and a failure is an error of the call. Once a rank has prepared a call
-// with buffers on a staged device, the segment class of the communicator is `large` for ever.
+// Reserves memory for the call by Functions::reserve, and opens its streams. At a larger count than
+// before, the ranks ask each other, and *ready says whether that worked on all ranks. Otherwise
+// *ready is of this rank only, and a failure is an error of the call. Once the ranks know that one
+// has buffers on a staged device, the segment class of the communicator is `large` for ever.
 Status prepare(const comm::Call& call, bool* ready);
 
 }  // namespace slimpi::algorithm

@@ -363,7 +363,7 @@ Status node_rounding(comm::Call& call, double* bound) {
 
 Status run_bounded(comm::Call& call) {
   double rounding = 0;
-  // This reads the input, before the sum inside the node may overwrite it.
+  // node_rounding() reads the input before the sum inside the node may overwrite it.
   SLIMPI_TRY(node_rounding(call, &rounding));
   return run_in_nodes(call,
                       [&](const NodeShard& shard) { return Bounded(call, shard, rounding).run(); });

@@ -61,8 +61,8 @@ int next_codec(int index, double excess, double max_error, double peak) {
     if (!passed) return kUncompressed;
     return index == kUncompressed && held ? kShortIndex : kQuantizers - 1;
   }
-  // `share` is the bound of the error divided by the norm of the result, which contains the error.
-  // From 1 on, the error relative to the exact sum is not known.
+  // `share` is the bound of the error divided by the norm of the result. The result contains the
+  // error, so from a share of 1 on, the error relative to the exact sum is not known.
   const double share = excess * max_error / (1 + max_error);
   if (!passed)
     excess =
@@ -88,7 +88,7 @@ int CodecChoice::first(double max_error) const {
 
 void CodecChoice::passed(int first, int last, int coarsest) {
   if (last != first) {
-    // The codec with which this choice began was too coarse.
+    // The codec with which the sum began was too coarse.
     if (codec_ >= 0) needed_ = std::min(2 * needed_, kMost);
     sums_ = 0;
   }

@@ -39,7 +39,7 @@ bool holds(int index, double peak);
 //   3  the exact codec
 // If excess <= 1, the returned codec is for later sums: the coarsest codec that is worth a try. The
 // error of one of the last two codecs says nothing about the error of a quantizer. So after one of
-// these two codecs, the returned codec is the next cheaper one that suffices by rule 2.
+// them, the returned codec is the next cheaper one, but not codec 2 unless rule 2 allows it.
 int next_codec(int index, double excess, double max_error, double peak);
 
 // Returns the cheapest codec that is likely to keep `max_error` for normally distributed values.
@@ -59,9 +59,9 @@ class CodecChoice {
   static constexpr int kFewest = 4, kMost = 256;  // limits of needed_
 
   int codec_ = -1;        // -1: no sum yet
-  int coarsest_ = 0;      // coarsest codec allowed by the errors of all counted sums
+  int coarsest_ = 0;      // the coarsest codec that the errors of the last sums_ sums allow
   int sums_ = 0;          // sums since codec_ was set
-  int needed_ = kFewest;  // counted sums before a coarser codec is tried
+  int needed_ = kFewest;  // the value of sums_ at which a coarser codec is tried
 };
 
 // The choices of a communicator, by size. Two sizes may share one choice. That costs bytes or

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The algorithms with a reduce-scatter and an all-gather between nodes, bytegrad and its family,
-// and the program's reduce-scatters, by the same algorithms.
+// The algorithms that do a reduce-scatter and an all-gather between nodes: bytegrad, qsgd, packed,
+// fp16, bf16 and allreduce. They do the program's reduce-scatters, too.
 #pragma once
 #include "algorithm/algorithm.h"
 

@@ -190,7 +190,7 @@ std::uint64_t Hook::identity() const {
 
 // Calls a function of the hook. If the function fails, returns Status::hook with an error text. A
 // strategy may block in MPI until all ranks have called it. The ranks may come to the hooks of two
-// nonblocking sums in different orders, so none of these sums may keep the other from its hook.
+// nonblocking sums in different orders, so call_blocking() lets other sums go on meanwhile.
 template <typename Function>
 Status Hook::call_function(const char* name, Arguments& arguments, const Function& function) const {
   int code = 0;

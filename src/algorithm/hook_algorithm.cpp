@@ -257,7 +257,7 @@ inter::SegmentedLayout layout_of(const comm::Call& call, const comm::InterNodeGr
                                  .count = own_shard(call).count,
                                  .group_size = int(group.peers.size()),
                                  .me = group.index};
-  // A message buffer also has guard bytes, by which an overrun is detected. Marks may lie there.
+  // encode() detects an overrun by guard bytes in the buffer; marks may replace these bytes later.
   const std::size_t message = round_up(comm::kHeaderBytes + round_up(hook.most_bytes(), 4) +
                                            Hook::kGuardBytes + comm::mark_bytes(hook.piece()),
                                        64);

@@ -225,9 +225,9 @@ const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int*
   return tile_;
 }
 
-// Sets Q to the Q of the last call, orthonormalized. If there is no last call, or if a vector has
-// become zero, that vector is drawn at random. The result does not depend on the lengths of the
-// vectors; length 1 avoids overflow and underflow with very large and very small matrices.
+// Sets Q to the Q of the last call, orthonormalized. A vector that is zero is drawn at random; if
+// there is no last call, all are. The sum does not depend on the lengths of the vectors; length 1
+// avoids overflow and underflow with very large and very small matrices.
 void LowRankStep::start_q(const Matrix& matrix) {
   float* const q = q_ + matrix.q;
   std::memcpy(q, last_q_ + matrix.q, matrix.q_floats() * sizeof(float));
@@ -305,7 +305,7 @@ Status LowRankStep::spread_exact_parts() {
   return Status::ok;
 }
 
-// Sums the factors exactly. `phase` (1 for P, 2 for Q) gives the two exchanges different call
+// Sums the factors uncompressed. `phase` (1 for P, 2 for Q) gives the two exchanges different call
 // numbers, so that a receiver rejects a message of the other exchange.
 Status LowRankStep::sum(float* factors, std::uint64_t floats, std::uint64_t phase) {
   return sum_uncompressed(call_, device::host(), factors, factors, floats,

@@ -35,7 +35,7 @@ Decision make_decision(const Config& config, const Rule* rule,
 // value, or more. If no plan is left, the call is left to MPI.
 void keep_shorter(Decision& decision, int bits);
 
-// Returns the reason why this build cannot use these options; "" if it can.
+// Returns the reason why these options cannot be used in this build or together; "" if they can.
 std::string refuse(const Config& config, const Rules& rules);
 
 // Returns the plan as text, for the line that SLIMPI_LOG=info prints: "bytegrad, 8 bits, ...".

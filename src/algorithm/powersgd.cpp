@@ -22,8 +22,8 @@ std::uint64_t side_of_square(std::uint64_t count) {
   return side;
 }
 
-// Returns as which matrix a buffer of `count` floats is taken that the program does not describe:
-// as SLIMPI_POWERSGD_SHAPES says for this count, otherwise as a square.
+// Returns the size of the matrix that is made of a buffer of `count` floats without description:
+// the size in SLIMPI_POWERSGD_SHAPES for this count, otherwise the least square with enough room.
 MatrixSize whole_matrix(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   if (plan.algorithm->shapes && config.powersgd_shapes)
     for (const Shape& shape : *config.powersgd_shapes)

@@ -17,18 +17,18 @@
 //   out - sum of M = P P^T (sum of E) - (I - P P^T) (sum of M)
 // The two terms of the last line are orthogonal, so
 //   |out - sum of M|^2 <= |sum of E|^2 + |sum of M|^2
-// A rank uses at most a part of its E with |E| <= c |M| (c = kResidualNorms, residual_limit.h). So
+// A rank scales a larger E down to |E| <= c |M| (c = kResidualNorms, residual_limit.h). So
 //   |out - sum of M| <= sqrt(1 + c^2) (sum of |M|)    without error feedback: <= sum of |M|
 // The rounding of floats comes in addition.
 //
 // A buffer is one matrix, or several if slimpi_describe_next says so. Each matrix has its own
 // factors. All factors P are summed in one exchange, all factors Q in another.
 //
-// Cost: two exact exchanges of (rows + columns) * rank floats in all, 4 * rank * n operations.
+// Cost: two uncompressed exchanges, (rows + columns) * rank floats in all, 4 * rank * n operations.
 // Error: only rounding if the sum of the matrices has a rank of at most `rank`. Otherwise the
 // result lacks the other directions; error feedback adds them in later calls. Not useful for a
 // matrix that has no dominant directions, nor for thin matrices. Thin matrices and floats outside
-// of matrices are summed exactly, together with P.
+// of matrices are summed uncompressed, together with P.
 #pragma once
 #include <cstdint>
 #include <memory_resource>
@@ -126,9 +126,9 @@ bool multiplies(const comm::Call& call);
 // Returns the plan of the exact sums inside a low-rank sum.
 comm::Plan uncompressed_plan(const comm::Plan& plan);
 
-// Sums `count` floats at the location exactly: the factors, which are in host memory on every
-// device, or a matrix that is not worthwhile. `number` is the number of the call in message
-// headers.
+// Sums `count` floats at the location, uncompressed: the factors, which are in host memory whatever
+// the call's device, or a matrix that is not worthwhile. `number` is the number of the call in
+// message headers.
 Status sum_uncompressed(const comm::Call& call, const device::Location& location, const float* in,
                         float* out, std::uint64_t count, std::uint64_t number);
 
@@ -139,7 +139,7 @@ Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, fl
 
 // One sum (low_rank_step.cpp): the order of its steps, and where the matrix and the factors lie.
 // The step works on M in tiles. So the sum of input and residual needs memory for one tile only;
-// just the residual has the length of the buffer.
+// only the residual in the tensor state has the length of the buffer.
 class LowRankStep {
  public:
   // Prepares the sum. `in` and `out` are in the memory of the call's device if on_device, otherwise

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A reduce-scatter of the program: the first phase of an allreduce alone. The sum of each node is
+// A reduce-scatter of the program: only the first phase of an allreduce. The sum of each node is
 // encoded once. A rank that takes no part in the exchange between nodes gets its block inside the
 // node. comm::Scatter says which rank makes which sum.
 #include "algorithm/hierarchical.h"

@@ -40,8 +40,8 @@ double most_steps(const kernels::Format& format) {
 //      step is 2^-15 s. Buckets more than 15.7 octaves below t become zeros; their step is below
 //      2^-14 t.
 //   4  A value loses at most the scale of its bucket.
-// With feedback: the greatest scale of width 0 is less than 17 - 16 b numbers above t, so it is
-// less than 1.35 * 2^(2 - 2b) t; or it is the scale of the base.
+// With feedback: the number of the greatest scale of width 0 is less than that of t plus 17 - 16 b,
+// so this scale is less than 1.35 * 2^(2 - 2b) t; or it is the scale of the base.
 double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback,
                          int nodes) {
   const int bits = format.bits / 2;

@@ -39,8 +39,8 @@ def _broadcast(world, value):
 
 
 def _smallest(world, numbers):
-    """Returns the element-wise minimum over the ranks. It calls PMPI_Allreduce, so that the report
-    does not count the call as one of the program's."""
+    """Returns the element-wise minimum over the ranks. Calls PMPI_Allreduce, because the report
+    counts calls of MPI_Allreduce as calls of the program."""
     values, mpi = (ctypes.c_int * len(numbers))(*numbers), world.mpi
     mpi.call("PMPI_Allreduce", mpi.constant("MPI_IN_PLACE"), ctypes.addressof(values), len(numbers),
              mpi.constant("MPI_INT"), mpi.constant("MPI_MIN"), world.comm)

@@ -9,11 +9,11 @@ from ._mpi import Error
 
 def gather(store, rank, size, mine):
     """Exchanges data in a new process group: returns a list with `mine` of each rank. An earlier
-    group of the same name may have used the store; all its ranks have called gather(), too, so the
-    number of calls tells the groups apart."""
+    group of the same name may have used the store; all its ranks have called gather(), too, so
+    earlier calls / size is a number that no other group of this name has."""
     name = f"slimpi {(store.add('slimpi', 1) - 1) // size}"
     store.set(f"{name} {rank}", json.dumps(mine))
-    if rank == 0:  # rank 0 collects the answers, so that each other rank asks once
+    if rank == 0:  # rank 0 collects the answers, so that another rank reads one entry
         answers = [json.loads(store.get(f"{name} {other}")) for other in range(size)]
         store.set(name, json.dumps(answers))
     return json.loads(store.get(name))
@@ -45,7 +45,7 @@ def name_of(group):
 
 
 def describe(mpi, option):
-    """Returns a text that says how sums are made. option: returns the value of an option."""
+    """Returns a text that says how sums are made. option: the function that reads an option."""
     algorithm = option("algorithm")
     bits = f", {option('bits')} bits" if algorithm in ("bytegrad", "qsgd", "packed") else ""
     interface = f", {mpi.interface}" if mpi.interface else ""

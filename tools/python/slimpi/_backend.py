@@ -35,8 +35,8 @@ def _is_by_hand():
 
 
 def _options(kind, opts, timeout):
-    """Returns options of the class `kind`. opts: such options, or an operation as in PyTorch's
-    methods for one tensor, which may have a timeout, too."""
+    """Returns options of the class `kind`. opts: options of this class, or an operation: PyTorch's
+    methods for one tensor take an operation and a timeout, which may be None."""
     if not isinstance(opts, kind):
         operation, opts = opts, kind()
         opts.reduceOp = operation

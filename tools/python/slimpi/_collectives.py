@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums that MPI makes for a process group of any backend: sums of floats, of SLIMPI_MIN_SIZE and
-more, that are of gradients or that slimpi.torch.compress() asked for.
+"""Float sums of SLIMPI_MIN_SIZE and more that MPI makes for a process group of any backend. Sums of
+gradients are compressed, and sums that slimpi.torch.compress() asked for.
 
 Whether MPI sums a tensor depends on properties that are the same on all ranks of a group: its type,
 its length, its device, the operation, and the code that asks for the sum. MPI gets all sums that
@@ -38,7 +38,7 @@ _UNLIKE = "of tensors of unlike types or lengths"
 # Work for its future at once.
 _KEEPS_WORK = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
 
-lenient = False  # a group that cannot use MPI: true: its backend makes its sums; false: an error
+lenient = False  # true: a group that cannot use MPI leaves sums to its backend; false: an error
 before_sum = lambda collectives: None  # called before each sum that MPI gets
 
 
@@ -132,7 +132,7 @@ class Collectives:
             self._worker = None
 
     def _free(self):
-        # In one order on all ranks. Both may be the same communicator.
+        # All ranks free them in the same order. Both may be one communicator.
         for comm in filter(None, dict.fromkeys((self._comm, self._exact_comm))):
             _world().free(comm)
         self._comm = self._exact_comm = None
@@ -145,7 +145,7 @@ class Collectives:
         """Returns why the backend sums these tensors; None where MPI does."""
         if self._left:
             return self._left
-        # Such as DTensor, or the result of a functional sum, which may not be complete yet.
+        # Subclasses are DTensor and the result of a functional sum, which may not be complete yet.
         if any(type(tensor) not in (torch.Tensor, torch.nn.Parameter)
                for tensor in (*tensors, *results)):
             return "of a subclass of Tensor"

@@ -17,7 +17,7 @@ class _Holder:
 
     def __reduce__(self):
         """Makes a copy of the holder None, so that a copy of the model, by pickle or copy.deepcopy,
-        has PyTorch's own sums. So has, without slimpi, a copy of a model with a hook."""
+        has PyTorch's own sums. Without slimpi, too, the copy of a model has no hook."""
         return type(None), ()
 
 
@@ -78,8 +78,8 @@ def _add_hook(model, register):
         return
     model.__dict__["_slimpi_holder"] = _Holder(state, slimpi_torch.hook, rank, nodes)
     register(model, model.__dict__["_slimpi_holder"], _run_hook)
-    # A pickled model must load without slimpi. Only the Python reducer, which State refuses, reads
-    # this list.
+    # The list would make a pickled model need slimpi to load. Only the Python reducer reads it, and
+    # State refuses that reducer.
     getattr(model, "_comm_hooks", []).clear()
     changed = _threads.limit(torch, [place for _, place in answers], rank)
     if changed and rank == 0:

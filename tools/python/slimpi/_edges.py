@@ -60,12 +60,12 @@ class _Layout:
         return base
 
     def exact_on(self, device):
-        self.exact = self.exact.to(device)  # kept, because these buckets are on one device
+        self.exact = self.exact.to(device)  # kept: all buckets of a layout are on one device
         return self.exact
 
 
 class Memory:
-    """Tensors for sums on their way, which later sums use again. Threads may share it."""
+    """Tensors for sums on their way, which later sums use again. Threads may share a Memory."""
 
     def __init__(self):
         self._free = {}  # by device: tensors that no sum uses
@@ -82,9 +82,9 @@ class Memory:
 
 
 class Spread:
-    """The places of pieces of parameters in a sum that has zeros between the pieces. So each piece
-    begins a quantization bucket, and its result depends on no other piece. In each row of the
-    program's tensor the pieces follow one another."""
+    """The places of pieces of parameters in a sum. Zeros behind a piece fill its last quantization
+    bucket up. So each piece begins a bucket, and its result depends on no other piece. In each row
+    of the program's tensor the pieces follow one another."""
 
     def __init__(self, pieces, align):
         self._rows, first, self._length = [], 0, 0
@@ -153,7 +153,7 @@ def alignment(algorithm, bucket):
 
 
 def mixes(algorithm):
-    """Returns whether a result depends on values of other parameters, wherever parameters begin."""
+    """Returns whether parameters affect each other even if each begins a quantization bucket."""
     return algorithm in ("packed", "auto", "batched_powersgd") or algorithm.startswith("hook:")
 
 
@@ -161,8 +161,8 @@ class Edges:
     """Makes the coded sums of DDP buckets.
 
     algorithm, bucket: the options. least: the fewest floats of a compressed sum. feedback: whether
-    there is error feedback. The state of error feedback has the unit of the sums, so with it
-    parameters get no factors."""
+    there is error feedback. With it parameters get no factors: residuals of earlier sums would have
+    other factors than the next sum."""
 
     def __init__(self, algorithm, bucket, least, feedback):
         self._scales = algorithm == "packed" and not feedback

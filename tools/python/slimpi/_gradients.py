@@ -50,7 +50,7 @@ def reducing(function):
 
 
 def mark(tensor):
-    """Makes the tensor count as a gradient from now on."""
+    """Makes are_gradients() take the tensor for a gradient from now on."""
     key = id(tensor)
     _marked[key] = weakref.ref(tensor, lambda _: _marked.pop(key, None))
 

@@ -65,7 +65,7 @@ def _address(store, size):
         try:
             socket.create_server((address[0], 0), family=family).close()
             return address[0], address[0]
-        except OSError:  # the address belongs to a machine in front of this host
+        except OSError:  # an address of a router in front of this host
             continue
     return "", master
 

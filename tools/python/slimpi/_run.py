@@ -37,8 +37,8 @@ def _asks_for_gloo(asked):
 
 
 def _change_backend(module, init_process_group):
-    """Replaces new_group and split_group, and returns a replacement of init_process_group. They
-    make a group of slimpi's backend if the program asks for gloo."""
+    """Replaces new_group and split_group, and returns a replacement of init_process_group. The
+    three make a group of slimpi's backend if the program asks for gloo."""
     get_backend = module.get_backend
     signature = inspect.signature(init_process_group)
 
@@ -196,8 +196,8 @@ def _change_c10d(module):
 
 
 def _says_if_unused():
-    """Returns whether this is rank 0 and slimpi-run became this process: the program has not
-    started it."""
+    """Returns whether this is rank 0 and the process that slimpi-run became by exec, not a process
+    that the program started."""
     return os.environ.get("SLIMPIRUN_PID") == str(os.getpid()) and _launcher.rank() == 0
 
 

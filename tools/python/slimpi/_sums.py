@@ -128,7 +128,7 @@ class Sum:
 
 class ExactSum:
     """The exact sum of the rests of all sums on one device. It has so few floats that its time does
-    not depend on their number. The constructor starts the sum, while the last other sum runs."""
+    not depend on their number. The constructor starts it, just before the last other sum starts."""
 
     def __init__(self, state, sums):
         self._state, self._sums = state, sums
@@ -234,6 +234,6 @@ def end_streams(values):
 
 def _is_finite(values):
     """Returns whether the sum of the values is finite, which takes one pass and no memory. Finite
-    values whose sum overflows are so close to the end of their type that they count as not
-    finite."""
+    values whose sum overflows are so close to the end of their type that the result is False for
+    them, too."""
     return math.isfinite(values.sum(dtype=torch.promote_types(values.dtype, torch.float32)).item())

@@ -44,7 +44,7 @@ def place():
 
 
 def is_one_node(nodes):
-    """Returns whether slimpi counts all ranks as one node, and so compresses nothing."""
+    """Returns whether slimpi takes all ranks for one node, and so compresses nothing."""
     return nodes == 1 and os.environ.get("SLIMPI_RANKS_PER_NODE", "0") in ("", "0")
 
 

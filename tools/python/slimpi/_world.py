@@ -270,7 +270,7 @@ class World:
             return
         if self.status != 0 or self.stuck:
             self.abort()
-        self.worker.do(lambda: None)  # before the other Workers end: its jobs may wait for theirs
+        self.worker.do(lambda: None)  # first, because jobs of self.worker may wait for the others
         for worker in list(self._workers):
             worker.end(wait=True)
         self.worker.do(lambda: None)  # no sum is in flight any more
