@@ -45,8 +45,8 @@ enum class Place { device, staging };
 // the row makes it.
 struct NcclCommunicator;
 
-// Sends and receives between GPUs, by a library of the GPUs' vendor. All functions but close()
-// return at once.
+// Sends and receives between GPUs, by a library of the GPUs' vendor. Only close() waits for other
+// processes.
 struct NcclTransport {
   const char* library;  // "NCCL"
 
@@ -77,7 +77,7 @@ struct NcclTransport {
 
   // Sets *ready to whether the communicator can be used for the next operation. After
   // create_communicator(): all processes have joined. After exchange(): the transfers are on their
-  // stream, and an event can be recorded behind them. Also fails if transfers failed later.
+  // stream, and an event can be recorded behind them. Fails if an operation or a transfer failed.
   Status (*ready)(NcclCommunicator* communicator, bool* ready);
 
   // Ends the communicator. If `in_order`, every process does so now, and nothing may be in flight.
@@ -88,12 +88,12 @@ struct NcclTransport {
 struct Device {
   const char* name;  // "host", "protected", "cuda"
 
-  // True if work on this memory is asynchronous. MPI gets copies of this memory, unless mpi_takes()
-  // says that MPI accepts it.
+  // True if work on this memory is asynchronous. Then MPI gets copies of this memory, unless
+  // mpi_takes() says that MPI accepts it.
   bool staged;
 
   // Returns whether this row owns the memory at `pointer`; if so, sets the location's ordinal,
-  // context and generation. Asks the driver once. Never called with null. The host row owns all
+  // context and generation. May ask the driver. Never called with null. The host row owns all
   // memory.
   bool (*locate)(const void* pointer, Location* location);
 
@@ -144,9 +144,9 @@ struct Device {
   Status (*pin)(const Location& location, void* memory, std::size_t bytes) = nullptr;
   void (*unpin)(void* memory) = nullptr;
 
-  // The longest bucket (values that share a scale), in floats, whose kernels may read or write
-  // encoded values in staging memory. They do so once for each byte, in one direction. If this is
-  // not 0, kernels of 16-bit floats and of float32 may do so, too.
+  // The longest bucket (values that share a scale), in floats, for which kernels may read or write
+  // encoded values in staging memory: up to this length they access each byte once. If this is not
+  // 0, kernels for 16-bit floats and float32 may use staging memory, too.
   std::uint32_t staging_bucket = 0;
 };
 
@@ -162,12 +162,12 @@ const Device& host();
 // Returns the sum of the squares of `count` floats in host memory.
 double squared_norm(const float* values, std::uint64_t count);
 
-// Returns the location of the memory at `pointer`; the host's if no other row owns it. Costs
-// nothing before the process has loaded a GPU driver; afterwards, asks the driver once.
+// Returns the location of the memory at `pointer`; the host's if no other row owns it. Costs next
+// to nothing if the host's row is the only one; otherwise asks the other rows (Device::locate).
 Location locate(const void* pointer);
 
 // Begins a call of the program on this thread. The buffers of a call do not move until it ends, so
-// locate() asks the driver once for each buffer until the next begin_call(). Answers are not kept
+// locate() asks the rows once for each buffer until the next begin_call(). Answers are not kept
 // longer, because the address of a freed host buffer may later be device memory.
 void begin_call();
 

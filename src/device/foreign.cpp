@@ -20,10 +20,10 @@ namespace slimpi::device {
 
 namespace {
 
-// Declarations of the libraries' functions and types that are used here. They are the same in all
-// versions.
+// Declarations of the libraries' functions and types that are used here. The signatures and layouts
+// are the same in all versions.
 struct HipAttributes {
-  int type;  // the numbers changed with version 6
+  int type;  // not used, because its values changed with version 6
   int device;
   void *device_pointer, *host_pointer;
   int managed;
@@ -41,7 +41,7 @@ struct ZeContextDescription {
 struct ZeProperties {
   int stype = 0x17;
   void* next = nullptr;
-  int type = 0;  // 0: unknown to it, 1: host, 2: device, 3: shared
+  int type = 0;  // 0: not memory of Level Zero, 1: host, 2: device, 3: shared
   std::uint64_t id = 0, page_size = 0;
 };
 constexpr int kZeDevice = 2;
@@ -107,7 +107,7 @@ class Cuda {
     return handle != nullptr && find_function(handle, "cuPointerGetAttribute", attribute_);
   }
 
-  // Returns whether `pointer` is memory of an NVIDIA GPU. Managed memory counts as the host's.
+  // Returns whether `pointer` is memory of an NVIDIA GPU that the host cannot access (not managed).
   bool owns(const void* pointer) const {
     constexpr int kMemoryType = 2, kIsManaged = 8, kDevice = 2;
     unsigned type = 0, managed = 0;
@@ -137,8 +137,8 @@ bool has_intel_gpu() {
 // program that has not initialized it has allocated no memory from it.
 class LevelZero {
  public:
-  // Returns whether Level Zero is loaded and has a driver or an Intel GPU. The library alone proves
-  // nothing: MPI loads hwloc, and hwloc loads Level Zero on any machine.
+  // Returns whether Level Zero is loaded and has a driver, or the machine an Intel GPU. The library
+  // alone proves nothing: MPI loads hwloc, and hwloc loads Level Zero on any machine.
   bool open() {
     void* const handle = open_loaded("libze_loader.so");
     if (handle == nullptr || !find_function(handle, "zeDriverGet", drivers_) ||

@@ -20,7 +20,7 @@ struct Library {
 };
 
 // The function that a plugin exports as "slimpi_device_plugin". slimpi calls it once; `library`
-// stays valid. Returns the row, or null if there is none (no GPU, say) or `version` is another one.
+// stays valid. Returns the row; null if there is no GPU, or if the plugin has another version.
 // A program, or a library that it links, may also export the function, for a device of its own.
 using PluginFunction = const Device*(int version, const Library* library);
 constexpr const char* kPluginSymbol = "slimpi_device_plugin";

@@ -7,7 +7,7 @@
 namespace slimpi::device {
 
 // Returns true if the byte at `pointer` certainly lies there. False means unknown: mapped memory
-// may belong to anything, also large blocks of malloc() and the stacks of other threads.
+// may be memory of a GPU, but also a large block of malloc() or the stack of another thread.
 bool in_process_memory(const void* pointer);
 
 }  // namespace slimpi::device

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Bruck schedule of the inter-node exchange. It gives the same bytes as pairwise.cpp, in
-// log2(M) steps per phase for M nodes. Each rank owns a chunk of the vector: it adds up this chunk.
+// log2(M) steps per phase for M nodes. Each rank owns a chunk of the shard: it adds up this chunk.
 // Ranks store and forward blocks without changing them: first the values for the owners of chunks,
 // then the owners' sums (bruck.h).
 //
-// Cost: every rank sends 2 log2(M) messages, to as many peers, with (log2(M) / 2 + 1) * n * bits/8
-// bytes in all. Slower than the pairwise exchange if the additional bytes cost more than the saved
-// messages.
+// Cost for n floats: every rank sends about (log2(M) / 2 + 1) * n * bits/8 bytes, in 2 log2(M)
+// messages, or more if they are long. Slower than the pairwise exchange if the additional bytes
+// cost more than the saved messages.
 #include "inter/bruck.h"
 
 #include <algorithm>
@@ -105,8 +105,8 @@ Status BruckExchange::check(const std::byte* block, int owner, int sender) {
   return comm::check_message(block, layout_.bytes_of(owner), codec_.header(chunk(owner), sender));
 }
 
-// Encodes this rank's values for each owner. The number of the place is the number of positions
-// from this rank to the owner.
+// Encodes this rank's values for each owner. Place p gets the block for the owner that is p
+// positions further on.
 Status BruckExchange::encode() {
   for (int number = 1; number < group_size_; ++number) {
     const comm::Range part = chunk(bruck_.further(me_, number));
@@ -121,9 +121,9 @@ Status BruckExchange::encode() {
   return Status::ok;
 }
 
-// Sends a message to one member and receives a message from another. Starts send and receive before
-// it waits for either of them: all ranks send in rings at the same time, and a send may wait for
-// its receive.
+// Sends a message to one member and receives a message from another. Starts the send before it
+// waits for the receive: all ranks send around rings at the same time, so if each first waited for
+// its message, no rank would send.
 Status BruckExchange::swap(const Outgoing& out, const Incoming& in, comm::Tag tag) {
   if (in.bytes != 0)
     SLIMPI_TRY(exchange_.receive(rank_of(in.from), tag, in.data, in.bytes, requests_[0]));
@@ -142,8 +142,8 @@ Status BruckExchange::swap(const Outgoing& out, const Incoming& in, comm::Tag ta
   return exchange_.wait(requests_[1]);
 }
 
-// Does one reduce-scatter step: packs the blocks that travel into messages, and unpacks the
-// received blocks into the same places.
+// Does one reduce-scatter step: packs the blocks of the places that send in this step, and unpacks
+// the received blocks into the same places.
 Status BruckExchange::scatter(int step) {
   const int to = bruck_.further(me_, 1 << step), from = bruck_.back(me_, 1 << step);
   const int places = bruck_.travelling(step);
@@ -269,8 +269,8 @@ BruckLayout::BruckLayout(const ExchangeSize& size) : first_of_(1, 0) {
   for (int member = 0; member < size.group_size; ++member) {
     chunks_.push_back(
         comm::chunk_of(size.count, size.group_size, member, comm::chunk_alignment(size.format)));
-    // An owner without elements has no blocks and no messages. The length of any other block is a
-    // multiple of 16 bytes, as that of the header is, so every payload begins at a multiple, too.
+    // An owner without elements has no blocks and no messages. The lengths of all other blocks and
+    // of the header are multiples of 16 bytes, so every payload begins at a multiple of 16 bytes.
     const std::uint64_t elements = chunks_.back().count;
     lengths_.push_back(elements == 0 ? 0 : round_up(message_bytes(size.format, elements), 16));
   }

@@ -12,8 +12,8 @@
 namespace slimpi::inter {
 
 // The steps of the Bruck algorithm (Bruck and others, IEEE TPDS 1997). Each of M members has a
-// block for each other member. Other members store and forward the blocks, so there are log2(M)
-// steps instead of M - 1 messages.
+// block for each other member. Other members store and forward the blocks, so a member sends in
+// log2(M) steps instead of one message to each of the M - 1 others.
 //
 // A member keeps blocks in places 1 to M - 1. At the start, place p holds its block for the member
 // p positions further on. In step k, every block in a place whose number has bit k set is sent to
@@ -41,16 +41,16 @@ class BruckSteps {
     return i / bit * 2 * bit + bit + i % bit;
   }
 
-  // Returns the owner to which the block that `member` has in `place` before the step travels.
+  // Returns the owner that finally gets the block which `member` has in `place` before the step.
   int destination(int member, int place, int step) const {
     return further(member, place - place % (1 << step));
   }
 
-  // For the all-gather, in which all members get one block of each member: a member holds the
-  // blocks of consecutive members, beginning with its own block: gathered(step) blocks before a
-  // step. In the step it gets to_gather(step) more blocks from the member gathered(step) positions
-  // further on. to_gather(step) is as many as the member holds, or as many as are missing, if these
-  // are fewer.
+  // In the all-gather every member gets one block of each member. Before a step, a member has
+  // gathered(step) blocks: its own block and those of the next members. In the step it gets the
+  // to_gather(step) blocks that follow, from the member gathered(step) positions further on.
+  // to_gather(step) is gathered(step), or the number of blocks that are still missing if that is
+  // less.
   int gathered(int step) const { return 1 << step; }
   int to_gather(int step) const;
 
@@ -75,7 +75,7 @@ class BruckLayout : public ExchangeLayout {
     return first_of_[std::size_t(member + blocks)] - first_of_[std::size_t(member)];
   }
   std::size_t block() const { return block_; }      // bytes of the longest block
-  std::size_t message() const { return message_; }  // bytes of one message of blocks
+  std::size_t message() const { return message_; }  // bytes reserved for one message
 
   // Offsets in scratch memory, in bytes. This memory has a place for each member's block, then the
   // block of this rank's own sum, then an outgoing and an incoming message.

@@ -26,7 +26,7 @@ Context context_of(comm::Call& call) {
           .rank = communicator.rank(),
           .segment_class = communicator.segment_class(),
           .format = call.plan.format,
-          // Receivers compare this number. The number is also a part of every random stream.
+          // Receivers compare this number with their own. Every random stream depends on it, too.
           .call = call.number,
           .tensor = call.state == nullptr ? 0 : call.state->number,
           .seed = communicator.config().seed,

@@ -19,7 +19,7 @@ struct Streams {
 };
 
 // The context of a schedule. It owns nothing: all that it points to must live until the schedule
-// has returned. Until then only the schedule uses the scratch memory.
+// has returned. While the schedule runs, no other code uses the scratch memory.
 struct Context {
   comm::PointToPoint& exchange;
   Statistics& statistics;

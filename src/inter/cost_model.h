@@ -22,10 +22,10 @@ struct Constants {
   double node_copy = 0.2e-9;  // processor time per byte handed to a rank of the same node
 };
 
-// The messages of the busiest rank in a sum of one shard between nodes. The members `me` and
-// `staged` of `size` have no effect.
+// The messages of the busiest rank in a sum of one shard between nodes. The result is the same for
+// all values of ExchangeSize::me and ExchangeSize::staged.
 struct Traffic {
-  double waits = 0;     // steps that wait for the step before
+  double waits = 0;     // latencies that no other work hides
   double messages = 0;  // messages that the rank sends
   double bytes = 0;     // bytes of these messages, headers included
   double owners = 1;    // ranks that own a chunk

@@ -133,7 +133,7 @@ Status CopyStreams::trace_finished_copies() {
   for (bool done = true; !pending_copies_.empty(); pending_copies_.pop_front()) {
     SLIMPI_TRY(context_.device.query(stream(comm::StreamRole::h2d), pending_copies_.front().number,
                                      &done));
-    // Copies on one stream end in their order.
+    // Copies on one stream end in the order in which they were queued.
     if (!done) break;
     trace_event(pending_copies_.front());
   }

@@ -71,7 +71,7 @@ enum class PayloadUse { once, often };
 // a buffer lies in one memory. On a staged device (a GPU) it has a place in device memory and one
 // in staging memory (host memory):
 //   kernels   use the payload in device memory; or in staging memory (mapped), if the device allows
-//             that, because a copy and its events cost more than access over the bus
+//             that and kernels use a payload once: a copy would cost more than access over the bus
 //   MPI       uses the message in device memory if it is GPU-aware, otherwise in staging memory
 //   the host  uses the header in staging memory
 // The bytes of a message are the same in all cases, so ranks with different devices can exchange

@@ -10,9 +10,9 @@ namespace slimpi::inter {
 namespace {
 
 // Sends each segment of this rank to all peers, receives theirs, and computes the result (apply).
-// Round i exchanges with peer i. In each step of the loop the stages work on consecutive segments:
-// segment n is encoded in step n, and sent, applied and recycled (its buffers are posted again) in
-// the steps after it.
+// Round i exchanges with peer i. run_steps() is a pipeline of four stages: segment n is encoded in
+// step n; in this or later steps it is sent, applied and recycled (its receives are posted again
+// for a later segment).
 //
 //   buffers    Segment n uses the buffers of segment n - depth, which was applied and recycled
 //              before. A segment passes all stages in 2 steps, on a staged device in 4, and the

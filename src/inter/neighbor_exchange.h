@@ -30,7 +30,7 @@ class PeerCodec {
 };
 
 // Exchanges `shard` of the call's vector, encoded in the context's format, with `ranks`. Each of
-// these ranks must call this with the same format and shard. Needs neighbor_segments().total bytes
+// them must call the function with the same format and shard. Needs neighbor_segments().total bytes
 // of Context::messages, and as many of Context::staging if the device is staged.
 Status run_neighbor_exchange(const Context& context, comm::Range shard, std::span<const int> ranks,
                              PeerCodec& codec);
@@ -46,7 +46,7 @@ struct Mixing {
     int member;
     double weight;
   };
-  std::pmr::vector<Peer> peers;  // without `me`, each once; ring: left, right; others ascending
+  std::pmr::vector<Peer> peers;  // not `me`; in a ring left, then right; otherwise ascending
   double own = 1;                // weight of `me`: one minus the weights of the peers
 };
 

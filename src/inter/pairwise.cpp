@@ -16,10 +16,10 @@
 // A reduce-scatter of the program is the first phase alone, with chunks as long as the program's
 // blocks. The owner keeps its sum without encoding it.
 //
-// Cost: every rank sends and receives 2 (M-1)/M * n * bits/8 bytes, in 2 (M-1) messages per
-// segment. Error: half a quantization step of each sender's bucket plus half a step of the total's
-// (nearest rounding). Slower than bruck.cpp if n is so small that 2 (M-1) messages cost more than
-// the bytes.
+// Cost for n floats: every rank sends and receives 2 (M-1)/M * n * bits/8 bytes, in 2 (M-1)
+// messages per segment. Error with nearest rounding: at most half a quantization step of each
+// sender's bucket plus half a step of the sum's bucket. Slower than bruck.cpp if n is so small that
+// 2 (M-1) messages cost more than the bytes.
 #include "inter/pairwise.h"
 
 #include <algorithm>
@@ -113,7 +113,7 @@ class PairwiseExchange {
 void PairwiseExchange::sum(const Step& step, const comm::Range& part) {
   const auto from = received(step.number);
   std::byte* const payload = ring_.payload(MessageKind::gather_out, step.number, step.round);
-  // By reference: a copy in a std::function would be on the heap.
+  // Passes `from` by reference, because std::function would copy it to the heap.
   codec_.add_and_encode(part, payload, std::cref(from));
   if (!context_.device.staged) codec_.count_infinities(payload, part.count);
 }
@@ -159,8 +159,8 @@ Status PairwiseExchange::begin(const Step& step) {
 }
 
 // Queues the kernel that decodes a step's received message. After the last round of a segment, also
-// posts its buffers again (recycle). On a staged device (a GPU) these are the buffers of the
-// segment before, whose kernels are complete by now, so that the host need not wait for kernels.
+// posts its buffers again (recycle). On a staged device (a GPU) it posts those of the segment
+// before instead: their kernels have usually ended by now, so the host need not wait for them.
 Status PairwiseExchange::decode(const Step& step) {
   if (!layout_.gathers()) return keep_sum(step);
   if (!step.gather || step.number < 0) return Status::ok;
@@ -214,7 +214,7 @@ Status PairwiseExchange::run_steps() {
   SLIMPI_TRY(decode_finished());
   SLIMPI_TRY(ring_.finish_copies());
   if (!layout_.gathers()) return Status::ok;
-  return ring_.recycle(steps().segment_count() - 1);  // checks it
+  return ring_.recycle(steps().segment_count() - 1);  // checks the headers of the last messages
 }
 
 }  // namespace
@@ -247,12 +247,12 @@ Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& 
 StepPeers peers_in_round(int group_size, int me, int round) {
   if (group_size % 2 != 0)
     return {(me + round + 1) % group_size, (me - round - 1 + group_size) % group_size};
-  // The circle method. Two members before the last are peers if their numbers add up to the round,
-  // modulo `around`. The last member is the peer of the member that would be its own.
+  // The circle method. Two members, neither of them the last, are peers if their numbers add up to
+  // the round, modulo `around`. The member that would be its own peer has the last one as its peer.
   const int around = group_size - 1;
   int peer = 0;
   if (me == around) {
-    peer = int(std::int64_t(round) * (group_size / 2) % around);  // half of round
+    peer = int(std::int64_t(round) * (group_size / 2) % around);  // 2 * peer is round modulo around
   } else {
     peer = (round - me + around) % around;
     if (peer == me) peer = around;
@@ -296,12 +296,12 @@ Step PairwiseSteps::at(std::int64_t index) const {
 bool PairwiseSteps::ready(std::int64_t index, std::int64_t finished) const {
   const Step step = at(index);
   const std::int64_t last_round = rounds() - 1;
-  // The step of the last round, in the same phase, of the segment `depth` before, whose buffers
-  // this step uses. All rounds of that segment must be finished: gather_out is one buffer for all
-  // rounds.
+  // This step uses the buffers of the segment `depth` before its own. last_in_place is the step of
+  // that segment's last round, in the same phase. All rounds must be finished, because gather_out
+  // is one buffer for all of them.
   const std::int64_t last_in_place = index - depth_ * cycle() + (last_round - step.round);
   if (finished <= last_in_place) return false;
-  // A gather needs the last reduce-scatter step of its own segment.
+  // An all-gather step sends the sum, so all reduce-scatter steps of its segment must be finished.
   return !step.gather || step.number < 0 || finished > step.number * cycle() + last_round;
 }
 

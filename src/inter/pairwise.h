@@ -2,8 +2,8 @@
 // The steps of the pairwise exchange between the members of an inter-node group, and the elements,
 // message buffers and requests of each step. All exchanges of one size have the same steps. In each
 // step a rank sends a segment (the values of one message) to one member and receives a segment from
-// one member. So a rank's link carries only the messages that the rank has in flight, however many
-// members there are.
+// one member. So the number of messages that a rank has in flight does not grow with the number of
+// members.
 //
 // The message buffers form a ring. Segment n of each chunk uses the buffers of ring index n modulo
 // the pipeline depth, and segment n + depth uses them again.
@@ -22,8 +22,8 @@ namespace slimpi::inter {
 
 // Returns to which member `me` sends in `round`, 0 to group_size - 2, and from which it receives.
 // Over all rounds each other member is `to` once and `from` once. If group_size is even, members
-// exchange in pairs (to == from). If it is odd, a member would have no partner in each round, so
-// members send around a ring.
+// exchange in pairs (to == from). With an odd group_size, pairs would leave one member out of each
+// round, so members send around a ring.
 struct StepPeers {
   int to, from;
 };

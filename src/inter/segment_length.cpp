@@ -20,16 +20,16 @@ constexpr std::size_t kNeighborBytes = 64 << 10;  // of a segment of a neighbor 
 
 // The number of segments of a chunk in the class large: at least kPipeline, so that the pipeline
 // stages overlap. If such segments would be shorter than kDeviceBytes, the least number is
-// kShortPipeline: in every step a rank waits about 15 us for its GPU, and shorter messages take
-// less time than that.
+// kShortPipeline: in every step a rank waits about 15 us for its GPU, so a message should not be so
+// short that its transfer takes less time than this wait.
 constexpr std::size_t kPipeline = 4, kShortPipeline = 2, kDeviceBytes = 64 << 10;
 
 // The limit of the bytes in flight is at least this: enough that the link never waits for
 // arithmetic, and so few that flows rarely compete for a link.
 constexpr std::size_t kSmallInFlight = 144 << 10;
 
-// kStages: the segments that are being encoded, summed or decoded at a time. With a GPU there are
-// kLateStages more, because a GPU works asynchronously and gets its work a step earlier.
+// kStages: the segments that are being encoded, summed or decoded at a time. With a GPU or with
+// SegmentClass::large there are kLateStages more: a GPU gets its work some steps ahead.
 constexpr int kStages = 4, kLateStages = 3;
 
 // Returns the bytes of a segment, for a chunk of `chunk_bytes` encoded bytes.

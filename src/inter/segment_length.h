@@ -13,7 +13,7 @@
 
 namespace slimpi::inter {
 
-// All that an exchange depends on, apart from the values. `staged` and `me` may differ between
+// All that an exchange depends on, except the values. `staged` and `me` may differ between
 // ranks; the other members of the struct are the same on all ranks of the inter-node group.
 struct ExchangeSize {
   kernels::Format format;

@@ -26,8 +26,8 @@ CopyStreams::Event& SegmentRing::event(const Step& step) {
 Status SegmentRing::receive(const Step& step) {
   if (layout_.received_in(step).count == 0) return Status::ok;
   const MessageKind message = received_by(step);
-  // Allows the length of the longest message, not only the expected length. So a message that is
-  // too long arrives, and the check of its header can name the sender.
+  // The receive accepts the length of the longest message, not only the expected length. So a
+  // message that is too long arrives, and check_message() can name its sender.
   return context_.exchange.receive(
       rank_of(layout_.from(step)), layout_.tag_of(step),
       buffers_.message(layout_.buffer(message, step.number, step.round)),
@@ -85,8 +85,8 @@ Status SegmentRing::finish(const Step& step) {
                       message_bytes(context_.format, part.count));
     SLIMPI_TRY(context_.exchange.wait(requests_[layout_.request(message, step)], &received));
   }
-  // Copies to the device without waiting for its kernels. That is safe: the receives were posted
-  // only after the kernels that read these buffers before were complete.
+  // Copies to the device without waiting for its kernels. That is safe: the receive was posted only
+  // when the kernels that read the earlier message in this buffer were complete.
   return buffers_.stage_in(layout_.buffer(message, step.number, step.round), received,
                            header(part, layout_.from(step)));
 }

@@ -41,8 +41,8 @@ class SegmentRing {
   // arrived. Then the kernel that reads the received message may be queued.
   Status finish(const Step& step);
 
-  // Checks the headers of the messages of a segment that MPI has received into device memory; see
-  // MessageBuffers::check.
+  // Checks the headers of a segment's messages of this kind, if MPI has received them into device
+  // memory; see MessageBuffers::check.
   Status check(MessageKind message, std::int64_t number);
 
   // Call decoded() when the last kernel that reads this segment's messages was queued. recycle()

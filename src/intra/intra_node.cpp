@@ -69,8 +69,8 @@ Status intra_allreduce(comm::Call& call) {
   return call.node_path == comm::NodePath::nccl ? allreduce_by_nccl(call, group) : Status::ok;
 }
 
-// Besides the memory of shm, reserves call.scratch.sums for the sums of pairs, which any number of
-// ranks needs.
+// Besides the memory of shm, reserves call.scratch.sums: add_in_pairs() may write sums there with
+// any number of ranks, add_in_order() only with more ranks than kMaxAddends.
 Status reserve_intra_allreduce(const comm::Call& call) {
   const comm::InterNodeGroup group = one_node_group(call.communicator);
   SLIMPI_TRY(reserve_for_shm(call, group));

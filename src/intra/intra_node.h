@@ -21,7 +21,7 @@
 
 namespace slimpi::intra {
 
-// Returns the range of shard `shard_index` in the vector: as call.shards says, else shard_range().
+// Returns call.shards[shard_index], or the result of shard_range() if call.shards is empty.
 comm::Range shard_of_call(const comm::Call& call, const comm::InterNodeGroup& group,
                           int shard_index);
 

@@ -24,9 +24,9 @@ class NcclGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // kDepth: the number of blocks in flight. piece(): the floats that each of `size` node-local
-  // ranks sends in one block. A group of transfers costs some 30 us, so blocks are long: up to 8
-  // ranks send 4 MiB each; more ranks send less each.
+  // kDepth: the number of blocks in flight. piece(): the floats that a rank sends to one owner in
+  // one block, if the node has `size` ranks. A group of transfers costs some 30 us, so blocks are
+  // long: 4 MiB with up to 8 ranks; with more ranks less, so that an owner gets at most 32 MiB.
   static constexpr int kDepth = 2;
   static constexpr std::uint64_t piece(int size) {
     return (std::uint64_t(1) << 20) * std::uint64_t(std::min(size, 8)) / std::uint64_t(size) / 64 *
@@ -39,20 +39,20 @@ class NcclGroup {
   enum Readiness : std::uint64_t { unavailable = 0, not_open = 1, ready = 2 };
   Readiness readiness(const device::Location& location) const;
 
-  // Opens the communicator, when all node-local ranks published `not_open`. Sets *opened to whether
-  // that worked; all these ranks get the same result. After a failure no rank tries again. If
+  // Opens the communicator. Call it if all node-local ranks published `not_open`. Sets *opened to
+  // whether that worked, the same on all these ranks. After a failure no rank tries again. If
   // SLIMPI_INTRA=nccl demands NCCL, a failure is an error.
   Status open(NodeBarrier& shared, comm::Exchange& exchange, const device::Location& location,
               Statistics& statistics, bool* opened);
   bool is_open() const { return location_.has_value(); }
 
-  // Closes the communicator when nothing is in flight. Every node-local rank must call close() now.
+  // Closes the communicator. Nothing may be in flight. All node-local ranks close it together.
   void close() { end(true); }
   // Makes NCCL abort the communicator. The abort waits for no rank.
   void abort() { end(false); }
 
-  // Return scratch memory. arrived(): for the values of a block that the node-local ranks send;
-  // `index` is the number of the block modulo kDepth. partial(): for intermediate sums.
+  // Return scratch memory. arrived(): for the values that the other ranks send to this rank in a
+  // block; `index` is the number of the block modulo kDepth. partial(): for intermediate sums.
   float* arrived(int index) const { return scratch_.floats() + std::uint64_t(index) * block_; }
   float* partial() const { return scratch_.floats() + kDepth * block_; }
 

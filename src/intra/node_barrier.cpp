@@ -93,8 +93,8 @@ std::uint64_t step(std::uint64_t probe) {
 // (docs/DESIGN.md).
 constexpr std::uint64_t kCrossCacheNanoseconds = 550;
 
-// The least bytes that are exchanged between two probes. So a probe costs little in relation to the
-// exchange.
+// The least bytes that are exchanged between two probes, once due() has probed every rank twice. So
+// a probe costs little in relation to the exchange.
 constexpr std::uint64_t kProbeIntervalBytes = 512 << 10;
 
 using ProbeWord = std::atomic<std::uint64_t>;

@@ -39,15 +39,15 @@ class CacheLocality {
   void probe(const std::byte* probe_lines);
   void record(std::uint64_t nanoseconds);
 
-  // Returns whether some node-local rank shares no cache with this rank. The last two probes of a
-  // rank must agree, because a single slow probe may be an interruption.
+  // Returns whether some node-local rank shares no cache with this rank. For each rank, two probes
+  // in sequence must give the same result, because an interruption may slow a single probe.
   bool cross_cache() const { return cross_cache_; }
 
  private:
   struct Peer {
     bool last = false, cross_cache = false;
   };
-  std::vector<Peer> peers_;  // index i: the local rank i + 1 after this one
+  std::vector<Peer> peers_;  // element i: of the rank i + 1 positions after this rank
   int me_;
   std::size_t next_ = 0;
   std::uint64_t probes_ = 0, bytes_ = 0;  // bytes since the last probe
@@ -73,8 +73,8 @@ class NodeBarrier {
   // Waits until every rank of the node has called barrier() as often as this rank. The data that a
   // rank wrote before its barrier are then visible to the other ranks. MPI makes progress during
   // the wait, because another rank may wait for a message. Fails if a rank reports a failure.
-  // `bytes`: the most bytes that a rank wrote to its data area since the last barrier; the same on
-  // all ranks.
+  // `bytes`: an upper bound of the bytes that a rank wrote to its data area since the last barrier;
+  // the same on all ranks.
   Status barrier(comm::Exchange& exchange, std::uint64_t bytes = 0);
 
   // Returns whether some rank of the node shares no cache with this rank at present. If so, this

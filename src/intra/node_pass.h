@@ -66,8 +66,8 @@ class NodePass {
         blocks_(call, group) {}
   ~NodePass() = default;
 
-  // Ends a pass, also of a rank that failed. After a failure the ranks may have done different
-  // things, so all abort the NCCL communicator: otherwise their GPUs would wait for ever.
+  // Ends a pass, also on a rank that failed. After a failure the ranks may have queued different
+  // transfers, so each aborts its NCCL communicator: otherwise a GPU could wait for ever.
   Status settle(Status status, NcclGroup& nccl) const {
     status = exchange_.settle(status, {});
     if (status != Status::ok) nccl.abort();
@@ -130,8 +130,8 @@ class NodeCopies {
 };
 
 // Makes the slice of the trace for a step inside the node. `bytes`: the bytes that the step writes.
-// On a staged device the slice shows no bytes, because the step only queues its work; the device's
-// own row shows the copies.
+// On a staged device the slice shows no bytes, because the step only queues its work; the trace
+// shows the copies in a row of the device.
 inline Slice node_slice(const comm::Call& call, const char* name, std::uint64_t bytes) {
   return Slice(name, call.device.staged ? 0 : bytes);
 }

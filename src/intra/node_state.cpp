@@ -7,7 +7,7 @@
 namespace slimpi::intra {
 
 void NodeState::layout_changed() {
-  // The segment and the agreement belong to the old layout.
+  // The segment and ready_, on which the ranks agreed, belong to the old layout.
   shared_.reset();
   shared_tried_ = false;
   ready_.reset();

@@ -20,8 +20,8 @@ void add_in_order(const device::DeviceStream& on, std::span<const float* const> 
   }
 }
 
-// With 2^k + r ranks (r < 2^k), first the first 2r ranks are added in pairs, so that 2^k values
-// remain. Then neighboring sums are added, level by level, until one sum is left.
+// With 2^k + r addends (r < 2^k), addends 0 to 2r - 1 are first added in pairs, so that 2^k values
+// remain. Then neighboring values are added, level by level, until one sum is left.
 void add_in_pairs(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, std::uint64_t stride, float* out,
                   std::pmr::memory_resource* memory) {
@@ -35,7 +35,7 @@ void add_in_pairs(const device::DeviceStream& on, std::span<const float* const> 
     table.sum(both, 2, count, to, on.stream);
     return to;
   };
-  // MPICH's recursive doubling works on a power of two of ranks.
+  // MPICH's recursive doubling needs a power of two as the number of values.
   std::size_t power = 1;
   while (2 * power <= addends.size()) power *= 2;
   std::size_t surplus = addends.size() - power, used = 0;

@@ -23,12 +23,12 @@ namespace slimpi::intra {
 
 namespace {
 
-// The longest time that a leaving rank waits for the other ranks to leave, before it closes the
-// NCCL communicator or keeps the segment.
+// The longest time that leave() waits for the other ranks to leave. If all have left, it closes the
+// NCCL communicator; otherwise it keeps the segment.
 constexpr auto kPatience = std::chrono::seconds(2);
 
-// The segments that this rank has left and other ranks have not. The list is never destroyed,
-// because exit handlers may still free communicators.
+// The segments with an open NCCL communicator that this rank has left and other ranks have not. The
+// list is never destroyed, because exit handlers may still free communicators.
 struct Leaving {
   std::mutex mutex;
   std::vector<std::unique_ptr<NodeSegment>> segments;
@@ -93,9 +93,9 @@ bool NodeSegment::gone() const {
   return header().gone.load(std::memory_order_acquire) == std::uint32_t(ranks_);
 }
 
-// Waits until all ranks have left, then closes the NCCL communicator. Without this wait, the
-// closing itself would wait for the other ranks, without progress in MPI. Returns false if a rank
-// did not leave in time; the communicator is then still open.
+// Counts this rank as one that has left. If NCCL is open, waits until all ranks have left, and then
+// closes NCCL: otherwise close() would itself wait for ranks that may leave much later. Returns
+// false if a rank did not leave in time; the NCCL communicator is then still open.
 bool NodeSegment::close_nccl() {
   header().gone.fetch_add(1, std::memory_order_acq_rel);
   if (nccl == nullptr || !nccl->is_open()) return true;
@@ -132,8 +132,8 @@ constexpr int kAtOnce = 64;
 // The number by which the leader recognizes a request of its own node's ranks (FileOffer::give).
 constexpr std::uint64_t kToken = 0x736c696d7069;
 
-// Returns a number that no other process has: a random number or, if a sandbox refuses that, a
-// number made from the time and the process id.
+// Returns a number that almost certainly differs between processes: a random number or, if a
+// sandbox refuses that, a number made from the time and the process id.
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   if (getentropy(&number, sizeof number) != 0)
@@ -165,7 +165,7 @@ Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest
   // number of all ranks. It differs between attempts, because other threads may make attempts at
   // the same time.
   static std::atomic<std::uint64_t> attempts{0};
-  std::uint64_t name = splitmix64(random_number(), attempts++) >> 1;  // see Exchange::all_max
+  std::uint64_t name = splitmix64(random_number(), attempts++) >> 1;  // 63 bits are enough
   SLIMPI_TRY(exchange.all_max({&name, 1}));
   name = splitmix64(name, std::uint64_t(layout.node()));
   SLIMPI_TRY(together([&] {

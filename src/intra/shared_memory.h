@@ -61,9 +61,9 @@ class BufferRing {
     return {round_up(passed_, length), length, floats()};
   }
 
-  // Moves the ring behind the `blocks` buffers that the call has used. If these are the longest
-  // buffers, skips one more. So calls of two blocks always use the same two of the three buffers,
-  // and the third buffer takes no room in the caches.
+  // Moves the position in the ring behind the `blocks` buffers that the call has used. If these are
+  // the longest buffers, skips one more. So consecutive calls with two long blocks use the same two
+  // of the three buffers, and the third buffer takes no room in the caches.
   void pass(const Buffers& used, std::uint64_t blocks) {
     passed_ = used.first_ + (blocks + (used.length_ == longest_ ? 1 : 0)) * used.length_;
   }
@@ -130,7 +130,7 @@ class NodeSegment {
 
   // Ends this rank's use of a segment. If the segment has an open NCCL communicator, waits at most
   // two seconds until the other ranks leave, too. If some rank has not left by then, keeps the
-  // segment until a later leave().
+  // segment until a later leave() finds that all ranks have left.
   static void leave(std::unique_ptr<NodeSegment> segment);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The mpi transport: exchange inside a node by MPI messages, which work between any ranks. Every
-// rank sends each owner of a shard its values of that shard. The owner adds them in rank order.
+// rank sends its values of a shard to the owner of this shard. The owner adds them in rank order.
 // Later the owner sends its finished shard to all ranks of the node. The shards pass block by
 // block. The receives of block n are posted when the buffers of block n - 2 are free, so at most
 // two messages are in flight from one rank to another.
@@ -128,7 +128,7 @@ Status MpiPass::send(std::uint64_t block) {
   return Status::ok;
 }
 
-// Waits for a block's messages. The owner adds them in rank order.
+// Waits for a block's messages. In a reduce-scatter, the owner adds their values in rank order.
 Status MpiPass::take(std::uint64_t block) {
   std::pmr::vector<const float*> addends(&call_.scratch.objects);
   for (int other = 0; other < size_; ++other) {
@@ -181,7 +181,7 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group) {
 Status reserve_for_mpi(const comm::Call& call, const comm::InterNodeGroup&) {
   const std::size_t size = call.communicator.layout().node_ranks().size();
   SLIMPI_TRY(call.reserve_messages(2 * kDepth * size * kBytes));
-  if (size <= kernels::kMaxAddends) return Status::ok;  // a kernel adds them at once
+  if (size <= kernels::kMaxAddends) return Status::ok;  // one kernel adds the values of all ranks
   return call.reserve(call.scratch.sums, device::Place::device, kMessageFloats * sizeof(float));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The nccl transport: exchange inside a node by NCCL, GPU to GPU. The node-local ranks send each
-// owner of a shard their values of it, directly from the program's buffers, block by block. The
-// owner adds a block while it receives the next block. Later each owner sends its finished shard to
+// The nccl transport: exchange inside a node by NCCL, GPU to GPU. The node-local ranks send their
+// values of a shard to its owner, directly from the program's buffers, block by block. The owner
+// adds a block while it receives the next block. Later each owner sends its finished shard to
 // all ranks in one group of transfers. All work is queued on two streams, NCCL's and the call's.
 // The streams wait for each other by events. The second half of this file defines the class
 // NcclGroup.
@@ -35,8 +35,8 @@ class NcclPass : NodePass {
       : NodePass(call, group),
         nccl_(*shared_of(call.communicator)->segment().nccl),
         transfers_(&call.scratch.objects) {
-    // NcclGroup::piece() is a multiple of 64 floats. So each block begins in a shard at a multiple
-    // of 64 floats from the shard's beginning; kernels need this alignment.
+    // NcclGroup::piece() is a multiple of 64 floats. So a shard's part of each block begins at a
+    // multiple of 64 floats from the shard's beginning; kernels need this alignment.
     blocks_.divide(NcclGroup::piece(size_));
   }
 
@@ -51,7 +51,7 @@ class NcclPass : NodePass {
       SLIMPI_TRY(run_sum(true));
       return run_share();
     };
-    // One settle() for both steps: if a rank fails in the sum, the share fails on all ranks, too.
+    // One settle() serves both steps: if one rank fails in the sum, the waits of the others fail.
     return settle(caught(both), nccl_);
   }
 
@@ -90,8 +90,8 @@ class NcclPass : NodePass {
 };
 
 // Finds the stream for NCCL, which is the communicator's stream for copies to the GPU, and waits
-// until it has completed all its work. Only work queued after this wait starts after the program's
-// work on the default stream (Device::open_stream).
+// until it is idle: only the next work of an idle stream waits for the work that the program has
+// queued on its default stream (Device::open_stream).
 Status NcclPass::find_stream() {
   SLIMPI_TRY(call_.communicator.stream_for(call_.location, &nccl_stream_, comm::StreamRole::h2d));
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
@@ -201,8 +201,8 @@ NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
 }
 
 // Reads only what this rank knows. Before the call's first barrier each rank publishes this result,
-// as a field of its word (transports.h). The ranks use nccl only if all published `ready`, and open
-// NCCL only if all published `not_open`.
+// as a field of its word (transports.h). If all published `ready`, the ranks use NCCL; if all
+// published `not_open`, they try to open NCCL first; otherwise they use shm.
 NcclGroup::Readiness NcclGroup::readiness(const device::Location& location) const {
   if (intra_ == Intra::shm || refused_ || !location.device->staged) return unavailable;
   if (!location_) return not_open;
@@ -242,7 +242,7 @@ Status NcclGroup::prepare(const device::Location& location, int size, Statistics
     return fail(Status::device, "NCCL has not connected the GPUs of a node before");
   SLIMPI_TRY(device_->nccl->usable(location));
   block_ = piece(size) * std::uint64_t(size);
-  // One kernel adds up to kMaxAddends values. More ranks need memory for sums of pairs.
+  // One kernel adds up to kMaxAddends ranks' values. More ranks need memory for sums of pairs.
   const std::uint64_t sums = size <= kernels::kMaxAddends ? piece(size) : block_;
   return scratch_.reserve(location, device::Place::device, (kDepth * block_ + sums) * sizeof(float),
                           statistics);

@@ -54,9 +54,9 @@ class BlockPass : NodePass {
  private:
   using Where = NodeCopies::Where;
 
-  // The steps at the first barrier. offer() publishes the word of this rank (transports.h) and
-  // passes the barrier. agree() chooses shm or NCCL from the words of all ranks, so all choose the
-  // same.
+  // The steps at the first barrier. offer() copies the first block, unless NCCL is ready, publishes
+  // this rank's word (transports.h) and passes the barrier. agree() chooses shm or NCCL from the
+  // words of all ranks, so all choose the same.
   Status offer();
   Status agree();
   // Ends the pass. Every rank has used equally many message buffers, so the next call begins with
@@ -75,8 +75,8 @@ class BlockPass : NodePass {
   // shard in a block. If the kernels cannot read the values in place, copies them first.
   Status find_addends(std::uint64_t block, std::pmr::vector<const float*>& addends);
 
-  // Returns the place of a shard of a block in the message buffer of local rank `local`. Only that
-  // rank writes there.
+  // Returns the place of a shard's piece of a block in the message buffer of local rank `local`.
+  // Only that rank writes there.
   float* place(int local, int shard_index, std::uint64_t block) const {
     return shared_.segment().data(local) + message_buffers_.place(block) +
            std::uint64_t(shard_index) * blocks_.piece();
@@ -104,7 +104,7 @@ class BlockPass : NodePass {
   bool readable() const { return !call_.device.staged; }
 
   NodeBarrier& shared_;
-  // From this size on, a result is written by non-temporal stores, which leave nothing in the
+  // From this size on, fetch() writes the result by non-temporal stores, which leave nothing in the
   // caches. In the caches, a result of this size would evict everything else, and would itself be
   // evicted before the program reads it (docs/DESIGN.md).
   static constexpr std::uint64_t kLargeBytes = 4 << 20;
@@ -146,9 +146,9 @@ Status BlockPass::offer() {
 }
 
 // After agree(), the first block is in the message buffers, unless NCCL does the call. A rank that
-// was ready for NCCL has not copied it in offer(). So if only some ranks were ready, all ranks copy
-// the first block again. If NCCL does the call, a copy that was made in offer() does no harm: every
-// call writes a message buffer before it reads the buffer.
+// was ready for NCCL has not copied the block in offer(). So if the ranks published different
+// readiness, all copy the first block again. If NCCL does the call, a copy that was made in offer()
+// does no harm: every call writes a message buffer before it reads the buffer.
 Status BlockPass::agree() {
   const PassDecision decision = decide(shared_.published());
   bool by_nccl = decision.nccl;

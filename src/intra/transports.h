@@ -72,7 +72,7 @@ constexpr std::uint64_t kSum = std::uint64_t(0xffffffff) << kSumShift;
 struct PassDecision {
   bool nccl;   // NCCL does the call
   bool open;   // the ranks first open NCCL, because all can and it is not open
-  bool again;  // some rank did not fill its message buffer before the barrier
+  bool again;  // readiness differs: all ranks copy the first block again (BlockPass::agree)
 };
 
 inline PassDecision decide(const NodeBarrier::Published& words) {

@@ -69,8 +69,8 @@ bool is_gpu(hwloc_obj_t pci) {
          (maker == kNvidia || maker == kAmd || maker == kIntel);
 }
 
-// Returns the PCI card of a network device; the device itself if it is not on PCI; null if it is
-// behind something that is no NIC, such as a USB port (hwloc itself leaves USB out).
+// Returns the PCI card of a network device; the device itself if it is not on PCI; null if the PCI
+// device above it is no NIC, such as a USB controller (hwloc has no objects for USB devices).
 hwloc_obj_t card_of(hwloc_obj_t os_device) {
   hwloc_obj_t above = os_device->parent;
   while (above != nullptr && above->type == HWLOC_OBJ_OS_DEVICE) above = above->parent;

@@ -62,7 +62,7 @@ bool multiply(const kernels::Product& product, Stream* stream) {
   if (product.rows == 0) return true;
   begin_work(s);
   const float one = 1;
-  // Computes c^T = b^T a^T: for cuBLAS a row-major matrix is its own transposed matrix.
+  // Computes c^T += b^T a^T, because cuBLAS reads a row-major matrix as its transpose.
   const int status =
       blas()->multiply(s.blas, product.transposed != 0 ? kTransposed : kPlain, kPlain,
                        product.columns, product.rows, product.inner, &one, product.b, product.ldb,

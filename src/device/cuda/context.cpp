@@ -105,7 +105,7 @@ std::uint64_t id_of(CUcontext context) {
   return id;
 }
 
-// An object whose address, as Location::context, says that the memory belongs to no GPU.
+// The address of this object is the Location::context of memory that belongs to no GPU.
 char g_no_gpu;
 
 // Returns the value of Location::context for the memory.
@@ -199,10 +199,10 @@ bool is_known(const void* memory) {
 
 namespace {
 
-// The driver's answers about the last allocations that this thread met, by the driver's number of
-// the allocation. The driver never uses a number twice, so memory that was freed and allocated
-// again gets a new answer. 0 is not a number: ordinary memory has none, and the driver is asked
-// each time.
+// An answer of the driver about an allocation, with the driver's number of the allocation. Each
+// thread keeps its last answers. The driver never uses a number twice, so memory that was freed and
+// allocated again gets a new answer. Number 0 means that the driver gave none; then the driver is
+// asked each time.
 struct Allocation {
   unsigned long long number;
   Attributes attributes;

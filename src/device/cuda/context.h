@@ -18,8 +18,8 @@ enum class Kernel {
 };
 
 // A context and slimpi's data for it; never freed. After the program has reset the GPU, the driver
-// may give the same handle to a new context, in which no object of the old context exists. The id
-// tells the two contexts apart.
+// may give the same handle to a new context, in which no object of the old context exists. The two
+// contexts have different ids.
 struct Context {
   CUcontext handle = nullptr;
   std::uint64_t id = 0;             // 0: the driver is too old to have ids
@@ -28,14 +28,14 @@ struct Context {
   CUfunction kernels[int(Kernel::count)] = {};
 };
 
-// Returns whether the context still exists. If not, its streams, events, modules and memory are
-// gone, and slimpi must not pass them to the driver.
+// Returns whether the context still exists; always true if the driver has no ids. If false, its
+// streams, events, modules and memory are gone, and slimpi must not pass them to the driver.
 bool exists(const Context& context);
 
 // Makes a context current while the object lives, then restores the caller's context. Check
-// status() first. With Use::anything, a CUDA graph capture by any thread of the program neither
-// forbids slimpi's calls nor is ended by them. Use::queues saves the time of this protection, for
-// code that only queues work on slimpi's own streams, which is the most frequent.
+// status() first. With Use::anything, a CUDA graph capture by a thread of the program does not make
+// slimpi's calls fail, and these calls do not end the capture. Code that only queues work on
+// slimpi's own streams runs most often; Use::queues saves it the time of this protection.
 class Current {
  public:
   enum Use { anything, queues };
@@ -72,18 +72,18 @@ struct Attributes {
 // the program has not initialized it.
 bool attributes_of(const void* pointer, Attributes* attributes);
 
-// Returns whether the driver has allocated, pinned or opened the memory, and its GPU was not reset.
+// Returns whether the driver has allocated, pinned or opened the memory; false after a GPU reset.
 bool is_known(const void* memory);
 
 // Writes the PCI bus id of the GPU at this location to `text`.
 Status bus_id(const Location& location, char* text, std::size_t bytes);
 
-// Returns whether the driver knows the memory as a GPU's; sets the location's ordinal and context.
-// True for GPU memory, managed memory, and memory of pools and of virtual memory management. False
-// for pinned and mapped host memory, which MPI and the host's kernels use directly.
+// Sets the location's ordinal, context and generation. Returns true for GPU memory, managed memory,
+// and memory of pools and of virtual memory management; false for all other memory, also for pinned
+// and mapped host memory, which MPI and the host's kernels use directly.
 bool locate(const void* pointer, Location* location);
 
-// Loads the kernels into the context, unless it has them. The context must be current.
+// Loads the kernels into the context, unless it has them. The context need not be current.
 Status load_kernels(Context& context);
 
 }  // namespace slimpi::device::cuda

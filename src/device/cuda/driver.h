@@ -63,8 +63,8 @@ struct Driver {
 };
 
 // Finds the functions in the library that the process has loaded as libcuda.so.1, and stores
-// `library` for failed() and log_message(). Returns false, with a warning in the log, if the driver
-// is too old.
+// `library` for failed() and log_message(). Returns false if that library is not loaded, or, with a
+// warning in the log, if the driver is too old.
 bool open_driver(const Library& library);
 
 // Returns the driver. Valid after open_driver().

@@ -97,7 +97,7 @@ void packed_sum(const Format& format, const Addend* addends, int addend_count, c
   for (int i = 0; i < addend_count; ++i) arguments.addends[arguments.addend_count++] = addends[i];
   const std::uint64_t tiles = arguments.shape.last_number + 1;
   const std::uint64_t slices = slices_of(arguments.shape);
-  // Without a result there is one addend, of floats, and nothing to sum.
+  // If `result` is null, there is a single addend, which consists of floats: nothing to sum.
   launch(stream, result == nullptr ? Kernel::packed_numbers : Kernel::packed_sum, slices, 1,
          arguments);
   if (out == nullptr) return;

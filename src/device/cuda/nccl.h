@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions of NCCL that slimpi uses, found by name in the library that the process has loaded
 // or can load. The declarations are slimpi's own, so slimpi can be built without NCCL's header and
-// library. Where the header is installed, nccl.cpp compares them with it.
+// library. If the header is installed, nccl.cpp compares the declarations with the header.
 #pragma once
 #include <cuda.h>
 

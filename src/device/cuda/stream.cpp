@@ -62,8 +62,8 @@ void note(CudaStream& stream, CUresult result, const char* what) {
 void begin_work(CudaStream& stream) {
   if (!stream.idle) return;
   stream.idle = false;
-  // While the program captures a stream that waits for the default stream, CUDA forbids recording
-  // an event on the default stream. The program has queued nothing there, so slimpi need not wait.
+  // While the program captures a stream that waits for the default stream, CUDA forbids events on
+  // the default stream. The program cannot queue work there either, so slimpi does not wait.
   CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
   if (driver().cuStreamIsCapturing != nullptr &&
       driver().cuStreamIsCapturing(CU_STREAM_LEGACY, &capturing) ==

@@ -8,14 +8,14 @@
 namespace slimpi::device::cuda {
 
 // The number of a stream's CUDA events, which form a ring: event n and event n + kEvents use the
-// same CUDA event. After event n + kEvents is recorded, event n counts as reached only when event n
-// + kEvents is reached: late, never early.
+// same CUDA event. After event n + kEvents is recorded, a query of event n sees only the later
+// event, and so may find event n reached too late, but never too early.
 constexpr int kEvents = 256;
 
 struct CudaStream {
   Context* context = nullptr;
   CUstream handle = nullptr;
-  CUevent before = nullptr;  // comes after the program's work on its default stream
+  CUevent before = nullptr;  // recorded on the program's default stream, behind its work
   CUevent events[kEvents] = {};
   std::uint64_t recorded = 0, reached = 0;
   std::uint64_t in_ring[kEvents] = {};  // the event that each ring entry holds
