@@ -34,10 +34,10 @@ void ask_mpi_about_devices() {
   device::set_mpi_takes_device_memory(takes);
 }
 
-// Looks for kinds of memory, such as a GPU's, that the process has got since the last call. A call
-// of the program does this once. If a buffer may be in device memory, it does so at its start,
-// because MPI may need a copy of the buffer. If both buffers are in host memory, it does so at the
-// end of admit(), because a call that goes to MPI shall cost nothing.
+// Looks for kinds of memory, such as a GPU's, that the process has got since the last call. If a
+// buffer of a call may be in device memory, the search is at the start of the call, because MPI may
+// need a copy of the buffer. If both buffers are in host memory, the search is at the end of
+// admit_sum(), so a call that goes to MPI before pays nothing for it.
 void find_devices() {
   device::load_plugins();
   if (device::others()) ask_mpi_about_devices();
@@ -75,8 +75,8 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
-// Finds, for a call that the options take, the nodes (the ranks that share memory) and where the
-// buffers lie. Sets *reason if the call goes to MPI because of one of these.
+// Finds the nodes (the ranks that share memory), and finds in which memory the buffers of the call
+// lie. Sets *reason if the call goes to MPI because of its nodes or because of this memory.
 Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
                              const Request& request, std::optional<BypassReason>* reason) {
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
@@ -107,8 +107,8 @@ Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const R
   return Status::ok;
 }
 
-// Lets the ranks compare their options, and offers the communicator for the report. To be called
-// before the first call of a communicator, and before the first call after MPI_Comm_set_info.
+// Lets the ranks compare their options, and offers the communicator for the report: see
+// JobReport::offer(). To be called before the first call and again after MPI_Comm_set_info.
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   const Config& config = communicator.config();
   const Rules& rules = runtime.rules_of(communicator);
@@ -118,12 +118,12 @@ Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   return runtime.report.offer(communicator);
 }
 
-// Ends a call whose ranks could not act together. If the communicator is unusable by slimpi, the
-// call goes to MPI; otherwise the call fails. Returns the outcome.
+// Ends a call after a step that all ranks make together has failed. If slimpi cannot use the
+// communicator, the call goes to MPI; otherwise the call fails. Returns the outcome.
 Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                       Status status) {
   if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
-  // A limit of slimpi itself is no reason for a warning: the program gets MPI's own sum.
+  // Status::unsupported: a limit of communicators is reached (mpi::refuse), and nothing is wrong.
   if (communicator.rank() == 0)
     log_failure_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
                      "calls on a communicator go to MPI");
@@ -137,7 +137,7 @@ void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
   runtime.errors.end_job(communicator.user(), failure_text());
 }
 
-// Makes a sum that decide() has taken.
+// Makes a sum by its decision, which says that slimpi takes the sum.
 Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
                   const algorithm::Decision& decision, const Request& request) {
   const std::vector<comm::Plan>& plans = decision.plans;
@@ -251,8 +251,8 @@ bool is_float_sum(const Request& request) {
 
 namespace {
 
-// Makes the steps of admit() that look only at the arguments. Most calls that are left to MPI end
-// here, so every instruction counts. Returns nothing and sets *its_runtime if the call goes on.
+// Makes the first steps of admit(), which need no communicator. Most calls that are left to MPI end
+// here, so every instruction matters. Sets *its_runtime, and returns nothing if the call goes on.
 [[gnu::always_inline]] inline std::optional<Outcome> bypassed_at_sight(const Request& request,
                                                                        Runtime** its_runtime) {
   if (Finalizing::is_finalizing()) return Outcome();
@@ -260,7 +260,7 @@ namespace {
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return Outcome();
   if (!on_host(request)) find_devices();
   if (algorithm::inside_hook()) return Outcome();
-  // src/intercept sets own_count of a reduce-scatter to -1, until count_blocks() replaces it.
+  // A negative own_count marks a reduce-scatter: src/intercept sets -1, count_blocks() the count.
   if (request.own_count < 0) runtime->statistics.count(&Counts::reduce_scatters);
   if (!Runtime::on.load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::off, &request);
@@ -305,8 +305,8 @@ namespace {
   }
   if (!has_peers) return {bypass(*runtime, BypassReason::comm)};
   // A small blocking sum goes to MPI here, before the steps that cost more, because most calls that
-  // are left to MPI are small. A nonblocking sum waits for its turn to be decided. At the init of a
-  // persistent sum the ranks first compare its count.
+  // are left to MPI are small. decide_or_begin() or the fiber of a nonblocking sum decides this
+  // later. At the init of a persistent sum the ranks first compare its count.
   if (way == Way::blocking && communicator->agreed() && !communicator->unusable() &&
       bytes_of(request) < communicator->config().min_size)
     return {bypass(*runtime, BypassReason::small, *communicator, request)};

@@ -43,12 +43,11 @@ struct Decided {
 // codec, hierarchy). Collective. No other nonblocking sum of the communicator may be in flight.
 Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
-// Makes a sum that decide() has taken, or leaves it to MPI if all ranks agree on that. Collective.
+// Makes a sum that slimpi takes, or leaves the sum to MPI if all ranks agree on that. Collective.
 Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
             const Request& request);
 
-// Raises an MPI error in place of a sum that was decided on, because an earlier sum of the
-// communicator failed.
+// Raises an MPI error instead of making a sum, because an earlier sum of the communicator failed.
 Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator);
 
 // Calls decide() and, if slimpi takes the call, run(). Counts the sum among the sums of the

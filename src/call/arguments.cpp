@@ -55,8 +55,8 @@ const char* owner_of(const Request& request) {
 
 }  // namespace
 
-// Compares the counts of the ranks' blocks. Without this, messages would not show a difference: the
-// tag of every message has the count of the whole vector, but no count of a block.
+// Compares the counts of the ranks' blocks. Messages would not show that these differ: the tag of a
+// message depends on the count of the whole vector, but not on the counts of blocks.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request) {
   if (request.blocks.array == nullptr || request.blocks.agreed) return Status::ok;
   const ActiveCall active(subject(communicator, request));

@@ -21,11 +21,11 @@ Status agree_on_blocks(comm::Communicator& communicator, const Request& request)
 // Sets *reason if the call goes to MPI because of the memory of its buffers; the same on all ranks.
 // Buffers of the ranks may lie in different kinds of memory. The call goes to MPI in three cases:
 // (1) A buffer of some rank lies in memory of a GPU that slimpi cannot use (device/foreign.h).
-// (2) SLIMPI_BUFFERS excludes the result buffers. These count as a GPU's if some rank's is.
+// (2) SLIMPI_BUFFERS excludes the result buffers. One result buffer on a GPU decides for all ranks.
 // (3) All ranks share one node, and no buffer is a GPU's.
-// The ranks exchange no words if three conditions hold: there are several nodes, SLIMPI_BUFFERS is
-// not set, and no rank had loaded a library of (1) when the ranks compared their options. Then the
-// cost is one load.
+// The ranks exchange no message here if three conditions hold: there are several nodes,
+// SLIMPI_BUFFERS is `any`, and no rank had loaded the library of a GPU of (1) when the ranks
+// compared their options. Then this function usually costs one load from memory.
 Status agree_on_memory(comm::Communicator& communicator, const Request& request,
                        std::optional<BypassReason>* reason);
 

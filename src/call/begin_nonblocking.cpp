@@ -39,8 +39,8 @@ int query(void* extra, mpi::MessageStatus* status) {
   const GeneralizedRequest& generalized = *static_cast<GeneralizedRequest*>(extra);
   generalized.api.Status_set_cancelled(status, 0);
   generalized.api.Status_set_elements(status, mpi::abi.type_byte, 0);
-  // If slimpi does not see the function that completes the request, only this code tells the
-  // program of the error.
+  // If slimpi does not intercept the function that completes the request, the program learns of the
+  // error only by the code that this callback returns.
   if (!generalized.failed || is_completing()) return mpi::kSuccess;
   forget_failure(generalized.handle);
   return mpi::abi.err_other;
@@ -61,13 +61,13 @@ bool can_meet_in_fiber(const Runtime& runtime) {
   return mpi::can_help(runtime.api) && mpi::can_make_internal_in_fiber();
 }
 
-// Returns whether the ranks can take nonblocking sums of the communicator; the same on all ranks at
-// the same call. They can if they have the internal communicator, or if the first nonblocking sum
-// can make it in its fiber. If this rank cannot do so, it tells the other ranks.
+// Returns whether the ranks can make nonblocking sums of the communicator; the same on all ranks at
+// the same call. They can if they have the internal communicator and MPI_THREAD_MULTIPLE, or if the
+// first such sum can make that communicator in its fiber. If this rank cannot, it tells the others.
 bool meet_or_refuse(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.unusable()) return communicator.nonblocking.next_is_undecided();
-  // Once a sum has begun, this rank no longer asks: the fiber of that sum learns more of the ranks,
-  // at different times on each rank, so the ranks would get different answers.
+  // Once a sum has begun, its fiber changes the facts that are tested below, at different times on
+  // each rank. The ranks would get different answers, so they test these facts no more.
   if (communicator.nonblocking.any()) return true;
   if (communicator.connected()) return communicator.threaded();
   if (can_meet_in_fiber(runtime)) {
@@ -107,7 +107,7 @@ Outcome decide_or_begin(const Admission& admitted, const Request& request, void*
   Runtime& runtime = *admitted.runtime;
   comm::Communicator& communicator = *admitted.communicator;
   if (CallEstimate::running() != nullptr) {
-    // Tells ranks without an estimate of the refusal; otherwise they would wait for this rank.
+    // Ranks without SLIMPI_ESTIMATE would wait for this rank, so it tells them that MPI sums.
     if (!communicator.connected()) communicator.refuse_to_meet();
     return estimate_begun(runtime, communicator, request);
   }

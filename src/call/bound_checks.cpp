@@ -75,13 +75,13 @@ void compare_blocks(const comm::Call& call, const Verified& verified, const Bloc
 
 // Returns a bound of the rounding error. A sum of floats is rounded once for each rank, and the
 // arithmetic of the codecs rounds a few times (kernels/math/quantizer.h, kernels/math/packed.h).
-// Tiny values lose up to the smallest float.
+// The rounding of a subnormal value loses at most 2^-149, the smallest float.
 double rounding_of(const comm::Call& call, double magnitude) {
   return (double(call.communicator.size()) + 24) * (0x1p-24 * magnitude + 0x1p-149);
 }
 
 // Returns whether the bound of error feedback applies to the call. It does not if a bucket (values
-// that share one scale) has blocks of a reduce-scatter that are not neighbors in the vector.
+// that share one scale) may lie in blocks of a reduce-scatter that are no neighbors in the vector.
 bool has_feedback(const comm::Call& call) {
   if (call.scatter != nullptr && !call.scatter->in_order) return false;
   return call.plan.error_feedback && call.plan.format.codec == kernels::Codec::quantized &&
@@ -90,8 +90,8 @@ bool has_feedback(const comm::Call& call) {
 
 // Returns the blocks for which a bound is computed. The schedule decides where a bucket begins, but
 // no bucket is longer than a block. So the bucket of an element lies within the element's block and
-// the two blocks beside it. The quantization step of these three blocks is at least that of the
-// bucket. So the bound is somewhat larger than the real bound.
+// the two blocks beside it. The quantization step of these three blocks together is at least that
+// of the bucket, so the bound that is computed here is at least the bound that holds.
 Blocks blocks_of(const comm::Call& call) {
   return {call.count,
           std::max<std::uint64_t>(1, kernels::bucket_elements(call.plan.format, call.count))};
@@ -119,8 +119,8 @@ void fill_steps(const comm::Call& call, const float* in, double* words) {
   }
 }
 
-// Compares each element with its bound. The sums of the nodes have errors, so their range can be
-// larger than that of the exact sum: hence the factor 1 + 2 most / last_level.
+// Compares each element with its bound. The sum that the owner encodes has the errors of phase 1,
+// so its range can be larger than that of the exact sum: hence the factor 1 + 2 most / last_level.
 void compare_elements(const comm::Call& call, const Verified& verified, const double* words) {
   const Blocks blocks = blocks_of(call);
   const double most = algorithm::most_steps(call.plan.format);

@@ -19,8 +19,8 @@ namespace slimpi::call {
 
 namespace {
 
-// Lets MPI do the call, on copies if MPI cannot take a buffer. Asks the driver where the buffers
-// lie, which takes time. So it is called only if the process has memory that MPI cannot take.
+// Lets MPI do the call, on copies if MPI cannot take a buffer. To be called only if the process has
+// memory that MPI cannot take, because asking the driver where the buffers lie takes time.
 int call_mpi_staged(const Request& request) {
   Runtime& runtime = *Runtime::started();  // exists: it added the other devices
   if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(request);

@@ -107,7 +107,7 @@ Ran run_candidate(Runtime& runtime, comm::Communicator& communicator,
   const Outcome outcome = run_plan(
       runtime, communicator, decision.plans[std::size_t(candidate - 1)], request, &ran.verifying);
   ran.code = outcome.done ? outcome.code : call_mpi_from_inside(request, outcome.reason);
-  // With SLIMPI_START the plan may leave its first sums to MPI, which tells nothing of the plan.
+  // With SLIMPI_START MPI makes the first sums. Their time does not say how fast the plan is.
   ran.counts = outcome.done ? outcome.code == mpi::kSuccess : outcome.reason != BypassReason::start;
   return ran;
 }
@@ -122,8 +122,8 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   const Ran ran = run_candidate(runtime, communicator, decision, candidate, request);
   const Outcome done = Outcome::finished(ran.code);
   if (!ran.counts || communicator.failed()) return done;
-  // An error of MPI counts as a long time. It may occur on one rank only, but all ranks must record
-  // the same calls.
+  // A call in which MPI fails is recorded with a long time. MPI may fail on one rank only, but all
+  // ranks must record the same calls.
   const std::uint64_t spent =
       ran.code == mpi::kSuccess ? candidate_clock() - begin - ran.verifying : kFailedInMpi;
   const std::uint64_t bytes = bytes_of(request);
@@ -145,8 +145,8 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   return done;
 }
 
-// Returns the size class of a call; calls of one class share an autotuner. Each type has its own
-// classes. So have reduce-scatters, and nonblocking sums, which take longer beside computation.
+// Returns the size class of a call; calls of one class share an autotuner. Each type and collective
+// has its own classes. So have sums in fibers (nonblocking), which are slower beside computation.
 std::size_t size_class(const Request& request) {
   constexpr std::size_t kClasses = 65;  // bits of a count
   const std::size_t kind = std::size_t(request.collective) * 2 + (Fiber::inside() ? 1 : 0);

@@ -45,7 +45,7 @@ class Decisions : public comm::Attachment {
   };
 
   std::uint64_t min_size_ = 0;  // bytes; SLIMPI_MIN_SIZE
-  std::vector<Row> rows_;       // rows for this communicator, in order; the first that fits counts
+  std::vector<Row> rows_;       // rows for this communicator; the first row that fits decides
   ByCall other_;                // for calls that no row fits
   algorithm::Decision small_;   // for calls of less than min_size_
 };
@@ -53,8 +53,8 @@ class Decisions : public comm::Attachment {
 // The clock by which candidates are compared, in nanoseconds. A unit test sets another clock.
 extern std::uint64_t (*candidate_clock)();
 
-// Does a call between nodes with SLIMPI_ALGORITHM=auto. The autotuner chooses how: MPI's own
-// allreduce or one of the plans.
+// Does a call between nodes with SLIMPI_ALGORITHM=auto. The autotuner chooses how: MPI's own sum,
+// or one of the plans.
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
                     const algorithm::Decision& decision, const Request& request);
 

@@ -16,8 +16,7 @@
 
 namespace slimpi::call {
 
-// Keeps keyval_ from being freed while this object lives. A thread has one as long as it uses
-// keyval_.
+// Keeps keyval_ from being freed while this object lives. A thread that uses keyval_ holds a Pin.
 class Registry::Pin {
  public:
   explicit Pin(Registry& registry) : registry_(registry) {
@@ -36,8 +35,8 @@ class Registry::Pin {
 };
 
 comm::Communicator* Registry::find_or_follow(mpi::Comm comm, std::optional<int>* raised) {
-  // The last communicator that this thread used. MPI reuses a handle only after generation_ was
-  // incremented.
+  // The last communicator that this thread used. Before MPI reuses its handle, MPI calls forget(),
+  // which increments generation_.
   thread_local mpi::Comm last_comm{};
   thread_local std::uint64_t last_generation = 0;
   thread_local comm::Communicator* last = nullptr;
@@ -132,8 +131,8 @@ void Registry::unpin() {
 int Registry::forget(mpi::Comm comm, int, void* value, void* self) {
   auto* const registry = static_cast<Registry*>(self);
   auto* const communicator = static_cast<comm::Communicator*>(value);
-  // MPI may free the communicator later than the program: when its last request is complete. Then
-  // MPI calls this function in the middle of its progress, where no MPI function may be called.
+  // MPI may free the communicator after the program's free has returned: when the last request on
+  // it is complete. Then MPI calls forget() inside other work, where no MPI function may be called.
   const bool late = !registry->abandoned_ && !Freeing::is_freeing(comm);
   registry->handles_end();
   {
@@ -151,7 +150,7 @@ int Registry::forget(mpi::Comm comm, int, void* value, void* self) {
   return mpi::kSuccess;
 }
 
-// Drops a state. The caller holds a pin, which ends here.
+// Drops a state. The caller has incremented pins_; unpin() decrements it here.
 void Registry::drop(comm::Communicator* communicator) {
   wait_for_sums(*communicator);  // needed if the free was not intercepted
   mpi::Comm report = runtime_.report.release(*communicator);

@@ -14,7 +14,7 @@ namespace slimpi::call {
 
 namespace {
 
-thread_local int t_completing = 0;  // intercepted functions that this thread is in
+thread_local int t_completing = 0;  // number of Completing objects of this thread
 
 // The sums that failed, until their requests are completed or freed.
 std::mutex g_mutex;
@@ -80,7 +80,7 @@ Completing::Completing(int count, const void* handles) : array_(handles) {
     handles_.push_back(mpi::read_at<mpi::Request>(handles, i));
     staged_.push_back(staged_number(handles_.back()));
   }
-  ++t_completing;  // last: the destructor runs only then
+  ++t_completing;  // last: after an exception above, no destructor would decrement it
 }
 
 Completing::~Completing() {

@@ -29,7 +29,7 @@ class Completing {
   // The requests that the function has completed.
   struct Completed {
     int count = 0;
-    const int* indices = nullptr;  // indices of the requests; null: the first ones
+    const int* indices = nullptr;  // indices of the requests; null: the first `count` requests
     int base = 0;                  // first index: 0 in C, 1 in Fortran
     void* statuses = nullptr;      // the function's array of statuses, if any; `count` long
     bool several = false;          // the function takes an array
@@ -38,8 +38,8 @@ class Completing {
   // Does the work that follows when a function has completed requests: copies the results of staged
   // calls to the program, takes the failures of the completed sums, raises their errors, and sets
   // the errors in the statuses. `code` is the code that MPI returned. Returns the code for the
-  // program. ends: MPI has freed the completed requests, as all functions but
-  // MPI_Request_get_status do.
+  // program. ends: MPI has freed the completed requests, or made them inactive if they are
+  // persistent. MPI_Request_get_status and its forms _all, _any and _some do neither.
   int raise(int code, const Completed& completed, bool ends = true);
 
  private:
@@ -62,8 +62,8 @@ void keep_failure(std::unique_ptr<Pending> sum);
 void forget_failure(mpi::Request handle);
 
 // Returns the communicator on which to raise an error of the sum: the program's, or MPI_COMM_WORLD
-// if the program has freed it. It has done so if slimpi's state of sum.comm has no longer the id
-// sum.of_comm.
+// if the program has freed its own. That is so if slimpi has no state of sum.comm any more, or a
+// state whose id is not sum.of_comm.
 mpi::Comm comm_for_errors(const Pending& sum);
 
 }  // namespace slimpi::call

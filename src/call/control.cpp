@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The settings that the program makes while it runs. Levels of MPI_Pcontrol switch slimpi off and
-// on. Info keys set options of one communicator. No key is without effect: an invalid value ends
-// the job, and so does an option of the whole process. An unknown key gets a warning.
+// on. Info keys set options of one communicator. An invalid value ends the job, and so does a key
+// for an option of the whole process. slimpi warns of an unknown key.
 #include "call/control.h"
 
 #include "algorithm/policy.h"
@@ -13,7 +13,7 @@
 namespace slimpi::call {
 
 void control(int level) {
-  // Before MPI_Init no MPI function may be called. A switch made then takes effect later.
+  // The switch is a flag of the process, because before MPI_Init no MPI function may be called.
   if (level == 0) Runtime::on = false;
   if (level == 1) Runtime::on = true;
   Runtime* const runtime = Runtime::get();

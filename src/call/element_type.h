@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The types of elements that slimpi sums: MPI's names for them, and how they become floats. A new
-// type is a row of kElementRows (options/option_types.h) and a line in element_type() and in
-// codec_of().
+// type needs a row in kElementRows (options/option_types.h), and its name in element_type(),
+// mpi_has() and codec_of().
 #pragma once
 #include <cstdint>
 #include <optional>

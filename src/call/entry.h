@@ -23,8 +23,8 @@ Outcome dispatch(Request& request);
 // raise_error.cpp
 
 // Ends the job with one line, because other ranks may wait for this rank in a sum. Does nothing if
-// slimpi has not started. To be called after an exception in dispatch(), begin_nonblocking() or
-// init_persistent(); `status` stands for the exception.
+// slimpi has not started. To be called after a failure where a sum begins or starts, and where
+// MPI_Finalize cannot be called. `status` is the failure.
 void end_for(mpi::Comm comm, Status status);
 
 // Raises an MPI error on the communicator after an exception in any other function. Returns the
@@ -41,9 +41,9 @@ int call_mpi(const Request& request, std::optional<BypassReason> reason);
 // Calls the next definition without staging, trace and estimate. src/intercept defines it.
 int call_mpi_unstaged(const Request& request);
 
-// Counts the bytes of a call that MPI made because of its type. The report computes from them the
-// share that was compressed. count_other_bytes() counts any operation except MPI_MAX and MPI_MIN,
-// because an operation that the program defined may be a sum.
+// Counts the bytes of a call that MPI made because of its type. The report needs these bytes for
+// the share that was compressed. count_other_bytes() counts them for any operation except MPI_MAX
+// and MPI_MIN, because an operation that the program defined may be a sum.
 void count_bytes_of(const Request& request);
 inline void count_other_bytes(const Request& request, int code) {
   if (code == mpi::kSuccess && request.op != mpi::abi.op_max && request.op != mpi::abi.op_min)
@@ -106,8 +106,8 @@ int refuse_to_cancel(const void* handle);
 // not kept.
 void drop_request(const void* handle);
 
-// Lets MPI make the sum of the fiber that calls this, on slimpi's own communicator. On the
-// program's communicator, the program may have begun other collectives since it began the sum.
+// Lets MPI make the sum of the fiber that calls this, on slimpi's own communicator: on that of the
+// program, other collectives may have begun since the sum, so the order could differ among ranks.
 // begin() calls MPI's nonblocking function for the same collective, because another collective may
 // add in another order. Returns MPI's code.
 int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi::Request* handle));

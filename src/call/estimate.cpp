@@ -131,7 +131,7 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator, const
   if (const int per_node = int(communicator.config().ranks_per_node); nodes == 0 && per_node != 0)
     nodes = (communicator.size() - 1) / per_node + 1;
   CallEstimate::running()->begun(request, nodes);
-  return {};  // the call is counted
+  return {};  // no reason, because the call is counted already
 }
 
 void estimate_nonblocking(const Request& request, BypassReason reason) {

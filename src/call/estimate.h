@@ -29,10 +29,10 @@ class CallEstimate {
   // Counts a call that MPI has done, and that slimpi would leave to MPI in any case, for `reason`.
   void left(const Request& request, BypassReason reason, bool blocking,
             std::uint64_t nanoseconds) noexcept;
-  // Counts a nonblocking or persistent call that slimpi would take, between so many nodes; 0: the
-  // ranks do not know the number yet.
+  // Counts a nonblocking or persistent call that slimpi would take. nodes: the number of nodes;
+  // 0 if the ranks do not know this yet.
   void begun(const Request& request, int nodes) noexcept;
-  // Lets MPI do a call that slimpi would take, between so many nodes, and counts the call.
+  // Lets MPI do a call that slimpi would take between `nodes` nodes, and counts the call.
   int call_mpi(const Request& request, int nodes);
 
   // Returns all calls so far. `job`: the description of the job.

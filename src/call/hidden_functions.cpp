@@ -57,9 +57,9 @@ bool hides_starts(const mpi::Api& api, const char* name, Arguments... arguments)
 
 }  // namespace
 
-// Looks for a tool that knows neither nonblocking nor persistent collectives. If the tool calls
-// MPI_Start or MPI_Wait by their PMPI_ names, slimpi does not see these calls, and persistent sums
-// would never start.
+// Probes the functions that start or complete requests. If a tool in front of slimpi calls one of
+// them by its PMPI_ name, slimpi does not see the program's calls of this function. Then a sum that
+// slimpi has taken might never start, or might not end.
 void find_hidden_functions(const Runtime& runtime) {
   mpi::Request null = mpi::abi.request_null;
   int flag = 0, index = 0, found = 0;

@@ -9,8 +9,8 @@ class Runtime;
 
 // Set while slimpi makes a probe: it calls a function of MPI as the program does, to see whether
 // this call comes back to slimpi. Then slimpi's definition only sets *t_probe to true. Null: this
-// thread makes no probe. Sums count as in flight during a probe, because otherwise the definitions
-// do not look at t_probe.
+// thread makes no probe. During a probe g_fibers is above 0 (see sums_in_flight), because otherwise
+// slimpi's definitions do not test t_probe.
 inline constinit thread_local bool* t_probe = nullptr;
 inline bool is_probe() {
   if (t_probe != nullptr) *t_probe = true;

@@ -80,7 +80,7 @@ Queue& queue_of(const comm::Communicator& communicator) {
   return *busy.back();
 }
 
-// Completes the request of a sum. A sum counts as in flight (g_fibers) after its fiber has ended:
+// Completes the request of a sum. After its fiber has ended, g_fibers still includes the sum:
 // - a sum without failure: until its request is complete, because MPI_Waitall of MPICH cannot wait
 //   for a generalized request that is pending;
 // - a failed sum: until the program has completed the request and has got the error.
@@ -171,7 +171,7 @@ Pending* find(std::span<const mpi::Request> handles) {
   return nullptr;
 }
 
-// Waits until no sum of the communicator is left, or, if it is null, no sum at all.
+// Waits until no sum of the communicator is left. If `communicator` is null, waits for all sums.
 void wait_until_idle(const comm::Communicator* communicator) {
   const auto is_idle = [&] {
     const std::lock_guard lock(queues().mutex);

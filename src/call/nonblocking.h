@@ -41,7 +41,7 @@ struct Pending {
   const mpi::Comm comm;
   std::uint64_t of_comm = communicator.id;
   Request request;
-  const algorithm::Decision* decision = nullptr;  // null: nonblocking; set by a persistent init
+  const algorithm::Decision* decision = nullptr;  // of a persistent sum; null: nonblocking
   std::optional<BypassReason> bypass = {};        // why MPI sums; empty: the fiber decides
   mpi::Request handle = mpi::abi.request_null;
   // Completes the request. When it is called, the sum may be destroyed already.
@@ -76,8 +76,8 @@ bool are_in_flight(std::span<const mpi::Request> handles);
 // are none.
 void count_in_order(comm::Communicator& communicator);
 
-// Keeps other threads from entering a fiber while this object lives. So a thread can examine what
-// the fibers of a communicator change.
+// Keeps other threads from entering a fiber while this object lives. Meanwhile this thread can read
+// data that the fibers of a communicator change.
 class HoldFibers {
  public:
   HoldFibers();

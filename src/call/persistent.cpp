@@ -90,7 +90,7 @@ void start(Persistent& persistent) {
 
 // The facts by which the init of a sum goes on; the same on all ranks.
 struct InitAnswer {
-  bool stays = false;        // MPI makes the sum: all ranks share one node and have host buffers
+  bool stays = false;        // MPI makes the sum, because all ranks share one node
   bool starts_seen = false;  // slimpi sees the starts of requests on all ranks
 };
 
@@ -119,7 +119,7 @@ Status find_channel(comm::Exchange& exchange, Channel* channel) {
   std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
   for (int proposed = 1;; proposed = channel->index + 1) {
     proposed = internal.free_channel(proposed);
-    // The largest word wins, so that a rank without a free channel ends the search.
+    // all_max() takes the largest word, so a rank without a free channel ends the search for all.
     words[1] = std::uint64_t(proposed < 0 ? internal.channels() : proposed);
     SLIMPI_TRY(exchange.all_max(words));
     channel->index = int(words[1]);
@@ -128,7 +128,7 @@ Status find_channel(comm::Exchange& exchange, Channel* channel) {
     SLIMPI_TRY(exchange.all_true(&all));
     if (all) break;
   }
-  // A channel counts as a communicator in messages, so it gets a communicator number.
+  // Messages name the channel by a communicator number, as if it were a communicator.
   channel->number = int(words[0]);
   mpi::use_number(channel->number);
   return Status::ok;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Persistent sums: how they end, and what other code asks about them.
+// Persistent sums: functions that end them, and that find the sum of a tensor.
 #pragma once
 #include <cstdint>
 #include <string>

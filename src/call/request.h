@@ -64,8 +64,8 @@ struct Request {
   std::int64_t result_count() const {
     return collective == Collective::allreduce ? count : own_count;
   }
-  // Returns the buffer whose address and memory count for the call: `out`, or the input if this
-  // rank's block is empty, because the address of an empty block means nothing.
+  // Returns the buffer by whose address and memory slimpi finds the tensor's state and the device:
+  // `out`, or the input if this rank's block is empty, because `out` may then have any address.
   const void* buffer() const { return result_count() == 0 && in != mpi::abi.in_place ? in : out; }
 };
 

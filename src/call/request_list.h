@@ -20,7 +20,7 @@ class RequestList {
 
   bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
-  // Adds the one element of `made`. Allocates nothing: MPI has made the request already.
+  // Adds the one element of `made`. Allocates nothing: a failure here would lose MPI's request.
   void add(std::list<Kept>& made) {
     const std::lock_guard lock(mutex_);
     list_.splice(list_.end(), made);

@@ -26,10 +26,10 @@ namespace {
 
 std::atomic<bool> g_inert{false};  // found an MPI that slimpi does not support, and said so
 
-// Ends slimpi in processes that never call MPI_Finalize, such as those with sessions. This
-// destructor is not an exit handler: programs call MPI_Finalize from an exit handler or from the
-// destructor of a static object. An exit handler of slimpi would run before the handlers that the
-// program registered before its first sum.
+// Ends slimpi in processes that never call MPI_Finalize, such as those with sessions. An exit
+// handler would end slimpi too early: it would run before the exit handlers and the destructors of
+// static objects that the program registered before its first sum, and these may call
+// MPI_Finalize. This destructor of the library runs after them.
 [[gnu::destructor]] void unload() {
   if (Runtime* const runtime = Runtime::started(); runtime != nullptr)
     runtime->leave();
@@ -113,8 +113,8 @@ Runtime* Runtime::begin(mpi::Comm comm) {
   return runtime.release();
 }
 
-// Returns whether MPI can be called now. With sessions alone MPI does not count as initialized, but
-// then the program has other communicators than MPI_COMM_WORLD and MPI_COMM_SELF.
+// Returns whether MPI can be called now. If a program has only sessions, MPI_Initialized says no,
+// but a communicator other than MPI_COMM_WORLD and MPI_COMM_SELF proves that a session is open.
 bool Runtime::mpi_runs(const mpi::Api& api, mpi::Comm comm) {
   if (mpi::has_world(api)) return true;
   return comm != mpi::abi.comm_null && comm != mpi::abi.comm_world && comm != mpi::abi.comm_self;
@@ -186,8 +186,8 @@ void Runtime::warn_of_types() const {
                ", which slimpi does not know of " + mpi_version + ": nothing changes");
 }
 
-// Warns if the threads of SLIMPI_PROGRESS are missing. Another tool may have hidden MPI_Init from
-// slimpi, or the MPI has no such threads.
+// Warns if SLIMPI_PROGRESS=thread is set but MPI has no MPI_THREAD_MULTIPLE. Another tool may have
+// hidden MPI_Init from slimpi, or this MPI does not support the level.
 void Runtime::warn_of_threads() const {
   int level = mpi::abi.thread_multiple;
   api.Query_thread(&level);

@@ -29,7 +29,7 @@ class Runtime {
  public:
   // Returns the running object. The first call between MPI_Init and MPI_Finalize starts it. Null
   // before that, in a process without MPI, and if MPI has an ABI that slimpi does not know. `comm`
-  // is the communicator of the program's call: without MPI_Init, with sessions, only a communicator
+  // is the communicator of the program's call: in a program that has only sessions, nothing else
   // proves that MPI runs.
   static Runtime* get(mpi::Comm comm = mpi::abi.comm_null) {
     Runtime* const runtime = started();

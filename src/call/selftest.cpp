@@ -20,7 +20,7 @@ namespace slimpi::call {
 namespace {
 
 struct Tested : comm::Attachment {
-  std::uint64_t sums = 0;  // sums since the last test that failed; the same on all ranks
+  std::uint64_t sums = 0;  // sums, except those whose test failed; the same on all ranks
 };
 
 // The vector of a test. Every sum over some ranks is a whole number below 2^24, which a float holds
@@ -38,7 +38,7 @@ class Numbers {
   }
 
  private:
-  static constexpr std::uint32_t kOwn = 64;  // values that differ by rank
+  static constexpr std::uint32_t kOwn = 64;  // number of different values that ranks add
   std::uint32_t common(std::uint64_t element) const {
     const std::uint32_t most = (1u << 24) / ranks_;
     return (std::uint32_t(element + test_) * 2654435761u >> 24) %
@@ -104,8 +104,8 @@ Status fail_for_wrong_element(const comm::Call& call, const Numbers& numbers, st
 
 }  // namespace
 
-// Makes the test before the call is prepared, because preparing a call may raise the segment class:
-// messages of all sizes become longer.
+// Makes the test before the call is prepared. Preparing the test may make the segments longer
+// (SegmentClass::large), and then every size must be prepared again.
 Status Sum::run_selftest(const comm::Call& call) {
   Tested& tested = communicator_.attachment<Tested>();
   if (tested.sums % communicator_.config().selftest != 0) {

@@ -27,7 +27,7 @@ struct StagedRequest {
   StagedCall call;
   const mpi::Comm comm;
   const bool persistent;
-  bool started = false;  // the result must be copied when it is there
+  bool started = false;  // MPI makes the sum now; its result is not copied to the program yet
   std::atomic<mpi::Request> handle = mpi::abi.request_null;
   std::uint64_t number = 0;
 };
@@ -45,8 +45,8 @@ StagedRequest* find(std::uint64_t number) {
   return requests().find([&](const StagedRequest& one) { return one.number == number; });
 }
 
-// Notes whether the request runs. While it runs, it counts as a fiber in flight: otherwise the
-// functions that complete requests would not look for it.
+// Notes whether the request runs. While it runs, g_fibers includes it: if g_fibers is 0, the
+// functions that complete requests look for nothing.
 void set_started(StagedRequest& one, bool started) {
   if (one.started == started) return;
   one.started = started;

@@ -44,7 +44,7 @@ class StagingPool {
 };
 
 // Drops the stream and the memory of a buffer if the stream has failed. A failed stream never works
-// again, and copies into the memory may still run.
+// again, and no later call may use memory into which its copies may still write.
 void drop_if_failed(StagingBuffer& buffer) {
   bool reached = false;
   const device::Device& device = *buffer.location.device;
@@ -109,7 +109,7 @@ bool find_span(const mpi::Api& api, const Request& request, std::int64_t count, 
       api.Type_get_true_extent(type, &true_low, &true_extent) != mpi::kSuccess ||
       api.Type_size_x(type, &size) != mpi::kSuccess)
     return false;
-  // The last element may begin before the first.
+  // If the extent is negative, the last element begins before the first.
   const std::ptrdiff_t last = std::ptrdiff_t(count - 1) * extent;
   span->low = true_low + (last < 0 ? last : 0);
   span->bytes = std::size_t((last < 0 ? -last : last) + true_extent);

@@ -92,8 +92,8 @@ Status Sum::timed_verify(const Step& step) {
   return status;
 }
 
-// Makes first the steps in which all ranks decide. Before the call has its number, all ranks can
-// still leave it to MPI. Later only Algorithm::run() can do so, and sets call.bypass.
+// Makes first the steps in which all ranks decide. Until agree() returns, all ranks can still leave
+// the call to MPI together. Later only Algorithm::run() can do so, and sets call.bypass.
 Status Sum::run(std::optional<BypassReason>* bypass) {
   const Timed inside(runtime_.statistics, &Counts::nanoseconds);
   if (communicator_.on_one_node()) return run_in_node(bypass);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The agreement of the ranks before a call between nodes: which tensor state (residual and so on)
-// they use, and whether all values are finite. Each question is one reduction over all ranks. So no
-// rank alone decides to leave the call to MPI.
+// they use, and whether all values are finite. A reduction gives all ranks the same answers, so all
+// ranks decide in the same way whether they leave the call to MPI.
 #include <algorithm>
 #include <cstring>
 
@@ -20,7 +20,7 @@ struct Sum::Agreement {
   comm::ComparedWord number, history, shape;
   std::uint64_t no_memory, nonfinite, state_nonfinite;  // 1: true on some rank
   std::uint64_t may_overflow;  // a value is not finite, or the sum may overflow
-  std::uint64_t state_unfit;   // the state is too far from the call's values
+  std::uint64_t state_unfit;   // the state may change the result too much (Functions::state_fits)
   // Only for elements of another type than float. on_device: a GPU has the elements;
   // beyond_float32: float32 cannot hold the values.
   std::uint64_t on_device, beyond_float32;
@@ -175,7 +175,7 @@ Status Sum::check_values(const comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// Checks whether this rank's state can belong to the values. This check needs input and output in
+// Checks whether this rank's state can belong to the values. state_fits needs input and output in
 // memory of one device. Otherwise the input is first copied to the output; that is safe, because
 // no rank reads its output before the call ends.
 Status Sum::check_state(comm::Call& call, Agreement* agreement) {

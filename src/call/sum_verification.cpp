@@ -79,8 +79,8 @@ Status find_result(const comm::Call& call, std::uint64_t count, const float** re
 
 }  // namespace
 
-// Keeps a copy of the input, before the call changes it; a copy of doubles has doubles. *kept is
-// false on all ranks if some rank has no memory for the copy and the result. Collective.
+// Keeps a copy of the input, before the call changes it: of doubles as doubles, else as floats.
+// *kept is false on all ranks if some rank has no memory for the copy and the result. Collective.
 Status Sum::keep_input(const comm::Call& call, bool* kept) {
   const bool doubles = type_ == ElementType::float64;
   const device::Location host;

@@ -24,10 +24,10 @@
 
 namespace slimpi::call {
 
-// Threads may offer communicators in a different order on every rank. So the ranks of each
-// communicator agree whether it may be used, and get a number from rank 0. The usable communicator
-// with the lowest number wins. If any rank has opened a session, the copy is freed together with
-// the communicator, so that the copy does not outlive the session.
+// Threads may offer communicators in a different order on every rank. So the ranks make no copy if
+// any of them has one already, and a copy gets a number from rank 0. If several threads make copies
+// at a time, the copy with the lowest number is kept. If any rank has opened a session, the copy is
+// freed together with the communicator, so that the copy does not outlive the session.
 Status JobReport::offer(comm::Communicator& communicator) {
   std::uint64_t words[] = {0, 0, 0, 0};
   if (!runtime_.has_world || communicator.size() != runtime_.world_size) return Status::ok;

@@ -34,7 +34,7 @@ class JobReport {
   enum class Scope { process, job };
   void write(Scope scope);
 
-  // Warns if the report or the trace could not be written.
+  // Warns if the files of the report or the trace cannot be written now.
   void check_writability() const;
 
   // Writes report, estimate and trace. If MPI does not work any more, the report has this process's

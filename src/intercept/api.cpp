@@ -190,8 +190,8 @@ void leave(int) {
 }
 
 // Limits the time of MPI_Finalize, which takes milliseconds once all ranks have met. MPICH 4.0 over
-// UCX and TCP may wait in it for ever, on two or more hosts. Open MPI has no limit: it does not
-// have this fault, and its processes must not end without MPI_Finalize.
+// UCX and TCP may wait in it for ever, on two or more hosts. Under Open MPI this function does
+// nothing: MPI_Finalize lacks this fault there, and a process must not end without calling it.
 void limit_finalize() {
   if (std::string_view(mpi::abi.name) == "Open MPI" ||
       !environment_variable("OMPI_COMM_WORLD_RANK").empty())

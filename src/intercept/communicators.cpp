@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions of communicators. slimpi intercepts MPI_Comm_free and MPI_Comm_disconnect only to know
-// which communicator is being freed. These two functions call the delete callbacks of the program
-// while MPI iterates over the attributes of the communicator, so slimpi must not read or set
-// attributes there. Sums that callbacks make on that communicator go to MPI. All ranks do this, in
-// whatever order their callbacks run, because all ranks are inside the free together. The other two
-// functions here give a communicator info keys, which may set options of slimpi.
+// Functions of communicators. In MPI_Comm_free and MPI_Comm_disconnect slimpi waits for its sums on
+// the communicator (finish_on), and notes which one is being freed (Freeing). These functions call
+// the program's delete callbacks while MPI iterates over the attributes of the communicator, and
+// slimpi must not read or set attributes then. So sums of callbacks on this communicator go to MPI,
+// on all ranks, in whatever order the callbacks run: all ranks are inside the free together. The
+// other two functions here give a communicator info keys, which may set options of slimpi.
 #include "call/communicator_attribute.h"
 #include "call/control.h"
 #include "intercept/names.h"

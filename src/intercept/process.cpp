@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The start and the end of MPI. slimpi intercepts MPI_Init and MPI_Init_thread for sums that are
 // not blocking. These need MPI_THREAD_MULTIPLE, and under Open MPI a communicator that the program
-// does not see. MPI tells the program the level that it got, which may be more than it asked for,
-// as with any MPI. slimpi intercepts MPI_Session_init and MPI_Session_finalize only to count the
-// open sessions, and MPI_Finalize only to know that it runs.
+// does not see. MPI_Init_thread returns the level that MPI provides; as with any MPI, this may be
+// more than the program asked for. slimpi intercepts MPI_Session_init and MPI_Session_finalize to
+// count the open sessions. In MPI_Finalize it waits for its sums, and leaves new sums to MPI.
 #include <elf.h>
 #include <link.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions that complete requests. While nonblocking sums are in flight, these functions make
-// the sums progress, which MPI cannot do. A wait for one or for all requests waits for the sums
-// among the requests, then calls the next definition. A wait for some requests polls with the next
-// MPI_Testany or MPI_Testsome. Without sums in flight, each function costs a load and a branch.
+// The functions that complete, start, cancel or free requests. While nonblocking sums are in
+// flight, waits and tests make these sums progress, which MPI cannot do. MPI_Wait and MPI_Waitall
+// wait for the sums among the requests, then call the next definition. MPI_Waitany and MPI_Waitsome
+// poll with the next MPI_Testany or MPI_Testsome. Without sums in flight slimpi adds one test.
 #include <dlfcn.h>
 
 #include <optional>
@@ -66,13 +66,13 @@ int remember(std::optional<Completing>& completing, int count, const void* reque
   return code;
 }
 
-// Calls the program's error handler, whose exceptions pass through; see names.h.
+// Calls Completing::raise(). Exceptions of the program's error handler pass through; see names.h.
 int raise(Completing& completing, int code, const Completed& completed, bool ends = true) {
   (void)catch_all([&] { code = completing.raise(code, completed, ends); });
   return code;
 }
 
-// Sets the result of a test to 0, because a test that fails may not set it. `result` may be null.
+// Sets the result of a test to 0, because MPI may leave it unset in an error. `result` may be null.
 void clear(int* result) {
   if (result != nullptr) *result = 0;
 }
@@ -114,7 +114,7 @@ int wait_for_some(int count, const void* requests, const auto& test) {
 }
 
 // Tests requests. `finish` calls the next definition and says which requests it has completed.
-// `ends`: MPI frees these requests. It keeps them in MPI_Request_get_status and its siblings.
+// `ends`: MPI frees these requests. MPI_Request_get_status, _all, _any and _some keep them.
 int test(int count, const void* requests, const auto& finish, bool ends = true) {
   Completed completed;
   if (!takes_part(count, requests)) [[likely]]

@@ -338,8 +338,8 @@ SLIMPI_EXPORT int PMPI_Reduce_scatter_init(const void* in, void* out, const int*
 
 namespace slimpi::call {
 
-// Lets MPI do the call. Called inside the catch-all; exceptions of MPI's error handlers are the
-// program's.
+// Lets MPI do the call. Called inside the catch-all, which lets the exceptions of the program's
+// error handlers pass.
 int call_mpi_unstaged(const Request& request) {
   using namespace intercept;
   // Tests g_fibers, the number of sums in flight, first: if it is 0, no thread is in a fiber. A sum

@@ -128,8 +128,7 @@ class ActiveCall {
   void waits(WaitStage stage, std::chrono::steady_clock::time_point since);
   void reported(std::span<const int> absent);
 
-  // Values for slices of the trace. Only the thread of the call uses them, and only while a trace
-  // runs.
+  // Values for slices of the trace. Only the thread of the call uses them.
   struct Traced {
     Trace::Message message;  // the message that the thread waited for since its last slice
     std::uint8_t bits = 0;   // bits of a value between nodes; 0: not known

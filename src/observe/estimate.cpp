@@ -98,8 +98,8 @@ double bytes_at(const Estimate& estimate, const CountedCalls& calls, int bits) {
 }
 
 std::optional<BypassReason> dominant_reason(const Estimate& estimate) {
-  // The bytes decide, because the time of nonblocking calls is not known. Each call counts as one
-  // byte more than it has, so that calls of no bytes count, too.
+  // The bytes decide, because the time of nonblocking calls is not known. One byte is added for
+  // each call, so that calls without bytes are not ignored.
   std::array<std::uint64_t, kBypassReasons> bytes{};
   std::uint64_t compressed = 0;
   for (const CountedCalls& calls : estimate.counted)

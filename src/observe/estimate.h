@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The numbers of SLIMPI_ESTIMATE. With this option MPI does all calls, and slimpi counts them, and
-// which of them it would compress.
+// The numbers of SLIMPI_ESTIMATE. With this option MPI does all calls. slimpi counts them, and
+// computes which of them it would compress, and to how many bytes.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,12 +23,12 @@ struct CountedCalls {
   bool blocking = true;
   std::optional<BypassReason> reason;                   // empty: slimpi would compress the calls
   std::uint64_t calls = 0, bytes = 0, nanoseconds = 0;  // time: of blocking calls, in MPI
-  std::uint64_t values = 0;  // elements of float types, whose bytes depend on the bits; else 0
+  std::uint64_t values = 0;  // elements that slimpi can sum as floats; 0 for other types and ops
   double plain_bytes = 0;    // between nodes, if the sum is bandwidth-optimal
 };
 
 struct Estimate {
-  Report job;                         // the description of the job, without numbers
+  Report job;                         // the description of the job; its counts are not used
   std::uint64_t bucket = 0;           // SLIMPI_BUCKET
   std::uint64_t min_size = 0;         // SLIMPI_MIN_SIZE
   std::vector<CountedCalls> counted;  // compressed calls first, the longest buffers first

@@ -92,7 +92,7 @@ std::string algorithms_of(const Report& report) {
   for (std::size_t i = 0; i < kAlgorithms; ++i) {
     if (report.own.algorithms[i].calls == 0) continue;
     const std::string name = to_string(AlgorithmId(i));
-    // SLIMPI_ALGORITHM may be a name with an argument, such as the path of a hook. Then shows both.
+    // If SLIMPI_ALGORITHM has an argument behind the name, such as a path, the list has both.
     const bool chosen = report.algorithm.starts_with(name + ":");
     names += (names.empty() ? "" : ", ") + (chosen ? report.algorithm : name);
   }
@@ -220,7 +220,7 @@ std::string more_bytes_line(const Report& report) {
 }
 
 // Returns the line of advice if most bytes of sums were not compressed. The bytes of nonblocking
-// sums may not be known, so the number of these sums is compared instead.
+// sums that MPI made may not be known; these sums decide if they outnumber the compressed calls.
 std::string advice_line(const Report& report) {
   Counts counts = report.own;
   if (counts.compressed != 0) {

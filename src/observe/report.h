@@ -26,14 +26,14 @@ struct Report {
   std::vector<AutoChoice> choices;           // choices of the autotuner
   std::vector<std::string> unmatched_rules;  // rows of SLIMPI_RULES that decided no call of rank 0
   int ranks = 0, nodes = 0;
-  int ranks_counted = 0;  // ranks in `job`; fewer if no call spanned the job
+  int ranks_counted = 0;  // ranks that `job` sums over; 1 if no float sum had all ranks
   Counts own, job;        // own: of rank 0; job: summed over the ranks
   std::array<VerifiedErrors, kSizeClasses>
       errors{};  // errors of rank 0's calls that SLIMPI_VERIFY checked
 };
 
-// The bytes that all float sums of the job send between nodes: `plain` with plain MPI, `done` in
-// this job. A sum that MPI did adds the same bytes to both, those of an optimal allreduce.
+// The bytes that the sums of the job, of any type, send between nodes: `plain` with plain MPI,
+// `done` in this job. A sum that MPI did adds the bytes of an optimal sum to both.
 struct Totals {
   double plain = 0, done = 0;
   double compressed_share = 0;  // compressed part of `plain`, from 0 to 1

@@ -58,7 +58,7 @@ constexpr std::size_t kMostCodecs = 24;
 constexpr std::size_t kSizeClasses = 44;
 std::size_t size_class_of(std::uint64_t bytes);
 
-// The compressed calls of one algorithm, codec or size class.
+// The compressed calls of one algorithm, codec, size class, type or collective.
 struct Share {
   std::uint64_t calls = 0;
   std::uint64_t bytes_in = 0, bytes_sent = 0;  // as in Counts
@@ -153,8 +153,8 @@ struct Stage {
   static constexpr Counter intra = &Counts::intra_nanoseconds;
 };
 
-// The names of the candidates of the autotuner: "mpi", which is MPI's own allreduce, or an
-// algorithm between nodes.
+// The names of the candidates of the autotuner: "mpi", which is MPI's own sum, or an algorithm of
+// slimpi between nodes.
 using Candidates = std::span<const char* const>;
 
 // The autotuner's trials for buffers of from_bytes to 2 from_bytes - 1 bytes, and its last choice.

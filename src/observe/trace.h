@@ -16,8 +16,8 @@ class Trace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The message that the calling thread just waited for. The next slice of the thread shows it as
-  // an argument. After several messages, it names none. `phase` is a literal; null for a barrier.
+  // The message that the calling thread just waited for. The thread's next slice shows the message
+  // as an argument, or none if there were several. `phase` is a literal; null for a barrier.
   struct Message {
     std::int32_t peer = -1;  // rank in the communicator; in a barrier the first rank of the node
     std::uint32_t step = 0;  // number of the message between the two ranks in this phase, from 0;
@@ -63,8 +63,8 @@ class Trace {
   // thread.
   void add_flow(Kind kind, std::uint64_t flow, std::uint64_t bytes);
 
-  // Stores the message for which the calling thread has waited in the thread's ActiveCall. The
-  // thread's next slice shows the message as an argument.
+  // Stores, in the ActiveCall of the calling thread, the message for which the thread has waited.
+  // The thread's next slice shows the message as an argument.
   static void waited_for(std::int32_t peer, std::uint32_t step, const char* phase);
 
   // Writes all events to a file. Returns 0, or the errno of the first failure, after which a
