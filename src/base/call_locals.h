@@ -16,7 +16,7 @@ struct CallLocals {
   OwnFloats* floats = nullptr;       // the innermost object; float_environment.cpp
   FailureScope* failures = nullptr;  // the innermost object; status.cpp
   int inside_hook = 0;               // functions of hooks that are running; algorithm/hook.cpp
-  std::uint32_t trace_row = 0;       // 0: not numbered yet; trace.cpp
+  std::uint32_t trace_row = 0;       // 1 + the row of the thread or fiber; 0: none yet; trace.cpp
 };
 
 inline constinit thread_local CallLocals t_locals;

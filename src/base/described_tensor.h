@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The program's description of the tensor that its thread sums next, from slimpi_describe_next.
+// The description of the tensor that a thread of the program sums next, by slimpi_describe_next.
 #pragma once
 #include <atomic>
 #include <cstdint>

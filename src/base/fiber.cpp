@@ -50,9 +50,9 @@ std::size_t page_bytes() {
   return bytes;
 }
 
-// Returns the bytes of a fiber's stack: as many as the stack of the first thread may have,
-// because MPI calls functions of the program in a fiber, too, such as an MPI_Op. Pages that are not
-// touched cost nothing. A protected page lies below the stack.
+// Returns the bytes of a fiber's stack, 1 to 16 MiB. Within these limits it is as long as the stack
+// of the first thread may be, because MPI calls functions of the program in a fiber, too, such as
+// an MPI_Op. Pages that are not touched cost nothing. A protected page lies below the stack.
 std::size_t stack_bytes() {
   static constexpr std::size_t kLeast = std::size_t(1) << 20, kMost = std::size_t(16) << 20;
   static const std::size_t bytes = [] {
@@ -165,8 +165,8 @@ Status wait_for_blocking(std::function<void()> function,
       if (state->left.exchange(true)) --g_abandoned;
     });
   } catch (const std::exception&) {
-    // No thread can be made, so this thread calls the function. It may block until the other ranks
-    // make the call, too.
+    // No thread can be made, so this thread calls the function. The function may block until the
+    // other ranks make the same call of MPI.
     function();
     return Status::ok;
   }

@@ -25,8 +25,8 @@ class Fiber {
   Fiber& operator=(const Fiber&) = delete;
 
   // Makes the next enter() begin body(argument), which must not throw. The body runs in the
-  // floating-point environment that the caller of prepare() has. Call prepare() only before the
-  // first body, or after the last body has ended.
+  // floating-point environment that the caller of prepare() has. Call prepare() again only after
+  // the body has ended.
   void prepare(void (*body)(void*), void* argument);
 
   // Runs the function until it leaves or ends. Returns false if the function has ended. Do not call
@@ -47,7 +47,7 @@ class Fiber {
   void* argument_ = nullptr;
   bool ended_ = true;
   ucontext_t own_{}, entered_from_{};
-  void *seen_ = nullptr, *entered_from_seen_ = nullptr;  // ThreadSanitizer's handles of the two
+  void *seen_ = nullptr, *entered_from_seen_ = nullptr;  // ThreadSanitizer's handles of both above
   CallLocals locals_;
   struct Exceptions {  // the layout of the C++ ABI's __cxa_eh_globals
     void* caught = nullptr;
@@ -67,8 +67,8 @@ void call_blocking(Function&& function) {
 }
 
 // Calls function(), which may never return, in another thread. Use only inside a fiber. Meanwhile
-// calls wait(done), which waits until `done` is true or fails, and returns its status. After a
-// failure, the other thread goes on alone.
+// calls wait(done), which returns ok when `done` is true, or a failure; returns that status. After
+// a failure nothing waits for the other thread any more.
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait);
 
@@ -82,11 +82,11 @@ inline constinit std::atomic<int> g_abandoned{0};
 inline constinit std::atomic<int> g_fibers{0};
 
 // Called by code that waits, between two polls. Inside a fiber: leaves the fiber, and returns true
-// when it is entered again. Elsewhere: runs the fibers in flight, and returns false.
+// when the fiber is entered again. Elsewhere: runs the fibers in flight, and returns false.
 bool let_fibers_run();
 
-// Adds `change` to the number of fibers in flight. `run` lets these fibers go on; let_fibers_run()
-// calls it while the number is not 0. It must not throw.
+// Adds `change` to the number of fibers in flight. run() lets these fibers go on, and must not
+// throw. let_fibers_run() calls run() while the number is not 0.
 void count_fibers(int change, void (*run)());
 
 }  // namespace slimpi

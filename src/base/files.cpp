@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMost = std::size_t(1) << 20;  // bytes
 
 // Reads a regular file of at most kMost bytes into `text`. Returns "" or why that fails. Tests the
-// length that was read, not only the size before, because the file may grow meanwhile.
+// length that was read, and not the size by fstat(), because the file may grow meanwhile.
 std::string read_open_file(int file, std::string& text) {
   struct stat status {};
   if (fstat(file, &status) != 0) return std::strerror(errno);

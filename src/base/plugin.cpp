@@ -52,9 +52,9 @@ bool usable(const path& file) {
 // it there can also replace the program.
 constexpr const char* kBuilt = ".dirstamp";
 
-// Returns the library directory for a program in the directory `own`; "" if there is none. That is
-// .libs of its build tree, or the lib directory that belongs to the bin/ where it is installed. No
-// other directory is searched, because users who did not install slimpi may be able to write there.
+// Returns the library directory for a program in the directory `own`; "" if there is none: .libs of
+// the program's build tree, or the lib directory of the installation in whose bin/ the program is.
+// No other directory is used, because users who did not install slimpi might write to it.
 path libraries_of_program(const path& own) {
   if (usable(own / kBuilt)) {
     // Programs of a build tree are in tools/ and tests/..., its libraries in .libs/ beside those.
@@ -67,8 +67,8 @@ path libraries_of_program(const path& own) {
   return "";
 }
 
-// Returns the path of the first of `names` that exists in slimpi's library directory: beside
-// libslimpi, if this code is linked into it; else libraries_of_program(). "" if there is none.
+// Returns the path of the first of `names` that exists in slimpi's library directory; "" if none
+// exists. The directory is libslimpi's if this code is in libslimpi, else libraries_of_program().
 std::string find(const std::vector<path>& names) {
   const path own = own_file();
   const path directory = own.filename().string().starts_with("libslimpi")

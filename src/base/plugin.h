@@ -34,9 +34,9 @@ class Plugin {
   static Plugin program();
 
   bool loaded() const { return handle_ != nullptr; }
-  // The path of the plugin; "" if there is no such file.
+  // The path, or the soname of present(). "" for program(), and if own() found no file.
   const std::string& file() const { return file_; }
-  // The reason why the plugin is not loaded.
+  // The reason why own() or at() did not load the plugin.
   const std::string& problem() const { return problem_; }
 
   void* symbol(const char* name) const;

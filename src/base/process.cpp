@@ -42,10 +42,10 @@ std::string launched_rank() {
   return environment_variable("WORLD_SIZE").empty() ? "" : environment_variable("RANK");
 }
 
-// Returns 0 ranks if a variable of any launcher has the number `world_size`: a launcher inside
-// another launcher's job leaves the outer variables in place, so they may be wrong. Slurm's
-// variable has no such effect: it has the tasks of a job step, and a shell in a job step may start
-// the ranks by another launcher.
+// Returns 0 ranks if a launcher's variable has the number `world_size`. Then this launcher started
+// MPI_COMM_WORLD, and a larger number is that of an outer launcher, whose variables are still set.
+// Slurm's variable proves nothing: in a job step of one task a shell may start several ranks by
+// another launcher, and with a wrong MPI each of them is a world of one rank.
 LaunchedRanks launched_ranks(int world_size) {
   LaunchedRanks found;
   for (const char* name :

@@ -19,8 +19,8 @@ std::string environment_variable(const char* name);
 // do not give a rank.
 std::string launched_rank();
 
-// Returns the number of ranks that the launcher started, by the launcher's variables, if the number
-// is larger than `world_size` (the ranks of MPI_COMM_WORLD); otherwise 0.
+// The result of launched_ranks(): how many ranks the launcher started, by the launcher's variables,
+// if that is more than `world_size` (the ranks of MPI_COMM_WORLD); otherwise 0.
 struct LaunchedRanks {
   int ranks = 0;
   std::string variable;  // the launcher's variable that has the number

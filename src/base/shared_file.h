@@ -5,8 +5,8 @@
 // /dev/shm. So a killed process leaves nothing behind, and a container's small /dev/shm does not
 // limit a memfd. The descriptor is sent in an SCM_RIGHTS message over a Unix socket in the abstract
 // namespace, which has no name in a file system either. Unlike opening /proc/PID/fd/N, the message
-// needs no /proc, no ptrace permission and no common PID namespace. It fails if the processes are
-// in different network namespaces; their ranks then exchange messages.
+// needs no /proc, no ptrace permission and no common PID namespace. It cannot pass between
+// different network namespaces; the ranks then exchange MPI messages instead.
 //
 // Memory is reserved with fallocate before it is accessed, so lack of memory is an error code and
 // never SIGBUS. No function waits: the callers order the steps of two processes by messages.
@@ -42,7 +42,7 @@ class SharedFile {
 // The side that sends a file to other processes, which must be of the same user.
 class FileOffer {
  public:
-  // Opens the offer under `name`, a random number that the other processes are told.
+  // Opens the offer under `name`, a random number that the other processes know, too.
   Status open(std::uint64_t name);
 
   // Sends the file to the next request that has `token` and is of the same user. Drops other

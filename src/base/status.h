@@ -13,7 +13,7 @@ enum class [[nodiscard]] Status{
     ok = 0,
     no_memory,     // host or device memory could not be allocated
     mpi,           // a call to the process's own MPI failed
-    bad_message,   // a received message is too short, or not the one that was expected
+    bad_message,   // a message is not the expected one, or another rank sums something else
     absent,        // another rank does not take part in the call, or not in time
     disagreement,  // ranks differ in their options, in the call, or in states or shapes
     device,        // the GPU or its driver failed

@@ -50,7 +50,7 @@ int Autotuner::place_of(int trial) const {
   return (stage_ == Stage::rounds ? trial : trial / kInARow) % int(in_trial_.size());
 }
 
-// Returns whether a trial of this stage counts when its candidates are compared.
+// Returns whether the comparison of the candidates uses the time of this trial of the stage.
 bool Autotuner::counts(int trial) const {
   return stage_ == Stage::rounds ? trial >= int(in_trial_.size()) : trial % kInARow >= kUncounted;
 }
@@ -66,7 +66,7 @@ int Autotuner::next() const {
 bool Autotuner::record(std::uint64_t nanoseconds) {
   times_.push_back(nanoseconds);
   if (stage_ == Stage::settled) return times_.size() == std::size_t(kWatch);
-  // Counts trials only, so that all ranks agree after the same call, whatever their times were.
+  // The number of trials decides, not their times, so that all ranks agree after the same call.
   return ++trial_ == trials();
 }
 
@@ -115,8 +115,8 @@ void Autotuner::settle() {
     find_medians();
     best_ = in_trial_[std::size_t(std::min_element(medians_.begin(), medians_.end()) -
                                   medians_.begin())];
-    // The cost is only the time that the other candidates took beyond the winner's time, because
-    // the program's calls had to be made in any case.
+    // The cost of the run-off is only the time that the other candidates took beyond the winner's
+    // time, because the program's calls had to be made in any case.
     const double others = double(medians_.size()) - 1;
     until_again_ += kCostRatio * kInARow * kRepeats * (cost_of_others(medians_) - others);
   }

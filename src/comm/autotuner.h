@@ -3,7 +3,7 @@
 // such as plain MPI. A trial is one of the program's own sums, which one candidate does and which
 // is timed. After the trials there is a run-off between the candidates that were about equally
 // fast. The winner then does all sums, and its time is watched. New trials start when that time
-// drifts (becomes much longer or shorter). They also start from time to time without a cause,
+// drifts (becomes much longer or shorter). They also start from time to time without drift,
 // because a rejected candidate may have had bad luck or may have become faster. All ranks choose
 // the same candidate, because they compare times that were reduced over all ranks. This class does
 // no communication; the caller does the reduction. Only the constructor allocates memory. So no
@@ -40,18 +40,18 @@ class Autotuner {
 
   bool settled() const { return stage_ == Stage::settled; }
 
-  // Rounds of one trial of each candidate. The first is not counted: it has set-up costs.
+  // Rounds of one trial of each candidate. The first round is not used: it has set-up costs.
   static constexpr int kRounds = 4;
-  // In a run-off each candidate makes kInARow calls in a row, kRepeats times. The first kUncounted
-  // calls of each row are not counted, because the contents of the caches depend on the call
-  // before.
+  // In a run-off each candidate makes kInARow calls in a row, kRepeats times. The times of the
+  // first kUncounted calls of each row are not used, because the contents of the caches depend on
+  // the call before.
   static constexpr int kInARow = 8, kUncounted = 2, kRepeats = 3;
-  // A candidate that takes longer than this many times the fastest is not in the run-off.
+  // A candidate that takes more than this many times the fastest one's time is not in the run-off.
   static constexpr double kRunoffRatio = 1.3;
   // Calls of the winner between two checks for drift.
   static constexpr int kWatch = 64;
-  // New trials without a cause start only when the time since the last trials is this many times
-  // their cost.
+  // New trials without drift start only when the time since the last trials is this many times the
+  // cost of those trials.
   static constexpr int kCostRatio = 100;
 
  private:
@@ -74,7 +74,7 @@ class Autotuner {
   int trial_ = 0;  // trials made in this stage
   int best_ = 0;
   std::uint64_t expected_ = 0;  // median of the winner's first kWatch times, in ns; 0: not known
-  double until_again_ = 0;      // calls until new trials without a cause
+  double until_again_ = 0;      // calls until new trials without drift
   // Times in nanoseconds, in the order of the calls: of the trials of this stage, or, when settled,
   // of the calls since the last check.
   std::vector<std::uint64_t> times_;
@@ -83,11 +83,11 @@ class Autotuner {
   std::vector<std::uint64_t> medians_, of_one_;
 };
 
-// The autotuners of a communicator: one for each row of SLIMPI_RULES and each size class.
+// The autotuners of a communicator, by row of SLIMPI_RULES and size_class() of call/candidates.cpp.
 class Autotuners : public Attachment {
  public:
-  // Sets *found to the autotuner for sums of a size class for which row number `row` of
-  // SLIMPI_RULES decides. The first call with this row and class makes the autotuner, and is
+  // Sets *found to the autotuner for the sums of `size_class` to which row number `row` of
+  // SLIMPI_RULES applies. The first call with this row and class makes the autotuner, and is
   // collective: if some rank has no memory, *found is null on all ranks. Later calls send nothing.
   Status find_or_make_together(Communicator& communicator, int row, std::size_t size_class,
                                int candidates, Autotuner** found);

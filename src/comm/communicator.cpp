@@ -27,10 +27,10 @@ constexpr struct {
     {Life::fresh, Life::failed},        // no memory in a fiber, before the ranks connect
     {Life::refused, Life::failed},      // no memory in a fiber, before the ranks connect
     {Life::connecting, Life::connected},
-    {Life::connecting, Life::unusable},  // MPI could not make the communicator
+    {Life::connecting, Life::unusable},  // no room for another internal communicator
     {Life::connecting, Life::failed},    // some rank takes no part, or any failure in a fiber
     {Life::connected, Life::agreed},
-    {Life::connected, Life::unusable},  // in a fiber: this process serves too many communicators
+    {Life::connected, Life::unusable},  // in a fiber: some process serves too many communicators
     {Life::agreed, Life::connected},    // MPI_Comm_set_info
     {Life::agreed, Life::laid_out},     // the first sum that policy takes
     {Life::agreed, Life::unusable},     // MPI has no context id left
@@ -51,7 +51,7 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].scope == Scope::agree || rows[i].scope == Scope::job) {
-      // Shows texts in lower case, except paths: only in paths and in rules (below) case counts.
+      // Shows texts in lower case, except paths: only in paths and in rules (below) case matters.
       const std::string& text = config.given[i].text;
       const std::string published = text.find(":/") != text.npos ? text : lower_case(text);
       entries.push_back({rows[i].variable, config.value_text(Option(i)),
@@ -133,7 +133,7 @@ Communicator::~Communicator() {
 }
 
 // Returns a function that calls `poll` until it is done. A rank may come late to its first call, or
-// never. A report of the wait names the ranks from which nothing has come (`arrivals`, as in
+// never; so a report of the wait names the ranks from which nothing has come (`arrivals`, as in
 // mpi::WaitFor). The wait looks for no failure report: the ranks are still making the communicator
 // on which they report failures.
 mpi::WaitFor Communicator::waits() {
@@ -162,8 +162,8 @@ Status Communicator::make_internal_comm() {
   return status;
 }
 
-// Compares the options of the ranks before the first sum of a communicator, and names the first
-// option that differs. Every rank makes the same steps here, whatever its own values are.
+// Compares the options of the ranks, before the first sum and again after MPI_Comm_set_info. Names
+// the first option that differs. Every rank makes the same steps, whatever its own values are.
 Status Communicator::compare_options(const std::string& rules) {
   if (!connected()) SLIMPI_TRY(make_internal_comm());
 

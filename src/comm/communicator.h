@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The state of one of the program's communicators: an internal communicator for messages,
-// the options that apply, and the node layout. Memory that depends on the ranks or on the size of
-// calls (shared-memory segments, scratch) is shared with other communicators. The object is an
-// attribute of the program's communicator and is destroyed with it.
+// the options that apply, and the node layout. Scratch memory is shared with other communicators
+// (memory.h). The object is an attribute of the program's communicator and is destroyed with it; a
+// persistent sum owns an object of its own.
 //
 // A Communicator has no lock, because one thread at a time uses it: MPI lets only one thread call
-// collectives on a communicator. This thread first waits for the nonblocking sums. Where it begins
-// one, it keeps other threads out of the fibers (HoldFibers in call/nonblocking.h). What persistent
-// sums share with the communicator is in InternalComm, which has a mutex.
+// collectives on a communicator. This thread first waits for the nonblocking sums. While it begins
+// one, it keeps other threads out of the fibers (HoldFibers in call/nonblocking.h). InternalComm,
+// which persistent sums share with the communicator, has a mutex.
 #pragma once
 #include <atomic>
 #include <map>
@@ -37,7 +37,7 @@ class Attachment {
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
 
-  // Called when the program has changed options of the communicator. Not collective.
+  // Called on all ranks after options of some rank have changed. Not collective.
   virtual void options_changed() {}
 
   // Called before the nodes are found again. Collective.
@@ -51,13 +51,13 @@ class Attachment {
 // possible changes; docs/PROTOCOLS.md says what the ranks do at each.
 enum class Life : std::uint8_t {
   fresh,       // this rank has sent nothing
-  refused,     // this rank left a sum to MPI and told the others, whose first sum it may be
+  refused,     // this rank left a sum to MPI and told the others, which may wait for it in slimpi
   connecting,  // the ranks make the internal communicator
-  connected,   // the communicator is made; the ranks compare their options before the next sum
+  connected,   // internal communicator made; the ranks compare their options before the next sum
   agreed,      // all have the same options
   laid_out,    // agreed, and all know their nodes
   outdated,    // laid out; the ranks compare their options again before the next sum
-  unusable,    // MPI could not provide what slimpi needs: every sum goes to MPI, on all ranks
+  unusable,    // no room for internal communicators: every sum goes to MPI, on all ranks
   failed       // no internal communicator; ranks learn this at different times: every sum fails
 };
 
@@ -112,8 +112,8 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Differs from the id of every other object of this process, also of objects that are gone. MPI
-  // uses a handle again, and the process an address.
+  // Differs from the id of every other object of this process, also of objects that are gone. The
+  // handle and the address of an object do not, because both may be used again.
   const std::uint64_t id;
 
   // Identity: the program's communicator, this rank and the number of ranks.
@@ -121,7 +121,7 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return size_; }
   // The name that the program gave the communicator; "": no name. read_name() reads it until the
-  // ranks have the internal communicator; later names do not count.
+  // ranks have the internal communicator; later changes of the name are ignored.
   const std::string& name() const { return name_; }
   void read_name();
   // True: some ranks are in another MPI_COMM_WORLD, in which slimpi may not be loaded.
@@ -167,8 +167,8 @@ class Communicator {
   bool connected() const { return exchange_.internal() != nullptr; }
   // Returns why the ranks could not make the internal communicator.
   mpi::Refusal refusal() const { return refusal_; }
-  // Tells the other ranks that this rank leaves a sum to MPI, which may be the first sum of other
-  // ranks. Sends this once, and does not wait.
+  // Tells the other ranks that this rank leaves a sum to MPI, because they may wait in slimpi for
+  // this rank's part of the sum. Sends this once, and does not wait.
   void refuse_to_meet(mpi::Refusal why = mpi::Refusal::single_threaded);
   bool refused() const { return is_in(Life::refused); }
   // Returns whether MPI has a context id left for the internal communicator. To be called in the
@@ -187,7 +187,7 @@ class Communicator {
   void finish_refusals();
   // Return facts that the ranks told each other with their options; the same on all ranks.
   // foreign_possible(): some rank had a library for GPUs that slimpi cannot use (device/foreign.h);
-  // then the ranks ask each other at every call whether a buffer lies on one of these.
+  // then the ranks ask each other at every call whether a buffer lies on one of these GPUs.
   // devices_possible(): some rank had a GPU that slimpi uses; then ranks that share one node ask
   // each other at every long call. threaded(): every rank may call MPI from several threads at
   // once.
@@ -208,9 +208,9 @@ class Communicator {
   // Exchange.
   Exchange& exchange() { return exchange_; }
   Statistics& statistics() { return statistics_; }
-  // Returns the length of inter-node messages; the same on all ranks.
+  // Returns the class of the length of inter-node messages; the same on all ranks.
   SegmentClass segment_class() const { return segment_class_; }
-  // Sets the length; all ranks call this together. The class is never `small` again.
+  // Sets the class; all ranks call this together. No caller passes `small`.
   void use_segments(SegmentClass segment_class) { segment_class_ = segment_class; }
   // Sets *stream to the communicator's stream for `role` at the location. Opens the stream at its
   // first use; the communicator owns it. Null on the host.

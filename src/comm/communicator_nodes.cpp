@@ -142,8 +142,8 @@ Status Communicator::choose_leaders(const void* buffer) {
 }
 
 // Finds the nodes. MPI_Comm_split_type blocks: a rank in it never learns that another rank has
-// failed. In the fiber of a nonblocking sum a failure fails the sum and is no reason to leave calls
-// to MPI: the ranks know of it at different times.
+// failed. In the fiber of a nonblocking sum a failure fails the sum: the ranks learn of the failure
+// at different times, so they cannot leave calls to MPI together.
 Status Communicator::find_layout() {
   std::vector<std::uint64_t> keys(std::size_t(size_), 0);
   const Status found =

@@ -73,7 +73,7 @@ void Exchange::open(std::shared_ptr<InternalComm> internal, int channel, int num
   channel_ = channel;
   rank_ = internal->rank;
   size_ = internal->size;
-  internal_ = std::move(internal);  // last: from now on failures are reported, which needs the rest
+  internal_ = std::move(internal);  // last: now report_failure() uses the members above
 }
 
 void Exchange::close() {
@@ -89,13 +89,13 @@ void Exchange::close() {
   internal_ = nullptr;
 }
 
-// Returns the tag of a message. The tag depends on the use of the message and on the call's
-// function, count and tensor name. So a message of a rank that calls another function or sums
-// something else matches no receive. With equal tags it could be longer than the receive, which MPI
-// makes an error of MPI_COMM_WORLD. Instead ranks that wait compare function, count and name
-// (waiter.h) and report the difference. With MPICH's usual 2^28 tags, two counts have the same tags
-// once in 2^23 times, and in channels of persistent sums, whose counts were compared before, once
-// in 2^11. The check of the message header finds most of these cases.
+// Returns the tag of a message. The tag depends on the use of the message and (not in agreements)
+// on the call's function, count and tensor name. So a message of a rank that calls another function
+// or sums something else matches no receive. With equal tags the message could be longer than the
+// receive, an error that MPI raises on MPI_COMM_WORLD. Instead ranks that wait compare function,
+// count and name (waiter.h) and report the difference. With MPICH's usual 2^28 tags, two counts
+// have the same tags once in 2^23 times; in channels of persistent sums, whose counts were compared
+// before, once in 2^11. check_message() (message_header.h) finds most of these cases.
 int Exchange::mpi_tag(Tag tag) const {
   const ActiveCall* const call = ActiveCall::current();
   std::uint64_t row = internal_->first_row(channel_);

@@ -121,7 +121,7 @@ class Exchange final : public PointToPoint {
   void close();
   const std::shared_ptr<InternalComm>& internal() const { return internal_; }
 
-  // Set and return the longest wait, SLIMPI_TIMEOUT of the communicator; 0: waits never end.
+  // Set and return the longest wait, SLIMPI_TIMEOUT of the communicator; 0: waits have no limit.
   void set_timeout(std::chrono::seconds timeout) { timeout_ = timeout; }
   std::chrono::seconds timeout() const { return timeout_; }
 
@@ -239,7 +239,7 @@ class Exchange final : public PointToPoint {
     const std::lock_guard lock(internal_->mutex);
     internal_->roll_call.serve(internal_->comm);
   }
-  // Receives the notes that are left, before MPI ends.
+  // Receives and drops the notes of the roll call that have arrived, before MPI ends.
   void drain_roll_call() {
     if (internal_ == nullptr) return;
     const std::lock_guard lock(internal_->mutex);
@@ -296,7 +296,7 @@ class Exchange final : public PointToPoint {
   void start(const mpi::Request& request, int peer, Tag tag, std::size_t bytes, bool sent);
   const Started* find(const mpi::Request& request) const;
   bool is_send(const mpi::Request& request) const;
-  // All messages since the last settle(). If a request was used again, its last entry counts.
+  // All messages since the last settle(). If a request was used again, find() takes its last entry.
   std::vector<Started> started_;
   MessageTrace trace_;
   ArrivalRate arrivals_;  // rate of messages to this rank

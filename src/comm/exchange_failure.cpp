@@ -4,7 +4,7 @@
 //
 // A failed rank first cancels its receives. Then it sends a report to each rank, after all its
 // other messages. At last it receives what others have sent, until all have failed. A rank that
-// waits looks for reports meanwhile (check). So a report makes it fail, too, and take the same
+// waits looks for reports in check(). A rank that gets a report fails, too, and takes the same
 // steps. At the end every rank has left the call, and MPI uses no memory of the schedule.
 //
 // A report may belong to a later call than the receiver's. The receiver keeps the report for that
@@ -34,8 +34,8 @@ std::chrono::milliseconds patience(Status status) {
   return status == Status::absent ? kPatienceIfAbsent : kPatience;
 }
 
-// The longest time for which a report of a later call is kept. After an error of the program the
-// ranks may count calls differently; no rank may then wait for ever.
+// The time after which a report of a later call ends the present call. After an error of the
+// program the ranks may count calls differently; without this limit a rank could wait for ever.
 constexpr auto kLongestDelay = std::chrono::seconds(10);
 
 }  // namespace
@@ -130,7 +130,7 @@ bool Exchange::receive_stray() {
   int found = 0, words = 0;
   mpi::MessageStatus status;
   api_.Iprobe(mpi::abi.any_source, mpi::abi.any_tag, comm(), &found, &status);
-  // A message of this rank completes a persistent sum (complete()); the program receives it.
+  // A message from this rank to itself is that of complete(); the program receives it.
   if (found != 0 && status.source() == rank_) {
     found = 0;
     for (int from = 0; from < size_ && found == 0; ++from)
@@ -155,7 +155,7 @@ bool Exchange::receive_stray() {
 
 // Receives the messages of other ranks until all ranks have failed and this rank's sends are
 // complete. A message that is never received stays inside MPI, and MPI_Finalize may then crash or
-// hang. A rank that succeeded reports nothing; the wait for it ends after kPatience.
+// hang. A rank that succeeded never reports; the wait for its report ends after patience().
 void Exchange::drain(Status status, std::span<mpi::Request> requests) {
   const auto in_flight = [&](mpi::Request& request) {
     return is_send(request) && !finished(request);

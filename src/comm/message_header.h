@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The header in front of every message between ranks. The receiver knows which message it expects
-// and compares the header with it. If two ranks disagree, the call fails with a clear error instead
-// of a wrong sum.
+// The header in front of every message of encoded values. The receiver compares the
+// header with that of the message that it expects. If they differ, the call fails with a clear
+// error instead of a wrong sum.
 //
 // Layout, little endian, 48 bytes:
 //   0  u32 magic "SLMP"      4  u8 version   5  u8 codec   6  u8 bits   7  u8 rounding
@@ -42,8 +42,8 @@ struct MessageHeader {
   // True if a user's hook encoded the payload: the codec byte is 255, and only the sender knows the
   // payload's size.
   bool hook = false;
-  // Set only with a hook. Sent: the bytes of the payload (below 2 GiB), plus the bit kMarked if
-  // marks follow; or kNoPayload. Expected: the largest number of bytes that is accepted.
+  // Set only with a hook. In a header to write: the bytes of the payload (below 2 GiB), plus the
+  // bit kMarked if marks follow; or kNoPayload. In an expected header: the most bytes to accept.
   std::uint64_t payload = 0;
 };
 

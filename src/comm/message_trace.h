@@ -30,7 +30,7 @@ class MessageTrace {
   }
 
   // Returns the world rank of the communicator's first rank, while a trace is written; otherwise
-  // -1. This rank and the communicator's number identify the communicator in the whole job.
+  // -1. This world rank and the communicator's number identify the communicator in the whole job.
   int first_world_rank() const { return first_; }
 
   // A message that was started. `number` counts the messages with this tag to (or from) this peer,
@@ -52,7 +52,7 @@ class MessageTrace {
       trace->add_flow(Trace::Kind::flow_start, flow_of(me_, message.peer, message), bytes);
   }
 
-  // Notes that the message has left (if this rank sends it) or has arrived.
+  // Notes that the message has left or has arrived. Call this only while a trace is written.
   void completed(const Message& message, std::uint64_t bytes, WaitStage stage) {
     if (!message.sent)
       Trace::running()->add_flow(Trace::Kind::flow_end, flow_of(message.peer, me_, message), bytes);
@@ -69,7 +69,7 @@ class MessageTrace {
 
  private:
   struct Numbers {
-    std::uint64_t next = 0, first = 0;  // first: since all_completed()
+    std::uint64_t next = 0, first = 0;  // first: `next` at the last all_completed()
   };
   static std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
     hash = (hash ^ value) * 0x9e3779b97f4a7c15;  // as splitmix64

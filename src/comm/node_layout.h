@@ -15,7 +15,7 @@ struct Range {
 };
 
 // Returns part `index` of `count` elements that are divided into `parts`. A part has whole blocks
-// of `align` elements; the first parts are one block longer than the other parts. The last block
+// of `align` elements; the first parts may be one block longer than the other parts. The last block
 // may be short. align >= 1.
 Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align);
 

@@ -12,7 +12,7 @@
 
 namespace slimpi::comm {
 
-// The use of a message. Messages with one tag between two ranks arrive in the order of sending.
+// The use of a message. Messages with the same tag from one rank arrive in the order of sending.
 enum class Tag : int {
   reduce_scatter = 1,
   all_gather = 2,
@@ -20,7 +20,7 @@ enum class Tag : int {
   intra_all_gather = 4,
   peers = 5,
   failure = 6,    // a rank reports that it failed; see Exchange::report_failure
-  roll_call = 7,  // a rank that waits long asks where the others are, or is told
+  roll_call = 7,  // a rank that waits long asks where the others are; their answers
   agreement = 8,  // words on which the ranks agree
   completion = 9  // a rank tells itself that a persistent sum is complete
 };
@@ -68,7 +68,7 @@ class PointToPoint {
   // After a failure the peers still wait for messages. So the failure is reported to every rank of
   // the communicator, and all ranks that wait fail with the same status and a text that names the
   // rank. `requests` are then cancelled or freed; after the return no rank reads or writes the
-  // memory of these messages.
+  // memory of these messages, unless Exchange::sends_left() is true.
   virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;
 
   // Returns the exchange by MPI, which the report of a long wait needs; null in a test.

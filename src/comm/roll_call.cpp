@@ -60,7 +60,7 @@ bool RollCall::receive(mpi::Comm comm, Note* note, int* from) {
       found == 0)
     return false;
   // The note has arrived, so the wait below ends at once. The caller holds InternalComm::mutex (or
-  // is its destructor), so no other thread receives the note in between.
+  // is InternalComm's destructor), so no other thread receives the note in between.
   *from = status.source();
   mpi::Request request = mpi::abi.request_null;
   return api_.Irecv(note, kWords, mpi::abi.type_uint32_t, *from, int(Tag::roll_call), comm,
@@ -86,7 +86,7 @@ bool RollCall::ask(mpi::Comm comm, int peer) {
 
 void RollCall::serve(mpi::Comm comm) {
   Note note{};
-  // Questions are answered by every rank that waits long, whether it asks itself or not.
+  // A rank that waits long also answers if it has asked nothing.
   for (int from = 0; receive(comm, &note, &from);) {
     if (note.is_answer == 0)
       send(comm, from, {1, note.question, own_place(note.place.communicator)});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lets a rank that waits too long find out where the other ranks are. The rank asks each other rank
-// once, or, in a very large communicator, only the rank that it waits for. Every rank that itself
-// waits in slimpi answers. A rank that does not answer is outside of slimpi, or is busy. Nothing is
-// sent before a wait has lasted two seconds.
+// Lets a rank that waits too long find out where the other ranks are. The rank asks all others or,
+// in a very large communicator, only the rank that it waits for. Every rank that itself waits in
+// slimpi or in MPI_Finalize answers. A rank that does not answer is outside of slimpi, or is busy.
+// The rank first asks after two seconds, or earlier with a short SLIMPI_STALL or SLIMPI_TIMEOUT.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -24,8 +24,8 @@ class RollCall {
 
   // The place where a rank waits.
   struct Place {
-    std::uint32_t communicator = 0;     // see Communicator::number
-    std::uint32_t call = 0;             // low half
+    std::uint32_t communicator = 0;     // Communicator::number_
+    std::uint32_t call = 0;             // number of the call, low half
     WaitStage stage = WaitStage::none;  // mpi_finalize: `call` is the last call of the rank
     std::uint32_t sum = 0;              // ActiveCall::sum_word: what the rank sums
     std::uint64_t count = 0;

@@ -4,9 +4,8 @@
 // Every rank gets one block of the sum. The nodes exchange a vector in which the blocks have an
 // order of their own, the exchange's order: by shard, then by node, then by rank. So each shard is
 // one range. A member of the shard's inter-node group owns a chunk of the shard: the blocks of the
-// member's node that belong to the shard. If all nodes have the same number of ranks, a chunk is
-// the block of one rank. On a larger node some ranks own no shard. They get their blocks from the
-// other ranks of their node.
+// member's node that belong to the shard. If every rank owns a shard, a chunk is the block of one
+// rank. A rank that owns no shard gets its block from another rank of its node.
 #pragma once
 #include <cstdint>
 #include <memory_resource>
@@ -21,8 +20,8 @@ namespace slimpi::comm {
 std::uint64_t longest_of(std::span<const Range> ranges);
 
 struct Scatter {
-  // Makes the lists below, in `memory`. `blocks`: the range of the program's vector that each rank
-  // gets the sum of.
+  // Makes the lists below, in `memory`. `blocks`: by rank, the range of the program's vector whose
+  // sum that rank gets.
   Scatter(const NodeLayout& layout, const InterNodeGroup& group, std::pmr::vector<Range> blocks,
           std::pmr::memory_resource* memory);
 
@@ -32,7 +31,7 @@ struct Scatter {
   bool in_order = true;            // the exchange's order is the program's
   std::pmr::vector<Range> shards;  // in the exchange's order, as the next two lists
   std::pmr::vector<Range> chunks;  // chunks of the group; empty if this rank owns no shard
-  std::pmr::vector<Range> node;    // by shard: the chunk that its owner on this node makes
+  std::pmr::vector<Range> node;    // by shard: the chunk that the shard's owner on this node sums
   bool shared = false;             // a chunk of this rank's node has blocks of several ranks
 };
 

@@ -120,8 +120,8 @@ void TensorStates::realign(TensorState& state, std::uint64_t number) {
   next_number_ = number + 1;
 }
 
-// Drops all states, but keeps calls_: all ranks count the same calls, and the index of a call comes
-// from this count.
+// Drops all states, but not those of restore() that no call has used. Keeps calls_: all ranks count
+// the same calls, and the index of a call comes from this count.
 void TensorStates::drop_all() {
   by_key_.clear();
   states_.clear();
@@ -197,9 +197,9 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
 }
 
 // Copies the restored array `which`, if there is one, into the new array, which open() has filled
-// with zeros. If the restored array has not the `elements` floats that this call needs, it was
-// saved from another array. Then the new array stays zero and the state counts as uninitialized, so
-// that the ranks start over.
+// with zeros. If the restored array has more or fewer floats than this call needs (`elements`), it
+// was saved from another array. Then the new array stays zero and `uninitialized` is set, so that
+// the ranks start over.
 Status TensorState::copy_restored(const StateArray& which, std::uint64_t elements,
                                   const device::Location& location, device::Stream* stream,
                                   Array& entry) {

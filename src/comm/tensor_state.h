@@ -11,14 +11,14 @@
 // that the state of another tensor can cause in a sum: kernels/math/feedback.h,
 // algorithm/powersgd.h, algorithm/residual_limit.h, algorithm/low_precision.cpp.
 //
-// A tensor that is summed by several functions, or with several counts or hierarchies, has one
-// state for each: in each the arrays of a rank hold other elements.
+// A tensor that is summed by several functions, or with several counts or hierarchies, has a state
+// for each of these, because with each the arrays of a rank hold other elements.
 //
 // The arrays of a state are freed:
 //  - with the communicator, and when options change (Communicator::start_anew)
 //  - when the ranks found different states, or some rank lacked memory (call/sum_agreement.cpp)
 //  - when the tensor comes with another algorithm or from another memory
-//  - at the limits below
+//  - when the state is not finite; when the program drops or restores it; at the limits below
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -100,14 +100,14 @@ class TensorState {
   bool uninitialized = true;  // true: no call has used the arrays yet
   int nonfinite = 0;  // set by an algorithm whose state became non-finite: all ranks drop it
 
-  // Floats, mostly in the same kind of memory as the buffer; zero when made.
+  // Floats at the location that open() was given.
   struct Array {
     Memory memory;
     std::uint64_t elements = 0;
   };
-  // Sets *array to `elements` floats at `location`. They are zero if the array is new or its size
-  // changed. *array is null if `elements` is 0. A rank without elements also makes the array,
-  // because all ranks must free the arrays of the same states when the limit below is reached.
+  // Sets *array to `elements` floats at `location`. In a new array, or after a change of size, they
+  // are zero or come from a checkpoint. *array is null if `elements` is 0. The state then has the
+  // array, too, because all ranks must free the arrays of the same states at the limit below.
   Status open(const StateArray& which, std::uint64_t elements, const device::Location& location,
               device::Stream* stream, Statistics& statistics, float** array);
   void close(const StateArray& which);
@@ -164,9 +164,9 @@ class TensorStates {
   TensorStates& operator=(const TensorStates&) = delete;
   ~TensorStates() { drop_all(); }
 
-  // Counts a float sum of the program, when it begins.
+  // Counts a float sum of the program that is not too small, when the sum begins.
   void count_call() { ++calls_; }
-  // Returns how many float sums have begun.
+  // Returns how many sums were counted.
   std::uint64_t calls() const { return calls_; }
 
   // Says which states use() has dropped, on all ranks.
@@ -174,7 +174,7 @@ class TensorStates {
     nothing,
     indices,  // an index came with another count, so SLIMPI_CALLS_PER_STEP is not the number of
               // sums of a step: the states of all indices are forgotten
-    saved,    // restore() was given states of other elements for the name
+    saved,    // restore() was given only states of other elements for the name
   };
   // Returns the state with this key; makes it at first use. All ranks call this once for each call
   // that needs a state, in the same order.

@@ -6,11 +6,11 @@
 // A wait yields at first. On a core of its own a yield is a short system call. If ranks share the
 // core, a yield lets another rank run, which soon waits and yields, too. But if the thread that
 // gets the core computes, it keeps the core for a time slice, whatever its priority. After this
-// loss the core counts as contended. Then a wait for a message sleeps until shortly before the
-// message is due. This time follows from the bytes of the message and the rate of earlier messages.
-// A wait for something else spins for as long as a sleep would take, and sleeps after that. A
-// thread that wakes up gets its core sooner than a thread that yielded. After a delay the thread
-// yields again. If yields then soon lose the core again, the next delay is longer.
+// loss the policy treats the core as contended for a time, the delay. Then a wait for a message
+// sleeps until shortly before the message is due. This time follows from the bytes of the message
+// and the rate of earlier messages. A wait for something else spins for as long as a sleep would
+// take, and sleeps after that. A thread that wakes up gets its core sooner than one that yielded.
+// After the delay the thread yields again. If it soon loses the core again, the delay gets longer.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -59,9 +59,9 @@ class WaitPolicy {
 
  private:
   // A yield that takes at least this long is a loss of the core. The limit is shorter than the time
-  // slices of Linux, 0.7 to 4 ms, and longer than what ranks do between two waits.
+  // slices of Linux, 0.7 to 4 ms, and longer than most work of a rank between two waits.
   static constexpr Time kLoss = std::chrono::microseconds(500);
-  // The delay: the time for which a core counts as contended after a loss. If the loss took more
+  // The delay: the time after a loss for which a core is seen as contended. If the loss took more
   // than 1/kLostPart of the time since the thread began to yield, the delay is twice the last
   // delay; otherwise it is kFirstDelay.
   static constexpr Time kFirstDelay = std::chrono::milliseconds(100);
@@ -69,16 +69,16 @@ class WaitPolicy {
   static constexpr int kLostPart = 8;
   // About the time of the shortest sleep, with Linux's timer slack of 50 us.
   static constexpr Time kSpin = std::chrono::microseconds(100);
-  // A sleep lasts 1 / kSleptPart of the wait so far. kLongestSleep bounds how long a peer waits for
-  // progress of this thread's MPI.
+  // A sleep that is not until a message is due lasts 1 / kSleptPart of the wait so far, within the
+  // limits. kLongestSleep bounds how long a peer waits for progress of this thread's MPI.
   static constexpr Time kShortestSleep = std::chrono::microseconds(50);
   static constexpr Time kLongestSleep = std::chrono::milliseconds(1);
   static constexpr int kSleptPart = 16;
   // Polls between two looks at the clock while spinning.
   static constexpr unsigned kPollsToClock = 16;
 
-  // Yields. The time counts from the last look at the clock, because a thread also loses its core
-  // during a poll.
+  // Yields. The time is measured from the last look at the clock, because a thread also loses its
+  // core during a poll.
   bool yield(Wait& wait) {
     if (contended_) yields_since_ = wait.last;
     contended_ = false;
@@ -100,7 +100,7 @@ class WaitPolicy {
       if (wait.polls % kPollsToClock == 0) wait.last = system_.now();
       return false;
     }
-    // The time that is left is an estimate, and a sleep lasts longer than it is told to.
+    // The time that is left is an estimate, and a sleep lasts longer than requested.
     const Time time = waited < Time(0) ? -waited * 3 / 4 : waited / kSleptPart;
     system_.sleep(std::clamp(time, kShortestSleep, kLongestSleep));
     wait.last = system_.now();

@@ -25,13 +25,13 @@ constexpr unsigned kLibraryPolls = 1024;
 // Polls of a nonblocking call between two checks. The program's MPI calls make these polls.
 constexpr unsigned kFiberPolls = 16;
 
-// The wait after which the record of the call shows it and the rank answers questions.
+// The time after which a wait is shown in the record of its call, and the rank answers questions.
 constexpr auto kPublished = std::chrono::milliseconds(50);
-// The wait after which ranks ask each other what they sum, and compare.
+// The time after which a rank that waits asks the others what they sum, and compares.
 constexpr seconds kCompared(2);
 // The time that the other ranks have to answer.
 constexpr seconds kTimeToAnswer(1);
-// The longest time between two checks that counts as waiting.
+// The most that the time between two checks adds to the time of a wait.
 constexpr seconds kLongestLook(1);
 
 class Linux final : public WaitPolicy::System {
@@ -55,7 +55,7 @@ constinit Linux g_system;
 // Each thread has a policy, because each has its own core and competitors.
 constinit thread_local WaitPolicy t_policy(g_system);
 constinit thread_local bool t_without_rest = false;
-// When the message is due for which the fiber that was left last waits; 0: not known.
+// The due time of the message for which the fiber that was left last waits; 0: not known.
 constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
 
 }  // namespace
@@ -72,7 +72,7 @@ Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Re
       stage_(stage) {}
 
 bool Waiter::give_way() {
-  // A driver makes no progress in MPI, and a peer may wait for a message that MPI has not sent yet.
+  // A poll of a driver sends no message, and a peer may wait for one that MPI has not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
   if (poll_ == Poll::mpi) rests_.due = note_due();
   rested_ = true;
@@ -118,8 +118,8 @@ Status Waiter::check() {
 }
 
 Waiter::Question Waiter::question_due(Clock::duration waited) const {
-  // A limit of 0 means never. The question is asked earlier than the timeout, so that the answers
-  // are there when the time is over.
+  // A limit of 0 means never. The question of the timeout comes kTimeToAnswer before the timeout,
+  // so that the answers are there in time.
   if (timeout_.count() != 0 && waited >= timeout_ - kTimeToAnswer) return Question::timeout;
   if (const seconds stall = stall_limit(); stall.count() != 0 && waited >= stall)
     return Question::report;

@@ -28,8 +28,8 @@ class Waiter {
   enum class Poll { memory, mpi, device };
 
   // Begins a wait. `exchange`, if given, must be open. Without an exchange the wait does not notice
-  // failures of other ranks, and MPI makes no progress. `stage` says what the wait is for. If
-  // `request` is given, the wait is for this request, and the exchange tells its stage.
+  // failures of other ranks, and only Poll::mpi lets messages make progress. `stage` says what the
+  // wait is for. If `request` is given, the wait is for this request and its Exchange::stage_of().
   explicit Waiter(Poll poll, PointToPoint* exchange = nullptr, WaitStage stage = WaitStage::device,
                   const mpi::Request* request = nullptr);
   ~Waiter() {

@@ -26,7 +26,7 @@ enum class Request : Word {};
 using Aint = std::intptr_t;
 using Count = std::int64_t;
 
-// The callbacks of MPI_Comm_create_keyval. MPI passes its own handle of the communicator: cut() it.
+// The callbacks of MPI_Comm_create_keyval. MPICH passes the communicator as an int: cut() its word.
 using CopyAttribute = int(Comm, int keyval, void* extra, void* value, void* copy, int* copies);
 using DeleteAttribute = int(Comm, int keyval, void* value, void* extra);
 
@@ -64,8 +64,8 @@ struct alignas(64) Abi {
   Address<MessageStatus> status_ignore;
 
   // True: the MPI's Fortran functions, and the callbacks that they run, call only PMPI_ names.
-  // False: they call C's MPI_ names; only functions of mpi_f08 without a buffer do not, so slimpi
-  // intercepts their own names, mpi_..._f08_.
+  // False: they call C's MPI_ names, except the functions of mpi_f08 that have no buffer argument.
+  // slimpi intercepts these functions by their own names, mpi_..._f08_.
   bool fortran_calls_pmpi;
 
   // Whether messages of MPI_Comm_create_group can match receives of the program on the parent.
@@ -118,7 +118,7 @@ inline std::size_t handle_bytes() {
   return abi.handle_bits == ~Word(0) ? sizeof(Word) : sizeof(int);
 }
 
-// Returns the handle to which the program's pointer points, cut; 0 for null.
+// Returns the handle to which the program's pointer points, as cut() would; 0 for null.
 template <typename Handle>
 Handle read(const void* pointer) {
   find_abi();

@@ -25,8 +25,8 @@ void find_predefined(Abi& made) {
   }
 }
 
-// Returns whether the chosen MPI has the standard ABI. MPICH 5 and Intel MPI have a library with
-// the standard ABI beside a library with their own ABI. MPI_Abi_get_version may be in both.
+// Returns whether the chosen MPI has the standard ABI. MPICH 5 and Intel MPI also have a library
+// with their own ABI; if that has MPI_Abi_get_version, it returns no version above 0.
 bool has_standard_abi() {
   using Ask = int(int*, int*);
   auto* const ask = reinterpret_cast<Ask*>(lookup("PMPI_Abi_get_version"));

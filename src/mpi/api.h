@@ -14,8 +14,8 @@ struct Api {
 #include "mpi/functions.def"
 };
 
-// The result of find(). unknown: the process has an MPI that slimpi does not know. unclear: it has
-// several MPIs, and slimpi does not know for which of them the program's calls are.
+// The result of find(). unknown: slimpi does not know the process's MPI, or it lacks functions.
+// unclear: there are several MPIs, and slimpi does not know for which of them the calls are.
 enum class Found { yes, no_mpi, unknown, unclear };
 
 // Fills `api` if the process has an MPI that slimpi knows. `description` gets the MPI's version

@@ -21,10 +21,10 @@ std::atomic<int> g_highest_number{0};  // of the communicators and channels of t
 std::atomic<mpi::Comm> g_hidden_world{};
 std::atomic<bool> g_has_hidden_world{false};
 
-// Communicators made at the start for MPI_COMM_WORLD: its internal communicator, and the copy of it
-// for the report. A program may make communicators while its first sum is in flight, and Open MPI
-// hangs where two threads of a rank make communicators and the ranks wait for them in different
-// orders. So the first sum over MPI_COMM_WORLD makes none.
+// Communicators that make_hidden_world() makes for MPI_COMM_WORLD: its internal communicator, and
+// a copy of this for the report. A program may make communicators while its first sum is in flight,
+// and Open MPI hangs if two threads of each rank make communicators at the same time, in an order
+// that differs between the ranks. So the first sum over MPI_COMM_WORLD makes none.
 struct Reserved {
   std::atomic<mpi::Comm> comm{};
   std::atomic<bool> has{false};
@@ -43,11 +43,11 @@ struct Reserved {
 };
 Reserved g_internal, g_copy;
 
-// The context ids (MPI's numbers of communicators) that must be free on a rank before the rank
-// takes part in the search for a common id. Only for programs with threads.
+// How many context ids (MPI's numbers of communicators) must be free on a rank before slimpi makes
+// an internal communicator. Checked only in programs with threads; see make_internal() below.
 constexpr int kEnoughRoom = 16;
 
-// The tag for MPI_Comm_create_group. Its tags are separate from the tags of messages.
+// The highest tag for MPI_Comm_create_group. Its tags are separate from the tags of messages.
 constexpr int kGroupTag = 31739;
 
 bool is_threaded(const Api& api) {
@@ -75,9 +75,9 @@ mpi::Comm make_own(const Api& api, mpi::Group group) {
   return made;
 }
 
-// Returns whether MPI can make `wanted` more communicators in this process; true if that cannot be
-// found out. Local; runs no error handler of the program. Does not ask Open MPI, which would wait
-// here for a thread in MPI_Comm_create_group, and so for other ranks; an abandoned one never ends.
+// Returns whether MPI can make `wanted` more communicators in this process, by making and freeing
+// them; true if unknown. Local; runs no error handler of the program. Makes none with Open MPI, as
+// it would wait for threads in MPI_Comm_create_group; then returns false if one was abandoned.
 bool has_room(const Api& api, mpi::Group group, std::size_t wanted) {
   if (mpi::abi.create_group_is_seen) return g_abandoned == 0;
   std::vector<mpi::Comm> made(wanted, mpi::abi.comm_null);
@@ -165,7 +165,7 @@ Status confirm(const Api& api, mpi::Comm comm, const WaitFor& wait, Status statu
 }
 
 // Returns a tag on g_hidden_world for `group`. Communicators that ranks make in different orders
-// may have one number, but not one proposer, because a process proposes each number once.
+// may have the same number, but then not the same proposer: a process proposes each number once.
 int hidden_tag(const Api& api, mpi::Group group, int number, int proposer) {
   mpi::Group all = mpi::abi.group_null;
   int place = 0, processes = 1;
@@ -333,10 +333,10 @@ Refusal FirstExchange::refusal() const {
   return Refusal(last);
 }
 
-// Makes the communicator. In a program with threads slimpi must not change the error handler,
-// because another thread could see the change. So each rank first checks whether MPI has
-// kEnoughRoom free context ids; this check costs time. If the ranks nevertheless have no free id in
-// common, the program's error handler runs.
+// Makes the communicator. If MPI has no free context id, MPI calls the program's error handler. In
+// a program with threads slimpi must not replace this handler, because another thread could see the
+// change. So each rank first checks that MPI has kEnoughRoom free ids, which costs time. If the
+// ranks nevertheless have no free id in common, the program's error handler runs.
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,
                      mpi::Comm* made, int* number, Refusal* refusal) {
   *made = mpi::abi.comm_null;
@@ -350,8 +350,8 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   int proposer = 0;
   Status status = find_maxima(api, user, wait, true, number, refusal, &proposer);
   use_number(*number);
-  // If the refusal is single_threaded or a later one, the ranks that refused are in MPI's own sum,
-  // and make no second exchange.
+  // If the refusal is single_threaded or larger, the ranks that refused are in MPI's own sum, and
+  // make no second exchange.
   if (!in_fiber && *refusal < Refusal::single_threaded) status = confirm(api, user, wait, status);
   if (status == Status::ok && !(in_fiber && *refusal == Refusal::no_more))
     status = refuse(*refusal);
@@ -364,7 +364,7 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
     const mpi::Comm parent = seen ? g_hidden_world.load() : user;
     const int tag = seen ? hidden_tag(api, group, *number, proposer) : kGroupTag;
     status = create_group(api, parent, group, tag, wait, made);
-    if (status == Status::absent) group = mpi::abi.group_null;  // the thread uses it
+    if (status == Status::absent) group = mpi::abi.group_null;  // the abandoned thread uses it
   } else if (status == Status::ok && !exists) {
     // If no context id is free on all ranks, create() fails on all ranks.
     const Quiet quiet(api, user, !threaded);

@@ -7,9 +7,9 @@
 //    communicators come from MPI_Comm_create, or, for nonblocking sums, from MPI_Comm_create_group,
 //    which copy no attributes; never from MPI_Comm_dup. If an MPI sends messages in
 //    MPI_Comm_create_group that the program could receive, slimpi calls it on a communicator of
-//    slimpi's own (make_hidden_world).
-//    comm/communicator_nodes.cpp uses MPI_Comm_split_type briefly, on an internal communicator. If
-//    slimpi cannot get a communicator, no error handler of the program runs. slimpi sets no
+//    slimpi's own (make_hidden_world). comm/communicator_nodes.cpp uses MPI_Comm_split_type, on an
+//    internal communicator. If slimpi cannot get a communicator, no error handler of the program
+//    runs, except in the case that make_internal() in internal_comm.cpp names. slimpi sets no
 //    attribute on a communicator that is being freed.
 //  - No object of slimpi outlives the MPI that it came from. A process that uses sessions may end
 //    MPI and start it again; the old handles are then invalid. So slimpi frees what it makes with
@@ -33,7 +33,7 @@ namespace slimpi::mpi {
 constexpr int kMostServed = 32;  // communicators of the program with an internal one, at a time
 
 // WaitFor is the caller's function that waits until poll(&done) sets `done`. `arrivals` has a word
-// for each rank, negative until a message came from that rank; it is empty if MPI does not tell.
+// for each rank, negative until a message came from that rank; it is empty if that is not known.
 // `limited`: after SLIMPI_TIMEOUT the wait fails with Status::absent.
 using Poll = std::function<Status(bool* done)>;
 using WaitFor =
@@ -66,9 +66,9 @@ class FirstExchange {
   Status begin(const Api& api, mpi::Comm comm, int number, Refusal refusal);
   // Waits until the request is complete.
   Status wait(const WaitFor& wait_for, bool limited);
-  // Returns a word for each rank, negative until it has arrived; empty if MPI does not tell.
+  // Returns a word for each rank, negative until that word comes; empty above kShownRanks ranks.
   std::span<const int> arrivals() const { return {words_, shown_}; }
-  // The results. Valid once the request is complete. proposer(): the first rank with this number.
+  // The results after wait(), the same on all ranks. proposer(): a rank that proposed number().
   int number() const;
   int proposer() const;
   Refusal refusal() const;
@@ -98,8 +98,8 @@ class FirstExchange {
 // Makes an internal communicator with the ranks of `user`, an intracommunicator of the program, in
 // their order. Collective over `user`. Fails on all ranks together, with *made MPI_COMM_NULL, if a
 // rank already serves kMostServed communicators or MPI has no free context id. *made has
-// MPI_ERRORS_RETURN. *number: the same on all ranks. Another communicator of this process has it
-// only if ranks made both at the same time in different orders. *refusal: the reason of a failure.
+// MPI_ERRORS_RETURN. *number is the same on all ranks. Two communicators have the same number only
+// if ranks made them at the same time in different orders. *refusal: the reason of a failure.
 //
 // `in_fiber`: the caller runs in a fiber, which needs MPI_THREAD_MULTIPLE on all ranks. If a rank
 // lacks it, the call fails on the ranks that have it. All that is collective over `user` begins
@@ -111,8 +111,8 @@ class FirstExchange {
 // A rank that gives up after SLIMPI_TIMEOUT must not leave the other ranks in MPI_Comm_create. So
 // there are two exchanges before MPI_Comm_create. A rank gives up only in the first exchange, and
 // says so in the second. All ranks that have completed the first exchange wait for the second. In a
-// fiber only the first exchange is collective over `user`; MPI_Comm_create_group then runs in a
-// thread, which is left behind if it does not end.
+// fiber there is only the first exchange. MPI_Comm_create_group then runs in a thread, which is
+// abandoned if the wait for it fails.
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,
                      mpi::Comm* made, int* number, Refusal* refusal);
 

@@ -31,7 +31,7 @@ struct Library {
 
 Library library_of(const void* address) {
   Dl_info info{};
-  // Uses the program's own handle, through which every library of the process is found.
+  // Without a file, uses the program's handle, through which dlsym() finds all global symbols.
   if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return Library("");
   return Library(info.dli_fname);
 }
@@ -128,8 +128,8 @@ std::string loaded_mpis() {
   return names;
 }
 
-// Skips this library's own functions: the handle of a stand-in leads to them, because a stand-in is
-// linked to this library before the real MPI.
+// Skips slimpi's own functions: dlsym() finds them by the handle of a stand-in, because a stand-in
+// is linked to slimpi before the real MPI.
 void* library_symbol(const char* name) {
   void* found = nullptr;
   LoadedMpis().find([&](const char* path) {

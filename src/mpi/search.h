@@ -51,11 +51,11 @@ class LoadedMpis {
   std::size_t length_ = 0;
 };
 
-enum class Choice { none, made, unclear };  // unclear: several MPIs, and the caller shows none
+enum class Choice { none, made, unclear };  // unclear: several MPIs, the caller is linked to none
 
-// Chooses the MPI. First choice: the MPI of the symbols after this library, to which the program is
-// linked; second: the only MPI that is loaded; third: the MPI of the library that has called
-// slimpi. Only one thread at a time may call it.
+// Chooses the MPI. First choice: the MPI that comes after slimpi in the search order of symbols, to
+// which the program is linked. Second: the only MPI that is loaded. Third: the MPI of the library
+// that has called slimpi. Only one thread at a time may call choose_mpi().
 Choice choose_mpi();
 
 // Returns the version lines of all loaded MPIs, for a message.
