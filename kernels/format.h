@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The format of an encoded segment: consecutive floats of a buffer, encoded independently of other
-// segments. The format and the values determine all bytes. Included by host and CUDA code.
+// segments. The format and the values determine all bytes; with stochastic rounding, the
+// RandomStream does, too. Included by host and CUDA code.
 //
 // The bytes of a segment of `count` floats, by its codec:
 //   a value codec         the values one after the other (kernels/codecs.h)
@@ -11,7 +12,7 @@
 //                         group may be short. Zeros pad them to a multiple of 4 bytes, so
 //                         every header is aligned to 4.
 //   packed                tiles one after the other (kernels/math/packed.h); a tile takes
-//                         `bits` half bits for each value, its header included
+//                         `bits` / 2 bits for each value, its header included
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Makes the plan of a tile of the packed codec, which is its header and its bucket bytes, from the
-// extremes of its buckets. For loops.cpp alone.
+// Makes a PackedPlan from the extremes of a tile's buckets: the tile's header, its bucket bytes,
+// and the width and step of each scale. For loops.cpp alone.
 #pragma once
 #include "kernels/cpu/tiles.h"
 #include "kernels/cpu/vectors.h"

@@ -28,8 +28,8 @@ SLIMPI_DEVICE void with_type(Codec codec, const Use& use) {
 #undef SLIMPI_ROW
 }
 
-// The elements of a thread. A thread loads all of them before it stores the first, because inputs
-// and outputs may be the same memory.
+// The elements of a thread. A thread loads all of them before it stores the first. The compiler
+// could not reorder so, because inputs and outputs may be the same memory.
 using Elements = float[kElementsOfThread];
 
 template <typename Type>

@@ -22,10 +22,10 @@
 // - offset = 0: the difference and the sum are not rounded. Four roundings remain, each relative to
 //   x or x': 2 u |x| + 2 u |x'|.
 // - The bucket does not contain 0: x - offset is at most m, so all six together are at most 6 u m.
-// - Stochastic rounding, and the bucket contains 0 although offset = min: x - offset is up to 2 m,
-//   so the six would give 11 u m. But if p, a float, is no integer, it is at least u p away from
-//   the nearest integer. So x is nearer to its level than step - u (x - offset), if the roundings
-//   are not counted. This lowers the bound by 2 u m, to 9 u m.
+// - Stochastic rounding, and the bucket contains 0: offset = min, so x - offset is up to 2 m, and
+//   the six would give 11 u m. But p is a float. If p is no integer, the nearest integer is at
+//   least u p away. So without roundings |x' - x| <= step - u (x - offset). This lowers the bound
+//   by 2 u m, to 9 u m. 2^-150 is half of the least denormal float.
 // In double only the rounding of x' to a float remains. A constant bucket is exact. 0.0 rounded to
 // nearest is exact, as +0.
 //

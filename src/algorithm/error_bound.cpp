@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint64_t kFewestElements = 1024, kMostTiles = 2048;
 
-// Returns ln(2 / p), where p is kMissProbability divided by the number of bounds used together.
+// Returns ln(2 / p) of the Bernstein inequality (bounded_exchange.h), with p = kMissProbability /
+// bounds.
 double log_of_chance(std::size_t bounds) {
   return std::log(2 * double(bounds) / kMissProbability);
 }

@@ -22,8 +22,8 @@ std::uint64_t side_of_square(std::uint64_t count) {
   return side;
 }
 
-// Returns the size of the matrix that is made of a buffer of `count` floats without description:
-// the size in SLIMPI_POWERSGD_SHAPES for this count, otherwise the least square with enough room.
+// Returns the size of the matrix for `count` floats, if the program has described no matrices: the
+// size in SLIMPI_POWERSGD_SHAPES for this count, otherwise the smallest square that holds them.
 MatrixSize whole_matrix(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   if (plan.algorithm->shapes && config.powersgd_shapes)
     for (const Shape& shape : *config.powersgd_shapes)

@@ -106,7 +106,7 @@ double quantization_step(const comm::Call& call, std::span<const float> values) 
   return (double(*greatest) - double(*least)) / last_level(call);
 }
 
-// Returns the number of words. Each block has two: the quantization step and the magnitude.
+// Returns how many words: quantization step and magnitude of each block with its neighbors.
 std::size_t words_of_blocks(const comm::Call& call) {
   return 2 * blocks_of(call).number();
 }
@@ -131,8 +131,8 @@ void compare_elements(const comm::Call& call, const Verified& verified, const do
   });
 }
 
-// Returns whether the bound of packed applies. In a reduce-scatter it does not, because there
-// buckets begin with the block of each rank.
+// Returns whether the bound of the codec packed applies. It does not in a reduce-scatter, because
+// its chunks, and so its buckets, may begin at any element.
 bool is_packed(const comm::Call& call) {
   return call.scatter == nullptr && call.plan.format.codec == kernels::Codec::packed &&
          call.plan.hook == nullptr && call.plan.max_error == 0;

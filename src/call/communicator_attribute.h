@@ -49,8 +49,8 @@ class Registry {
   void mpi_ended();
 
   // For each type that SLIMPI_TYPES does not name: the communicator on which this rank last left a
-  // sum of that type to MPI. This rank has told the other ranks, so later sums of the type on that
-  // communicator go to MPI at once.
+  // sum of that type to MPI. Communicator::refuse_type() has told the other ranks all that they
+  // need, so later sums of the type on that communicator go to MPI at once.
   std::array<std::atomic<mpi::Comm>, kElementTypes> refused_types{};
 
  private:

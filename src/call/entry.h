@@ -22,9 +22,9 @@ Outcome dispatch(Request& request);
 
 // raise_error.cpp
 
-// Ends the job with one line, because other ranks may wait for this rank in a sum. Does nothing if
-// slimpi has not started. To be called after a failure where a sum begins or starts, and where
-// MPI_Finalize cannot be called. `status` is the failure.
+// Logs one line and ends the job, because other ranks may wait for this rank in a sum. Does nothing
+// if slimpi has not started. To be called if a sum's call or MPI_Start fails, and in MPI_Finalize
+// if MPI's own would crash. `status` is the failure.
 void end_for(mpi::Comm comm, Status status);
 
 // Raises an MPI error on the communicator after an exception in any other function. Returns the

@@ -32,8 +32,8 @@ namespace slimpi::call {
 
 namespace {
 
-// A channel of the internal communicator, and the communicator number of its messages. index: -1 if
-// some rank has no free channel.
+// A channel: a part of the tags of the internal communicator. `number` names it in messages, as if
+// it were a communicator. index: -1 if some rank has no free channel.
 struct Channel {
   int number = 0, index = -1;
 };

@@ -81,8 +81,8 @@ bool Errors::is_fatal(mpi::Comm comm) const {
 }
 
 void Errors::end_job(mpi::Comm comm, const std::string& why) const {
-  // Usually every rank has the same bad value: rank 0 logs it, and the other ranks give it time to
-  // end the job.
+  // Often every rank has the same failure, such as a bad option. Rank 0 logs it at once. The other
+  // ranks first wait, because rank 0 may end the job meanwhile.
   if (runtime_.world_rank > 0) sleep(1);
   log_error(why);
   abort_job(comm);

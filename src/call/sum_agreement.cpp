@@ -73,8 +73,8 @@ Status Sum::exchange_agreement(comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// Exchanges the words, and makes all ranks use the same tensor state. If their states differ or are
-// not finite, all ranks drop them and exchange the words again.
+// Exchanges the agreement. If the states of the ranks differ in number or history, or one is not
+// finite, all ranks drop the data of theirs and exchange again. Fails if they still differ.
 Status Sum::share_state(comm::Call& call, Agreement* agreement) {
   SLIMPI_TRY(exchange_agreement(call, agreement));
   if (agreement->alike() && agreement->state_nonfinite == 0) return Status::ok;

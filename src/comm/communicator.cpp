@@ -189,7 +189,7 @@ Status Communicator::compare_options(const std::string& rules) {
     if (!ComparedWord{{words[2 * i], words[2 * i + 1]}}.same())
       return exchange_.fail_for_difference(entries[i].name, entries[i].value, entries[i].text,
                                            "start all ranks with the same value");
-  // If any rank has changed options, all ranks start anew, even though all values are equal now.
+  // If any rank has changed options, all ranks together drop all that depends on the options.
   if (extras[kChanged] != 0) start_anew();
   exchange_.set_timeout(std::chrono::seconds(config_.timeout.value_or(0)));
   SLIMPI_TRY(nonblocking.compare_before_agreed(exchange_));

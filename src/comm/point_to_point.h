@@ -71,7 +71,8 @@ class PointToPoint {
   // memory of these messages, unless Exchange::sends_left() is true.
   virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;
 
-  // Returns the exchange by MPI, which the report of a long wait needs; null in a test.
+  // Returns this object if it is an Exchange, which sends by MPI; null in a test. A wait asks it
+  // when its message is due, and where the other ranks are.
   virtual Exchange* exchange() { return nullptr; }
 };
 

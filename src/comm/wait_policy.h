@@ -69,8 +69,9 @@ class WaitPolicy {
   static constexpr int kLostPart = 8;
   // About the time of the shortest sleep, with Linux's timer slack of 50 us.
   static constexpr Time kSpin = std::chrono::microseconds(100);
-  // A sleep that is not until a message is due lasts 1 / kSleptPart of the wait so far, within the
-  // limits. kLongestSleep bounds how long a peer waits for progress of this thread's MPI.
+  // Before a known due time a sleep lasts 3/4 of the rest. Otherwise it lasts 1 / kSleptPart of the
+  // time since the due time or, without one, since the wait began. Both are within these limits.
+  // MPI makes no progress for peers during a sleep, so kLongestSleep is short.
   static constexpr Time kShortestSleep = std::chrono::microseconds(50);
   static constexpr Time kLongestSleep = std::chrono::milliseconds(1);
   static constexpr int kSleptPart = 16;

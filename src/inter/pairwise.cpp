@@ -51,16 +51,16 @@ namespace {
 //
 //   index < prepared_       the loop first finishes steps until `index` is ready, and every step is
 //                           ready when all steps before it are finished.
-//   in_flight_              is the sum of bytes_in_flight over the steps finished_ to index - 1. It
-//                           is at most segments().most_in_flight, or `index` is the only step in
-//                           flight
+//   in_flight_              is the sum of bytes_in_flight over the steps finished_ to index - 1.
+//                           With step `index` it is at most segments().most_in_flight, unless
+//                           `index` is the only step in flight
 //   buffers                 a segment is finished, decoded and posted again before a step uses its
 //                           buffers for the segment `depth` later. PairwiseSteps::ready ensures
-//                           this for the buffers that this rank writes. For receive buffers the
-//                           depth ensures it: at least three segments more than may be in flight.
-//                           Without an all-gather steps of empty chunks have 0 bytes, so any number
-//                           may be in flight. There `ready` ensures it, because a segment is posted
-//                           again as soon as its last step is finished.
+//                           this for send buffers. For receive buffers the depth does: it is the
+//                           number of segments that may be in flight, plus at least three. In a
+//                           reduce-scatter alone any number of steps may be in flight, because
+//                           steps of empty chunks have 0 bytes. It posts a segment again right
+//                           after the segment's last step, for which `ready` waits.
 //
 // Why no rank waits for ever: all ranks have the same sequence of segments and rounds, and step i
 // of a rank receives the message that another rank sends in its step i. Let i be the lowest step

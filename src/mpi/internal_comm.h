@@ -50,9 +50,9 @@ enum class Refusal {
   gave_up,          // the rank has waited for SLIMPI_TIMEOUT
 };
 
-// Returns the failure for a refusal. Status::unsupported: nothing is wrong, and the program's calls
-// go to MPI without a warning. Status::disagreement: the ranks that refused wait in MPI's own sum;
-// no rank has printed the failure yet.
+// Returns the failure for a refusal; ok: none. unsupported: a limit is reached, and calls go to MPI
+// without a warning. disagreement: the ranks that refused are in MPI's own sum and get no message;
+// the caller must log the failure. absent: a rank gave up.
 Status refuse(Refusal why);
 
 // An exchange between the ranks of a communicator of the program, on that communicator. Each rank

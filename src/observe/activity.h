@@ -69,8 +69,8 @@ struct Activity {
   std::int64_t since = 0, waits_since = 0;
   char name[48] = "";
   char tensor[64] = "";  // the name (slimpi_describe_next), cut to this length; "": none
-  // reported: 1 after the wait was reported. absent_count: the number of ranks not heard from;
-  // absent: these ranks, as many as fit.
+  // reported: 1 after the warning of SLIMPI_STALL. absent_count: the number of ranks not heard from
+  // at that time; absent: these ranks, as many as fit.
   std::uint32_t reported = 0, absent_count = 0;
   std::array<std::int32_t, kAbsent> absent{};
 };

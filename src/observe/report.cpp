@@ -209,7 +209,7 @@ std::string bytes_line(const Report& report) {
   return text + float32_line(report, totals);
 }
 
-// Returns a line if slimpi sent more than MPI would have, by more than the headers of messages.
+// Returns a line if slimpi sent more than a bandwidth-optimal sum, with 2 % allowed for headers.
 std::string more_bytes_line(const Report& report) {
   constexpr double kHeaders = 1.02;
   if (double(report.job.bytes_sent) <= kHeaders * double(report.job.bytes_plain) ||
