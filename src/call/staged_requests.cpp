@@ -27,7 +27,8 @@ struct StagedRequest {
   StagedCall call;
   const mpi::Comm comm;
   const bool persistent;
-  bool started = false;  // MPI makes the sum now; its result is not copied to the program yet
+  bool started = false;  // counts as a sum in flight (set_started)
+  bool copied = false;   // the program has the result of this nonblocking call
   std::atomic<mpi::Request> handle = mpi::abi.request_null;
   std::uint64_t number = 0;
 };
@@ -114,12 +115,18 @@ int finish_staged(std::uint64_t number, Finish how) {
   if (found == nullptr || (how == Finish::unsure && !found->persistent)) return mpi::kSuccess;
   const mpi::Comm comm = found->comm;
   Status status = Status::ok;
-  if (found->started) {
+  if (found->started && !found->copied) {
     status = found->call.bring_back();
     found->call.count();
   }
-  if (how != Finish::unsure) set_started(*found, false);
-  if (how == Finish::ends && !found->persistent) remove(found);
+  // A request that is not persistent counts until MPI frees it. slimpi must see that, because MPI
+  // then uses the handle again.
+  if (how == Finish::stays && !found->persistent)
+    found->copied = true;
+  else if (how == Finish::ends && !found->persistent)
+    remove(found);
+  else if (how != Finish::unsure)
+    set_started(*found, false);
   return status == Status::ok ? mpi::kSuccess : Runtime::started()->errors.raise(comm, status);
 }
 

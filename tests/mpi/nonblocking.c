@@ -41,6 +41,9 @@ static void complete_all(MPI_Comm comm) {
     MPI_Wait(&r[i], MPI_STATUS_IGNORE);
   }
   same("Request_get_status");
+  begin_all(comm, r);  // MPI uses the handles again
+  MPI_Waitall(kMany, r, MPI_STATUSES_IGNORE);
+  same("Waitall after Request_get_status");
 
 #if HAS_STATUS_OF_SEVERAL
   begin_all(comm, r);
