@@ -90,7 +90,7 @@ void Errors::end_job(mpi::Comm comm, const std::string& why) const {
 
 // Ends the job, as MPI_ERRORS_ARE_FATAL does, but by MPI_Abort of MPI_COMM_WORLD. With MPICH 4.2
 // MPI_Comm_call_errhandler and MPI_Abort of a smaller communicator may end the job with status 0.
-// Its MPI_Abort may also return, so _exit() follows.
+// MPI_Abort of MPICH 4.2 may also return, so _exit() follows.
 void Errors::abort_job(mpi::Comm comm) const {
   usleep(kTimeToForward);
   runtime_.api.Abort(runtime_.has_world ? mpi::abi.comm_world : comm, 2);

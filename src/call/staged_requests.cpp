@@ -46,8 +46,9 @@ StagedRequest* find(std::uint64_t number) {
   return requests().find([&](const StagedRequest& one) { return one.number == number; });
 }
 
-// Notes whether the request runs. While it runs, g_fibers includes it: if g_fibers is 0, the
-// functions that complete requests look for nothing.
+// Notes whether the request counts in g_fibers: if g_fibers is 0, the functions that complete
+// requests look for nothing. A nonblocking request counts until MPI frees it, also after its result
+// was copied, because MPI then uses the handle again. A persistent one counts while it runs.
 void set_started(StagedRequest& one, bool started) {
   if (one.started == started) return;
   one.started = started;
@@ -119,14 +120,13 @@ int finish_staged(std::uint64_t number, Finish how) {
     status = found->call.bring_back();
     found->call.count();
   }
-  // A request that is not persistent counts until MPI frees it. slimpi must see that, because MPI
-  // then uses the handle again.
-  if (how == Finish::stays && !found->persistent)
-    found->copied = true;
-  else if (how == Finish::ends && !found->persistent)
+  if (found->persistent) {
+    if (how != Finish::unsure) set_started(*found, false);
+  } else if (how == Finish::ends) {
     remove(found);
-  else if (how != Finish::unsure)
-    set_started(*found, false);
+  } else {
+    found->copied = true;
+  }
   return status == Status::ok ? mpi::kSuccess : Runtime::started()->errors.raise(comm, status);
 }
 
