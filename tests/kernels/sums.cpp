@@ -186,6 +186,30 @@ UNIT_TEST(a_residual_outlives_a_nonfinite_element) {
   assert_int_equal(to_bits(g_residual[7]), to_bits(g_old_residual[7]));
 }
 
+// A value that its codec rounds to 0 is kept until the residual exceeds the codec's limit; a float
+// stops growing before that if the value is 2^25 times smaller than the limit.
+UNIT_TEST(a_value_that_rounds_to_zero_is_sent_later) {
+  const struct {
+    Format format;
+    float limit;
+  } rows[] = {{{Codec::fp16}, 0x1p-25f}, {{Codec::bf16}, 0x1p-134f}, {packed(8, 1024), 0x1p-110f}};
+  for (const auto& [format, limit] : rows)
+    for (const int smaller : {1, 4, 32}) {
+      for (std::size_t i = 0; i < kCount; ++i) g_carry[i] = limit / (float)smaller;
+      memset(g_residual, 0, sizeof g_residual);
+      for (int call = 1; call <= smaller + 1; ++call) {
+        path().encode(format, RandomStream{}, g_carry, g_residual, kCount, g_out, nullptr);
+        path().decode(format, g_out, kCount, g_result, nullptr);
+        for (const float sent : g_result) assert_true((sent > 0) == (call > smaller));
+      }
+    }
+  for (const float least : {0x1p-25f, 0x1p-110f}) {
+    volatile float kept = least / 2;
+    kept = kept + least * 0x1p-25f;
+    assert_true(kept == least / 2);
+  }
+}
+
 UNIT_TEST(sum_adds_in_order_into_any_of_its_inputs) {
   for (int inputs = 1; inputs <= kAddends; ++inputs)
     for (int target = -1; target < inputs; ++target) {
