@@ -9,7 +9,7 @@
  - Functions of torch.distributed hand sums of groups with another backend to MPI: _functions.
  - If the model's ranks share processors, each rank computes with its share of them: _threads.
 
-Modules of PyTorch and DeepSpeed are changed when the program has imported them. If a program ends
+Modules of PyTorch, DeepSpeed and Lightning are changed when the program has imported them. If a program ends
 well and slimpi had nothing to sum, a line says so.
 """
 import atexit
@@ -145,6 +145,13 @@ def _change_deepspeed(module):
     module.mpi_discovery = mpi_discovery
 
 
+def _change_lightning(module):
+    """Replaces Lightning's test for ranks of MPI. Lightning asks mpi4py, which initializes MPI with
+    this process as its only rank, so that slimpi could not join it to the others."""
+    detect = module.MPIEnvironment.detect
+    module.MPIEnvironment.detect = staticmethod(lambda: _launcher.is_of_mpi() and detect())
+
+
 def _change_c10d(module):
     init_process_group = _change_backend(module, module.init_process_group)
     _functions.change(module)
@@ -260,3 +267,5 @@ def start():
     _late.after("torch.distributed.distributed_c10d", _change_c10d)
     _late.after("torch.nn.parallel.distributed", _ddp.change)
     _late.after("deepspeed.comm.comm", _change_deepspeed)
+    for package in ("lightning.fabric", "lightning_fabric"):
+        _late.after(f"{package}.plugins.environments.mpi", _change_lightning)
