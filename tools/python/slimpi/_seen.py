@@ -119,6 +119,9 @@ def _exact_text():
             places = list(_places)[:_MOST_PLACES] + ["..."] * (len(_places) > _MOST_PLACES)
             advice = (f" ({', '.join(places)}; if these are gradients, "
                       "slimpi.torch.compress(tensor) before the sum compresses it)")
+        if kind == BY_C:
+            advice = (" (if compiled code sums gradients, @torch.compiler.disable on the function "
+                      "that sums them lets slimpi compress them)")
         yield f"{calls} {kind}, {_size(total)}: exact{advice}"
 
 
