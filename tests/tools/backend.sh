@@ -233,3 +233,33 @@ elif "$PYTHON" -c 'import deepspeed' >err.txt 2>&1; then
 else
   echo "SKIP ZeRO: $PYTHON has no DeepSpeed"
 fi
+# Lightning does not ask mpi4py, which would initialize MPI with one rank, for ranks that it starts.
+if expensive && "$PYTHON" -c 'import lightning' >err.txt 2>&1; then
+  mkdir -p mpi4py
+  echo 'raise RuntimeError("Lightning asks mpi4py")' >mpi4py/__init__.py
+  cat >lightning_ddp.py <<'PROGRAM'
+import lightning, torch
+
+class Model(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(256, 256)
+
+    def training_step(self, batch, index):
+        return self.layer(batch[0]).square().mean()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+data = torch.utils.data.TensorDataset(torch.randn(64, 256))
+lightning.Trainer(accelerator="cpu", devices=2, strategy="ddp", max_epochs=1, logger=False,
+                  enable_checkpointing=False, enable_progress_bar=False,
+                  enable_model_summary=False).fit(
+                      Model(), torch.utils.data.DataLoader(data, batch_size=8))
+PROGRAM
+  status=0
+  PYTHONPATH=$work SLIMPI_ALGORITHM=bytegrad "$run" --torch --ranks-per-node 1 \
+    --report report.json "$PYTHON" lightning_ddp.py >out.txt 2>err.txt || status=$?
+  expect "$status $(report report.json ranks) $(report report.json calls compressed)" "0 2 4" \
+    "Lightning beside mpi4py: the sums of four steps"
+fi

@@ -34,7 +34,7 @@ def _float_buffer(array):
         return array.data_ptr(), array.numel(), kind == "float64"
     if not array.flags.c_contiguous or not array.flags.writeable:
         raise ValueError("slimpi.allreduce needs a contiguous array that can be written: pass "
-                         "numpy.array(array)")
+                         'numpy.array(array, order="C")')
     return array.ctypes.data, array.size, kind == "float64"
 
 

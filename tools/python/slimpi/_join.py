@@ -159,7 +159,8 @@ def _check(mpi, size):
     if ranks == size:
         return False
     raise Error(f"MPI was initialized before slimpi, with {ranks} rank(s) of {size}: let slimpi "
-                "initialize it (MPI4PY_RC_INITIALIZE=0 keeps mpi4py from it), or use mpiexec")
+                "initialize it (MPI4PY_RC_INITIALIZE=0 keeps mpi4py from it), or, if the program "
+                "calls MPI before that, start it with mpiexec")
 
 
 def join(make):
