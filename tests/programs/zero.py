@@ -3,7 +3,7 @@
 
 Usage: zero.py STAGES NAMES [BAD [ACCUMULATE]], for example zero.py 0123 fp16,packed nan. In the
 second step the input of rank 1 has the value BAD. Each rank prints a line for each model: the name,
-the stage, what the steps did to the parameters (moved, kept or spoiled), and the steps that
+the stage, what the steps did to the parameters (moved, kept or broken), and the steps that
 DeepSpeed says it skipped. Each step sums the gradients of ACCUMULATE micro-batches."""
 import sys
 
@@ -60,7 +60,7 @@ def train(stage, name):
             engine.backward(engine(data).square().mean())
             engine.step()
         after = values()
-        steps.append("spoiled" if not after.isfinite().all() else
+        steps.append("broken" if not after.isfinite().all() else
                      "kept" if torch.equal(before, after) else "moved")
     sys.stdout.write(f"{name} zero{stage} {' '.join(steps)} {engine.skipped_steps}\n")
     sys.stdout.flush()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks tests/tools/advice.txt: each text of src and tools that tells the user to do something with
-an option, a variable, a function or a command has a row there, and each row such a text.
+"""Checks tests/tools/advice.txt: each text of src and tools that tells the user to do something
+with an option, a variable, a function or a command has a row there, and each row such a text.
 
 Usage: advice.py SOURCE prints the rows that advice.sh runs."""
 import glob
@@ -12,10 +12,11 @@ _SOURCES = ("src/**/*.cpp", "src/**/*.h", "src/**/*.def", "tools/*.c*", "tools/r
             "tools/python/slimpi/*.py")
 _DESCRIPTIONS = ("src/options/options.def", "src/observe/counters.def")
 # An imperative that begins a clause, and a name to use it with.
-_VERB = (r"(?:set|unset|use|give|load|(?:re)?install|start|call|pass|choose|let|put|add|ask|name|"
-         r"make|save|leave|wrap|move|convert|try)")
+_VERB = (r"(?:set|unset|use|give|load|(?:re)?install|start|call|pass|choose|let|put|add|ask|"
+         r"name|make|save|leave|wrap|move|convert|try)")
 _ADVICE = re.compile(rf"(?:^|[;:,(] |\band |\bor )(?:to )?{_VERB}\b")
-_NAME = re.compile(r"SLIMPI_[A-Z_]+|--[a-z][a-z-]+|\b[A-Z]{2,}[A-Z0-9]*_[A-Z_0-9]{3,}|MPI_[A-Z]\w+|"
+_NAME = re.compile(r"SLIMPI_[A-Z_]+|--[a-z][a-z-]+|\b[A-Z]{2,}[A-Z0-9]*_[A-Z_0-9]{3,}|"
+                   r"MPI_[A-Z]\w+|"
                    r"mpiexec|MPICH|pip install|slimpi-\w+|slimpi\.[a-z_.]+|\w+\(|the array|the model|"
                    r"both")
 
@@ -36,7 +37,8 @@ def texts():
     for pattern in _SOURCES:
         for path in sorted(glob.glob(pattern, recursive=True)):
             for text in () if path in _DESCRIPTIONS else literals(path):
-                described = path.endswith(".def") and text.endswith(".")  # for slimpi-info --reasons
+                # The texts of slimpi-info --reasons are descriptions.
+                described = path.endswith(".def") and text.endswith(".")
                 if " " in text and not described and not text.startswith("Usage") and (
                         _ADVICE.search(text) and _NAME.search(text)):
                     yield path, text

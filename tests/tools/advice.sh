@@ -27,7 +27,8 @@ $1"
 }
 
 torch_py() {
-  PYTHONPATH=$package go 2 --torch "$PYTHON" -c "import slimpi.torch, torch, torch.distributed as dist
+  PYTHONPATH=$package go 2 --torch "$PYTHON" -c "import slimpi.torch, torch
+import torch.distributed as dist
 
 def State():
     dist.init_process_group('gloo')
@@ -56,7 +57,7 @@ dist.init_process_group('gloo')
 dist.all_reduce(torch.ones(50000))"
 }
 
-# A package that initializes MPI when it is imported, unless the variable forbids it, as mpi4py does.
+# The program initializes MPI before slimpi does, unless the variable forbids it, as mpi4py does.
 mpi4py_before() { # COMMAND...
   for rank in 0 1; do
     RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port PYTHONPATH=$package \
@@ -74,7 +75,8 @@ dist.destroy_process_group()' &
 
 "$PYTHON" "$top_srcdir/tests/tools/advice.py" "$top_srcdir" >rows.txt ||
   fail "texts and the table tests/tools/advice.txt differ"
-"$PYTHON" -c 'import torch.distributed' 2>no.txt || echo "SKIP programs with PyTorch: $PYTHON has none"
+"$PYTHON" -c 'import torch.distributed' 2>no.txt ||
+  echo "SKIP programs with PyTorch: $PYTHON has none"
 sed 's/ | /\n/g' rows.txt >fields.txt
 while read -r text && read -r before && read -r after; do
   case $before in
