@@ -16,8 +16,8 @@ _VERB = (r"(?:set|unset|use|give|load|(?:re)?install|start|call|pass|choose|let|
          r"name|make|save|leave|wrap|move|convert|try)")
 _ADVICE = re.compile(rf"(?:^|[;:,(] |\band |\bor )(?:to )?{_VERB}\b")
 _NAME = re.compile(r"SLIMPI_[A-Z_]+|--[a-z][a-z-]+|\b[A-Z]{2,}[A-Z0-9]*_[A-Z_0-9]{3,}|"
-                   r"MPI_[A-Z]\w+|"
-                   r"mpiexec|MPICH|pip install|slimpi-\w+|slimpi\.[a-z_.]+|\w+\(|the array|the model|"
+                   r"MPI_[A-Z]\w+|mpiexec|MPICH|pip install|slimpi-\w+|slimpi\.[a-z_.]+|"
+                   r"\w+\(|the array|the model|"
                    r"both")
 
 
