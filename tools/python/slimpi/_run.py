@@ -10,8 +10,7 @@
  - If the model's ranks share processors, each rank computes with its share of them: _threads.
 
 Modules of PyTorch, DeepSpeed and Lightning are changed when the program has imported them. If a
-program ends
-well and slimpi had nothing to sum, a line says so.
+program ends well and slimpi had nothing to sum, a line says so.
 """
 import atexit
 import functools
