@@ -48,15 +48,14 @@ typedef struct slimpi_tensor_t {
   uint64_t matrix_count;           /* 0: nothing is said of matrices */
 } slimpi_tensor_t;
 
-/* Describes the next float sum that this thread begins, on any communicator. The description is for
- * that sum alone, also if slimpi leaves the sum to MPI. A second description before the sum
- * replaces the first. slimpi copies the description. All ranks of the sum must give the same
- * description. The name identifies the state that error feedback and some algorithms keep for a
- * tensor on a communicator, whatever the address of its buffer (STATE in slimpi-algorithms(7)).
- * Only powersgd uses the matrices; they replace SLIMPI_POWERSGD_SHAPES. The sum of rows * columns
- * must not exceed the count of the float sum. Ranks whose matrices differ get an MPI error. NULL
- * cancels the description. Returns 0, or 1 with a warning if `size` is not set or a matrix is
- * empty. */
+/* Describes the next float sum that this thread begins, on any communicator. slimpi copies the
+ * description and uses it for that sum alone, even if it leaves the sum to MPI. Another description
+ * before the sum replaces it. All ranks of the sum must give the same description. The name
+ * identifies the state that error feedback and some algorithms keep for a tensor on a communicator,
+ * whatever the address of its buffer (STATE in slimpi-algorithms(7)). Only powersgd uses the
+ * matrices; they replace SLIMPI_POWERSGD_SHAPES. The sum of rows * columns must not exceed the
+ * count of the float sum. Ranks whose matrices differ get an MPI error. NULL cancels the
+ * description. Returns 0, or 1 with a warning if `size` is not set or a matrix is empty. */
 int slimpi_describe_next(const slimpi_tensor_t* tensor);
 
 /* The state of a named tensor on a communicator, for checkpoints: the residual of error feedback,
@@ -127,7 +126,7 @@ enum slimpi_hook_kind_t {
 /* The bytes of the buffer slimpi_hook_call_t.reason. */
 #define SLIMPI_HOOK_REASON_BYTES 256
 
-/* The MPI call for which a hook is called. A later slimpi may add fields, but only at the end. */
+/* The MPI call that a hook serves. A later slimpi may add fields, but only at the end. */
 struct slimpi_hook_call_t {
   uint64_t size;       /* bytes of this struct in the slimpi that runs */
   uint64_t call;       /* counts the communicator's compressed calls from 1; equal on all ranks */

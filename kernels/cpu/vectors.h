@@ -267,7 +267,7 @@ SLIMPI_HD void decode_any(float, bool, std::uint32_t, const std::byte*, const fl
 #endif
 
 // bucket_extremes() returns the extremes of a bucket. The generic copy uses a plain loop: minima
-// and maxima of 32-bit integers need SSE4.1, for which no copy is compiled.
+// and maxima of 32-bit integers need SSE4.1, and no copy is compiled for it.
 #if defined(__AVX2__)
 // Vectors of 32 bytes: a CPU computes two maxima of 32 bytes at once, or one of 64 bytes.
 typedef std::uint32_t EightUnsigned [[gnu::vector_size(32)]];

@@ -59,7 +59,7 @@ SLIMPI_HD float residual_limit(const PackedHeader& header, float step, std::uint
 SLIMPI_HD bool keeps_header(const Format& format, const Header& header) {
   return format.stochastic || (format.bits == 1 && (header.min > 0 || header.max < 0));
 }
-// Returns the new header of a bucket for which keeps_header() is false. `sums`: the extremes of its
+// Returns the new header of a bucket where keeps_header() is false. `sums`: the extremes of its
 // sums of values and residuals.
 SLIMPI_HD Header header_of_sums(const Format& format, const Header& sums, float limit) {
   if (format.bits != 1 || !is_finite(sums)) return sums;

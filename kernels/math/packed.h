@@ -165,7 +165,7 @@ SLIMPI_HD float scale_without_bits(const PackedHeader& header) {
 constexpr std::int32_t kLeastDetail = 7 - ((std::int32_t)kScales >> 1);
 constexpr std::int32_t kMostDetail = 8 * kMostWidth;
 
-// Returns the largest level of detail for which fits(detail) is true. fits() must be monotonic.
+// Returns the largest level of detail that makes fits(detail) true. fits() must be monotonic.
 template <typename Fits>
 SLIMPI_HD std::int32_t most_detail(const Fits& fits) {
   std::int32_t low = kLeastDetail, high = kMostDetail;
@@ -241,7 +241,7 @@ SLIMPI_HD float marked_value(const PackedMarks& marks, std::uint32_t i) {
   return marked_value(mark);
 }
 
-// The numbers by which values are rounded to the levels of a bucket, and back.
+// The constants that round values to the levels of a bucket, and levels back to values.
 struct PackedScale {
   float step, inverse_step;
   float origin;             // kRounding + the level that stands for 0

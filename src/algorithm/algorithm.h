@@ -90,7 +90,7 @@ std::span<const Algorithm> all();
 // Reserves memory for the call by Functions::reserve, and opens its streams. At a larger count than
 // before, the ranks ask each other, and *ready says whether that worked on all ranks. Otherwise
 // *ready is of this rank only, and a failure is an error of the call. Once the ranks know that one
-// has buffers on a staged device, the segment class of the communicator is `large` for ever.
+// has buffers on a staged device, the segment class of the communicator stays `large`.
 Status prepare(const comm::Call& call, bool* ready);
 
 }  // namespace slimpi::algorithm

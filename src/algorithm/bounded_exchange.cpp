@@ -228,7 +228,7 @@ Status Bounded::keep_input() {
 
 // Sets index_ to the codec of the first exchange:
 //   the exact codec     if a value is an infinity or a NaN, or a sum may saturate: its error is
-//                       unknown; also if the chosen codec cannot hold the largest possible sum
+//                       unknown; or if the chosen codec cannot hold the largest possible sum
 //   the coarsest codec  if all values are zero: zeros need no levels
 //   otherwise           the finest codec that some rank chose
 Status Bounded::agree_on_first(CodecChoice& choice) {

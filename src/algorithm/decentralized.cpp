@@ -45,8 +45,8 @@ std::pmr::vector<int> ranks_of_peers(const inter::Mixing& row, const comm::Inter
 Status reserve_for_peers(const comm::Call& call, int peers) {
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
-  // The exact sum keeps the plan's bucket length, to which its chunks are aligned, although float32
-  // has no buckets.
+  // The exact sum keeps the plan's bucket length, although float32 has no buckets, because its
+  // chunks are aligned to it.
   comm::Plan exact = plan;
   exact.format.codec = kernels::Codec::float32;
   SLIMPI_TRY(reserve_hierarchical(comm::plain_call_with_plan(call, exact)));

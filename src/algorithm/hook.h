@@ -96,8 +96,8 @@ class Hook {
 inline std::atomic<int> g_all_inside{0};
 
 // Returns the error text of the hook function that this thread has just called; "" if `status`, its
-// result, is ok. The caller must keep the text, because this rank goes on with its messages before
-// the ranks agree on the failure.
+// result, is ok. The caller must keep the text, because this rank continues with its messages
+// before the ranks agree on the failure.
 inline std::string failure_of(Status status) {
   return status == Status::ok ? "" : failure_text();
 }

@@ -5,7 +5,7 @@
 //
 // A user's codec runs in the pairwise schedule (inter/pairwise.h). The codec determines the length
 // of each payload; slimpi writes the header. The owner of a chunk decodes its own message, so all
-// ranks have the same bytes. If the hook fails on a rank, the exchange goes on, because the peers
+// ranks have the same bytes. If the hook fails on a rank, the exchange continues, because the peers
 // wait for messages: the rank sends the message without a payload, and keeps the first failure
 // until the ranks agree on it.
 //
@@ -181,7 +181,7 @@ class HookCodec : public inter::ChunkCodec {
 };
 
 // Writes this rank's message and the new residual. The residual gets no infinity and no NaN,
-// because it would keep them for ever.
+// because no later call would remove them.
 void HookCodec::encode_values(const comm::Range& part, bool total, const float* values,
                               std::byte* payload) {
   const Hook::Piece piece{shard_.first + part.first, part.count, total};

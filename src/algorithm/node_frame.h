@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The steps around each exchange between nodes. First the ranks of a node add their values,
-// uncompressed. Then the owners of shards (parts of the vector) exchange the sums with other nodes.
-// At last all ranks of the node get the result. If there is no work inside the node (the node has
+// uncompressed; then the owners of shards (parts of the vector) exchange the sums with other nodes;
+// finally, all ranks of the node get the result. If there is no work inside the node (the node has
 // one rank, or the hierarchy is flat), the frame consists of the exchange alone.
 #pragma once
 #include "algorithm/algorithm.h"

@@ -27,7 +27,7 @@ struct Decision {
 bool rules_apply(const Config& config);
 
 // Returns the decision for calls of SLIMPI_MIN_SIZE or more. `rule`: the first row of SLIMPI_RULES
-// that matches the call; null: none. Not collective.
+// that matches the call, or null. Does not communicate.
 Decision make_decision(const Config& config, const Rule* rule,
                        Collective collective = Collective::allreduce);
 

@@ -8,7 +8,7 @@
 
 namespace slimpi::algorithm {
 
-// Returns the limit up to which input values are safe with error feedback. If no input value on any
+// Returns the largest safe magnitude of input values with error feedback. If no input value on any
 // of `ranks` ranks has a larger magnitude, nothing overflows with this codec: no node sum, no sum
 // with a residual, and no decoded value. A call with larger values is done without error feedback,
 // and leaves the residuals as they were.
@@ -30,9 +30,8 @@ double most_packed_error(const kernels::Format& format, double bucket, double ti
 
 // The residuals of low-rank sums and of hooks are not clamped, because no bucket gives a step for
 // that. Instead the L2 norm of a residual is limited to kResidualNorms times the L2 norm of the
-// values to which it is added: the values of a matrix, or of a segment that a hook encodes. A
-// residual above the limit is scaled down by one factor for all elements, so that its direction
-// stays.
+// values that it is added to: those of a matrix, or of a segment that a hook encodes. A residual
+// above the limit is scaled down by one factor for all elements, so that its direction stays.
 
 // The largest norm of a residual, in norms of the values. A lower limit would also cut residuals of
 // the right tensor, and cost accuracy (docs/DESIGN.md).

@@ -75,7 +75,7 @@ Status wait_for_blocking(std::function<void()> function,
 // The number of threads that run a function for call_blocking() or wait_for_blocking().
 inline constinit std::atomic<int> g_blocking{0};
 
-// The number of these threads for which wait_for_blocking() no longer waits.
+// The number of these threads that wait_for_blocking() has given up.
 inline constinit std::atomic<int> g_abandoned{0};
 
 // The number of fibers in flight (begun and not ended), of all threads.

@@ -7,9 +7,8 @@
 
 namespace slimpi {
 
-// Reads the file `path` into `text`. Returns "", or why the file cannot be read. Reads only a
-// regular file of at most 1 MiB: reading a pipe could wait for ever, and reading a device might
-// never end.
+// Reads the file `path` into `text`. Returns "", or why the file cannot be read. Refuses everything
+// but a regular file of at most 1 MiB, because reading a pipe or a device might never end.
 std::string read_text_file(const std::string& path, std::string& text);
 
 // Returns whether the process may make a file of `bytes` bytes. Beyond the process's limit

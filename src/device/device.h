@@ -129,7 +129,7 @@ struct Device {
   // Writes the PCI bus id of the location's GPU, such as "0000:3b:00.0". Null in rows without GPUs.
   Status (*bus_id)(const Location& location, char* text, std::size_t bytes) = nullptr;
 
-  // The library by which GPUs of this row exchange data; null if there is none.
+  // The library that exchanges data between GPUs of this row, or null.
   const NcclTransport* nccl = nullptr;
 
   // Copies by non-temporal stores, which leave nothing in the caches. For bytes that no core reads
@@ -144,9 +144,9 @@ struct Device {
   Status (*pin)(const Location& location, void* memory, std::size_t bytes) = nullptr;
   void (*unpin)(void* memory) = nullptr;
 
-  // The longest bucket (values that share a scale), in floats, for which kernels may read or write
-  // encoded values in staging memory: up to this length they access each byte once. If this is not
-  // 0, kernels for 16-bit floats and float32 may use staging memory, too.
+  // Kernels may read and write encoded values in staging memory if a bucket (values that share a
+  // scale) has at most this many floats: they then access each byte once. If this is not 0, kernels
+  // for 16-bit floats and float32 may use staging memory, too.
   std::uint32_t staging_bucket = 0;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Foreign memory: the memory of GPUs for which the device table has no row. These are AMD's (HIP),
-// Intel's (Level Zero), and NVIDIA's if slimpi's plugin is not installed, is not wanted, or finds
-// the driver too old. Neither the host nor slimpi's kernels can access it, so calls with such
-// buffers go to MPI.
+// Foreign memory: that of GPUs without a row in the device table. These are AMD's (HIP), Intel's
+// (Level Zero), and NVIDIA's if slimpi's plugin is not installed, is not wanted, or finds the
+// driver too old. Neither the host nor slimpi's kernels can access it, so calls with such buffers
+// go to MPI.
 #pragma once
 
 namespace slimpi::device {

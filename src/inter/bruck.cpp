@@ -274,8 +274,8 @@ BruckLayout::BruckLayout(const ExchangeSize& size) : first_of_(1, 0) {
     const std::uint64_t elements = chunks_.back().count;
     lengths_.push_back(elements == 0 ? 0 : round_up(message_bytes(size.format, elements), 16));
   }
-  // Counts twice around the ring. So the bytes of consecutive owners are one difference, also if
-  // the owners go on from the last member to the first.
+  // Counts twice around the ring, so that the bytes of consecutive owners are one difference, even
+  // across the end of the ring.
   for (std::size_t i = 0; i < 2 * members; ++i)
     first_of_.push_back(first_of_.back() + lengths_[i % members]);
   block_ = lengths_.front();

@@ -75,7 +75,7 @@ void ChunkCodec::add_uncompressed(const comm::Range& part, const PayloadFrom& fr
 void ChunkCodec::count_infinities(const std::byte* payload, std::uint64_t count) {
   const std::uint16_t infinity = kernels::row_of(context_.format.codec).infinity;
   if (infinity == 0) return;
-  constexpr std::uint64_t kBlock = 1024;  // a fixed length, for which compilers vectorize the loop
+  constexpr std::uint64_t kBlock = 1024;  // a fixed length, so that compilers vectorize the loop
   std::uint64_t found = 0;
   for (std::uint64_t first = 0; first < count; first += kBlock) {
     std::uint16_t values[kBlock] = {}, infinite = 0;

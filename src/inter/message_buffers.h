@@ -58,8 +58,8 @@ class CopyStreams {
   Status trace_finished_copies();
 
   const Context& context_;
-  // For the trace only: h2d copies for which the host does not wait, and the time up to which each
-  // stream was traced, by role.
+  // For the trace only: h2d copies that the host does not wait for, and, by role, the time until
+  // when each stream was traced.
   std::pmr::deque<Event> pending_copies_;
   Trace::Clock::time_point traced_until_[3] = {};
 };

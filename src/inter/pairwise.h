@@ -20,10 +20,10 @@
 
 namespace slimpi::inter {
 
-// Returns to which member `me` sends in `round`, 0 to group_size - 2, and from which it receives.
-// Over all rounds each other member is `to` once and `from` once. If group_size is even, members
-// exchange in pairs (to == from). With an odd group_size, pairs would leave one member out of each
-// round, so members send around a ring.
+// Returns the member that `me` sends to in `round`, 0 to group_size - 2, and the one that it
+// receives from. Over all rounds each other member is `to` once and `from` once. If group_size is
+// even, members exchange in pairs (to == from). With an odd group_size, pairs would leave one
+// member out of each round, so members send around a ring.
 struct StepPeers {
   int to, from;
 };

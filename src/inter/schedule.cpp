@@ -13,8 +13,8 @@ namespace slimpi::inter {
 
 namespace {
 
-// The constants by which schedules are chosen. The choice depends mainly on the ratio of the cost
-// of a message to the cost of a byte. On a faster network both costs are smaller and their ratio is
+// The cost constants that choose a schedule. The choice depends mainly on the ratio of the cost of
+// a message to the cost of a byte. On a faster network both costs are smaller and their ratio is
 // similar, so the constants of one network are used for all networks.
 constexpr cost::Constants kNetwork;
 

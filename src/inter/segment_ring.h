@@ -26,7 +26,7 @@ class SegmentRing {
               comm::Range shard, PayloadUse use);
 
   // Posts all receives of a segment. Its buffers must be free. Peers may send much later. Receives
-  // are posted ahead, never in answer to a send, so no send waits for ever for its receive.
+  // are posted ahead, never in answer to a send, so every send finds its receive.
   Status post(std::int64_t number);
 
   // Call stage_out after the kernel that writes a step's message was queued. It records an event,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tools by which this layer defines the names of MPI: the next definition of each name, the
-// catch-all around slimpi's own work, and Fortran.
+// The tools to define names of MPI in this layer: the next definition of each name, the catch-all
+// around slimpi's own work, and Fortran.
 #pragma once
 #include <atomic>
 #include <utility>

@@ -13,9 +13,9 @@ extern "C" [[gnu::used, gnu::visibility("hidden")]] void* slimpi_pcontrol_enter(
   return reinterpret_cast<void*>(SLIMPI_NEXT("MPI_Pcontrol", int(int, ...)));
 }
 
-// Passes 16 machine words of arguments to the next MPI_Pcontrol, on machines for which forward.S
-// has no code. RISC-V, POWER and 32-bit ARM pass variadic floating-point arguments like integers,
-// so these words hold them, too. On other machines floating-point arguments are lost.
+// Passes 16 machine words of arguments to the next MPI_Pcontrol, on machines that forward.S has no
+// code for. RISC-V, POWER and 32-bit ARM pass variadic floating-point arguments like integers, so
+// these words hold them, too. On other machines floating-point arguments are lost.
 #if (!defined(__x86_64__) && !defined(__aarch64__)) || defined(SLIMPI_PCONTROL_WORDS)
 SLIMPI_EXPORT int MPI_Pcontrol(const int level, ...) {
   using call::Word;

@@ -99,7 +99,7 @@ bool program_begins_sums() {
   return begins;
 }
 
-// The level of threads for which slimpi asks MPI. programs: the level that the program asks for.
+// The level of threads that slimpi asks MPI for. programs: the level that the program asks for.
 // multiple: MPI_THREAD_MULTIPLE, because of SLIMPI_PROGRESS=thread. multiple_for_init:
 // MPI_THREAD_MULTIPLE in MPI_Init only, because an object of the process calls nonblocking or
 // persistent sums. MPI need not be initialized.

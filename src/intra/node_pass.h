@@ -67,7 +67,7 @@ class NodePass {
   ~NodePass() = default;
 
   // Ends a pass, also on a rank that failed. After a failure the ranks may have queued different
-  // transfers, so each aborts its NCCL communicator: otherwise a GPU could wait for ever.
+  // transfers, so each aborts its NCCL communicator: otherwise a GPU could hang.
   Status settle(Status status, NcclGroup& nccl) const {
     status = exchange_.settle(status, {});
     if (status != Status::ok) nccl.abort();
@@ -103,8 +103,8 @@ class NodeCopies {
  public:
   explicit NodeCopies(const comm::Call& call) : call_(call) {}
 
-  // The place to which the bytes are copied: this core's caches, or memory (by non-temporal stores,
-  // if the device has them).
+  // The destination of a copy: this core's caches, or memory (by non-temporal stores, if the device
+  // has them).
   enum class Where { caches, memory };
 
   Status copy(void* to, const void* from, std::size_t bytes, Where where = Where::caches) {

@@ -129,7 +129,8 @@ constexpr std::uint64_t kBlocks[] = {NodeSegment::kBlock, 32 << 10, 8 << 10};
 // queue of a socket has room for.
 constexpr int kAtOnce = 64;
 
-// The number by which the leader recognizes a request of its own node's ranks (FileOffer::give).
+// Sent by the ranks of this node, so that the leader can tell their requests from strangers'
+// (FileOffer::give).
 constexpr std::uint64_t kToken = 0x736c696d7069;
 
 // Returns a number that almost certainly differs between processes: a random number or, if a

@@ -152,7 +152,7 @@ class NodeSegment {
   const int ranks_, me_;
   Statistics& statistics_;
   std::byte* memory_ = nullptr;
-  std::vector<device::Location> pinned_for_;  // the locations for which pin() was called
+  std::vector<device::Location> pinned_for_;  // the arguments of all calls of pin()
 };
 
 // The least floats of one rank's shard in a block: one cache line.

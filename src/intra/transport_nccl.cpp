@@ -125,7 +125,7 @@ Status NcclPass::transfer(std::uint64_t block) {
 Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
   const comm::Range mine = own(block);
   if (mine.count == 0) return Status::ok;
-  // The additions wait on the GPU for the receives. The host goes on and queues the next block.
+  // The additions wait on the GPU for the receives. The host meanwhile queues the next block.
   SLIMPI_TRY(comm::hold_up(call_.device, call_.stream, nccl_stream_));
   std::pmr::vector<const float*> addends(&call_.scratch.objects);
   for (int other = 0; other < size_; ++other)

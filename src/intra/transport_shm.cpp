@@ -109,7 +109,8 @@ class BlockPass : NodePass {
   // evicted before the program reads it (docs/DESIGN.md).
   static constexpr std::uint64_t kLargeBytes = 4 << 20;
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
-  // The stores by which this rank writes its message buffer: to caches, or non-temporal to memory.
+  // How this rank writes its message buffer: by stores to its caches, or by non-temporal ones to
+  // memory.
   const Where stores_ = shared_.cross_cache() ? Where::memory : Where::caches;
   BufferRing::Buffers message_buffers_;
   NodeCopies copies_{call_};

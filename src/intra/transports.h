@@ -2,7 +2,7 @@
 // The table of transports: the ways in which ranks of a node exchange, in the order of
 // comm::NodePath. All give the results that intra_node.h describes. A call begins with the first
 // row that is possible. At the first barrier of the row shm the ranks may agree on NCCL
-// (PassDecision); the call then goes on with the row nccl.
+// (PassDecision); the call then continues with the row nccl.
 #pragma once
 #include <cstdint>
 

@@ -118,7 +118,7 @@ inline std::size_t handle_bytes() {
   return abi.handle_bits == ~Word(0) ? sizeof(Word) : sizeof(int);
 }
 
-// Returns the handle to which the program's pointer points, as cut() would; 0 for null.
+// Reads the handle behind the program's pointer, as cut() would. Returns 0 for null.
 template <typename Handle>
 Handle read(const void* pointer) {
   find_abi();

@@ -15,7 +15,7 @@ struct Api {
 };
 
 // The result of find(). unknown: slimpi does not know the process's MPI, or it lacks functions.
-// unclear: there are several MPIs, and slimpi does not know for which of them the calls are.
+// unclear: there are several MPIs, and slimpi cannot tell which one the program calls.
 enum class Found { yes, no_mpi, unknown, unclear };
 
 // Fills `api` if the process has an MPI that slimpi knows. `description` gets the MPI's version

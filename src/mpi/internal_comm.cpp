@@ -177,7 +177,7 @@ int hidden_tag(const Api& api, mpi::Group group, int number, int proposer) {
 }
 
 // Calls MPI_Comm_create_group in a thread, from a fiber. The thread may never return, so its
-// arguments are in memory that it may use for ever.
+// arguments are in memory that is never freed.
 Status create_group(const Api& api, mpi::Comm parent, mpi::Group group, int tag,
                     const WaitFor& wait, mpi::Comm* made) {
   struct Creation {

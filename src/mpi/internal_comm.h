@@ -75,7 +75,8 @@ class FirstExchange {
 
   mpi::Request request = mpi::abi.request_null;
 
-  // Frees the exchange; leaves it to MPI for ever if the request is not complete.
+  // Frees the exchange. If the request is not complete, MPI keeps the memory until the process
+  // ends.
   struct Leave {
     void operator()(FirstExchange* exchange) const;
   };
@@ -134,7 +135,7 @@ bool can_make_internal_in_fiber();
 // Returns whether MPI has context ids for another communicator, besides those being made. Local.
 bool has_room_in_fiber(const Api& api, mpi::Comm comm);
 
-// Returns whether a thread of slimpi can help sums for which the program does not wait: MPI has
+// Returns whether a thread of slimpi can advance nonblocking and persistent sums: MPI has
 // MPI_THREAD_MULTIPLE, and no tool hides the functions that complete requests. Without this thread
 // slimpi takes no such sum: while the program blocks, in MPI or elsewhere, other ranks may wait for
 // this rank's part.

@@ -18,8 +18,8 @@ constexpr char kMark[] = "PMPI_Get_library_version";
 
 std::atomic<void*> g_mark{nullptr};  // the mark of the chosen MPI
 
-// A loaded library: its handle, which is never closed, and its mark, which is the mark of the MPI
-// to which the library belongs or is linked.
+// A loaded library: its handle, which is never closed, and its mark, which is that of the MPI that
+// the library is part of or linked to.
 struct Library {
   void* handle;
   void* mark = nullptr;

@@ -33,8 +33,7 @@ Json job_json(const Report& job, int schema) {
   return json;
 }
 
-// Returns an array of row(i), with its range of sizes, for each size class i for which any(i) is
-// true.
+// Returns an array with row(i) and its range of sizes for each size class i where any(i) is true.
 template <typename Any, typename Row>
 Json by_size(const Any& any, const Row& row) {
   Json rows = Json::array();

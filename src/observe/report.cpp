@@ -285,7 +285,7 @@ std::string state_lines(const Report& report) {
   return text;
 }
 
-// Returns a line for each size class for which SLIMPI_ALGORITHM=auto tried candidates.
+// Returns a line for each size class where SLIMPI_ALGORITHM=auto tried candidates.
 std::string auto_lines(const Report& report) {
   std::string text;
   for (const AutoChoice& choice : report.choices) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The numbers of this process: counters to which calls of any thread add, and the plain numbers
-// from which a report is made.
+// The counts of a process: atomic counters, which calls of any thread increase, and their plain
+// copies, which a report is made from.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -63,8 +63,8 @@ class Trace {
   // thread.
   void add_flow(Kind kind, std::uint64_t flow, std::uint64_t bytes);
 
-  // Stores, in the ActiveCall of the calling thread, the message for which the thread has waited.
-  // The thread's next slice shows the message as an argument.
+  // Stores the message that the calling thread has waited for in the thread's ActiveCall. The
+  // thread's next slice shows the message as an argument.
   static void waited_for(std::int32_t peer, std::uint32_t step, const char* phase);
 
   // Writes all events to a file. Returns 0, or the errno of the first failure, after which a

@@ -14,7 +14,8 @@
 
 namespace slimpi {
 
-// The place to which an option belongs, and how ranks compare it; see options.def.
+// Whether an option belongs to a communicator, a process or the job, and how ranks compare it; see
+// options.def.
 enum class Scope { agree, contents, process, job };
 enum class Source { built_in, file, environment, info };  // a later source overrides an earlier one
 

@@ -162,8 +162,8 @@ struct Text {
   std::string text(const std::string& value) const { return value; }
 };
 
-// The place to which a text goes: stderr, stdout, or a file. A value of Boolean, such as 1 or yes,
-// is refused.
+// The destination of a text: stderr, stdout, or a file. Refuses a value of Boolean, such as 1 or
+// yes.
 struct Target {
   bool parse(std::string_view text, std::string& value) const;
   std::string accepted() const { return "stderr, stdout, or a file"; }

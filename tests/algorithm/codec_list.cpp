@@ -57,8 +57,8 @@ UNIT_TEST(fp16_is_not_tried_for_sums_that_it_cannot_hold) {
   assert_int_equal(next_codec(0, 1.01, 1e-2, 1e30), 1);  // quantizers hold all sums
 }
 
-// After an error within the bound, the next codec is the coarsest codec for which the error leaves
-// room, with a margin.
+// After an error within the bound, the next codec is the coarsest one that the error leaves room
+// for, with a margin.
 UNIT_TEST(the_next_codec_follows_from_the_error) {
   assert_int_equal(next_codec(kEightBits, 0, 1e-2, 1), 0);
   assert_int_equal(next_codec(kEightBits, 0.99, 1e-2, 1), kEightBits);

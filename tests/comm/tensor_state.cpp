@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests which buffer has which state: by address, by the index of the call and by name;
-// realignment; and the bound on the state of buffers to which a program never comes back.
+// realignment; and the bound on the state of buffers that a program never sums again.
 #include "comm/tensor_state.h"
 
 #include "device/device.h"

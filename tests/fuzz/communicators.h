@@ -32,12 +32,12 @@ class Communicators {
   explicit Communicators(MPI_Comm world);  // starts with it and MPI_COMM_SELF
 
   void make(Draws& draws);  // one more, of any kind, from any of those here
-  // Frees a communicator that make() made, if there is one. `pending`: messages are under way on
-  // it, for which MPI_Comm_disconnect would wait.
+  // Frees a communicator that make() made, if there is one. `pending`: messages are in flight on it,
+  // so that MPI_Comm_disconnect would wait for them.
   void free(Draws& draws, bool pending = false);
   void free_all();
-  // Frees a communicator right after its use. Makes another for the next use, to which MPI may give
-  // the same handle.
+  // Frees a communicator right after its use. Makes another for the next use, and MPI may give that
+  // one the same handle.
   void renew(Draws& draws, const std::function<void(Communicator&)>& use);
   Communicator& any(Draws& draws);  // MPI_COMM_SELF, where little happens, less often
   void set_options(Draws& draws);   // info keys on one of them

@@ -41,7 +41,7 @@ static float* map(void) {
   return mapped;
 }
 
-/* Counts calls for which no driver has to be asked. */
+/* Counts calls that need no question to a driver. */
 static void count_none(const float* mapped) {
   static float data[COUNT];
   float stack[100] = {0}, *const heap = calloc(COUNT, sizeof(float));

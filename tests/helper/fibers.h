@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs several functions in one thread, one at a time. Who goes on is drawn by chance from a seed,
-// or chosen by a Chooser, so an interleaving can be repeated. A fiber runs until it calls pause or
-// block.
+// Runs several functions in one thread, one at a time. A seed or a Chooser decides which one
+// continues, so an interleaving can be repeated. A fiber runs until it calls pause or block.
 #pragma once
 #include <cstddef>
 #include <functional>

@@ -35,7 +35,7 @@
 #   run_steps WHAT RANKS STEP...  the same of tests/mpi/steps with these steps between MPI_Init and
 #                           MPI_Finalize; $steps is the program
 #   hook NAME SOURCE [FLAG...]  compile tests/programs/hook_SOURCE.c: hook:$work/NAME.so
-#   pass WHAT, fail WHAT    say how a check went; the test goes on
+#   pass WHAT, fail WHAT    say how a check went; the test continues
 #   expensive               whether this is `make check-all`, for what repeats the same code path
 #   deeper COMMAND...       run it if so
 #   skip WHY                end the test as skipped

@@ -3,7 +3,7 @@
 // segments, with the code that ships. A step is one operation of one rank, with the arithmetic
 // before it, or the transfer of one message. In each interleaving
 //
-//   1. no rank waits for ever,
+//   1. no rank deadlocks,
 //   2. each message is received once and waited for,
 //   3. result, residual and totals of all ranks have the bytes of a direct computation, in which
 //      each element is added once,

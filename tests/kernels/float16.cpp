@@ -35,8 +35,8 @@ double value_of(Codec codec, std::uint16_t code) {
   return (code & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-// Returns the value to which x rounds, by the definition: the nearest multiple of the last place,
-// and of two the even one; infinity from half a last place beyond the greatest number on.
+// Rounds x by the definition: the nearest multiple of the last place, and of two the even one;
+// infinity from half a last place beyond the greatest number on.
 double rounded(Codec codec, float x) {
   const Definition d = definition(codec);
   if (!std::isfinite(x)) return x;

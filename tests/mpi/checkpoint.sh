@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# State in a checkpoint: a run that goes on from it gives the bits of one that was not interrupted.
+# State in a checkpoint: a run that resumes from it gives the bits of one that was not interrupted.
 # If not all ranks load the state, all ranks drop it.
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1

@@ -108,8 +108,8 @@ holds "ranks may log differently" \
 # An error handler that returns gives the program the text, on every rank.
 shows "returning handler: the program goes on" \
   under 3 "$on_rank" 1 SLIMPI_BITS=4 "$steps" init return sum:100000 int:5 finalize
-# The check does not count lines: mpiexec of MPICH 4.2 cuts a long line, and goes on with a line of
-# another rank.
+# The check does not count lines: mpiexec of MPICH 4.2 cuts a long line, and prints a line of
+# another rank there.
 expect "$(grep -o 'error slimpi: SLIMPI_BITS differs' out.txt | wc -l)" 3 \
   "returning handler: every rank"
 expect "$(grep -c 'int:5 exact' out.txt)" 3 "returning handler: other calls work"

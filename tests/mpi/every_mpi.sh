@@ -5,7 +5,7 @@
 # also with copies of Open MPI's data in the program, C++, Fortran, mpi4py and coarrays. The same
 # program and data give the same bytes under each. The lines COMPRESSED say, for each MPI, in which
 # languages the report counts compressed sums. The first tier does all that for Open MPI 4; of the
-# others it looks at what differs from MPICH 4, for which the rest of the tests are.
+# others it looks at what differs from MPICH 4, which the other tests cover.
 . "$top_srcdir/tests/helper/mpi.sh"
 programs=$top_srcdir/tests/programs
 ran=0

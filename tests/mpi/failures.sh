@@ -14,7 +14,7 @@ all_ranks() {
   expect "$(grep -o "[0-9] sum:$2" out.txt | wc -l)" "$1" "$3"
 }
 
-run() { # RANKS FAULT [return]: the program goes on after errors
+run() { # RANKS FAULT [return]: the program continues after errors
   ranks=$1 status=0
   preload=$without_faults:$faults TEST_FAULT=$2 under "$1" "$steps" init ${3-} sum:300000 \
     sum:300001 sum:1000 sum:200000 dup sum:20000 free finalize >out.txt 2>err.txt || status=$?

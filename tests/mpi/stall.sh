@@ -129,7 +129,7 @@ for way in blocking persistent; do
   by_way $way
   SLIMPI_TIMEOUT=2 never_ends 2 2 "SLIMPI_TIMEOUT" init return 1?sleep:4000 sum:100000 finalize
 done
-# A thread of MPI waits for the other ranks for ever, so MPI_Finalize ends the job.
+# A thread of MPI waits for the other ranks without end, so MPI_Finalize ends the job.
 by_way nonblocking
 SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init return 1?sleep:4000 sum:100000 \
   finalize >out.txt 2>err.txt && fail "a thread in MPI: MPI_Finalize returns"
@@ -146,7 +146,7 @@ xargs kill -CONT <<END
 $(cat pid.0 pid.1)
 END
 ended "a job that was suspended"
-# The first sum, for which the ranks have not met: the late one meets nobody any more.
+# The first sum, before the ranks have met: the late one meets nobody any more.
 SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init 1?sleep:9000 sum:100000 finalize \
   >out.txt 2>err.txt && fail "the first sum: no error"
 holds "the first sum: the error" \

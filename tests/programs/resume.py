@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Trains with DistributedDataParallel and slimpi.torch in two runs, with a checkpoint between them.
 #   resume.py save FILE OPTIONS...   all steps; each rank keeps a checkpoint of the middle
-#   resume.py load FILE OPTIONS...   goes on from it
+#   resume.py load FILE OPTIONS...   resumes from it
 # Where FILE is a directory, torch.distributed.checkpoint has one checkpoint of all ranks there.
 # OPTIONS is a dictionary in JSON, for a model of its own. Prints, for each model, each rank and a
 # digest of the model at the end, and how many sums the hook did not make with DDP's own buckets.

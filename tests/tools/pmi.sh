@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The server by which ranks of torchrun find each other, without MPI and PyTorch: pmi.py.
+# The server where ranks of torchrun find each other, without MPI and PyTorch: pmi.py.
 . "$top_srcdir/tests/helper/mpi.sh"
 need "$PYTHON"
 PYTHONPATH=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)

@@ -14,7 +14,7 @@ using namespace cost;
 // Returns the built-in constants, with the link and the latency that the options name.
 Constants constants_of(const Options& options);
 
-// Returns whether the link is faster than the link for which the constants are. Then the processor
+// Returns whether the link is faster than the one that the constants describe. Then the processor
 // may decide the time, and its share was not measured.
 bool beyond_measured(const Constants& constants);
 

@@ -53,7 +53,7 @@ std::string interpreter_of(std::ifstream& file, const Elf64_Ehdr& header) {
   return "";
 }
 
-// Returns whether the dynamic linker belongs to a C library for which libslimpi was not built: not
+// Returns whether the dynamic linker belongs to a C library that libslimpi was not built for: not
 // glibc, or an older glibc. With it, a program that preloads libslimpi does not start. Only glibc
 // 2.34 and later have this name.
 bool is_of_other_libc(const std::string& linker) {

@@ -25,7 +25,8 @@ namespace slimpi::tools {
 
 namespace {
 
-// The names by which programs load an MPI: of MPICH's ABI, of Open MPI, of the standard ABI.
+// The file names under which programs load an MPI: of MPICH's ABI, of Open MPI, of the standard
+// ABI.
 constexpr const char* kNames[] = {
     "libmpi.so",         "libmpi.so.12", "libmpich.so",   "libmpich.so.12",  "libmpi_cray.so",
     "libmpi_cray.so.12", "libmpi.so.40", "libmpi_abi.so", "libmpi_abi.so.0", "libmpi_abi.so.1"};

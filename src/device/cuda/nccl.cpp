@@ -202,7 +202,7 @@ Status exchange(NcclCommunicator* communicator, const NcclTransport::Transfer* t
   begin_work(s);
   SLIMPI_TRY(check_nccl(nccl()->ncclGroupStart(), c.comm, "sending between GPUs"));
   const Status queued = queue(c, transfers, count, s.handle);
-  const int ended = nccl()->ncclGroupEnd();  // also if queue() has failed
+  const int ended = nccl()->ncclGroupEnd();  // even if queue() has failed
   SLIMPI_TRY(queued);
   return check_nccl(ended, c.comm, "sending between GPUs");
 }

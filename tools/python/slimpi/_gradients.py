@@ -7,7 +7,7 @@ import weakref
 
 from . import _late
 
-# The functions that sum gradients, by the module that calls them. Changing them there works also if
+# The functions that sum gradients, by the module that calls them. Changing them there works even if
 # slimpi is imported late.
 _FUNCTIONS = {
     "torch.distributed.fsdp._runtime_utils": ("_reduce_grad", "_reduce_grad_no_shard"),
