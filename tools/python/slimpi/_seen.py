@@ -120,8 +120,8 @@ def _exact_text():
             advice = (f" ({', '.join(places)}; if these are gradients, "
                       "slimpi.torch.compress(tensor) before the sum compresses it)")
         if kind == BY_C:
-            advice = (" (if compiled code sums gradients, @torch.compiler.disable on the function "
-                      "that sums them lets slimpi compress them)")
+            advice = ("; if compiled code sums gradients, @torch.compiler.disable on the function "
+                      "that sums them lets slimpi compress them")
         yield f"{calls} {kind}, {_size(total)}: exact{advice}"
 
 
