@@ -252,7 +252,8 @@ bool is_float_sum(const Request& request) {
 namespace {
 
 // Makes the first steps of admit(), which need no communicator. Most calls that are left to MPI end
-// here, so every instruction matters. Sets *its_runtime, and returns nothing if the call goes on.
+// here, so every instruction matters. Sets *its_runtime, and returns nothing if the other steps
+// must decide.
 [[gnu::always_inline]] inline std::optional<Outcome> bypassed_at_sight(const Request& request,
                                                                        Runtime** its_runtime) {
   if (Finalizing::is_finalizing()) return Outcome();

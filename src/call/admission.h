@@ -39,7 +39,7 @@ struct Decided {
   const algorithm::Decision* decision = nullptr;
 };
 
-// Decides by the options whether slimpi takes a call, and by which plan (a way to sum: algorithm,
+// Decides by the options whether slimpi takes a call, and under what plan (a way to sum: algorithm,
 // codec, hierarchy). Collective. No other nonblocking sum of the communicator may be in flight.
 Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 

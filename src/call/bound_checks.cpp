@@ -88,8 +88,8 @@ bool has_feedback(const comm::Call& call) {
          call.plan.hook == nullptr;
 }
 
-// Returns the blocks for which a bound is computed. The schedule decides where a bucket begins, but
-// no bucket is longer than a block. So the bucket of an element lies within the element's block and
+// Returns the blocks that get a bound each. The schedule decides where a bucket begins, but no
+// bucket is longer than a block. So the bucket of an element lies within the element's block and
 // the two blocks beside it. The quantization step of these three blocks together is at least that
 // of the bucket, so the bound that is computed here is at least the bound that holds.
 Blocks blocks_of(const comm::Call& call) {
@@ -138,10 +138,10 @@ bool is_packed(const comm::Call& call) {
          call.plan.hook == nullptr && call.plan.max_error == 0;
 }
 
-// Return the blocks for which the bound of packed is computed. The blocks of buckets_of() are the
-// buckets, which begin at multiples of their length. The blocks of tiles_of() have Format::bucket
-// elements. A tile (buckets that share a budget of bits) may begin anywhere, but lies within one of
-// these blocks and the two blocks beside it.
+// Return the blocks that get a bound of packed each. The blocks of buckets_of() are the buckets,
+// which begin at multiples of their length. The blocks of tiles_of() have Format::bucket elements.
+// A tile (buckets that share a budget of bits) may begin anywhere, but lies within one of these
+// blocks and the two blocks beside it.
 Blocks buckets_of(const comm::Call& call) {
   return {call.count, kernels::kPackedBucket};
 }

@@ -50,7 +50,7 @@ class Decisions : public comm::Attachment {
   algorithm::Decision small_;   // for calls of less than min_size_
 };
 
-// The clock by which candidates are compared, in nanoseconds. A unit test sets another clock.
+// The clock that times candidates, in nanoseconds. A unit test sets another clock.
 extern std::uint64_t (*candidate_clock)();
 
 // Does a call between nodes with SLIMPI_ALGORITHM=auto. The autotuner chooses how: MPI's own sum,

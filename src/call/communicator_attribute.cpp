@@ -258,7 +258,7 @@ void finish_on(mpi::Comm comm) {
   communicator->freed = true;
 }
 
-// How slimpi notices that MPI has ended in a process that goes on: the last session is finalized,
+// How slimpi notices that MPI has ended in a process that continues: the last session is finalized,
 // and MPI_COMM_WORLD is not in use. MPI then forgets keyvals, error classes and codes,
 // communicators and everything else, and the next session starts MPI again.
 

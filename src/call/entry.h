@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions by which src/intercept begins sums and lets sums end, grouped by the source that
-// defines them. src/intercept also uses communicator_attribute.h, completion.h, control.h,
-// hidden_functions.h, persistent.h and saved_state.h.
+// The functions that src/intercept calls to start and finish sums, grouped by source file.
+// src/intercept also uses communicator_attribute.h, completion.h, control.h, hidden_functions.h,
+// persistent.h and saved_state.h.
 #pragma once
 #include <cstdint>
 #include <functional>

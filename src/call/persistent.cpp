@@ -88,7 +88,7 @@ void start(Persistent& persistent) {
   start_sum(std::move(sum));
 }
 
-// The facts by which the init of a sum goes on; the same on all ranks.
+// The agreement of the ranks on a persistent sum at its init.
 struct InitAnswer {
   bool stays = false;        // MPI makes the sum, because all ranks share one node
   bool starts_seen = false;  // slimpi sees the starts of requests on all ranks

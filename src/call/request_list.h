@@ -27,7 +27,7 @@ class RequestList {
     ++count_;
   }
 
-  // Returns the first element for which is() is true; null if there is none.
+  // Returns the first element that is() is true for, or null.
   template <typename Is>
   Kept* find(const Is& is) {
     if (empty()) [[likely]]
@@ -38,7 +38,7 @@ class RequestList {
     return nullptr;
   }
 
-  // Removes the elements for which is() is true, and returns them.
+  // Removes the elements that is() is true for, and returns them.
   template <typename Is>
   std::list<Kept> take(const Is& is) {
     std::list<Kept> taken;

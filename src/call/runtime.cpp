@@ -52,7 +52,7 @@ void keep_directory(Config& config) {
 }
 
 // Ends the job because slimpi cannot start on this rank: the other ranks would wait for this rank
-// in a sum. This rank has no communicator yet by which it could tell them.
+// in a sum. This rank has no communicator yet to tell them.
 void cannot_start(mpi::Comm comm) {
   using Initialized = int(int*);
   using Abort = int(mpi::Comm, int);

@@ -114,7 +114,7 @@ Status Sum::run(std::optional<BypassReason>* bypass) {
   SLIMPI_TRY(agree(call, bypass));
   if (*bypass) return Status::ok;
   log_banner();
-  (void)caught([&] { warn_of_rounding(); });  // without memory for the line the call goes on
+  (void)caught([&] { warn_of_rounding(); });  // out of memory here costs only the warning
   const TracedBits bits(plan_);
   call.number = ++communicator_.compressed_calls;
   const std::uint64_t every = communicator_.config().verify;

@@ -102,8 +102,8 @@ Status Sum::share_state(comm::Call& call, Agreement* agreement) {
       "say the same name by slimpi_describe_next");
 }
 
-// Decides by the words of all ranks how the call goes on. Sets *bypass if all ranks leave the call
-// to MPI.
+// Decides, from the reduced agreement, how the call continues. Sets *bypass if all ranks leave the
+// call to MPI.
 Status Sum::act_on(const Agreement& agreement, comm::Call& call,
                    std::optional<BypassReason>* bypass) {
   if (call.state != nullptr && call.state->calls < plan_.start) {

@@ -30,7 +30,7 @@ class Autotuner {
   // agreed on the times.
   int next() const;
 
-  // Records the time of the call for which next() was called. Returns true when the ranks must
+  // Records the time of the call that ran the candidate of next(). Returns true when the ranks must
   // agree: then the caller replaces each of times_to_agree() by its minimum over all ranks and
   // calls agreed(). The minimum is the time of the call itself, because the rank that comes last
   // waits for no other rank.
@@ -86,9 +86,9 @@ class Autotuner {
 // The autotuners of a communicator, by row of SLIMPI_RULES and size_class() of call/candidates.cpp.
 class Autotuners : public Attachment {
  public:
-  // Sets *found to the autotuner for the sums of `size_class` to which row number `row` of
-  // SLIMPI_RULES applies. The first call with this row and class makes the autotuner, and is
-  // collective: if some rank has no memory, *found is null on all ranks. Later calls send nothing.
+  // Sets *found to the autotuner of row number `row` of SLIMPI_RULES for sums of `size_class`. The
+  // first call with this row and class makes the autotuner, and is collective: if some rank has no
+  // memory, *found is null on all ranks. Later calls send nothing.
   Status find_or_make_together(Communicator& communicator, int row, std::size_t size_class,
                                int candidates, Autotuner** found);
 
@@ -99,8 +99,8 @@ class Autotuners : public Attachment {
   std::map<std::pair<int, std::size_t>, std::unique_ptr<Autotuner>> made_;
 };
 
-// Records the time of the call for which autotuner.next() was called. When record() returns true,
-// replaces the times by their minima over all ranks and calls agreed().
+// Records the time of the call that ran the candidate of autotuner.next(). When record() returns
+// true, replaces the times by their minima over all ranks and calls agreed().
 Status record_time(Communicator& communicator, Autotuner& autotuner, std::uint64_t nanoseconds);
 
 }  // namespace slimpi::comm

@@ -218,8 +218,8 @@ class Communicator {
                     StreamRole role = StreamRole::compute);
 
   // Give the next number to a call or a comparison that begins. All ranks call the same function
-  // before its first message. begin_numbered() is for a call that slimpi takes, also if the ranks
-  // then leave it to MPI, and for the comparison of counts when a persistent sum is made.
+  // before its first message. begin_numbered() is for a call that slimpi takes, even if the ranks
+  // later leave it to MPI, and for the comparison of counts when a persistent sum is made.
   // begin_comparison() is for a comparison of options, which gets no number before the first call.
   void begin_numbered() {
     ++last_number_;

@@ -125,7 +125,7 @@ class Exchange final : public PointToPoint {
   void set_timeout(std::chrono::seconds timeout) { timeout_ = timeout; }
   std::chrono::seconds timeout() const { return timeout_; }
 
-  // Sets the layout, by which the exchange knows which messages go between nodes. Only these are
+  // Sets the layout, which tells the exchange which messages go between nodes: only these are
   // counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
 
@@ -175,9 +175,8 @@ class Exchange final : public PointToPoint {
            internal_->reported_call <= call_;
   }
 
-  // Compute the element-wise minimum or maximum over all ranks of the communicator; collective. In
-  // a call to which the ranks pass different counts, all get Status::disagreement, whose text names
-  // the counts.
+  // Compute the element-wise minimum or maximum over all ranks of the communicator; collective. If
+  // the ranks pass different counts, all get Status::disagreement, whose text names the counts.
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 

@@ -25,7 +25,7 @@ constexpr std::uint8_t kWireVersion = 2;
 constexpr std::uint32_t kNoPayload = UINT32_MAX;
 
 // A bit in the payload size of a hook's message. If it is set, marks follow the payload, from the
-// next multiple of 4 bytes on: 2 bits for each value, by which infinities and NaNs are marked.
+// next multiple of 4 bytes on: 2 bits for each value, which mark infinities and NaNs.
 constexpr std::uint32_t kMarked = 0x80000000;
 constexpr std::uint64_t mark_bytes(std::uint64_t values) {
   return (values + 15) / 16 * 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interface by which schedules (inter/schedule.h) send and receive messages. Exchange
+// The interface that schedules (inter/schedule.h) use to send and receive messages. Exchange
 // (exchange.h) does so by MPI. A test implements the interface in memory and runs all ranks in one
 // process.
 #pragma once

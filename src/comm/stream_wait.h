@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions by which a thread or a stream waits for work of a device, by an event. With an exchange
+// Functions for a thread or a stream that waits for work of a device, by an event. With an exchange
 // messages make progress while the thread waits, and the wait fails when another rank has reported
 // a failure. A wait during a schedule must have an exchange: without progress another rank could
-// wait for ever for messages of this rank.
+// hang, waiting for messages of this rank.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -144,7 +144,7 @@ class TensorState {
   // restored_: arrays of a checkpoint that open() has not copied yet. copied_: arrays that open()
   // has copied; a device may still read them until the next call.
   std::map<StateArray, std::vector<float>> restored_, copied_;
-  // A digest of the restored factor, by which the next call compares the factors of all ranks: a
+  // A digest of the restored factor, so that the next call can compare the factors of all ranks: a
   // factor is useless unless it is the same on all ranks. 0 after this comparison.
   std::uint64_t restored_factor_ = 0;
   bool evicted_ = false;  // the arrays were freed to limit memory

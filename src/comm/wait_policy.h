@@ -134,7 +134,7 @@ class ArrivalRate {
   // Counts a message that no thread had to wait for.
   void found(std::size_t bytes) { since_ += bytes; }
 
-  // Counts a message for which a thread has waited until `now`.
+  // Counts a message that a thread has waited for until `now`.
   void arrived(Time now, std::size_t bytes) {
     since_ += bytes;
     if (last_ != Time(0) && since_ != 0) {

@@ -143,7 +143,7 @@ void Waiter::ask_if_due(Clock::time_point now) {
   asked_ = asks_ != nullptr && asks_->roll_call().ask(asks_->comm(), peer);
 }
 
-// Warns once that the wait lasts long; the wait goes on.
+// Warns once that the wait lasts long, and does not end it.
 void Waiter::report(seconds waited) {
   const seconds stall = stall_limit();
   if (stall.count() == 0 || waited < stall || reported_) return;

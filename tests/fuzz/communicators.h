@@ -32,8 +32,8 @@ class Communicators {
   explicit Communicators(MPI_Comm world);  // starts with it and MPI_COMM_SELF
 
   void make(Draws& draws);  // one more, of any kind, from any of those here
-  // Frees a communicator that make() made, if there is one. `pending`: messages are in flight on it,
-  // so that MPI_Comm_disconnect would wait for them.
+  // Frees a communicator that make() made, if there is one. `pending`: messages are in flight on
+  // it, so that MPI_Comm_disconnect would wait for them.
   void free(Draws& draws, bool pending = false);
   void free_all();
   // Frees a communicator right after its use. Makes another for the next use, and MPI may give that

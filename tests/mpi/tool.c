@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A tool that counts allreduces and says how many, as profilers do: built as it is, it calls
- * PMPI_Allreduce; with -DNEXT, the next MPI_Allreduce in the order of symbols. With -DSTART or -DWAIT
- * it also defines MPI_Start or MPI_Wait, and calls their PMPI_ name. */
+ * PMPI_Allreduce; with -DNEXT, the next MPI_Allreduce in the order of symbols. With -DSTART or
+ * -DWAIT it also defines MPI_Start or MPI_Wait, and calls their PMPI_ name. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
