@@ -59,6 +59,20 @@ openings='
 of: the subject, which comes first
 what: the noun, such as the state, the text, the calls
 '
+# Turns that a reader takes twice: a preposition before a relative pronoun, particles, labels.
+# `plain`: the files without them so far.
+plain='^[A-Z]+[.]md$|^(include|kernels|man|docs|share)/|^tools/[^p]'
+plain="$plain|^src/(base|options|observe|topology|mpi|device)/"
+plain="$plain|^tests/(algorithm|base|bench|call|check|comm|device|fuzz|gpu|helper|inter|intra)/"
+plain="$plain|^tests/(kernels|observe|options|programs|tools|topology)/"
+turns='
+at last: finally, or nothing
+for ever: without end; hang, deadlock; stays
+also if: even if; or if
+goes on: continues, runs
+(by|for|to) (which|whose): the verb of what the thing does; a clause with who, that or where
+null[:] none: null if there is none
+'
 directories=
 for name in src include kernels tools tests man share docs; do
   [ ! -d "$name" ] || directories="$directories $name"
@@ -84,8 +98,8 @@ text=$(printf '%s\n' "$files" | LC_ALL=C sort | while read -r name; do
 done)
 # File names of this project have no white space.
 # shellcheck disable=SC2086
-printf '%s\n' "$words" = "$phrases" = "$beginnings" = "$openings" |
-  LC_ALL=C exec awk -v subject_first="$subject_first" '
+printf '%s\n' "$words" = "$phrases" = "$beginnings" = "$openings" = "$turns" |
+  LC_ALL=C exec awk -v subject_first="$subject_first" -v plain="$plain" '
 BEGIN { table = 0 }
 function close_table() {
   any[table] = "[^a-z0-9](" all ")[^a-z0-9]"
@@ -147,6 +161,7 @@ FNR == 1 && FILENAME != "-" {
   }
   gsub(/`[^`]*`|_/, "x", comment)
   check(" " tolower(comment) " ", 1, "", place)
+  if (FILENAME ~ plain) check(" " tolower(comment) " ", 4, "", place)
   first = !open || !whole || $0 ~ /^[ \t]*\/\*/
   if (!page && first) check(" " tolower(comment) " ", 2, "^ *", place)
   if (!page && first && whole && FILENAME ~ subject_first)
