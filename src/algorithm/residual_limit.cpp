@@ -23,7 +23,8 @@ float safe_limit(const kernels::Format& format, int ranks) {
   return kernels::row_of(format.codec).greatest / (most * float(ranks));
 }
 
-// Returns the most steps, which follow from kernels/math/feedback.h.
+// Returns the largest clamped residual, in quantization steps; see the clamp in
+// kernels/math/feedback.h.
 double most_steps(const kernels::Format& format) {
   const double last_level = double((1 << format.bits) - 1);
   return format.stochastic || format.bits == 1 ? 2 : 1.5 + 1 / last_level;

@@ -315,7 +315,7 @@ namespace {
   return {{}, runtime, communicator};
 }
 
-// Makes all steps after bypassed_at_sight().
+// Runs the remaining steps of dispatch().
 [[gnu::noinline]] Outcome dispatch_sum(Runtime* runtime, Request& request) {
   const Admission admitted = admit_sum(runtime, request, Way::blocking);
   if (admitted.communicator == nullptr) return admitted.outcome;

@@ -81,7 +81,7 @@ double rounding_of(const comm::Call& call, double magnitude) {
 }
 
 // Returns whether the bound of error feedback applies to the call. It does not if a bucket (values
-// that share one scale) may lie in blocks of a reduce-scatter that are no neighbors in the vector.
+// that share one scale) may lie in blocks of a reduce-scatter that are not adjacent in the vector.
 bool has_feedback(const comm::Call& call) {
   if (call.scatter != nullptr && !call.scatter->in_order) return false;
   return call.plan.error_feedback && call.plan.format.codec == kernels::Codec::quantized &&

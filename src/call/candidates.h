@@ -58,9 +58,9 @@ extern std::uint64_t (*candidate_clock)();
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
                     const algorithm::Decision& decision, const Request& request);
 
-// Does a call with one plan. If all ranks share one node, adds inside the node, uncompressed. If
-// the ranks agree that slimpi cannot do the call (a fallback), the call is left to MPI. *verifying,
-// if given, gets the nanoseconds that SLIMPI_VERIFY and SLIMPI_SELFTEST took in the call.
+// Runs a call under a plan. If all ranks share one node, adds inside the node, uncompressed. If the
+// ranks agree that slimpi cannot do the call (a fallback), the call is left to MPI. *verifying, if
+// given, gets the nanoseconds that SLIMPI_VERIFY and SLIMPI_SELFTEST took in the call.
 Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                  const Request& request, std::uint64_t* verifying = nullptr);
 

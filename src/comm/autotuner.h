@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds the fastest of several candidates for sums of one size. A candidate is a way to do a sum,
-// such as plain MPI. A trial is one of the program's own sums, which one candidate does and which
-// is timed. After the trials there is a run-off between the candidates that were about equally
-// fast. The winner then does all sums, and its time is watched. New trials start when that time
-// drifts (becomes much longer or shorter). They also start from time to time without drift,
-// because a rejected candidate may have had bad luck or may have become faster. All ranks choose
-// the same candidate, because they compare times that were reduced over all ranks. This class does
-// no communication; the caller does the reduction. Only the constructor allocates memory. So no
-// rank can lack memory in the middle of trials and then choose another candidate than the other
-// ranks.
+// Finds the fastest of several candidates, such as a plan or plain MPI, for sums of one size. Each
+// trial times one of the program's own sums under one candidate; candidates that come close meet
+// in a run-off, and the winner then runs every sum. It is tried again when its time drifts, and now
+// and then anyway, since a rejected candidate may have been unlucky. Because all times are reduced
+// over the ranks (by the caller, as this class does not communicate), every rank picks the same
+// winner. Only the constructor allocates memory, so that no rank can run out of it between trials
+// and then pick another one.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -71,7 +71,7 @@ Status SegmentRing::finish(const Step& step) {
   // Steps of the first and last cycles may have no segment (a negative number).
   if (step.number < 0) return Status::ok;
   if (const comm::Range sent = layout_.sent_in(step); sent.count != 0) {
-    // A send that is complete also frees its buffer for the segment `depth` later.
+    // When this send completes, segment number + depth may reuse the buffer.
     const Timed timed(context_.statistics, Stage::exchange, "send",
                       message_bytes(context_.format, sent.count));
     SLIMPI_TRY(context_.exchange.wait(requests_[layout_.request(sent_by(step), step)]));

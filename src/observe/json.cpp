@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 // Incremented when a key changes its meaning or goes away. A new key does not change it.
 constexpr int kReportSchema = 3;
 
-// Returns the description of the job, with which the JSON of the report and of the estimate begins.
+// Returns the job description that opens both JSON files, the report's and the estimate's.
 Json job_json(const Report& job, int schema) {
   Json json, options = Json::object();
   for (const auto& [name, value] : job.options) options[name] = value;
