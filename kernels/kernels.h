@@ -3,9 +3,9 @@
 // CPU, and one for CUDA. All tables give the same bytes for the same input; only
 // `compare` and CUDA's `multiply` may differ in the last bits.
 //
-// Every function takes pointers to memory of its table's device. A GPU's function is queued on
-// `stream`; a host's function ignores `stream` and is complete on return. No function allocates.
-// count = 0 is allowed. Floats and encoded segments are aligned to 4 bytes.
+// Every function takes pointers to memory of its table's device, where floats and encoded segments
+// are aligned to 4 bytes; count may be 0. A GPU's function is queued on `stream`, while a host's
+// function ignores `stream` and is complete on return. No function allocates.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -3,9 +3,9 @@
 // alone.
 //
 // The generator of kernels/math/philox.h, with one block per 64-bit lane. Between rounds only the
-// low 32 bits of each lane are used, because every x86 CPU can multiply the low 32 bits of each
-// lane. GCC does not vectorize philox() automatically; the explicit vectors here are eight times as
-// fast.
+// low 32 bits of each lane are used, because all x86 CPUs have an instruction that multiplies
+// these. GCC does not vectorize philox() automatically; the explicit vectors here are eight times
+// as fast.
 #pragma once
 #if defined(__SSE2__)
 #include <immintrin.h>

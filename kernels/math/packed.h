@@ -13,8 +13,8 @@
 // to a multiple of 4. The levels of a last bucket with less than 64 values are filled up with
 // zeros.
 //
-// The widths are not in the message. width_of() computes a width from the scale and from the level
-// of detail, a number of the whole tile. The length of a tile depends only on the number of its
+// The widths are not in the message. width_of() computes a width from the bucket's scale and the
+// level of detail, the per-tile precision. The length of a tile depends only on the number of its
 // values and on Format::bits. The encoder takes the largest level of detail with which the units
 // fit. The first PackedHeader::finer buckets, as many as there is room for, have a level of detail
 // that is greater by 1.

@@ -74,7 +74,7 @@ double most_norms(const comm::Plan& plan);
 // The arithmetic of a low-rank sum that every rank does on the same numbers. It gives the same
 // bytes on every machine, because the order of operations is fixed and no math library is used.
 //
-// A factor is `rank` vectors of `length` floats, stored one after the other.
+// A factor is `rank` consecutive vectors of `length` floats.
 
 // Makes vector k of the factor orthogonal to the k vectors before it, and scales it to norm 1. The
 // vectors before it must be orthonormal or zero. The method is modified Gram-Schmidt, twice, in

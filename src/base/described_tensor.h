@@ -14,8 +14,8 @@ struct MatrixSize {
 
 struct DescribedTensor {
   std::string name;  // identifies the data kept for the tensor (comm/tensor_state.h); "": no name
-  // The matrices that lie one after the other in the buffer, from its first float on. Floats behind
-  // the last matrix belong to no matrix. For algorithms with the trait `shapes` (PowerSGD).
+  // The consecutive matrices of the buffer, from its first float on. Floats behind the last matrix
+  // belong to no matrix. For algorithms with the trait `shapes` (PowerSGD).
   std::vector<MatrixSize> matrices;
 
   // Sets the description of the next float sum of the calling thread. Replaces a description that

@@ -4,7 +4,7 @@
 // code that loaded them.
 //
 // slimpi finds its own files from the path of the library or program that this code was linked
-// into. So an installation can be moved as a whole, and a build tree can be used in place.
+// into, so that an installation can be moved as a whole, and a build tree can be used in place.
 #pragma once
 #include <dlfcn.h>
 

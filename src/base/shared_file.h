@@ -2,7 +2,7 @@
 // Memory that several processes of one machine map.
 //
 // The memory is a file without a name: memfd_create, or, if that is refused, an unnamed file of
-// /dev/shm. So a killed process leaves nothing behind, and a container's small /dev/shm does not
+// /dev/shm. Thus a killed process leaves nothing behind, and a container's small /dev/shm does not
 // limit a memfd. The descriptor is sent in an SCM_RIGHTS message over a Unix socket in the abstract
 // namespace, which has no name in a file system either. Unlike opening /proc/PID/fd/N, the message
 // needs no /proc, no ptrace permission and no common PID namespace. It cannot pass between

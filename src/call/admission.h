@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first steps of every call of the program, blocking, nonblocking or persistent. They decide
-// whether slimpi takes the call or leaves it to MPI. There are two decisions, one after the other.
-// admit() waits for no other rank, and decides by facts that are the same on all ranks. Only
-// SLIMPI_TYPES may differ: a rank that leaves a type to MPI tells the other ranks. decide() first
-// makes the ranks compare their options, if they have not done so, and then decides by the options.
+// The first steps of every call of the program, blocking, nonblocking or persistent, which decide
+// whether slimpi takes the call or leaves it to MPI. admit() decides locally, from facts that agree
+// on all ranks; only SLIMPI_TYPES may differ, so a rank that leaves a type to MPI tells the others.
+// decide() communicates: it makes the ranks compare their options, unless they have done so, and
+// decides by the options.
 //
 //   blocking     dispatch(): the steps of admit(), decide(), run()
 //   nonblocking  admit(); then decide() and run() in a fiber (base/fiber.h). A sum that goes to MPI

@@ -81,16 +81,16 @@ int start_persistent(int count, const void* handles);
 
 // staged_requests.cpp
 
-// Has MPI begin a nonblocking call, or make a persistent one, on copies of buffers that MPI cannot
-// take. To be called if device::some_need_copies(). `next` calls the next definition, which writes
-// MPI's request to `handle`.
+// Forwards a nonblocking or persistent call to MPI with staged copies of buffers that MPI cannot
+// access. To be called if device::some_need_copies(). `next` calls the next definition, which
+// writes MPI's request to `handle`.
 int begin_staged(const Request& request, void* handle, bool persistent,
                  const std::function<int(const Request&)>& next);
 
 // nonblocking.cpp
 
-// Returns whether sums that are not blocking are in flight: sums of slimpi, or sums that MPI makes
-// on copies (begin_staged).
+// Returns whether nonblocking or persistent sums are in flight: sums of slimpi, or sums that MPI
+// makes on copies (begin_staged).
 inline bool sums_in_flight() {
   return g_fibers.load(std::memory_order_acquire) != 0;
 }

@@ -112,8 +112,7 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Differs from the id of every other object of this process, also of objects that are gone. The
-  // handle and the address of an object do not, because both may be used again.
+  // Unique for the life of the process. (Handles and addresses are reused.)
   const std::uint64_t id;
 
   // Identity: the program's communicator, this rank and the number of ranks.

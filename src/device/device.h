@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The device table. A row is a kind of memory in which float buffers can lie (the host's, or a CUDA
-// GPU's), and the operations on it. Host memory is a row, too, so no code above this layer asks "is
-// it a GPU?".
+// GPU's), and the operations on it. Because host memory is a row as well, no code above this layer
+// asks "is it a GPU?".
 //
 // Work is queued on a Stream and runs in the order of the stream; the host row does it at once.
 // Copies and kernels of different streams may overlap. Any thread may call these functions, but

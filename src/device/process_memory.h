@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory that the kernel gives to every process and that no GPU library hands out: the static data
 // of the executable, the heap below the program break, the stack of the main thread. The buffers of
-// most small sums lie there. They are host memory, about which no driver needs to be asked.
+// most small sums lie there, and no driver needs to be asked about them, because they are host
+// memory.
 #pragma once
 
 namespace slimpi::device {

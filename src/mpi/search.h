@@ -47,7 +47,7 @@ class LoadedMpis {
  private:
   static int add(dl_phdr_info* info, std::size_t, void* all);
 
-  Pages pages_;  // the paths one after the other, each with its final zero byte
+  Pages pages_;  // the concatenated paths, each with its final zero byte
   std::size_t length_ = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A machine as plain data: its NUMA nodes, GPUs and NICs, and the distances between GPUs and NICs.
-// hwloc gives the data. It is loaded on demand, so slimpi starts without hwloc.
+// The data comes from hwloc, which is loaded on demand, so that slimpi starts without it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
