@@ -197,6 +197,12 @@ if [ "$version" -ge 207 ]; then
     "tensor parallelism: copies of parameters that differ"
   expect "$(report report.json calls compressed)" 5 "tensor parallelism: compressed sums"
   expect "$(grep -c 'groups of ranks' err.txt)" 0 "tensor parallelism, 8 bits: no warning"
+  for sums in gradients all; do
+    SLIMPI_ALGORITHM=bytegrad torch 4 --bits 8 --torch-sums $sums "$PYTHON" \
+      "$programs/sharded.py" stages
+    expect "$status $(cut -d' ' -f3- out.txt | sort -u)" "0 right" \
+      "two stages, --torch-sums $sums: sums of all ranks as long as a stage's rows"
+  done
   SLIMPI_ALGORITHM=packed torch 4 --bits 4 "$PYTHON" "$programs/sharded.py" tp
   expect "$status $(grep -c 'slimpi warning: groups of ranks .* cross' err.txt)" "0 1" \
     "tensor parallelism, packed: one warning"

@@ -29,6 +29,7 @@ from .torch import EXACT, OF_MODELS
 
 _FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
 _TYPES = torch.float32, torch.float16, torch.bfloat16
+_TAGS = 16383      # of MPI_Comm_create_group; those behind are of _lanes
 _MOST = 2**31 - 1  # the count of MPI_Reduce_scatter_block is an int
 # The reason for which calls with unlike tensors are left to the backend. Most backends raise an
 # error of their own for these calls.
@@ -193,7 +194,7 @@ class Collectives:
         row = _floats(tensors)
         if function == self._sum_blocks:
             row //= self.size
-        pieces = pieces_of_row(row) if self._align else None
+        pieces = pieces_of_row(self, row) if self._align else None
         mixed = mixes(self._algorithm) or bool(
             self._align and function == self._sum_blocks and not pieces)
         if known:
@@ -261,7 +262,7 @@ class Collectives:
 
     def _new_communicator(self, options):
         return _world().new_communicator(self.members, {**self._waits, **options}, self._name(),
-                                         1 + self._number % 32766)
+                                         1 + self._number % _TAGS)
 
     def _communicator(self):
         """Returns the communicator of compressed sums; the first call makes it. Called in the

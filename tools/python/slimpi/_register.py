@@ -4,7 +4,7 @@ PyTorch."""
 from . import _gradients, _late
 from ._late import OLDEST
 from ._mpi import Error
-from ._parameters import watch_pieces
+from ._parameters import watch_pieces, watch_reduce
 
 
 def is_old():
@@ -48,4 +48,5 @@ _late.after("torch.distributed.distributed_c10d", _register)
 _gradients.watch()
 for _package in ("fsdp._fully_shard", "_composable.fsdp"):  # the second name until PyTorch 2.5
     _late.after(f"torch.distributed.{_package}._fsdp_collectives", watch_pieces)
+    _late.after(f"torch.distributed.{_package}._fsdp_param_group", watch_reduce)
 _late.after("torch._dynamo.trace_rules", _stay_uncompiled)
