@@ -207,7 +207,8 @@ def _say_if_unused():
     if not _says or "torch.distributed.launcher" in sys.modules:  # this process is torchrun
         return
     world = sys.modules.get("slimpi._world")
-    used = world is not None and world._world is not None and world._world.communicators
+    world = world and world._world
+    used = world and (world.communicators or world.models)
     # Prints nothing in these cases: the program ended by an exception or an exit status that is not
     # 0; Python found no program; the program makes its ranks itself.
     missing = sys.argv[0] not in ("", "-c", "-m") and not os.path.exists(sys.argv[0])

@@ -115,8 +115,8 @@ class World:
         self.process = os.getpid()
         self.worker = Worker(ends=False)
         self.communicators = {}  # by (ranks, options, name)
+        self.models = 0          # how many models have had the hook of slimpi.torch
         self._summed = set()     # communicators that start_sum() has made a sum on
-        self.models = {}         # by communicator: the number of models that use it
         self.numbers = 0         # the next free number of a group, on this rank: see Collectives
         self.groups = weakref.WeakSet()  # objects with `members` and `summed`: see count()
         self.warned = False      # whether count() has warned of groups that cross
