@@ -88,6 +88,16 @@ def gradients():
     exact("a count before gradients", flat)
     exact("a copy of a gradient", one.grad.clone())
     assert not slimpi.torch._gradients.is_reducing()
+    look, calls = slimpi.torch._gradients._look, []
+    slimpi.torch._gradients._look = lambda: calls.append(look())
+    one, optimizer = parameter(random())
+    for _ in range(3):
+        exact("beside a new gradient", random())
+    assert not calls, "a sum of another tensor looks for the memory of all gradients"
+    compressed("a gradient in other memory", one.grad)
+    one.grad.data = random()
+    compressed("a gradient whose memory has changed", one.grad)
+    slimpi.torch._gradients._look = look
 
 
 def no_gradient_on_a_rank():
