@@ -3,8 +3,9 @@
 # for each way: its name, the rank, and the loss of the last step, and checks that all ranks have
 # the bytes of one model. With --time it prints milliseconds of a step and of its sums, too. tp is
 # tensor parallelism with fully_shard; a further line says how many parameters differ of which its
-# ranks have copies. stages is a pipeline of two stages, each by fully_shard. zero0, zero1, zero2 and zero3 are stages of DeepSpeed's ZeRO; with one of them
-# DeepSpeed begins torch.distributed.
+# ranks have copies. stages is a pipeline of two stages, each sharded by fully_shard. zero0, zero1,
+# zero2 and zero3 are stages of DeepSpeed's ZeRO; with one of them DeepSpeed begins
+# torch.distributed.
 import argparse
 import contextlib
 import sys

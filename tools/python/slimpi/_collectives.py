@@ -34,10 +34,6 @@ _MOST = 2**31 - 1  # the count of MPI_Reduce_scatter_block is an int
 # The reason for which calls with unlike tensors are left to the backend. Most backends raise an
 # error of their own for these calls.
 _UNLIKE = "of tensors of unlike types or lengths"
-# Whether PyTorch's C++ code keeps the Python object of a Work that it holds. Before 2.7 it does
-# not. Then submit() keeps the last Work; that is enough, because DistributedDataParallel asks a
-# Work for its future at once.
-_KEEPS_WORK = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
 
 lenient = False  # true: a group that cannot use MPI leaves sums to its backend; false: an error
 before_sum = lambda collectives: None  # called before each sum that MPI gets
@@ -249,8 +245,6 @@ class Collectives:
 
     def submit(self, name, results, function, *arguments):
         one = SumWork(name, results, self._seconds, self._streams)
-        if not _KEEPS_WORK:
-            self._last = one
         with self._lock:
             if self._worker is None:  # also for a group of one rank: gloo's means are made here
                 self._worker = Worker() if self._left else _world().new_worker()

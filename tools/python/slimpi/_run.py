@@ -39,7 +39,6 @@ def _asks_for_gloo(asked):
 def _change_backend(module, init_process_group):
     """Replaces new_group and split_group, and returns a replacement of init_process_group. The
     three make a group of slimpi's backend if the program asks for gloo."""
-    get_backend = module.get_backend
     signature = inspect.signature(init_process_group)
 
     def init(*arguments, **keywords):
@@ -66,13 +65,18 @@ def _change_backend(module, init_process_group):
 
         return make
 
-    @functools.wraps(get_backend)
-    def name(*arguments, **keywords):
-        """Returns the backend that the program asked for, because it may have code for gloo."""
-        found = get_backend(*arguments, **keywords)
-        return module.Backend.GLOO if _replaced is not None and found == "slimpi" else found
+    def of_gloo(function):
+        """Returns a function that names gloo where the program, which may have code for gloo, asked
+        for it."""
+        @functools.wraps(function)
+        def call(*arguments, **keywords):
+            found = function(*arguments, **keywords)
+            return found if _replaced is None else type(found)(found.replace("slimpi", "gloo"))
 
-    module.get_backend = name
+        return call
+
+    for name in ("get_backend", "get_backend_config"):
+        setattr(module, name, of_gloo(getattr(module, name)))
     for made in ("new_group", "split_group"):
         if hasattr(module, made):
             setattr(module, made, of_slimpi(getattr(module, made)))
