@@ -126,30 +126,6 @@ def asynchronous():
     check(tensors[4], total)
 
 
-def functional():
-    """Functional sums, which C++ code waits for, are on their way together."""
-    for operation, factor in (("sum", ranks), ("avg", 1)):
-        if operation == "avg" and "options" in sys.argv:
-            continue  # gloo has none
-        try:
-            from torch.distributed import _functional_collectives as functional
-            results = [functional.all_reduce(mine(length), operation, dist.group.WORLD)
-                       for length in (LONG, 3, LONG, 3)]
-            results += [functional.reduce_scatter_tensor(mine(ranks * length), operation, 0,
-                                                         dist.group.WORLD) for length in (LONG, 3)]
-        except (ImportError, RuntimeError, ValueError) as error:
-            raise Missing(str(error)[:40]) from error
-        for result in reversed(results):
-            check(result, factor * total / ranks)
-
-
-def names():
-    """The program finds the names of the backend that it asked for."""
-    wanted, other = ("slimpi", "gloo") if "explicit" in sys.argv else ("gloo", "slimpi")
-    for name in dist.get_backend(), by_name("get_backend_config")():
-        assert wanted in name and other not in name, name
-
-
 def coalesced():
     by_name("_coalescing_manager")
     tensors = [mine(LONG // 3), mine(LONG, 2), mine(1)]
@@ -404,7 +380,7 @@ def late():
             raise AssertionError("no error")
 
 
-cases = [all_reduce, average, layouts, asynchronous, functional, names, coalesced, reduce_scatter,
+cases = [all_reduce, average, layouts, asynchronous, coalesced, reduce_scatter,
          reduce_scatters_coalesced, methods, refused, patient, groups, split, again, model,
          subclasses, compiled]
 if "late" in sys.argv:
