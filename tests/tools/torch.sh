@@ -231,6 +231,7 @@ fi
 # The package's own functions.
 cat >package.py <<'PROGRAM'
 import sys
+import time
 import torch
 import torch.distributed as dist
 import slimpi
@@ -277,6 +278,14 @@ assert state.iteration == 4
 other = slimpi.torch.State(bits=2, error_feedback=True)
 other.load_state_dict(state.state_dict())
 assert other.iteration == 4
+end = slimpi.torch.State._end_iteration
+
+def late(*arguments):
+    time.sleep(1)
+    end(*arguments)
+
+slimpi.torch.State._end_iteration = late  # the program ends before it
+model(torch.ones(5, 300)).sum().backward()
 PROGRAM
 torch 2 --report report.json "$python" package.py
 expect "$status" 0 "the package: exit status"

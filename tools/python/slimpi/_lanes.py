@@ -27,7 +27,7 @@ class Lane:
     """
 
     def __init__(self, world, group, key, tag):
-        self.key, self.worker, self.group = key, world.new_worker(), weakref.ref(group)
+        self.key, self.worker, self.group = key, world.new_worker(waits=True), weakref.ref(group)
         self.models = 0   # the number of models that have used the Lane
         self._ended = {}  # by number of a model that has ended: the names of its tensors
         self._world = world
