@@ -18,14 +18,13 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import ReduceOp
 
 from . import _gradients, _join, _seen, _threads
-from ._agreement import check_answers, describe, gather
+from ._agreement import EXACT, OF_MODELS, check_answers, describe, gather
 from ._edges import Memory, Spread, alignment, mixes
 from ._mpi import Error
 from ._parameters import bytes_of, pieces_of_row
 from ._sums import end_streams
 from ._work import SumWork
 from ._world import Worker, world as _world
-from .torch import EXACT, OF_MODELS
 
 _FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
 _TYPES = torch.float32, torch.float16, torch.bfloat16

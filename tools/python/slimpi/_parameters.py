@@ -9,10 +9,10 @@ import re
 import threading
 import weakref
 
-from . import _functions
 from ._mpi import Error
 
-# In a call of fully_shard's foreach_reduce: its two groups, and the lengths of its pieces.
+# In a call of fully_shard's foreach_reduce. sums: the Collectives of its two groups; pieces: the
+# lengths of the pieces of a row.
 _here = threading.local()
 
 
@@ -69,17 +69,18 @@ def watch_pieces(module):
     module.foreach_reduce_scatter_copy_in = copy_in
 
 
-def watch_reduce(module):
+def watch_reduce(collectives_of, module):
     """Changes PyTorch's module _fsdp_param_group so that pieces end with the call of foreach_reduce
     that noted them, and are of the two groups whose ranks all make this call for the same
-    parameters."""
+    parameters. collectives_of: returns the Collectives of a group."""
     reduce = module.foreach_reduce
     signature = inspect.signature(reduce)
 
     @functools.wraps(reduce)
     def foreach_reduce(*arguments, **keywords):
         names, before = signature.bind(*arguments, **keywords).arguments, dict(vars(_here))
-        _here.groups = [names.get(name) for name in ("reduce_scatter_group", "all_reduce_group")]
+        _here.sums = [collectives_of(names[name]) for name in (
+            "reduce_scatter_group", "all_reduce_group") if names.get(name) is not None]
         _here.pieces = None
         try:
             return reduce(*arguments, **keywords)
@@ -95,8 +96,7 @@ def pieces_of_row(collectives, length):
     rows of this length in this thread over the group of `collectives`; else None. All ranks of the
     group get the same result."""
     pieces = getattr(_here, "pieces", None)
-    if not pieces or sum(pieces) != length or collectives not in map(
-            _functions.collectives_of, filter(None, _here.groups)):
+    if not pieces or sum(pieces) != length or collectives not in _here.sums:
         return None
     return pieces
 

@@ -22,7 +22,7 @@ import torch
 import torch.distributed as dist
 
 from . import _functions, _gradients, _lanes
-from ._agreement import check_answers, describe, name_of, timeout_of
+from ._agreement import EXACT, OF_MODELS, check_answers, describe, name_of, timeout_of
 from ._edges import Edges, mixes
 from ._mpi import Error
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
@@ -32,16 +32,8 @@ from ._world import world as _world
 __all__ = ["State", "compress", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
-OF_MODELS = ("decentralized", "low_precision_decentralized")
 _MOST_IN_FLIGHT = 2  # buckets: one uses the network while the other does not
 _FIRST_ITERATIONS = 10  # exact iterations with PowerSGD; the default of slimpi's option `start`
-# Options of the communicator for sums that are not compressed: those of the first iterations of
-# algorithms with state, short sums, and sums of other values than gradients. slimpi makes these
-# sums itself, because MPI's ranks wait without a pause and take the core from ranks that compute.
-# Bits: `allreduce` refuses the half bits that packed may have by SLIMPI_BITS.
-EXACT = {"algorithm": "allreduce", "bits": "8", "min_size": "0", "start": "0"}
-
-
 # Options on which the bits of a result depend. A checkpoint has these options and the State's own.
 _OF_RESULTS = ("algorithm", "bits", "bucket", "error_feedback", "hierarchy", "max_error",
                "min_size", "powersgd_rank", "rounding", "seed")
