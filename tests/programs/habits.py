@@ -126,6 +126,78 @@ def many_models():
     assert threads() <= before, f"{threads()} threads, and before {before}"
 
 
+def independent_groups():
+    """No group waits for another, in whichever order the ranks use them. Rank 0 has several
+    iterations of a group on the way, the first ones with it, while it waits for the other group;
+    the other ranks begin with that. Then each group's sums come from a thread of its own."""
+    groups = [dist.new_group() for _ in range(2)]
+    states = [slimpi.torch.State(group, bits=8) for group in groups]
+    parameters, values = [nn.Parameter(torch.zeros(9000))], [torch.full((9000,), rank + 1.0)]
+
+    def futures(state):
+        return [slimpi.torch.hook(state, Bucket(parameters, values)) for _ in range(4)]
+
+    def check(sums):
+        for future in sums:
+            mean = future.wait()
+            assert ((mean - (ranks + 1) / 2).abs() < 1e-6).all(), f"a mean of {mean[0]}"
+
+    if rank == 0:
+        early = futures(states[0])
+        check(futures(states[1]))
+        check(early)
+    else:
+        check(futures(states[1]))
+        check(futures(states[0]))
+    found = []
+
+    def train(group):
+        try:
+            for _ in range(3):
+                check(futures(slimpi.torch.State(group, bits=8)))
+        except Exception as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=train, args=(group,)) for group in groups]
+    for thread in threads[::1 if rank == 0 else -1]:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if found:
+        raise found[0]
+
+
+def ended_models():
+    """What slimpi keeps for a model ends with it, at the latest when the ranks make another model,
+    also where that has another group."""
+    gradients = [torch.randn(96, 64, generator=generator(rank))]
+    parameters = [nn.Parameter(torch.zeros_like(gradients[0]))]
+
+    def kept(state, names):
+        return [name for name in names if state._lane.worker.do(
+            state._world.mpi.get_state, state._comm, name)]
+
+    for options in ({"bits": 2, "error_feedback": True},
+                    {"algorithm": "powersgd", "powersgd_rank": 1}):
+        group = dist.new_group()
+        names = lane = None
+        for each in range(4):
+            state = slimpi.torch.State(group, start_powerSGD_iter=1, **options)
+            assert lane in (None, state._lane), "another model has other communicators"
+            assert not kept(state, names or ()), "the state of a model that has ended is kept"
+            for _ in range(3):
+                mean_of(state, (parameters, gradients))
+            names, lane = state._names(), state._lane
+            assert kept(state, names) == names, "no state"
+            other = slimpi.torch.State(group, start_powerSGD_iter=1, **options)
+            assert kept(other, names) == names, "the state of a model ends with another"
+            del state, other
+            if each == 1:
+                dist.destroy_process_group(group)
+                group = dist.new_group()
+            gc.collect()
+
+
 def short_floats():
     """The mean is exact where the shares of the ranks are too small for float16."""
     state = slimpi.torch.State(bits=8)
@@ -218,8 +290,9 @@ def caught_exits():
                 sys.excepthook(*sys.exc_info())  # as a program that logs its exceptions
 
 
-for case in (complex_parameters, empty_parameters, swapped_data, twice, many_models, short_floats,
-             scales, loss_scale, refusals, caught_exits):
+for case in (complex_parameters, empty_parameters, swapped_data, twice, many_models,
+             independent_groups, ended_models, short_floats, scales, loss_scale,
+             refusals, caught_exits):
     result = "ok"
     try:
         case()

@@ -3,8 +3,9 @@
 # for each way: its name, the rank, and the loss of the last step, and checks that all ranks have
 # the bytes of one model. With --time it prints milliseconds of a step and of its sums, too. tp is
 # tensor parallelism with fully_shard; a further line says how many parameters differ of which its
-# ranks have copies. zero0, zero1, zero2 and zero3 are stages of DeepSpeed's ZeRO; with one of them
-# DeepSpeed begins torch.distributed.
+# ranks have copies. stages is a pipeline of two stages, each sharded by fully_shard. zero0, zero1,
+# zero2 and zero3 are stages of DeepSpeed's ZeRO; with one of them DeepSpeed begins
+# torch.distributed.
 import argparse
 import contextlib
 import sys
@@ -168,7 +169,59 @@ def copies_that_differ(model):
     return sum(not torch.equal(mine[name], all_ranks[rank ^ 1][name]) for name in mine)
 
 
+class Stage(nn.Module):
+    """A weight and a scale, in this or the other order."""
+
+    def __init__(self, *names):
+        super().__init__()
+        for name in names:
+            setattr(self, name, nn.Parameter(torch.ones(*{"weight": (200, 200),
+                                                          "scale": (600, 1)}[name])))
+
+    def forward(self, data):
+        return (data @ self.weight).sum() * self.scale.sum()
+
+
+def train_stages():
+    """Each stage is sharded over half of the ranks. Rows of its gradients are as long as those of
+    the other, and have other pieces. Then all ranks sum tensors of that length, which have none."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    mesh = init_device_mesh("cpu", (2, ranks // 2), mesh_dim_names=("stage", "data"))
+    stage = Stage(*("weight", "scale")[::1 - 2 * mesh.get_local_rank("stage")])
+    fully_shard(stage, mesh=mesh["data"])
+    length = 2 * (200 * 200 + 600) // ranks
+    values, wrong = torch.arange(1.0, length + 1), []
+
+    def check(what, result):
+        if ((result / ranks - values).abs() > 0.004 * length).any():
+            wrong.append(what)
+
+    def sums_in_hook(_):
+        metric = values.clone()
+        dist.all_reduce(metric)
+        check("in a hook", metric)
+
+    if hasattr(stage, "set_all_reduce_hook"):
+        stage.set_all_reduce_hook(sums_in_hook)
+    group = dist.new_group()
+    if "slimpi.torch" in sys.modules:
+        sys.modules["slimpi.torch"].compress(group)
+    for _ in range(2):
+        stage(torch.ones(8, 200)).backward()
+        metric, part = values.clone(), torch.empty(length)
+        dist.all_reduce(metric)
+        check("all_reduce", metric)
+        dist.reduce_scatter_tensor(part, values.repeat(ranks))
+        check("reduce_scatter", part)
+        metric = values.clone()
+        dist.all_reduce(metric, group=group)
+        check("of a compressed group", metric)
+    sys.stdout.write(f"stages {rank} {', '.join(dict.fromkeys(wrong)) or 'right'}\n")
+    sys.stdout.flush()
+
+
 for way in arguments.ways:
-    train(way)
+    train_stages() if way == "stages" else train(way)
 dist.barrier()
 dist.destroy_process_group()

@@ -41,21 +41,21 @@ fi
 # Gradients are compressed and nothing else, unless a group's name or the program says so.
 printf '* * who* packed 2\n* * exempt off\n' >rules
 SLIMPI_ALGORITHM=packed torch 2 --bits 2 --rules rules "$PYTHON" "$programs/backend.py" kinds
-cases "2 bits: gradients are compressed, other sums are exact" 14
+cases "2 bits: gradients are compressed, other sums are exact" 18
 grep -q 'sums of gradients of SLIMPI_MIN_SIZE .* by slimpi .*; other sums are exact' err.txt ||
   fail "no line says what is compressed and what is exact"
 grep -q '[0-9]* sums by hand, [0-9.]* MiB: exact (kinds.py:.*slimpi.torch.compress(tensor)' \
   err.txt || fail "the last line does not count the sums by hand"
-grep -q '2 functional sums, .* KiB: exact; .*3 sums by hand of gradients on some ranks only' \
+grep -q '6 functional sums, .* KiB: exact; .*3 sums by hand of gradients on some ranks only' \
   err.txt || fail "the last line does not count the other exact sums"
 if expensive; then
   for bits in 4 8; do
     SLIMPI_ALGORITHM=bytegrad torch 2 --bits "$bits" --rules rules "$PYTHON" \
       "$programs/backend.py" kinds
-    cases "$bits bits: gradients are compressed, other sums are exact" 14
+    cases "$bits bits: gradients are compressed, other sums are exact" 18
   done
   SLIMPI_ALGORITHM=bytegrad torch 2 --rules rules "$PYTHON" "$programs/backend.py" kinds options
-  cases "the same of groups that stay as they are" 14
+  cases "the same of groups that stay as they are" 18
 fi
 SLIMPI_ALGORITHM=bytegrad torch 2 --torch-sums all --report report.json "$PYTHON" \
   "$programs/sharded.py" flat
@@ -78,7 +78,7 @@ cases "a program that asks for slimpi" 34
 if expensive; then
   SLIMPI_ALGORITHM=bytegrad as_torchrun 2 env PYTHONPATH="$package" "$run" --ranks-per-node 1 \
     --rules rules "$PYTHON" "$programs/backend.py" explicit kinds >out.txt 2>err.txt || status=$?
-  cases "a program that asks for slimpi: which sums are compressed" 14
+  cases "a program that asks for slimpi: which sums are compressed" 18
 fi
 # Only the environment says that the two processes are ranks of a job.
 status=0
@@ -197,6 +197,12 @@ if [ "$version" -ge 207 ]; then
     "tensor parallelism: copies of parameters that differ"
   expect "$(report report.json calls compressed)" 5 "tensor parallelism: compressed sums"
   expect "$(grep -c 'groups of ranks' err.txt)" 0 "tensor parallelism, 8 bits: no warning"
+  for sums in gradients all; do
+    SLIMPI_ALGORITHM=bytegrad torch 4 --bits 8 --torch-sums $sums "$PYTHON" \
+      "$programs/sharded.py" stages
+    expect "$status $(cut -d' ' -f3- out.txt | sort -u)" "0 right" \
+      "two stages, --torch-sums $sums: sums of all ranks as long as a stage's rows"
+  done
   SLIMPI_ALGORITHM=packed torch 4 --bits 4 "$PYTHON" "$programs/sharded.py" tp
   expect "$status $(grep -c 'slimpi warning: groups of ranks .* cross' err.txt)" "0 1" \
     "tensor parallelism, packed: one warning"

@@ -231,6 +231,7 @@ fi
 # The package's own functions.
 cat >package.py <<'PROGRAM'
 import sys
+import time
 import torch
 import torch.distributed as dist
 import slimpi
@@ -277,6 +278,14 @@ assert state.iteration == 4
 other = slimpi.torch.State(bits=2, error_feedback=True)
 other.load_state_dict(state.state_dict())
 assert other.iteration == 4
+end = slimpi.torch.State._end_iteration
+
+def late(*arguments):
+    time.sleep(1)
+    end(*arguments)
+
+slimpi.torch.State._end_iteration = late  # the program ends before it
+model(torch.ones(5, 300)).sum().backward()
 PROGRAM
 torch 2 --report report.json "$python" package.py
 expect "$status" 0 "the package: exit status"
@@ -284,7 +293,7 @@ expect "$status" 0 "the package: exit status"
 
 # Programs that use models and gradients in unusual ways.
 torch 2 "$python" "$top_srcdir/tests/programs/habits.py"
-expect "$status $(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "0 20 " "habits of programs"
+expect "$status $(grep -c ' ok$' out.txt) $(grep -v ' ok$' out.txt)" "0 24 " "habits of programs"
 
 # A checkpoint: the bits of the run that was not interrupted. The second has a short bucket. The
 # last three keep no state between sums, but their bits depend on the buckets.

@@ -89,13 +89,15 @@ sums.torch = types.SimpleNamespace(
     cuda=types.SimpleNamespace(Event=Event, stream=stream, current_stream=Stream,
                                Stream=lambda device: f"own stream of {device}"))
 jobs = []
+worker = types.SimpleNamespace(submit=jobs.append)
 world = types.SimpleNamespace(
-    worker=types.SimpleNamespace(submit=jobs.append),
     start_sum=lambda comm, address, count, *more: say("MPI_Iallreduce", address, count),
     finish_sum=lambda requests: say("MPI_Wait"))
 state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm", _least=0,
-                              _world=world, _keeps_state=False, _streams={}, _held=[], _layouts={},
-                              _exact_comm="exact", algorithm="bytegrad", summed=0,
+                              _world=world, _lane=types.SimpleNamespace(worker=worker),
+                              _keeps_state=False, _streams={},
+                              _held=[], _layouts={}, _exact_comm="exact", algorithm="bytegrad",
+                              summed=0,
                               _edges=types.SimpleNamespace(layout=lambda sizes: None),
                               _describe=lambda bucket: ("", ()), _holds=lambda bucket: False,
                               _end_iteration=lambda names: None, _names=lambda: [],

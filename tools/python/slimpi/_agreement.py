@@ -6,6 +6,13 @@ import torch
 
 from ._mpi import Error
 
+OF_MODELS = ("decentralized", "low_precision_decentralized")  # algorithms that average models
+# Options of the communicator for sums that are not compressed: those of the first iterations of
+# algorithms with state, short sums, and sums of other values than gradients. slimpi makes these
+# sums itself, because MPI's ranks wait without a pause and take the core from ranks that compute.
+# Bits: `allreduce` refuses the half bits that packed may have by SLIMPI_BITS.
+EXACT = {"algorithm": "allreduce", "bits": "8", "min_size": "0", "start": "0"}
+
 
 def gather(store, rank, size, mine):
     """Exchanges data in a new process group: returns a list with `mine` of each rank. An earlier

@@ -13,6 +13,7 @@ from . import _gradients, _seen
 from ._agreement import name_of
 from ._collectives import Collectives
 from ._join import of_attempt
+from ._work import SumWork
 
 _COLLECTIVE = (r"(?!__).*(reduce|gather|scatter|broadcast|send|recv|barrier|all_?to_?all|coalesc|"
                "sequence)")
@@ -32,6 +33,13 @@ def _is_by_hand():
     caller = sys._getframe(2).f_back  # None in a thread of C++
     return caller is not None and (
         caller.f_globals.get("__name__") == "torch.distributed.distributed_c10d")
+
+
+def _held(by_hand, work):
+    """Returns the Work, and keeps it if C++ code gets it."""
+    if not by_hand and isinstance(work, SumWork):
+        work.hold()
+    return work
 
 
 def _options(kind, opts, timeout):
@@ -95,13 +103,15 @@ class Group(ProcessGroup):
         return self.collectives.submit("the mean by gloo", results, divide)
 
     def _all_reduce(self, name, tensors, opts, by_gloo):
-        return (self.collectives.all_reduce(name, tensors, opts.reduceOp, _is_by_hand()) or
-                self._by_gloo(tensors, opts, by_gloo))
+        by_hand = _is_by_hand()
+        return _held(by_hand, self.collectives.all_reduce(name, tensors, opts.reduceOp, by_hand) or
+                     self._by_gloo(tensors, opts, by_gloo))
 
     def _reduce_scatter(self, name, inputs, outputs, opts, by_gloo):
-        return (self.collectives.reduce_scatter(name, inputs, outputs, opts.reduceOp,
-                                                _is_by_hand()) or
-                self._by_gloo(outputs, opts, by_gloo))
+        by_hand = _is_by_hand()
+        return _held(by_hand, self.collectives.reduce_scatter(
+            name, inputs, outputs, opts.reduceOp, by_hand) or
+            self._by_gloo(outputs, opts, by_gloo))
 
     def allreduce(self, tensors, opts=ReduceOp.SUM, timeout=None, op=None):
         if isinstance(tensors, torch.Tensor):

@@ -18,25 +18,21 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import ReduceOp
 
 from . import _gradients, _join, _seen, _threads
-from ._agreement import check_answers, describe, gather
+from ._agreement import EXACT, OF_MODELS, check_answers, describe, gather
 from ._edges import Memory, Spread, alignment, mixes
 from ._mpi import Error
 from ._parameters import bytes_of, pieces_of_row
 from ._sums import end_streams
 from ._work import SumWork
 from ._world import Worker, world as _world
-from .torch import EXACT, OF_MODELS
 
 _FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
 _TYPES = torch.float32, torch.float16, torch.bfloat16
+_TAGS = 16383      # of MPI_Comm_create_group; those behind are of _lanes
 _MOST = 2**31 - 1  # the count of MPI_Reduce_scatter_block is an int
 # The reason for which calls with unlike tensors are left to the backend. Most backends raise an
 # error of their own for these calls.
 _UNLIKE = "of tensors of unlike types or lengths"
-# Whether PyTorch's C++ code keeps the Python object of a Work that it holds. Before 2.7 it does
-# not. Then submit() keeps the last Work; that is enough, because DistributedDataParallel asks a
-# Work for its future at once.
-_KEEPS_WORK = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
 
 lenient = False  # true: a group that cannot use MPI leaves sums to its backend; false: an error
 before_sum = lambda collectives: None  # called before each sum that MPI gets
@@ -193,7 +189,7 @@ class Collectives:
         row = _floats(tensors)
         if function == self._sum_blocks:
             row //= self.size
-        pieces = pieces_of_row(row) if self._align else None
+        pieces = pieces_of_row(self, row) if self._align else None
         mixed = mixes(self._algorithm) or bool(
             self._align and function == self._sum_blocks and not pieces)
         if known:
@@ -248,8 +244,6 @@ class Collectives:
 
     def submit(self, name, results, function, *arguments):
         one = SumWork(name, results, self._seconds, self._streams)
-        if not _KEEPS_WORK:
-            self._last = one
         with self._lock:
             if self._worker is None:  # also for a group of one rank: gloo's means are made here
                 self._worker = Worker() if self._left else _world().new_worker()
@@ -261,7 +255,7 @@ class Collectives:
 
     def _new_communicator(self, options):
         return _world().new_communicator(self.members, {**self._waits, **options}, self._name(),
-                                         1 + self._number % 32766)
+                                         1 + self._number % _TAGS)
 
     def _communicator(self):
         """Returns the communicator of compressed sums; the first call makes it. Called in the

@@ -2,6 +2,7 @@
 """Finds out which sums of torch.distributed are sums of gradients: (1) sums by the functions with
 which PyTorch and DeepSpeed sum gradients; (2) sums of tensors that are gradients."""
 import functools
+import itertools
 import threading
 import weakref
 
@@ -55,10 +56,15 @@ def mark(tensor):
     _marked[key] = weakref.ref(tensor, lambda _: _marked.pop(key, None))
 
 
+def _local(tensor):
+    """Returns a tensor, or the part of a DTensor on this rank."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
 def _place(tensor):
     """Returns (address of the storage, first byte, byte behind the last) of a tensor; None for a
     sparse tensor and for one without memory."""
-    tensor = getattr(tensor, "_local_tensor", tensor)  # the part of a DTensor on this rank
+    tensor = _local(tensor)
     try:
         extent = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride())) + 1
         first = tensor.data_ptr()
@@ -73,16 +79,46 @@ def _gradient(holder):
     return holder if id(holder) in _marked else getattr(holder, "grad", None)
 
 
+def _groups():
+    """Yields lists: the parameters of each group of each optimizer, and the marked tensors."""
+    for optimizer in list(_optimizers):
+        for group in getattr(optimizer, "param_groups", ()):
+            yield group["params"]
+    yield [holder for holder in (reference() for reference in list(_marked.values()))
+           if holder is not None]
+
+
+def _begins_in(storage, last):
+    """Returns whether a gradient begins in this memory. Programs have many parameters and sum many
+    tensors that are no gradients, so this does as little as possible for each parameter."""
+    import torch
+    plain = torch.Tensor
+    for holders in _groups():
+        for holder in holders:
+            gradient = getattr(holder, "grad", None) if id(holder) not in _marked else holder
+            if gradient is None:
+                continue
+            try:
+                if type(gradient) is not plain:
+                    gradient = _local(gradient)
+                if storage <= gradient.data_ptr() < last:
+                    return True
+            except (RuntimeError, AttributeError):  # sparse, or without memory
+                pass
+    return False
+
+
 def _look():
     global _by_storage
     found = {}
-    holders = [parameter for optimizer in list(_optimizers)
-               for group in getattr(optimizer, "param_groups", ()) for parameter in group["params"]]
-    for holder in holders + [reference() for reference in list(_marked.values())]:
-        gradient = None if holder is None else _gradient(holder)
-        place = None if gradient is None else _place(gradient)
-        if place is not None:
-            found.setdefault(place[0], []).append(weakref.ref(holder))
+    for holder in itertools.chain.from_iterable(_groups()):
+        gradient = _gradient(holder)
+        if gradient is not None:
+            try:
+                storage = _local(gradient).untyped_storage().data_ptr()
+            except (RuntimeError, AttributeError):  # sparse, or without memory
+                continue
+            found.setdefault(storage, []).append(weakref.ref(holder))
     _by_storage = found
 
 
@@ -103,8 +139,10 @@ def are_gradients(tensors):
         place = _place(tensor)
         if place is None:
             return False
-        if not _is_covered(place):
-            _look()  # again: gradients may have other memory in each step
+        if not _is_covered(place):  # gradients may have other memory in each step
+            if not _begins_in(place[0], place[2]):
+                return False
+            _look()
             if not _is_covered(place):
                 return False
     return True

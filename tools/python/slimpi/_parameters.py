@@ -3,6 +3,7 @@
 to the next, and after a checkpoint."""
 import functools
 import hashlib
+import inspect
 import math
 import re
 import threading
@@ -10,7 +11,9 @@ import weakref
 
 from ._mpi import Error
 
-_here = threading.local()  # pieces: lengths of the pieces that fully_shard sums in this thread
+# In a call of fully_shard's foreach_reduce. sums: the Collectives of its two groups; pieces: the
+# lengths of the pieces of a row.
+_here = threading.local()
 
 
 class Parameters:
@@ -52,8 +55,9 @@ def matrices_of(parameters):
 
 
 def watch_pieces(module):
-    """Changes PyTorch's module _fsdp_collectives so that it notes the lengths of the pieces that
-    fully_shard sums. Its sum has a row for each rank, and a row has a piece of each gradient."""
+    """Changes PyTorch's module _fsdp_collectives so that the lengths of the pieces that fully_shard
+    sums are noted for the call of foreach_reduce. Its sum has a row for each rank, and a row has a
+    piece of each gradient."""
     copy = module.foreach_reduce_scatter_copy_in
 
     @functools.wraps(copy)
@@ -65,11 +69,36 @@ def watch_pieces(module):
     module.foreach_reduce_scatter_copy_in = copy_in
 
 
-def pieces_of_row(length):
-    """Returns the lengths of the pieces of a row of `length` elements, if fully_shard now sums rows
-    of this length in this thread; else None. All ranks get the same result."""
-    pieces = getattr(_here, "pieces", ())
-    return pieces if pieces and sum(pieces) == length else None
+def watch_reduce(collectives_of, module):
+    """Changes PyTorch's module _fsdp_param_group so that pieces end with the call of foreach_reduce
+    that noted them, and are of the two groups whose ranks all make this call for the same
+    parameters. collectives_of: returns the Collectives of a group."""
+    reduce = module.foreach_reduce
+    signature = inspect.signature(reduce)
+
+    @functools.wraps(reduce)
+    def foreach_reduce(*arguments, **keywords):
+        names, before = signature.bind(*arguments, **keywords).arguments, dict(vars(_here))
+        _here.sums = [collectives_of(names[name]) for name in (
+            "reduce_scatter_group", "all_reduce_group") if names.get(name) is not None]
+        _here.pieces = None
+        try:
+            return reduce(*arguments, **keywords)
+        finally:
+            vars(_here).clear()
+            vars(_here).update(before)
+
+    module.foreach_reduce = foreach_reduce
+
+
+def pieces_of_row(collectives, length):
+    """Returns the lengths of the pieces of a row of `length` elements, if foreach_reduce now sums
+    rows of this length in this thread over the group of `collectives`; else None. All ranks of the
+    group get the same result."""
+    pieces = getattr(_here, "pieces", None)
+    if not pieces or sum(pieces) != length or collectives not in _here.sums:
+        return None
+    return pieces
 
 
 def bytes_of(text):

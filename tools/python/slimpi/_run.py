@@ -39,7 +39,6 @@ def _asks_for_gloo(asked):
 def _change_backend(module, init_process_group):
     """Replaces new_group and split_group, and returns a replacement of init_process_group. The
     three make a group of slimpi's backend if the program asks for gloo."""
-    get_backend = module.get_backend
     signature = inspect.signature(init_process_group)
 
     def init(*arguments, **keywords):
@@ -66,13 +65,18 @@ def _change_backend(module, init_process_group):
 
         return make
 
-    @functools.wraps(get_backend)
-    def name(*arguments, **keywords):
-        """Returns the backend that the program asked for, because it may have code for gloo."""
-        found = get_backend(*arguments, **keywords)
-        return module.Backend.GLOO if _replaced is not None and found == "slimpi" else found
+    def of_gloo(function):
+        """Returns a function that names gloo where the program, which may have code for gloo, asked
+        for it."""
+        @functools.wraps(function)
+        def call(*arguments, **keywords):
+            found = function(*arguments, **keywords)
+            return found if _replaced is None else type(found)(found.replace("slimpi", "gloo"))
 
-    module.get_backend = name
+        return call
+
+    for name in ("get_backend", "get_backend_config"):
+        setattr(module, name, of_gloo(getattr(module, name)))
     for made in ("new_group", "split_group"):
         if hasattr(module, made):
             setattr(module, made, of_slimpi(getattr(module, made)))
@@ -214,7 +218,8 @@ def _say_if_unused():
     if not _says or "torch.distributed.launcher" in sys.modules:  # this process is torchrun
         return
     world = sys.modules.get("slimpi._world")
-    used = world is not None and world._world is not None and world._world.communicators
+    world = world and world._world
+    used = world and (world.communicators or world.models)
     # Prints nothing in these cases: the program ended by an exception or an exit status that is not
     # 0; Python found no program; the program makes its ranks itself.
     missing = sys.argv[0] not in ("", "-c", "-m") and not os.path.exists(sys.argv[0])

@@ -14,7 +14,11 @@ from ._world import world as _world
 _GRACE_SECONDS = 5  # after the timeout; slimpi has the same timeout, and its error says more
 _POLL_SECONDS = 1   # between two searches for sums that take too long
 
+# Whether PyTorch's C++ code keeps the Python object of a Work that it holds, as from 2.7 on.
+_KEEPS_WORK = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
+
 _pending = set()
+_held = set()  # Works of C++ code that has not waited for them yet: see hold()
 _watcher = None
 
 
@@ -49,6 +53,11 @@ class SumWork(Work):
         if _watcher is None:
             _watcher = threading.Thread(target=_watch, name="slimpi timeout", daemon=True)
             _watcher.start()
+
+    def hold(self):
+        """Keeps this object for C++ code that will call wait() or get_future()."""
+        if not _KEEPS_WORK:
+            _held.add(self)
 
     def run(self, function, *arguments):
         """Makes the sum, in the worker's thread."""
@@ -90,6 +99,7 @@ class SumWork(Work):
         """Returns when the sum is complete, also on a GPU, because MPI knows no streams. If the
         caller's timeout ends the wait, the sum goes on, as with gloo."""
         seconds = timeout.total_seconds()
+        _held.discard(self)
         if not self._ended.wait(seconds if seconds > 0 else None):
             raise self._late(seconds, "wait")
         if self._error is not None:
@@ -112,6 +122,7 @@ class SumWork(Work):
         return self._error
 
     def get_future(self):
+        _held.discard(self)
         with self._lock:
             first, self._asked = not self._asked, True
             complete = first and self._ended.is_set()

@@ -115,13 +115,14 @@ class World:
         self.process = os.getpid()
         self.worker = Worker(ends=False)
         self.communicators = {}  # by (ranks, options, name)
+        self.models = 0          # how many models have had the hook of slimpi.torch
         self._summed = set()     # communicators that start_sum() has made a sum on
-        self.models = {}         # by communicator: the number of models that use it
         self.numbers = 0         # the next free number of a group, on this rank: see Collectives
         self.groups = weakref.WeakSet()  # objects with `members` and `summed`: see count()
         self.warned = False      # whether count() has warned of groups that cross
         self.stuck = False       # whether MPI may still be in a sum that was given up
         self._workers = weakref.WeakSet()  # all other Workers
+        self._waiting = [self.worker]      # Workers whose jobs may wait for others
         self.status = 0          # exit status of an exception or sys.exit that ends the program
         self.worker.do(self._begin)
         watch_end(self._note_status)
@@ -178,14 +179,17 @@ class World:
                       "fully_shard (slimpi-torch(7))", file=sys.stderr, flush=True)
                 return
 
-    def new_worker(self):
+    def new_worker(self, waits=False):
         """Returns a Worker for the sums of one communicator: a new Worker if several threads may
         call MPI, else self.worker, which all communicators share. In that case all ranks must make
-        the sums of all communicators in the same order."""
+        the sums of all communicators in the same order. waits: whether its jobs may wait for other
+        Workers."""
         if not self._threads:
             return self.worker
         worker = Worker()
         self._workers.add(worker)
+        if waits:
+            self._waiting.append(worker)
         return worker
 
     def new_communicator(self, ranks, options, name, tag=0):
@@ -270,7 +274,8 @@ class World:
             return
         if self.status != 0 or self.stuck:
             self.abort()
-        self.worker.do(lambda: None)  # first, because jobs of self.worker may wait for the others
+        for worker in self._waiting:
+            worker.do(lambda: None)
         for worker in list(self._workers):
             worker.end(wait=True)
         self.worker.do(lambda: None)  # no sum is in flight any more

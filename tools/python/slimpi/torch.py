@@ -21,8 +21,8 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from . import _functions, _gradients
-from ._agreement import check_answers, describe, name_of, timeout_of
+from . import _functions, _gradients, _lanes
+from ._agreement import EXACT, OF_MODELS, check_answers, describe, name_of, timeout_of
 from ._edges import Edges, mixes
 from ._mpi import Error
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
@@ -32,16 +32,8 @@ from ._world import world as _world
 __all__ = ["State", "compress", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
-OF_MODELS = ("decentralized", "low_precision_decentralized")
 _MOST_IN_FLIGHT = 2  # buckets: one uses the network while the other does not
 _FIRST_ITERATIONS = 10  # exact iterations with PowerSGD; the default of slimpi's option `start`
-# Options of the communicator for sums that are not compressed: those of the first iterations of
-# algorithms with state, short sums, and sums of other values than gradients. slimpi makes these
-# sums itself, because MPI's ranks wait without a pause and take the core from ranks that compute.
-# Bits: `allreduce` refuses the half bits that packed may have by SLIMPI_BITS.
-EXACT = {"algorithm": "allreduce", "bits": "8", "min_size": "0", "start": "0"}
-
-
 # Options on which the bits of a result depend. A checkpoint has these options and the State's own.
 _OF_RESULTS = ("algorithm", "bits", "bucket", "error_feedback", "hierarchy", "max_error",
                "min_size", "powersgd_rank", "rounding", "seed")
@@ -49,14 +41,6 @@ _OF_RESULTS = ("algorithm", "bits", "bucket", "error_feedback", "hierarchy", "ma
 
 def _text(value):
     return {True: "1", False: "0"}.get(value, str(value)) if isinstance(value, bool) else str(value)
-
-
-def _agree(group, mine):
-    """Returns the ranks of the group in MPI's world, and the longest timeout of its ranks. The
-    group's own backend exchanges the answers, so that a rank without MPI can answer, too."""
-    answers = [None] * dist.get_world_size(group)
-    dist.all_gather_object(answers, mine, group=group)
-    return check_answers(answers, mine)
 
 
 class State:
@@ -86,17 +70,22 @@ class State:
             mine.update(rank=self._world.rank, size=self._world.size)
         except Error as error:
             mine["error"] = str(error)
-        ranks, timeout = _agree(process_group, mine)
+        with _lanes.offered(group) as offer:
+            # The group's own backend exchanges the answers, so a rank without MPI can answer, too.
+            answers = [None] * dist.get_world_size(group)
+            dist.all_gather_object(answers, {**mine, **offer.answer()}, group=group)
+            ranks, timeout = check_answers(answers, mine)
+            waits = {} if self._option("timeout") else {"timeout": str(timeout)}
+            exact = {} if self.algorithm == "off" else {**waits, **EXACT}
+            self._lane = lane = offer.take(self._world, (
+                tuple(ranks), tuple(sorted({**waits, **self.options}.items())),
+                tuple(sorted(exact.items())), name_of(group)), answers)
         self.world_size, self.members, self.summed = len(ranks), ranks, 0
         self._world.groups.add(self)
-        waits = {} if self._option("timeout") else {"timeout": str(timeout)}
-        name = name_of(group)
-        self._comm = self._world.communicator(ranks, {**waits, **self.options}, name)
-        self._exact_comm = self._comm
-        if self.algorithm != "off":
-            self._exact_comm = self._world.communicator(ranks, {**waits, **EXACT}, name)
-        models = self._world.models
-        self._model = models[self._comm] = models.get(self._comm, 0) + 1
+        self._world.models += 1
+        self._comm, self._exact_comm = lane.comm, lane.exact_comm
+        lane.models += 1
+        self._model = lane.models
         self.iteration = 0
         self._streams = {}  # by device: the stream of slimpi's threads
         self._parameters = Parameters(model)
@@ -106,14 +95,16 @@ class State:
         self._loaded = {}   # by bucket: a checkpoint's layout, until DDP's bucket has the same
         self._held = []     # buckets that wait for all buckets of their iteration
         self._sums = Iteration()
+        self._tensors = set()  # names of all tensors that were summed
         self._finisher = self._world.new_worker()
-        weakref.finalize(self, self._finisher.end).atexit = False  # World ends it at exit
+        for end in ((self._finisher.end,), (lane.end, self._model, self._tensors)):
+            weakref.finalize(self, *end).atexit = False  # at exit World ends the threads
         self._room = threading.Semaphore(_MOST_IN_FLIGHT)
 
     def _finish(self, job):
         """Runs a job in the finisher's thread. Called in the worker's thread; both may be the same
         thread."""
-        if self._finisher is self._world.worker:
+        if self._finisher is self._lane.worker:
             job()
         else:
             self._finisher.submit(job)
@@ -150,7 +141,9 @@ class State:
                         "state.state_dict(), and give it to load_state_dict() of a new State")
 
     def _name(self, index, layout):
-        return f"model {self._model}, {bucket_name(index, layout)}"
+        name = f"model {self._model}, {bucket_name(index, layout)}"
+        self._tensors.add(name)
+        return name
 
     def _names(self):
         return [self._name(index, layout) for index, layout in self._layouts.items()]
@@ -172,7 +165,7 @@ class State:
         sums of the next iteration. Drops the state if a sum was not finite: the program then skips
         its step and often lowers its loss scale, but the state is in units of the old scale. All
         ranks do the same, because all have the same sums."""
-        if self._finisher is not self._world.worker:
+        if self._finisher is not self._lane.worker:
             self._finisher.do(lambda: None)
         if self._overflowed:
             self._overflowed = False
@@ -223,7 +216,7 @@ class State:
         buckets = []
         for index, layout in sorted({**self._layouts, **self._loaded}.items()):
             name = self._name(index, layout)
-            kept = self._world.worker.do(self._world.mpi.get_state, self._comm, name)
+            kept = self._lane.worker.do(self._world.mpi.get_state, self._comm, name)
             if kept is not None:
                 kept = torch.frombuffer(bytearray(kept), dtype=torch.uint8)
             factors = torch.tensor(self._edges.factors.get(name, ()), dtype=torch.float64)
@@ -253,7 +246,7 @@ class State:
             self._loaded[index] = layout
             if len(bucket["factors"]):
                 self._edges.factors[name] = bucket["factors"].tolist()
-            if kept is not None and not self._world.worker.do(
+            if kept is not None and not self._lane.worker.do(
                     self._world.mpi.set_state, self._comm, name, bytes(kept.numpy())):
                 raise Error("the state of a bucket is not of this rank of a group of "
                             f"{self.world_size}: save state_dict() on every rank, and load on each "
@@ -297,7 +290,7 @@ def hook(state, bucket):
             state._sums.submit(state, held, regrouped, True)
         elif buffer.is_sparse:
             state._sums.submit(state, [], [], True)
-        state._world.worker.submit(functools.partial(state._end_iteration, state._names()))
+        state._lane.worker.submit(functools.partial(state._end_iteration, state._names()))
     return future
 
 
