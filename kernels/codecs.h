@@ -37,6 +37,7 @@ namespace slimpi::kernels {
 enum class Codec : std::uint8_t {
   quantized = 3,  // buckets of values that share a scale; math/quantizer.h
   packed = 4,     // short buckets; one of larger scale has more bits; math/packed.h
+  float64 = 5,    // doubles, unchanged; two floats of a buffer are one double. Host only
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) name = number,
   SLIMPI_VALUE_CODECS(SLIMPI_ROW)
 #undef SLIMPI_ROW
@@ -55,18 +56,23 @@ constexpr CodecRow kValueCodecs[] = {
     SLIMPI_VALUE_CODECS(SLIMPI_ROW)
 #undef SLIMPI_ROW
 };
-constexpr CodecRow kBucketCodecs[] = {{Codec::quantized, "quantized", 0x1.fffffep127f, 0},
-                                      {Codec::packed, "packed", 0x1.fffffep127f, 0}};
+constexpr CodecRow kOtherCodecs[] = {{Codec::quantized, "quantized", 0x1.fffffep127f, 0},
+                                     {Codec::packed, "packed", 0x1.fffffep127f, 0},
+                                     {Codec::float64, "float64", 0x1.fffffep127f, 0}};
 
 // Returns the row of a codec. Host only.
 constexpr const CodecRow& row_of(Codec codec) {
   for (const CodecRow& row : kValueCodecs)
     if (row.codec == codec) return row;
-  return kBucketCodecs[codec == Codec::packed ? 1 : 0];
+  for (const CodecRow& row : kOtherCodecs)
+    if (row.codec == codec) return row;
+  return kOtherCodecs[0];
 }
 
-// Returns the bits of an encoded value. Returns 0 if the codec is no value codec.
+// Returns the bits of an encoded value: with float64, of the half of a double. Returns 0 if values
+// share a header.
 SLIMPI_HD int value_bits(Codec codec) {
+  if (codec == Codec::float64) return 32;
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity)                      \
   static_assert(8 * sizeof(Type::Value) == bits, #name ": Value has another length"); \
   if (codec == Codec::name) return bits;

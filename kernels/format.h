@@ -5,6 +5,8 @@
 //
 // The bytes of a segment of `count` floats, by its codec:
 //   a value codec         the values one after the other (kernels/codecs.h)
+//   float64               the floats unchanged; two of them are the memory of one double, so counts
+//                         and the boundaries of segments are even
 //   quantized             buckets one after the other; a bucket is
 //                           float minimum, float maximum, then `bits` bits per value, packed
 //                         The packed values are in groups of 8 values in `bits` bytes, value i of a

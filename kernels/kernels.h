@@ -21,7 +21,8 @@ namespace slimpi::kernels {
 
 using device::Stream;
 
-// One input of a sum: an encoded segment, or, if `encoded` is null, floats.
+// One input of a sum: an encoded segment, or, if `encoded` is null, floats; with Codec::float64,
+// doubles in the memory of floats.
 struct Addend {
   const std::byte* encoded = nullptr;
   const float* exact = nullptr;
@@ -79,7 +80,8 @@ struct Kernels {
   //   out = encode(total + e), with `residual` and e as in encode
   //   result = decode(out)
   // If `out` is null, only result = total, uncompressed. `result` may be the memory of an addend of
-  // floats. For sums near the greatest float see is_near_overflow and saturated_sum in
+  // floats. With Codec::float64 the additions are of doubles, and `residual` is null; only the
+  // host's tables have it, in the four functions that take a format. For sums near the greatest float see is_near_overflow and saturated_sum in
   // math/quantizer.h.
   void (*sum_encode)(const Format& format, const RandomStream& random, const Addend* addends,
                      int addend_count, const float* carry, float* residual, std::size_t count,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Converts float64 to float32 and finds out whether float32 can hold a block
-// (kernels/math/float64.h). For loops.cpp alone.
+// (kernels/math/float64.h). Adds doubles for Codec::float64. For loops.cpp alone.
 #pragma once
 #include "kernels/cpu/tiles.h"
 #include "kernels/math/float64.h"
@@ -68,6 +68,37 @@ bool can_hold(const Found& found, double limit) {
   }
   if (numbers == 0 || greatest > limit || least < -limit) return false;
   return floats != 0 || is_wide_enough(least, greatest);
+}
+
+// A copy of the doubles of one input of a sum. Encoded segments and floats are aligned to 4 bytes
+// only, so doubles are read and written by copies.
+constexpr std::size_t kDoublesOfTile = 256;
+
+// total += n doubles at `from`. A NaN in the sum is the one with the bits kDoubleNanBits, because
+// machines make different NaNs.
+void add_doubles(const std::byte* from, std::size_t n, double* SLIMPI_RESTRICT total) {
+  double read[kDoublesOfTile];
+  __builtin_memcpy(read, from, n * sizeof(double));
+  for (std::size_t i = 0; i < n; ++i) total[i] = add(total[i], read[i]);
+}
+
+// Does the work of Kernels::sum_encode for `count` doubles. `out` may be null.
+void sum_doubles(const Addend* addends, int addend_count, const float* carry, std::size_t count,
+                 std::byte* out, float* result) {
+  double total[kDoublesOfTile];
+  for (std::size_t i = 0; i < count; i += kDoublesOfTile) {
+    const std::size_t n = count - i < kDoublesOfTile ? count - i : kDoublesOfTile;
+    const std::size_t offset = i * sizeof(double), bytes = n * sizeof(double);
+    const auto source = [&](int a) {
+      const std::byte* const encoded = addends[a].encoded;
+      return (encoded != nullptr ? encoded : (const std::byte*)addends[a].exact) + offset;
+    };
+    const std::byte* const first = carry == nullptr ? source(0) : (const std::byte*)carry + offset;
+    __builtin_memcpy(total, first, bytes);
+    for (int a = carry == nullptr ? 1 : 0; a < addend_count; ++a) add_doubles(source(a), n, total);
+    if (out != nullptr) __builtin_memcpy(out + offset, total, bytes);
+    __builtin_memcpy((std::byte*)result + offset, total, bytes);
+  }
 }
 
 }  // namespace

@@ -14,6 +14,10 @@ namespace {
 
 [[gnu::noinline]] void encode(const Format& format, const RandomStream& random, const float* in,
                               float* residual, std::size_t count, std::byte* out) {
+  if (format.codec == Codec::float64) {
+    std::memcpy(out, in, count * sizeof(float));
+    return;
+  }
   const BorrowedScratch borrowed;
   Scratch& scratch = *borrowed;
   const std::size_t segment = segment_elements(format, count);
@@ -45,6 +49,10 @@ namespace {
 
 [[gnu::noinline]] void decode(const Format& format, const std::byte* in, std::size_t count,
                               float* out) {
+  if (format.codec == Codec::float64) {
+    std::memcpy(out, in, count * sizeof(float));
+    return;
+  }
   const BorrowedScratch borrowed;
   Scratch& scratch = *borrowed;
   Source& source = scratch.sources[0];
@@ -59,6 +67,11 @@ namespace {
 
 [[gnu::noinline]] void decode_add(const Format& format, const std::byte* in, std::size_t count,
                                   float* out) {
+  if (format.codec == Codec::float64) {
+    const Addend addend{in, nullptr};
+    sum_doubles(&addend, 1, out, count / 2, nullptr, out);
+    return;
+  }
   const BorrowedScratch borrowed;
   Scratch& scratch = *borrowed;
   Source& source = scratch.sources[0];
@@ -78,6 +91,10 @@ namespace {
                                   const Addend* addends, int addend_count, const float* carry,
                                   float* residual, std::size_t count, std::byte* out,
                                   float* result) {
+  if (format.codec == Codec::float64) {
+    sum_doubles(addends, addend_count, carry, count / 2, out, result);
+    return;
+  }
   const BorrowedScratch borrowed;
   Scratch& scratch = *borrowed;
   Source* const sources = scratch.sources;

@@ -7,8 +7,9 @@
 
 namespace slimpi::kernels {
 
-// The only NaN that slimpi makes.
+// The only NaNs that slimpi makes.
 constexpr std::uint32_t kNanBits = 0x7fc00000;
+constexpr std::uint64_t kDoubleNanBits = 0x7ff8000000000000;
 constexpr std::uint32_t kInfinityBits = 0x7f800000;
 
 SLIMPI_HD std::uint32_t bits_of(float value) {
@@ -41,6 +42,16 @@ SLIMPI_HD std::uint64_t bits_of(double value) {
 #endif
 }
 
+SLIMPI_HD double double_of(std::uint64_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __longlong_as_double((long long)bits);
+#else
+  double value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+#endif
+}
+
 SLIMPI_HD bool is_finite(float value) {
   return (bits_of(value) & 0x7fffffff) < kInfinityBits;
 }
@@ -55,9 +66,13 @@ SLIMPI_HD float canonical(float value) {
   return value == value ? value : float_of(kNanBits);
 }
 
-// Returns a + b; if this is a NaN, returns the NaN with the bits kNanBits.
+// Returns a + b; if this is a NaN, returns the NaN with the bits kNanBits, or kDoubleNanBits.
 SLIMPI_HD float add(float a, float b) {
   return canonical(a + b);
+}
+SLIMPI_HD double add(double a, double b) {
+  const double sum = a + b;
+  return sum == sum ? sum : double_of(kDoubleNanBits);
 }
 
 // The extremes of a set of floats, found by comparing their bits as integers. The result does not

@@ -32,7 +32,7 @@ Decision make_decision(const Config& config, const Rule* rule,
                        Collective collective = Collective::allreduce);
 
 // For sums of a type with `bits` bits: drops the plans that are expected to send as many bits a
-// value, or more. If no plan is left, the call is left to MPI.
+// value, or more, but keeps an exact sum in rank order. If no plan is left, MPI makes the call.
 void keep_shorter(Decision& decision, int bits);
 
 // Returns the reason why these options cannot be used in this build or together; "" if they can.

@@ -128,8 +128,7 @@ Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator, const
                   communicator, request);
   count_bypass(runtime, BypassReason::off, communicator, request);
   int nodes = communicator.layout().nodes();
-  if (const int per_node = int(communicator.config().ranks_per_node); nodes == 0 && per_node != 0)
-    nodes = (communicator.size() - 1) / per_node + 1;
+  if (nodes == 0) nodes = comm::nodes_by_options(communicator.config(), communicator.size());
   CallEstimate::running()->begun(request, nodes);
   return {};  // no reason, because the call is counted already
 }

@@ -30,6 +30,15 @@ int bits_of(const comm::Plan& plan) {
   return kernels::value_bits(plan.format);
 }
 
+// Returns the plan for elements of this type. An exact algorithm sends the program's own elements:
+// it adds doubles as doubles, and 16-bit floats as floats, whose sum it rounds once.
+comm::Plan plan_for(const comm::Plan& plan, ElementType type) {
+  comm::Plan result = plan;
+  if (plan.algorithm->exact && plan.max_error == 0)
+    result.format.codec = codec_of(type).value_or(kernels::Codec::float64);
+  return result;
+}
+
 // While this object lives, the trace shows the bits of the plan beside the parts of the thread's
 // call. If the call afterwards goes to MPI, its slice must not show them.
 class TracedBits {
@@ -52,17 +61,19 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
          const Request& request)
     : runtime_(runtime),
       communicator_(communicator),
-      plan_(plan),
+      plan_(plan_for(plan, type_of(request))),
       request_(request),
       in_(static_cast<const float*>(programs_input())),
       out_(static_cast<float*>(request.out)),
-      count_(std::uint64_t(request.count)),
-      result_count_(std::uint64_t(request.result_count())),
       type_(type_of(request)),
-      left_on_device_(converts() && (device::locate(request.buffer()).device != &device::host() ||
-                                     device::locate(in_).device != &device::host())),
-      location_(converts() ? device::Location() : device::locate(request.buffer())),
-      in_location_(converts() || in_ == out_ ? location_ : device::locate(in_)),
+      count_(floats_of(request.count)),
+      result_count_(floats_of(request.result_count())),
+      left_on_device_(type_ != ElementType::float32 &&
+                      (device::locate(request.buffer()).device != &device::host() ||
+                       device::locate(in_).device != &device::host())),
+      location_(type_ == ElementType::float32 ? device::locate(request.buffer())
+                                              : device::Location()),
+      in_location_(type_ != ElementType::float32 || in_ == out_ ? location_ : device::locate(in_)),
       key_(plan.needs_state ? tensor_key() : comm::TensorKey()) {
   if (plan.algorithm->shapes && request.tensor != nullptr) use_matrices();
 }
@@ -207,7 +218,7 @@ comm::Call Sum::make_call() {
   std::pmr::vector<comm::Range> blocks(std::size_t(communicator_.size()), memory);
   std::uint64_t first = 0;
   for (int rank = 0; rank < communicator_.size(); ++rank) {
-    const auto count = std::uint64_t(request_.blocks.of(rank));
+    const std::uint64_t count = floats_of(request_.blocks.of(rank));
     blocks[std::size_t(rank)] = {first, count};
     first += count;
   }

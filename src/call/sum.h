@@ -36,12 +36,18 @@ class Sum {
   // Returns the call as the layers below see it. Leases the scratch memory. The caller later sets
   // the call's stream, number and state.
   comm::Call make_call();
-  // Returns whether the elements are of another type than float. Then a copy of the values as
-  // floats takes the place of both buffers, from take_floats() to give_result().
-  bool converts() const { return type_ != ElementType::float32; }
+  // Returns whether a copy of the values as floats takes the place of both buffers, from
+  // take_floats() to give_result(): of 16-bit floats, and of doubles that are compressed.
+  bool converts() const { return type_ != ElementType::float32 && !adds_doubles(); }
+  // Returns whether doubles are added as doubles. Then two floats of in_ and out_ are one double.
+  bool adds_doubles() const { return plan_.format.codec == kernels::Codec::float64; }
   Status take_floats();
   void give_result();
   const void* programs_input() const;
+  // Returns how many floats of in_ and out_ `elements` of the program are.
+  std::uint64_t floats_of(std::int64_t elements) const {
+    return std::uint64_t(elements) * (adds_doubles() ? 2 : 1);
+  }
   // Returns whether in_ holds the values of the call. If the elements are not floats, in_ is the
   // copy of take_floats(), which must be complete.
   bool can_be_read() const {
@@ -80,10 +86,10 @@ class Sum {
   const Request& request_;
   const float* in_;
   float* out_;
-  const std::uint64_t count_;         // elements of in_
-  const std::uint64_t result_count_;  // elements of out_
   const ElementType type_;            // type of the program's elements
-  const bool left_on_device_;         // a GPU has elements to convert: MPI makes the sum
+  const std::uint64_t count_;         // floats of in_
+  const std::uint64_t result_count_;  // floats of out_
+  const bool left_on_device_;         // a GPU has elements other than floats: MPI makes the sum
   Status conversion_ = Status::ok;    // the result of take_floats()
   bool float32_holds_ = true;         // float32 can hold the values
   const device::Location location_;   // location of out_; the work is done there

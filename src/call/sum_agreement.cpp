@@ -142,7 +142,7 @@ Status Sum::act_on(const Agreement& agreement, comm::Call& call,
 Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
   if (plan_.needs_state)
     SLIMPI_TRY(find_state(call));
-  else if (!plan_.algorithm->finite_only && !converts())
+  else if (!plan_.algorithm->finite_only && type_ == ElementType::float32)
     return Status::ok;
   Agreement agreement{};
   SLIMPI_TRY(share_state(call, &agreement));

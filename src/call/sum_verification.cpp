@@ -85,10 +85,12 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
   const bool doubles = type_ == ElementType::float64;
   const device::Location host;
   const std::size_t bytes = count_ * sizeof(float);
+  const auto elements = std::size_t(request_.count);
   const BoundCheck* const check = converts() ? nullptr : bound_check_of(call);
   const std::size_t behind = check == nullptr ? 0 : check->word_count(call) * sizeof(double);
   Status status = call.scratch.exact.reserve(host, device::Place::device,
-                                             doubles ? 2 * bytes : bytes_of_sum(call) + behind,
+                                             doubles ? elements * sizeof(double)
+                                                     : bytes_of_sum(call) + behind,
                                              runtime_.statistics);
   if (status == Status::ok && location_ != host)
     status = call.scratch.result.reserve(host, device::Place::device, bytes, runtime_.statistics);
@@ -99,7 +101,7 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
     return Status::ok;
   }
   if (doubles) {
-    std::memcpy(exact_of(call), programs_input(), 2 * bytes);
+    std::memcpy(exact_of(call), programs_input(), elements * sizeof(double));
     return Status::ok;
   }
   device::Stream* stream = nullptr;
@@ -130,7 +132,7 @@ Status Sum::verify_result(const comm::Call& call) {
                                mpi::abi.type_double, sizeof(double));
   }
   if (code == mpi::kSuccess)
-    code = exchange.sum_by_mpi(mpi::abi.in_place, exact, count_,
+    code = exchange.sum_by_mpi(mpi::abi.in_place, exact, std::uint64_t(request_.count),
                                doubles ? mpi::abi.type_double : mpi::abi.type_float,
                                doubles ? sizeof(double) : sizeof(float));
   if (code != mpi::kSuccess)
@@ -148,13 +150,15 @@ Status Sum::verify_result(const comm::Call& call) {
   if (check != nullptr) check->compare(call, verified, words_of_check(call));
   if (nonfinite) compare_nonfinite(call, verified);
   if (range.count == 0) return Status::ok;
+  const auto* const exact_doubles = reinterpret_cast<const double*>(exact);
   const Deviation deviation =
-      doubles
-          ? deviation_of(result, reinterpret_cast<const double*>(exact) + range.first, range.count)
-          : deviation_of(result, exact + range.first, range.count);
+      adds_doubles() ? deviation_of(reinterpret_cast<const double*>(result),
+                                    exact_doubles + range.first / 2, range.count / 2)
+      : doubles      ? deviation_of(result, exact_doubles + range.first, range.count)
+                     : deviation_of(result, exact + range.first, range.count);
   // The relative error is not defined if the exact sum has an infinity or a NaN.
   const double relative = deviation.relative_l2();
-  if (std::isfinite(relative)) runtime_.statistics.error(count_ * row_of(type_).bytes, deviation);
+  if (std::isfinite(relative)) runtime_.statistics.error(bytes_of(request_), deviation);
   if (log_enabled(LogLevel::debug))
     log_debug(fmt::format("call {}: relative L2 error {:.6g}, {} zeros, {} wrong signs",
                           call.number, relative, deviation.zeros, deviation.wrong_signs));

@@ -105,9 +105,8 @@ std::unique_ptr<Report> JobReport::describe_job() const {
   report.ranks = std::max(runtime_.world_size.load(), 1);
   report.nodes = runtime_.nodes;
   // Rank 0 may only have communicators of fewer nodes than the job.
-  if (runtime_.config.ranks_per_node != 0)
-    report.nodes =
-        std::max(report.nodes, (report.ranks - 1) / int(runtime_.config.ranks_per_node) + 1);
+  report.nodes =
+      std::max(report.nodes, comm::nodes_by_options(runtime_.config, report.ranks));
   report.unmatched_rules = unmatched(runtime_.rules);
   return made;
 }

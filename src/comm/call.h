@@ -118,16 +118,18 @@ inline Call plain_call_with_plan(const Call& call, const Plan& plan) {
 }
 
 // The numbers of UsedCodec, in this order: quantized in 1 to 16 bits, the value codecs of
-// kernels/codecs.h, packed, two thin factors (low-rank), and a hook.
+// kernels/codecs.h, packed, two thin factors (low-rank), a hook, and float64.
 constexpr std::size_t kQuantizedKeys = kernels::kMostBits,
                       kValueKeys = std::size(kernels::kValueCodecs);
 constexpr UsedCodec kPackedCodec{kQuantizedKeys + kValueKeys},
-    kLowRankCodec{kQuantizedKeys + kValueKeys + 1}, kHookCodec{kQuantizedKeys + kValueKeys + 2};
-static_assert(std::size_t(kHookCodec) < kMostCodecs, "raise kMostCodecs of observe/statistics.h");
+    kLowRankCodec{kQuantizedKeys + kValueKeys + 1}, kHookCodec{kQuantizedKeys + kValueKeys + 2},
+    kDoublesCodec{kQuantizedKeys + kValueKeys + 3};
+static_assert(std::size_t(kDoublesCodec) < kMostCodecs, "raise kMostCodecs of observe/statistics.h");
 
 inline UsedCodec used_codec(const kernels::Format& format) {
   if (format.codec == kernels::Codec::quantized) return UsedCodec(format.bits - 1);
   if (format.codec == kernels::Codec::packed) return kPackedCodec;
+  if (format.codec == kernels::Codec::float64) return kDoublesCodec;
   return UsedCodec(kQuantizedKeys +
                    std::size_t(&kernels::row_of(format.codec) - kernels::kValueCodecs));
 }
@@ -137,7 +139,7 @@ inline std::vector<std::string> used_codec_names() {
   std::vector<std::string> names;
   for (std::size_t bits = 1; bits <= kQuantizedKeys; ++bits) names.push_back(std::to_string(bits));
   for (const kernels::CodecRow& row : kernels::kValueCodecs) names.emplace_back(row.name);
-  for (const char* const name : {"packed", "low_rank", "hook"}) names.emplace_back(name);
+  for (const char* const name : {"packed", "low_rank", "hook", "float64"}) names.emplace_back(name);
   return names;
 }
 

@@ -44,6 +44,11 @@ kernels::Format with_tiles_for_longest(const kernels::Format& format, std::uint6
   return result;
 }
 
+int nodes_by_options(const Config& config, int ranks) {
+  if (config.hierarchy == Hierarchy::flat) return ranks;
+  return config.ranks_per_node == 0 ? 0 : (ranks - 1) / int(config.ranks_per_node) + 1;
+}
+
 int NodeLayout::local_rank_of(int other) const {
   const std::vector<int>& theirs = ranks_on(node_of_rank(other));
   return int(std::find(theirs.begin(), theirs.end(), other) - theirs.begin());

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/format.h"
-#include "options/option_types.h"
+#include "options/config.h"
 
 namespace slimpi::comm {
 
@@ -59,6 +59,9 @@ struct NodeLayout {
   // owns a shard sends the same number. The parts of the ranks add up to `bytes`.
   std::uint64_t part_of(std::uint64_t bytes, Hierarchy hierarchy) const;
 };
+
+// Returns how many nodes the options make of the ranks of a communicator; 0 if MPI finds the nodes.
+int nodes_by_options(const Config& config, int ranks);
 
 // Which ranks exchange which shard between nodes. The vector is divided into `shards` shards. One
 // rank of every node owns each shard and exchanges it with the ranks of the other nodes that own

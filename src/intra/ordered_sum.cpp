@@ -7,13 +7,22 @@ namespace slimpi::intra {
 
 // Sums of more than kMaxAddends addends need several kernels. Between two kernels the sum so far is
 // in `partial`, not in `out`, because `out` may be an addend of a later kernel.
-void add_in_order(const device::DeviceStream& on, std::span<const float* const> addends,
-                  std::uint64_t count, float* partial, float* out) {
+void add_in_order(const device::DeviceStream& on, const kernels::Format& format,
+                  std::span<const float* const> addends, std::uint64_t count, float* partial,
+                  float* out) {
+  const kernels::Kernels& table = *on.device.kernels();
   const float* group[kernels::kMaxAddends];
   int size = 0;
   for (std::size_t next = 0; next < addends.size();) {
     while (size < kernels::kMaxAddends && next < addends.size()) group[size++] = addends[next++];
-    on.device.kernels()->sum(group, size, count, next == addends.size() ? out : partial, on.stream);
+    float* const to = next == addends.size() ? out : partial;
+    if (format.codec == kernels::Codec::float64) {
+      kernels::Addend doubles[kernels::kMaxAddends];
+      for (int i = 0; i < size; ++i) doubles[i].exact = group[i];
+      table.sum_encode(format, {}, doubles, size, nullptr, nullptr, count, nullptr, to, on.stream);
+    } else {
+      table.sum(group, size, count, to, on.stream);
+    }
     // The sum so far is the first addend of the next group, which keeps the order.
     group[0] = partial;
     size = 1;

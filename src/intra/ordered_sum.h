@@ -14,10 +14,12 @@ namespace slimpi::intra {
 // Both functions queue work on the stream `on`. `addends` are in rank order, `count` floats each;
 // `out` may be one of the addends. `partial` is scratch memory.
 
-// Adds in rank order. `partial` has `count` floats. If there are more addends than one kernel
-// takes, `partial` holds the sum so far, in fp32, between two kernels.
-void add_in_order(const device::DeviceStream& on, std::span<const float* const> addends,
-                  std::uint64_t count, float* partial, float* out);
+// Adds in rank order: floats, or with Codec::float64 in `format` doubles. `partial` has `count`
+// floats. If there are more addends than one kernel takes, `partial` holds the sum so far,
+// uncompressed, between two kernels.
+void add_in_order(const device::DeviceStream& on, const kernels::Format& format,
+                  std::span<const float* const> addends, std::uint64_t count, float* partial,
+                  float* out);
 
 // Adds in pairs of neighbors, the order of MPICH. `partial` has `stride` floats for each addend
 // except the last. The function's lists of sums lie in `memory`.

@@ -152,8 +152,8 @@ Status MpiPass::take(std::uint64_t block) {
     addends.push_back(values);
   }
   if (const comm::Range mine = own(block); sums_ && mine.count != 0)
-    add_in_order(call_.device_stream(), addends, mine.count, call_.scratch.sums.floats(),
-                 call_.out + mine.first);
+    add_in_order(call_.device_stream(), call_.plan.format, addends, mine.count,
+                 call_.scratch.sums.floats(), call_.out + mine.first);
   // Waits for the copies and additions: they read the buffers for which receives are posted next.
   return staged_ ? finish_copies() : Status::ok;
 }

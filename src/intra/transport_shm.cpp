@@ -221,7 +221,7 @@ Status BlockPass::add(std::uint64_t block, bool whole) {
     add_in_pairs(call_.device_stream(), addends, mine.count, scratch(), blocks_.piece(), out,
                  &call_.scratch.objects);
   else
-    add_in_order(call_.device_stream(), addends, mine.count, scratch(), out);
+    add_in_order(call_.device_stream(), call_.plan.format, addends, mine.count, scratch(), out);
   return Status::ok;
 }
 

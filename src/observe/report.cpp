@@ -42,15 +42,16 @@ std::string number_of(std::uint64_t number, const char* what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
 
-Share float32_of(const Report& report, const Counts& counts) {
-  const auto found = std::find(report.codecs.begin(), report.codecs.end(), "float32");
+Share share_of(const Report& report, const Counts& counts, const char* codec) {
+  const auto found = std::find(report.codecs.begin(), report.codecs.end(), codec);
   if (found == report.codecs.end()) return {};
   return counts.codecs[std::size_t(found - report.codecs.begin())];
 }
 
 CallsBetweenNodes calls_between_nodes(const Report& report) {
-  const std::uint64_t float32 = float32_of(report, report.own).calls;
-  return {report.own.compressed - float32, float32};
+  const std::uint64_t float32 = share_of(report, report.own, "float32").calls,
+                      float64 = share_of(report, report.own, "float64").calls;
+  return {report.own.compressed - float32 - float64, float32, float64};
 }
 
 std::optional<BypassReason> dominant_reason(const Counts& counts) {
@@ -68,7 +69,9 @@ Totals totals_of(const Report& report) {
   const auto plain = double(report.job.bytes_plain);
   Totals totals{plain + left, double(report.job.bytes_sent) + left, 0};
   const auto in = double(report.job.bytes_in);
-  const double coded = in > 0 ? 1 - double(float32_of(report, report.job).bytes_in) / in : 0;
+  const auto uncompressed = double(share_of(report, report.job, "float32").bytes_in +
+                                   share_of(report, report.job, "float64").bytes_in);
+  const double coded = in > 0 ? 1 - uncompressed / in : 0;
   if (totals.plain > 0) totals.compressed_share = plain * coded / totals.plain;
   return totals;
 }
@@ -146,6 +149,7 @@ std::string calls_line(const Report& report) {
   std::string done, reasons;
   if (between.compressed != 0) append(done, fmt::format("{} compressed", between.compressed));
   if (between.float32 != 0) append(done, fmt::format("{} in float32", between.float32));
+  if (between.float64 != 0) append(done, fmt::format("{} in float64", between.float64));
   if (own.exact_in_node != 0) append(done, fmt::format("{} exact in node", own.exact_in_node));
   for (std::size_t i = 0; i < kBypassReasons; ++i)
     if (own.bypassed[i] != 0)
@@ -185,7 +189,7 @@ std::string used_line(const Report& report) {
 // Returns a line if sums in float32 make the compression ratio smaller.
 std::string float32_line(const Report& report, const Totals& totals) {
   const CallsBetweenNodes between = calls_between_nodes(report);
-  const Share float32 = float32_of(report, report.job);
+  const Share float32 = share_of(report, report.job, "float32");
   if (between.compressed == 0 || between.float32 == 0 || report.job.bytes_in == 0) return "";
   const double rest = 1 - double(float32.bytes_in) / double(report.job.bytes_in);
   const double sent = double(report.job.bytes_sent - float32.bytes_sent);

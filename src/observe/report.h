@@ -42,12 +42,13 @@ Totals totals_of(const Report& report);
 
 // The number of rank 0's calls between nodes, by the form in which values were sent.
 struct CallsBetweenNodes {
-  std::uint64_t compressed = 0, float32 = 0;
+  std::uint64_t compressed = 0, float32 = 0, float64 = 0;
 };
 CallsBetweenNodes calls_between_nodes(const Report& report);
 
-// Returns calls, bytes and time of the sums that were sent in float32. `counts`: report.own or job.
-Share float32_of(const Report& report, const Counts& counts);
+// Returns calls, bytes and time of the sums that were sent in a codec, such as float32. `counts`:
+// report.own or job.
+Share share_of(const Report& report, const Counts& counts, const char* codec);
 
 // Returns the most frequent reason why sums were not compressed; returns nothing if every call was
 // compressed. Sums that slimpi did inside one node count as single_node.

@@ -78,9 +78,9 @@ struct Deviation {
   double relative_l2() const { return std::sqrt(vnmse()); }
 };
 
-// Returns the difference of `result` from `exact`. Exact: float or double.
-template <typename Exact>
-Deviation deviation_of(const float* result, const Exact* exact, std::uint64_t count) {
+// Returns the difference of `result` from `exact`. Both are floats or doubles.
+template <typename Result, typename Exact>
+Deviation deviation_of(const Result* result, const Exact* exact, std::uint64_t count) {
   Deviation all;
   for (std::uint64_t i = 0; i < count; ++i) {
     const double value = double(exact[i]), got = double(result[i]), off = got - value;

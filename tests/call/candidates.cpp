@@ -57,9 +57,9 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
       communicator_(communicator),
       plan_(plan),
       request_(request),
+      type_(ElementType::float32),
       count_(std::uint64_t(request.count)),
       result_count_(count_),
-      type_(ElementType::float32),
       left_on_device_(false) {}
 Status Sum::run(std::optional<BypassReason>* bypass) {
   *bypass = g_script.fallback;

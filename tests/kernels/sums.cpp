@@ -139,6 +139,50 @@ float limit_at(const Format& format, std::size_t i) {
   return residual_limit(format, {*least, *most});
 }
 
+// Codec::float64 adds doubles in order, on every path of the processor. Encoded segments are aligned
+// to 4 bytes only, and the result may take the place of an addend.
+UNIT_TEST(doubles_are_added_as_doubles) {
+  constexpr std::size_t kDoubles = 1031;
+  constexpr Format kFormat{Codec::float64};
+  static double values[kAddends + 1][kDoubles], total[kDoubles], result[kDoubles];
+  static std::byte encoded[kAddends][sizeof total + 4], out[sizeof total];
+  for (const CpuPath kind : {CpuPath::generic, CpuPath::avx2, CpuPath::avx512}) {
+    const Kernels* const table = cpu_kernels(kind);
+    if (table == nullptr) continue;
+    for (int a = 0; a <= kAddends; ++a)
+      for (std::size_t i = 0; i < kDoubles; ++i)
+        values[a][i] = std::ldexp(double(bell(std::uint64_t(80 + a), i)) / 3, int(i % 41) - 300);
+    values[2][77] = NAN;
+    values[3][78] = -std::numeric_limits<double>::infinity();
+    std::copy(std::begin(values[0]), std::end(values[0]), total);
+    Addend addends[kAddends];
+    for (int a = 0; a < kAddends; ++a) {
+      for (std::size_t i = 0; i < kDoubles; ++i) total[i] += values[a + 1][i];
+      const auto* const floats = reinterpret_cast<const float*>(values[a + 1]);
+      if (a == 5) {
+        addends[a].exact = floats;
+        continue;
+      }
+      table->encode(kFormat, {}, floats, nullptr, 2 * kDoubles, encoded[a] + 4, nullptr);
+      addends[a].encoded = encoded[a] + 4;
+    }
+    const std::uint64_t nan = 0x7ff8000000000000;
+    std::memcpy(&total[77], &nan, sizeof nan);
+    const auto* const carry = reinterpret_cast<const float*>(values[0]);
+    auto* const in_place = reinterpret_cast<float*>(values[6]);  // of addend 5
+    table->sum_encode(kFormat, {}, addends, kAddends, carry, nullptr, 2 * kDoubles, out, in_place,
+                      nullptr);
+    assert_memory_equal(values[6], total, sizeof total);
+    table->decode(kFormat, out, 2 * kDoubles, reinterpret_cast<float*>(result), nullptr);
+    assert_memory_equal(result, total, sizeof total);
+    for (std::size_t i = 0; i < kDoubles; ++i) total[i] += values[1][i];
+    std::memcpy(&total[77], &nan, sizeof nan);
+    table->decode_add(kFormat, encoded[0] + 4, 2 * kDoubles, reinterpret_cast<float*>(result),
+                      nullptr);
+    assert_memory_equal(result, total, sizeof total);
+  }
+}
+
 // The sent values and the new residual add up to the input and the part of the old residual that
 // was added: at most one step of the values, however large the old residual was.
 UNIT_TEST(residual_and_output_make_the_input) {

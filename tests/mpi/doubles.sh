@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# SLIMPI_TYPES=float,double: which sums of doubles are taken, and that the others are MPI's own.
+# SLIMPI_TYPES=float,double: which sums of doubles a lossy algorithm takes, and that the others are
+# MPI's own. mpi/ordered.sh has sums of doubles in double.
 . "$top_srcdir/tests/helper/mpi.sh"
 export SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error SLIMPI_MIN_SIZE=0 SLIMPI_BITS=8
 program=$top_builddir/tests/mpi/doubles
@@ -20,7 +21,7 @@ doubles "a rank a node"
 mv out.txt first.txt
 doubles "nonblocking" nonblocking
 same first.txt out.txt "the same bytes by a nonblocking sum"
-SLIMPI_ALGORITHM=allreduce doubles "in float32" double_precision
+doubles "by Fortran's name" double_precision
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_VERIFY=1 doubles "two ranks a node" real8
 holds "the error is that against a sum in double" \
   awk "BEGIN { e = $(report report.json error max_rel_l2); exit !(e > 1e-4 && e < 0.02) }"

@@ -38,6 +38,17 @@ run() {
   row 2 qsgd-12 SLIMPI_ALGORITHM=qsgd SLIMPI_BITS=12
   row 2 bytegrad-4-leader SLIMPI_BITS=4 SLIMPI_HIERARCHY=leader
   row 2 fp16-flat SLIMPI_ALGORITHM=fp16 SLIMPI_HIERARCHY=flat
+  flat 0
+  flat 2
+}
+
+# With SLIMPI_HIERARCHY=flat the results are those of a rank a node, also on one node (0).
+flat() { # RANKS_PER_NODE
+  SLIMPI_HIERARCHY=flat row "$1" bytegrad-4-1 SLIMPI_BITS=4
+  SLIMPI_HIERARCHY=flat row "$1" packed-2.5-1 SLIMPI_ALGORITHM=packed SLIMPI_BITS=2.5
+  SLIMPI_HIERARCHY=flat row "$1" "scatter-4-1 70001 - Reduce_scatter" SLIMPI_BITS=4
+  SLIMPI_HIERARCHY=flat row "$1" qsgd-2-feedback SLIMPI_ALGORITHM=qsgd SLIMPI_BITS=2 \
+    SLIMPI_ERROR_FEEDBACK=1
 }
 
 : >errors.txt

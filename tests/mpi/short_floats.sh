@@ -68,6 +68,12 @@ if expensive; then
   SLIMPI_ALGORITHM=low_precision_decentralized sums 13 float16 Allreduce any types float16 calls
 fi
 
+for type in float16 bfloat16; do
+  what="in rank order, rounded once"
+  SLIMPI_ALGORITHM=allreduce SLIMPI_HIERARCHY=flat SLIMPI_RANKS_PER_NODE=2 \
+    sums 14 $type Allreduce 0 types $type calls
+done
+
 # A sum that would not become shorter is left to MPI.
 left="ALGORITHM=fp16 TYPES=float,double"
 if expensive; then

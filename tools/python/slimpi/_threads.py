@@ -45,7 +45,8 @@ def place():
 
 def is_one_node(nodes):
     """Returns whether slimpi takes all ranks for one node, and so compresses nothing."""
-    return nodes == 1 and os.environ.get("SLIMPI_RANKS_PER_NODE", "0") in ("", "0")
+    return (nodes == 1 and os.environ.get("SLIMPI_RANKS_PER_NODE", "0") in ("", "0") and
+            os.environ.get("SLIMPI_HIERARCHY", "").lower() != "flat")
 
 
 def _processors(mask):
