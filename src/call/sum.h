@@ -42,6 +42,8 @@ class Sum {
   Status take_floats();
   void give_result();
   const void* programs_input() const;
+  std::byte* programs_block(int rank) const;
+  void make_blocks(comm::Call& call);
   // Returns whether in_ holds the values of the call. If the elements are not floats, in_ is the
   // copy of take_floats(), which must be complete.
   bool can_be_read() const {
@@ -80,8 +82,9 @@ class Sum {
   const Request& request_;
   const float* in_;
   float* out_;
-  const std::uint64_t count_;         // elements of in_
-  const std::uint64_t result_count_;  // elements of out_
+  const std::uint64_t count_;         // elements of the whole vector
+  const std::uint64_t input_count_;   // elements of in_
+  const std::uint64_t result_count_;  // elements of the result
   const ElementType type_;            // type of the program's elements
   const bool left_on_device_;         // a GPU has elements to convert: MPI makes the sum
   Status conversion_ = Status::ok;    // the result of take_floats()
@@ -92,6 +95,7 @@ class Sum {
   std::uint64_t verify_nanoseconds_ = 0;
   comm::CallScratchLease scratch_;
   std::optional<comm::Scatter> scatter_;  // only in a reduce-scatter; in memory of scratch_
+  std::optional<comm::Gather> gather_;    // only in an all-gather; in memory of scratch_
 };
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error
