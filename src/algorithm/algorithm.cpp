@@ -43,10 +43,11 @@ struct Prepared : comm::Attachment {
   void options_changed() override { largest.clear(); }
 
   // The largest count for which all ranks were ready. The key: algorithm, bits, bucket, hierarchy,
-  // hook, and whether the call is a reduce-scatter. The counts must be the same on all ranks: they
-  // decide whether prepare() communicates.
-  std::map<std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const std::string*, bool>,
-           std::uint64_t>
+  // hook, and whether the call is a reduce-scatter or an all-gather. The counts must be the same on
+  // all ranks: they decide whether prepare() communicates.
+  std::map<
+      std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const std::string*, Collective>,
+      std::uint64_t>
       largest;
   std::uint64_t calls = 0;
 };
@@ -57,7 +58,7 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
   std::uint64_t& largest = prepared.largest[{plan.algorithm, plan.format.bits, plan.format.bucket,
-                                             plan.hierarchy, plan.hook, call.scatter != nullptr}];
+                                             plan.hierarchy, plan.hook, call.collective()}];
   const bool staged = call.device.staged;
   Status status = plan.algorithm->reserve(call);
   device::Stream* stream = nullptr;

@@ -25,12 +25,14 @@ Status exchange(comm::Call& call, const NodeShard& shard) {
 
 Status run_hierarchical(comm::Call& call) {
   if (call.scatter != nullptr) return run_reduce_scatter(call);
+  if (call.gather != nullptr) return run_all_gather(call);
   if (call.plan.max_error > 0) return run_bounded(call);
   return run_in_nodes(call, [&](const NodeShard& shard) { return exchange(call, shard); });
 }
 
 Status reserve_hierarchical(const comm::Call& call) {
   if (call.scatter != nullptr) return reserve_reduce_scatter(call);
+  if (call.gather != nullptr) return reserve_all_gather(call);
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
   const comm::InterNodeGroup& group = communicator.inter_node_group(plan.hierarchy);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The algorithms that do a reduce-scatter and an all-gather between nodes: bytegrad, qsgd, packed,
-// fp16, bf16 and allreduce. They do the program's reduce-scatters, too.
+// fp16, bf16 and allreduce. They do the program's reduce-scatters and all-gathers, too.
 #pragma once
 #include "algorithm/algorithm.h"
 
@@ -9,7 +9,7 @@ namespace slimpi::algorithm {
 // hierarchical.cpp
 
 // Makes the sum: inside the nodes (node_frame.h), and between nodes by a schedule. Also makes a
-// reduce-scatter, and a sum under SLIMPI_MAX_ERROR.
+// reduce-scatter, an all-gather, and a sum under SLIMPI_MAX_ERROR.
 Status run_hierarchical(comm::Call& call);
 
 // Reserves the scratch memory that run_hierarchical needs for the call's plan and count.
@@ -21,5 +21,12 @@ Status run_reduce_scatter(comm::Call& call);
 
 // Reserves the scratch memory that run_reduce_scatter() needs for the call's plan and count.
 Status reserve_reduce_scatter(const comm::Call& call);
+
+// all_gather.cpp
+
+Status run_all_gather(comm::Call& call);
+
+// Reserves the scratch memory that run_all_gather() needs for the call's plan and blocks.
+Status reserve_all_gather(const comm::Call& call);
 
 }  // namespace slimpi::algorithm

@@ -25,7 +25,7 @@ Hierarchy chosen(const Config& config, const Algorithm& row) {
 
 // Makes the plan for the algorithm `row`. `name`: as the user wrote it, with its argument.
 comm::Plan make_plan(const Config& config, const Algorithm& row, const std::string& name,
-                     double bits) {
+                     double bits, Collective collective) {
   comm::Plan plan;
   plan.algorithm = &row;
   plan.format.codec = row.codec;
@@ -39,9 +39,10 @@ comm::Plan make_plan(const Config& config, const Algorithm& row, const std::stri
   }
   plan.hierarchy = chosen(config, row);
   // An algorithm with peers has no error feedback, because the next difference of models contains
-  // the error of the last difference anyway.
-  plan.error_feedback =
-      !row.exact && !row.talks_to_peers && config.error_feedback.value_or(row.error_feedback);
+  // the error of the last difference anyway. An all-gather has none, because it adds nothing up: a
+  // residual would only move the values away from those of their owner.
+  plan.error_feedback = !row.exact && !row.talks_to_peers && collective != Collective::allgather &&
+                        config.error_feedback.value_or(row.error_feedback);
   if (row.codec == kernels::Codec::quantized && row.takes_max_error)
     plan.max_error = config.max_error.value_or(0);
   if (row.has_argument()) plan.hook = &hook_file(name.substr(name.find(':') + 1));
@@ -126,12 +127,12 @@ Decision make_decision(const Config& config, const Rule* rule, Collective collec
     decision.automatic = true;
     for (const Algorithm& row : all())
       if (row.tried_by_auto && (row.takes_max_error || !config.max_error))
-        decision.plans.push_back(make_plan(config, row, row.name, bits));
+        decision.plans.push_back(make_plan(config, row, row.name, bits, collective));
   } else if (const Algorithm* const row = find(wanted); row != nullptr) {
-    decision.plans.push_back(make_plan(config, *row, wanted, bits));
+    decision.plans.push_back(make_plan(config, *row, wanted, bits, collective));
   }
   const auto cannot = [collective](const comm::Plan& plan) {
-    return collective == Collective::reduce_scatter &&
+    return collective != Collective::allreduce &&
            (!plan.algorithm->functions->scatters || plan.max_error > 0);
   };
   std::erase_if(decision.plans, cannot);

@@ -259,14 +259,18 @@ namespace {
   if (Finalizing::is_finalizing()) return Outcome();
   Runtime* const runtime = *its_runtime = Runtime::get(request.comm);
   if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return Outcome();
+  if (request.gathers() && !runtime->gathers.load(std::memory_order_relaxed)) return Outcome();
   if (!on_host(request)) find_devices();
   if (algorithm::inside_hook()) return Outcome();
-  // A negative own_count marks a reduce-scatter: src/intercept sets -1, count_blocks() the count.
-  if (request.own_count < 0) runtime->statistics.count(&Counts::reduce_scatters);
+  // A negative own_count marks a call with blocks: src/intercept sets -1, count_blocks() the count.
+  if (request.own_count < 0)
+    runtime->statistics.count(request.gathers() ? &Counts::allgathers : &Counts::reduce_scatters);
   if (!Runtime::on.load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::off, &request);
   const std::optional<ElementType> type = element_type(request.datatype);
-  if (!type) return bypass(*runtime, BypassReason::datatype);
+  if (!type || (request.gathers() && request.in != mpi::abi.in_place &&
+                element_type(request.sent.datatype) != type))
+    return bypass(*runtime, BypassReason::datatype);
   if (request.op != mpi::abi.op_sum)
     return bypass(*runtime,
                   *type == ElementType::float32 ? BypassReason::op : BypassReason::datatype);
@@ -334,7 +338,7 @@ Admission admit(Request& request, Way way) {
 void take_description(Request& request) {
   if (!DescribedTensor::has_next()) return;
   Runtime::get(request.comm);  // finds MPI, and its handles of float types
-  if (request.op == mpi::abi.op_sum && has_type_of(request))
+  if (request.op == mpi::abi.op_sum && !request.gathers() && has_type_of(request))
     request.tensor = std::make_shared<const DescribedTensor>(DescribedTensor::take_next());
 }
 

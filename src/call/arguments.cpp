@@ -58,7 +58,14 @@ const char* owner_of(const Request& request) {
 // Compares the counts of the ranks' blocks. Messages would not show that these differ: the tag of a
 // message depends on the count of the whole vector, but not on the counts of blocks.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request) {
-  if (request.blocks.array == nullptr || request.blocks.agreed) return Status::ok;
+  if (request.blocks.agreed) return Status::ok;
+  if (request.gathers() && request.in != mpi::abi.in_place &&
+      request.sent.count != request.own_count)
+    return fail(Status::bad_message,
+                "an all-gather with sendcount " + std::to_string(request.sent.count) + " on rank " +
+                    std::to_string(communicator.rank()) + ", whose recvcount is " +
+                    std::to_string(request.own_count) + "; both must be the same");
+  if (request.blocks.array == nullptr) return Status::ok;
   const ActiveCall active(subject(communicator, request));
   Fnv1a digest;
   for (int rank = 0; rank < communicator.size(); ++rank)
@@ -67,8 +74,9 @@ Status agree_on_blocks(comm::Communicator& communicator, const Request& request)
   SLIMPI_TRY(communicator.exchange().all_same(digest.value(), &same));
   if (same) return Status::ok;
   return communicator.exchange().fail_for_difference(
-      "recvcounts of MPI_Reduce_scatter", std::to_string(digest.value()),
-      describe_counts(request.blocks, communicator.size()), "all ranks must pass the same counts");
+      request.gathers() ? "recvcounts of MPI_Allgatherv" : "recvcounts of MPI_Reduce_scatter",
+      std::to_string(digest.value()), describe_counts(request.blocks, communicator.size()),
+      "all ranks must pass the same counts");
 }
 
 bool stays_on_node(const comm::Communicator& communicator, const Request& request) {

@@ -10,12 +10,13 @@
 
 namespace slimpi::call {
 
-// Sets `count` (all elements) and `own_count` (this rank's block) of a reduce-scatter. If the count
-// of a block is negative, or the sum of the counts overflows, `count` is negative.
+// Sets `count` (all elements) and `own_count` (this rank's block) of a reduce-scatter or all-gather.
+// If the count of a block is negative, or the sum of the counts overflows, `count` is negative.
 void count_blocks(Request& request, int rank, int ranks);
 
 // Fails unless all ranks pass the same array of counts. Collective for calls with an array; other
-// calls have one count, and nothing is compared.
+// calls have one count, and nothing is compared. Also fails if this rank sends another number of
+// elements in an all-gather than its own block has.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request);
 
 // Sets *reason if the call goes to MPI because of the memory of its buffers; the same on all ranks.

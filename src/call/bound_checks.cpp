@@ -32,19 +32,20 @@ double magnitude_of(std::span<const float> values) {
   return std::bit_cast<float>(most);
 }
 
-// A vector in blocks of `length` elements. The last block may be shorter.
+// `count` elements of a vector, from `first` on, in blocks of `length` elements. The last block may
+// be shorter.
 struct Blocks {
   std::uint64_t number() const { return (count + length - 1) / length; }
   std::uint64_t end(std::uint64_t block) const { return std::min(count, (block + 1) * length); }
   std::span<const float> of(const float* values, std::uint64_t block) const {
-    return {values + block * length, values + end(block)};
+    return {values + first + block * length, values + first + end(block)};
   }
   // Returns the values of the block and of the two blocks beside it.
   std::span<const float> around(const float* values, std::uint64_t block) const {
     return {values + (block == 0 ? 0 : block - 1) * length, values + end(block + 1)};
   }
 
-  const std::uint64_t count, length;
+  const std::uint64_t count, length, first = 0;
 };
 
 // Counts the elements of the rank's range whose error is beyond the bound of their block, and warns
@@ -57,16 +58,20 @@ void compare_blocks(const comm::Call& call, const Verified& verified, const Bloc
     const double bound = bound_of(block);
     if (!std::isfinite(bound)) continue;
     const std::uint64_t end =
-        std::min(blocks.end(block), verified.range.first + verified.range.count);
-    for (std::uint64_t i = std::max(block * blocks.length, verified.range.first); i < end; ++i) {
+        std::min(blocks.first + blocks.end(block), verified.range.first + verified.range.count);
+    for (std::uint64_t i = std::max(blocks.first + block * blocks.length, verified.range.first);
+         i < end; ++i) {
       const double error =
           std::fabs(double(verified.result[i - verified.range.first]) - double(verified.exact[i]));
       if (error <= bound || ++found != 1) continue;
       log_once(LogLevel::warn,
                fmt::format(
-                   "SLIMPI_VERIFY: element {} of a sum of {} is off by {:.6g}, and at most "
+                   "SLIMPI_VERIFY: element {} of {} is off by {:.6g}, and at most "
                    "{:.6g} is possible: a defect of slimpi; {} avoids it",
-                   i, call.count, error, bound,
+                   i,
+                   (call.gather != nullptr ? "an all-gather of " : "a sum of ") +
+                       std::to_string(call.count),
+                   error, bound,
                    call.plan.error_feedback ? "SLIMPI_ERROR_FEEDBACK=0" : "SLIMPI_ALGORITHM=off"));
     }
   }
@@ -134,8 +139,9 @@ void compare_elements(const comm::Call& call, const Verified& verified, const do
 // Returns whether the bound of the codec packed applies. It does not in a reduce-scatter, because
 // its chunks, and so its buckets, may begin at any element.
 bool is_packed(const comm::Call& call) {
-  return call.scatter == nullptr && call.plan.format.codec == kernels::Codec::packed &&
-         call.plan.hook == nullptr && call.plan.max_error == 0;
+  return call.collective() == Collective::allreduce &&
+         call.plan.format.codec == kernels::Codec::packed && call.plan.hook == nullptr &&
+         call.plan.max_error == 0;
 }
 
 // Return the blocks that get a bound of packed each. The blocks of buckets_of() are the buckets,
@@ -221,7 +227,55 @@ void compare_matrices(const comm::Call& call, const Verified& verified, const do
   count_beyond(call, beyond);
 }
 
+bool is_gather(const comm::Call& call) {
+  return call.gather != nullptr;
+}
+
+// Returns a bound of |decoded - original| for one encoding by a value codec.
+double most_value_error(const kernels::Format& format, float value) {
+  if (format.codec == kernels::Codec::float32) return 0;
+  const double magnitude = std::fabs(double(value));
+  if (!(magnitude <= kernels::row_of(format.codec).greatest)) return HUGE_VAL;
+  const bool fp16 = format.codec == kernels::Codec::fp16;
+  return std::max(magnitude * (fp16 ? 0x1p-11 : 0x1p-8), fp16 ? 0x1p-25 : 0x1p-134);
+}
+
+// Compares each element of an all-gather with the bound of its own bucket: buckets begin at the
+// beginning of a rank's block. The terms of rounding are those of kernels/math/quantizer.h.
+void compare_gathered(const comm::Call& call, const Verified& verified, const double*) {
+  const kernels::Format& format = call.plan.format;
+  const std::uint64_t tile =
+      comm::with_tiles_for_longest(format, comm::longest_of(call.gather->blocks)).bucket;
+  for (const comm::Range& block : call.gather->blocks) {
+    if (block.count == 0) continue;
+    if (format.codec == kernels::Codec::quantized) {
+      const Blocks buckets{block.count, kernels::bucket_elements(format, block.count), block.first};
+      compare_blocks(call, verified, buckets, [&](std::uint64_t bucket) {
+        const std::span<const float> values = buckets.of(verified.exact, bucket);
+        return quantization_step(call, values) * (format.stochastic ? 1 : 0.5) +
+               9 * (0x1p-24 * magnitude_of(values)) + 0x1p-149;
+      });
+    } else if (format.codec == kernels::Codec::packed) {
+      const Blocks buckets{block.count, kernels::kPackedBucket, block.first};
+      const Blocks tiles{block.count, tile, block.first};
+      compare_blocks(call, verified, buckets, [&](std::uint64_t bucket) {
+        const double own = magnitude_of(buckets.of(verified.exact, bucket));
+        const double of_tile =
+            magnitude_of(tiles.of(verified.exact, bucket * buckets.length / tile));
+        return algorithm::most_packed_error(format, own, of_tile, false) + rounding_of(call, own);
+      });
+    } else {
+      const Blocks values{block.count, 1, block.first};
+      compare_blocks(call, verified, values, [&](std::uint64_t value) {
+        return most_value_error(format, verified.exact[block.first + value]);
+      });
+    }
+  }
+}
+
 constexpr BoundCheck kChecks[] = {
+    {is_gather, [](const comm::Call&) { return std::size_t(0); },
+     [](const comm::Call&, const float*, double*) {}, compare_gathered},
     {has_feedback, words_of_blocks, fill_steps, compare_elements},
     {is_packed, words_of_tiles, fill_magnitudes, compare_buckets},
     {is_low_rank, words_of_matrices, fill_norms, compare_matrices},

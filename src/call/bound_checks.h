@@ -5,6 +5,7 @@
 //   error feedback in quantized buckets    bound of each element: algorithm/residual_limit.h
 //   packed, also without feedback          bound of each element: algorithm/residual_limit.h
 //   low-rank algorithms                    bound of each matrix: algorithm/powersgd.h
+//   all-gathers                            bound of each element: that of its bucket, encoded once
 #pragma once
 #include <cstddef>
 #include <cstdint>

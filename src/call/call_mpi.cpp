@@ -91,7 +91,7 @@ int call_mpi(const Request& request, std::optional<BypassReason> reason) {
 
 namespace {
 
-// Returns the number of all elements of a call. For a reduce-scatter of a type that slimpi does not
+// Returns the number of all elements of a call. For blocks of a type that slimpi does not
 // take, count_blocks() has not run yet. The communicator is valid: MPI has just used it.
 std::int64_t count_of_all(Runtime& runtime, const Request& request) {
   if (request.collective == Collective::allreduce) return request.count;
@@ -107,6 +107,7 @@ std::int64_t count_of_all(Runtime& runtime, const Request& request) {
 void count_bytes_of(const Request& request) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr || request.comm == mpi::abi.comm_self) return;
+  if (request.gathers() && !element_type(request.datatype)) return;  // no floats
   const std::int64_t count = count_of_all(*runtime, request);
   if (count <= 0) return;
   const std::optional<ElementType> type = element_type(request.datatype);

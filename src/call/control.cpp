@@ -56,6 +56,7 @@ void take_key(Runtime& runtime, comm::Communicator& communicator, const std::str
   std::string error = set_option(config, *option, value);
   if (error.empty() && option == Option::rules) error = read_rules(communicator);
   if (!error.empty()) runtime.errors.end_job(communicator.user(), error);
+  if (config.calls.has(Collective::allgather)) runtime.gathers = true;
   // The contents of a file may have changed under the same name.
   if (config.value_text(*option) != before ||
       option_rows()[std::size_t(*option)].scope == Scope::contents)

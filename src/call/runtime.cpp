@@ -139,6 +139,7 @@ Status Runtime::configure(mpi::Found found) {
 
 void Runtime::start(Loaded loaded) {
   config = std::move(loaded.config);
+  gathers = config.calls.has(Collective::allgather);
   option_error = loaded.error;
   keep_directory(config);
   if (option_error.empty() && config.rules)

@@ -65,6 +65,7 @@ class Runtime {
   Rules rules;
   Statistics statistics;
   static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, also before MPI_Init
+  std::atomic<bool> gathers{false};          // SLIMPI_CALLS or an info key names allgather
   std::atomic<bool> finished{false};
   std::atomic<bool> banner_logged{false};  // the banner was printed
   std::atomic<bool> rounding_told{false};  // the job was told that its sums are rounded

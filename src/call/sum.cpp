@@ -67,13 +67,16 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
       out_(static_cast<float*>(request.out)),
       type_(type_of(request)),
       count_(floats_of(request.count)),
+      input_count_(floats_of(request.input_count())),
       result_count_(floats_of(request.result_count())),
       left_on_device_(type_ != ElementType::float32 &&
                       (device::locate(request.buffer()).device != &device::host() ||
                        device::locate(in_).device != &device::host())),
       location_(type_ == ElementType::float32 ? device::locate(request.buffer())
                                               : device::Location()),
-      in_location_(type_ != ElementType::float32 || in_ == out_ ? location_ : device::locate(in_)),
+      in_location_(type_ != ElementType::float32 || in_ == out_ || input_count_ == 0
+                       ? location_
+                       : device::locate(in_)),
       key_(plan.needs_state ? tensor_key() : comm::TensorKey()) {
   if (plan.algorithm->shapes && request.tensor != nullptr) use_matrices();
 }
@@ -164,7 +167,14 @@ Status Sum::run_plan(comm::Call& call) {
 }
 
 const void* Sum::programs_input() const {
-  return request_.in == mpi::abi.in_place ? request_.out : request_.in;
+  if (request_.in != mpi::abi.in_place) return request_.in;
+  return request_.gathers() ? programs_block(communicator_.rank()) : request_.out;
+}
+
+// Returns the place of a rank's block in the program's result of an all-gather.
+std::byte* Sum::programs_block(int rank) const {
+  return static_cast<std::byte*>(request_.out) +
+         request_.blocks.place_of(rank) * std::int64_t(row_of(type_of(request_)).bytes);
 }
 
 // Converts the values to floats. Does nothing if a GPU has the buffers, because the ranks leave
@@ -174,13 +184,18 @@ const void* Sum::programs_input() const {
 Status Sum::take_floats() {
   if (left_on_device_) return Status::ok;
   comm::Memory& copy = scratch_.take()->floats;
-  SLIMPI_TRY(
-      copy.reserve(location_, device::Place::device, count_ * sizeof(float), runtime_.statistics));
-  in_ = out_ = copy.floats();
+  // The input of an all-gather lies behind the result, because the result's blocks are not known.
+  const std::uint64_t before = request_.gathers() ? count_ : 0;
+  SLIMPI_TRY(copy.reserve(location_, device::Place::device, (before + input_count_) * sizeof(float),
+                          runtime_.statistics));
+  out_ = copy.floats();
+  float* const in = out_ + before;
+  in_ = in;
   const Timed timed(runtime_.statistics, Stage::encode, "to float32", bytes_of(request_));
   const kernels::Kernels& host = *device::host().kernels();
   if (const auto codec = codec_of(type_)) {
-    host.decode({*codec}, static_cast<const std::byte*>(programs_input()), count_, out_, nullptr);
+    host.decode({*codec}, static_cast<const std::byte*>(programs_input()), input_count_, in,
+                nullptr);
     return Status::ok;
   }
   kernels::Format quantized;
@@ -188,8 +203,8 @@ Status Sum::take_floats() {
   const kernels::Float64Limits limits{
       algorithm::safe_limit(quantized, communicator_.size()),
       plan_.format.bucket == 0 ? std::size_t(2048) : plan_.format.bucket};
-  host.narrow(static_cast<const double*>(programs_input()), count_, limits, out_, &float32_holds_,
-              nullptr);
+  host.narrow(static_cast<const double*>(programs_input()), input_count_, limits, in,
+              &float32_holds_, nullptr);
   return Status::ok;
 }
 
@@ -198,11 +213,16 @@ Status Sum::take_floats() {
 void Sum::give_result() {
   const Timed timed(runtime_.statistics, Stage::decode, "from float32", bytes_of(request_));
   const kernels::Kernels& host = *device::host().kernels();
-  if (const auto codec = codec_of(type_))
-    host.encode({*codec}, {}, out_, nullptr, result_count_, static_cast<std::byte*>(request_.out),
-                nullptr);
-  else
-    host.widen(out_, result_count_, static_cast<double*>(request_.out), nullptr);
+  const auto give = [&](const float* from, std::uint64_t count, std::byte* to) {
+    if (const auto codec = codec_of(type_))
+      host.encode({*codec}, {}, from, nullptr, count, to, nullptr);
+    else
+      host.widen(from, count, reinterpret_cast<double*>(to), nullptr);
+  };
+  if (!gather_) return give(out_, result_count_, static_cast<std::byte*>(request_.out));
+  for (int rank = 0; rank < communicator_.size(); ++rank)
+    if (const comm::Range block = gather_->place(rank); block.count != 0)
+      give(out_ + block.first, block.count, programs_block(rank));
 }
 
 comm::Call Sum::make_call() {
@@ -213,7 +233,11 @@ comm::Call Sum::make_call() {
                   .out = out_,
                   .count = count_,
                   .location = location_};
-  if (request_.collective == Collective::allreduce) return call;
+  if (request_.collective != Collective::allreduce) make_blocks(call);
+  return call;
+}
+
+void Sum::make_blocks(comm::Call& call) {
   std::pmr::memory_resource* const memory = &call.scratch.objects;
   std::pmr::vector<comm::Range> blocks(std::size_t(communicator_.size()), memory);
   std::uint64_t first = 0;
@@ -222,11 +246,19 @@ comm::Call Sum::make_call() {
     blocks[std::size_t(rank)] = {first, count};
     first += count;
   }
+  if (request_.gathers()) {
+    gather_.emplace(memory);
+    for (int rank = 0; rank < communicator_.size(); ++rank)
+      gather_->places.push_back(converts() ? blocks[std::size_t(rank)].first
+                                           : floats_of(request_.blocks.place_of(rank)));
+    gather_->blocks = std::move(blocks);
+    call.gather = &*gather_;
+    return;
+  }
   scatter_.emplace(communicator_.layout(), communicator_.inter_node_group(plan_.hierarchy),
                    std::move(blocks), memory);
   call.scatter = &*scatter_;
   call.copies_input = in_location_ != location_;
-  return call;
 }
 
 // Returns which elements of the sum are in out_ after the call.
@@ -254,20 +286,21 @@ Status Sum::run_in_node(std::optional<BypassReason>* bypass) {
 }
 
 // Copies the input if input and output are in memory of different devices or of different GPUs. The
-// copy goes to the output, whose device does the work. In a reduce-scatter the output is too short,
-// so the copy goes to scratch memory.
+// copy goes to the output, whose device does the work: in an all-gather to this rank's block. In a
+// reduce-scatter the output is too short, so the copy goes to scratch memory.
 Status Sum::colocate_buffers(comm::Call& call) {
   if (in_ == out_) return Status::ok;
   if (in_location_ == location_) return Status::ok;
   const device::Device &from = *in_location_.device, &to = *location_.device;
-  float* const copy = call.scatter == nullptr ? out_ : call.scratch.colocated.floats();
+  const std::uint64_t own = gather_ ? gather_->place(communicator_.rank()).first : 0;
+  float* const copy = call.scatter == nullptr ? out_ + own : call.scratch.colocated.floats();
   if (&from == &to || &to == &device::host()) {
     device::Stream* stream = nullptr;
     SLIMPI_TRY(communicator_.stream_for(in_location_, &stream));
-    SLIMPI_TRY(from.copy(copy, in_, count_ * sizeof(float), stream));
+    SLIMPI_TRY(from.copy(copy, in_, input_count_ * sizeof(float), stream));
     SLIMPI_TRY(comm::synchronize({from, stream}));
   } else {
-    SLIMPI_TRY(to.copy(copy, in_, count_ * sizeof(float), call.stream));
+    SLIMPI_TRY(to.copy(copy, in_, input_count_ * sizeof(float), call.stream));
   }
   call.in = in_ = copy;
   in_location_ = location_;

@@ -48,6 +48,8 @@ class Sum {
   std::uint64_t floats_of(std::int64_t elements) const {
     return std::uint64_t(elements) * (adds_doubles() ? 2 : 1);
   }
+  std::byte* programs_block(int rank) const;
+  void make_blocks(comm::Call& call);
   // Returns whether in_ holds the values of the call. If the elements are not floats, in_ is the
   // copy of take_floats(), which must be complete.
   bool can_be_read() const {
@@ -87,8 +89,9 @@ class Sum {
   const float* in_;
   float* out_;
   const ElementType type_;            // type of the program's elements
-  const std::uint64_t count_;         // floats of in_
-  const std::uint64_t result_count_;  // floats of out_
+  const std::uint64_t count_;         // floats of the whole vector
+  const std::uint64_t input_count_;   // floats of in_
+  const std::uint64_t result_count_;  // floats of the result
   const bool left_on_device_;         // a GPU has elements other than floats: MPI makes the sum
   Status conversion_ = Status::ok;    // the result of take_floats()
   bool float32_holds_ = true;         // float32 can hold the values
@@ -98,6 +101,7 @@ class Sum {
   std::uint64_t verify_nanoseconds_ = 0;
   comm::CallScratchLease scratch_;
   std::optional<comm::Scatter> scatter_;  // only in a reduce-scatter; in memory of scratch_
+  std::optional<comm::Gather> gather_;    // only in an all-gather; in memory of scratch_
 };
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error

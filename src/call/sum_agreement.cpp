@@ -206,6 +206,7 @@ std::uint64_t Sum::digest_placement() const {
   const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);
   Fnv1a digest;
   digest.add(group.owners);
+  if (gather_) digest.add(std::uint64_t(Collective::allgather));  // only its calls are counted
   if (!scatter_) digest.add(group.shards == 1 ? 0 : comm::chunk_alignment(plan_.format));
   for (std::size_t rank = 0; scatter_ && rank < scatter_->blocks.size(); ++rank) {
     digest.add(scatter_->blocks[rank].count);

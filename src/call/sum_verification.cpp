@@ -67,12 +67,22 @@ double* words_of_check(const comm::Call& call) {
   return reinterpret_cast<double*>(call.scratch.exact.data() + bytes_of_sum(call));
 }
 
-// Sets *result to the call's result, `count` floats; copies them to the host if a GPU has them.
+// Sets *result to the call's result, `count` floats; copies them if a GPU has them, and the blocks
+// of an all-gather, which then lie one after the other.
 Status find_result(const comm::Call& call, std::uint64_t count, const float** result) {
   *result = call.out;
-  if (&call.device == &device::host()) return Status::ok;
   float* const copy = call.scratch.result.floats();
-  SLIMPI_TRY(call.device.copy(copy, call.out, count * sizeof(float), call.stream));
+  const auto bring = [&](const comm::Range& from, std::uint64_t to) {
+    return call.device.copy(copy + to, call.out + from.first, from.count * sizeof(float),
+                            call.stream);
+  };
+  if (call.gather != nullptr) {
+    for (int rank = 0; rank < call.communicator.size(); ++rank)
+      SLIMPI_TRY(bring(call.gather->place(rank), call.gather->blocks[std::size_t(rank)].first));
+  } else {
+    if (&call.device == &device::host()) return Status::ok;
+    SLIMPI_TRY(bring({0, count}, 0));
+  }
   *result = copy;
   return comm::synchronize(call.device_stream());
 }
@@ -86,13 +96,14 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
   const device::Location host;
   const std::size_t bytes = count_ * sizeof(float);
   const auto elements = std::size_t(request_.count);
-  const BoundCheck* const check = converts() ? nullptr : bound_check_of(call);
+  const BoundCheck* const check =
+      type_ == ElementType::float32 ? bound_check_of(call) : nullptr;
   const std::size_t behind = check == nullptr ? 0 : check->word_count(call) * sizeof(double);
   Status status = call.scratch.exact.reserve(host, device::Place::device,
                                              doubles ? elements * sizeof(double)
                                                      : bytes_of_sum(call) + behind,
                                              runtime_.statistics);
-  if (status == Status::ok && location_ != host)
+  if (status == Status::ok && (location_ != host || gather_))
     status = call.scratch.result.reserve(host, device::Place::device, bytes, runtime_.statistics);
   *kept = status == Status::ok;
   SLIMPI_TRY(communicator_.exchange().all_true(kept));
@@ -100,13 +111,20 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
     log_once(LogLevel::warn, "no memory for the exact sum of SLIMPI_VERIFY on some rank");
     return Status::ok;
   }
+  // The vectors in which each rank has only its own block add up to the result of an all-gather.
+  const std::uint64_t first =
+      gather_ ? gather_->blocks[std::size_t(communicator_.rank())].first : 0;
+  if (gather_) std::memset(exact_of(call), 0, doubles ? elements * sizeof(double) : bytes);
+  if (input_count_ == 0) return Status::ok;
   if (doubles) {
-    std::memcpy(exact_of(call), programs_input(), elements * sizeof(double));
+    std::memcpy(exact_of(call) + (adds_doubles() ? 1 : 2) * first, programs_input(),
+                std::size_t(request_.input_count()) * sizeof(double));
     return Status::ok;
   }
   device::Stream* stream = nullptr;
   SLIMPI_TRY(communicator_.stream_for(in_location_, &stream));
-  SLIMPI_TRY(in_location_.device->copy(exact_of(call), in_, bytes, stream));
+  SLIMPI_TRY(
+      in_location_.device->copy(exact_of(call) + first, in_, input_count_ * sizeof(float), stream));
   return comm::synchronize({*in_location_.device, stream});
 }
 
@@ -124,7 +142,8 @@ Status Sum::verify_result(const comm::Call& call) {
   bool nonfinite = false;
   if (!doubles && !call.plan.algorithm->talks_to_peers)
     SLIMPI_TRY(find_nonfinite(call, exact, &nonfinite));
-  const BoundCheck* const check = converts() ? nullptr : bound_check_of(call);
+  const BoundCheck* const check =
+      type_ == ElementType::float32 ? bound_check_of(call) : nullptr;
   int code = mpi::kSuccess;
   if (check != nullptr) {
     check->fill(call, exact, words_of_check(call));
@@ -140,9 +159,16 @@ Status Sum::verify_result(const comm::Call& call) {
                 "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
   // For 16-bit floats the error includes the rounding to 16 bits: the program's buffer is compared.
   // The bounds do not include that rounding, so no BoundCheck applies.
-  if (const auto codec = codec_of(type_); codec && converts())
-    device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(request_.out),
-                                     result_count_, call.out, nullptr);
+  if (const auto codec = codec_of(type_); codec && converts()) {
+    const auto decode = [&](const void* from, std::uint64_t count, float* to) {
+      device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(from), count, to,
+                                       nullptr);
+    };
+    if (!gather_) decode(request_.out, result_count_, call.out);
+    for (int rank = 0; gather_ && rank < communicator_.size(); ++rank)
+      decode(programs_block(rank), gather_->place(rank).count,
+             call.out + gather_->place(rank).first);
+  }
   const float* result = nullptr;
   SLIMPI_TRY(find_result(call, result_count_, &result));
   const comm::Range range = result_range();

@@ -25,6 +25,7 @@ namespace slimpi::comm {
 
 class Communicator;
 class TensorState;
+struct Gather;
 struct Scatter;
 
 // The plan of one call: how it is done. algorithm/policy.h makes the plan from facts that all ranks
@@ -49,9 +50,11 @@ enum class StreamRole { compute, d2h, h2d };
 // How the ranks of a node exchange in a call: by shared memory, MPI or NCCL (intra/transports.h).
 enum class NodePath { shm, mpi, nccl };
 
-// One allreduce or reduce-scatter. `in` holds `count` floats at `location`. `out` has room for as
-// many, or, in a reduce-scatter, for this rank's block. in == out if the program passed
+// One allreduce, reduce-scatter or all-gather. `in` holds `count` floats at `location`. `out` has
+// room for as many, or, in a reduce-scatter, for this rank's block. in == out if the program passed
 // MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the program.
+// In an all-gather `in` holds this rank's block, and lies in `out` if the program passed
+// MPI_IN_PLACE.
 //
 // Everything that is set for one call only is here, and not on the communicator. The layers pass
 // the call down. A call inside a call (plain_call_with_plan()) is a separate object.
@@ -80,12 +83,14 @@ struct Call {
 
   // The counts of a reduce-scatter; null: all ranks get the whole sum. The program's call owns it.
   const Scatter* scatter = nullptr;
+  // The blocks of an all-gather; null: the call is a sum. The program's call owns it.
+  const Gather* gather = nullptr;
   // True: the input of a reduce-scatter is in memory of another device or GPU than the output. The
   // call copies it to CallScratch::colocated.
   bool copies_input = false;
-  // For a reduce-scatter, a range for each shard (the part of the vector that one rank of a node
-  // exchanges with other nodes). The owner of the shard adds up this range inside the node, or
-  // sends it to the ranks of the node. Empty: all shards have about the same length.
+  // With blocks, a range for each shard (the part of the vector that one rank of a node exchanges
+  // with other nodes). The owner of the shard adds up this range inside the node, or sends it to
+  // the ranks of the node. Empty: all shards have about the same length.
   std::span<const Range> shards = {};
 
   // The transport of the sum inside the node; the all-gather inside the node uses the same one.
@@ -94,6 +99,11 @@ struct Call {
   const device::Device& device = *location.device;  // short for location.device
 
   device::DeviceStream device_stream() const { return {device, stream}; }
+  Collective collective() const {
+    return scatter != nullptr  ? Collective::reduce_scatter
+           : gather != nullptr ? Collective::allgather
+                               : Collective::allreduce;
+  }
   // Reserves memory for the call, on the device that has the call's buffers.
   Status reserve(Memory& memory, device::Place place, std::size_t bytes) const;
   // Reserves scratch memory for messages: in memory of the call's device, and, if the device is
@@ -102,8 +112,9 @@ struct Call {
 };
 
 // Returns a call with another plan and with the buffers, scratch memory, stream, number and state
-// of `call`. The new call is plain: it does not have the scatter, shards, copies_input, totals and
-// node_path of `call`. Algorithm::run sets its results (bypass, used_codec) in the new call.
+// of `call`. The new call is plain: it does not have the scatter, gather, shards, copies_input,
+// totals and node_path of `call`. Algorithm::run sets its results (bypass, used_codec) in the new
+// call.
 inline Call plain_call_with_plan(const Call& call, const Plan& plan) {
   return {.communicator = call.communicator,
           .scratch = call.scratch,

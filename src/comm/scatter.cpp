@@ -43,6 +43,15 @@ Scatter::Scatter(const NodeLayout& layout, const InterNodeGroup& group,
   shared = layout.node_ranks().size() > std::size_t(group.shards);
 }
 
+// Of blocks that begin at the same element, only the last one has elements.
+std::uint64_t Gather::place_of_element(std::uint64_t element) const {
+  const auto after = std::upper_bound(
+      blocks.begin(), blocks.end(), element,
+      [](std::uint64_t wanted, const Range& block) { return wanted < block.first; });
+  const auto rank = std::size_t(after - blocks.begin()) - 1;
+  return places[rank] + (element - blocks[rank].first);
+}
+
 std::uint64_t longest_of(std::span<const Range> ranges) {
   std::uint64_t longest = 0;
   for (const Range& range : ranges) longest = std::max(longest, range.count);

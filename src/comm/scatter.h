@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The places of the blocks of a reduce-scatter, and which rank makes the sum of which block.
+// The places of the blocks of a reduce-scatter, and which rank makes the sum of which block. Also
+// the places of the blocks of an all-gather.
 //
 // Every rank gets one block of the sum. The nodes exchange a vector in which the blocks have an
 // order of their own, the exchange's order: by shard, then by node, then by rank. So each shard is
@@ -18,6 +19,23 @@ namespace slimpi::comm {
 
 // Returns the elements of the longest range.
 std::uint64_t longest_of(std::span<const Range> ranges);
+
+// The blocks of an all-gather.
+struct Gather {
+  explicit Gather(std::pmr::memory_resource* memory) : blocks(memory), places(memory) {}
+
+  // By rank: the block in a vector of all blocks, one after the other; the same on all ranks.
+  std::pmr::vector<Range> blocks;
+  // By rank: the element of the result at which this rank gets the block. Ranks may differ, and
+  // there may be gaps, which are never written.
+  std::pmr::vector<std::uint64_t> places;
+
+  Range place(int rank) const {
+    return {places[std::size_t(rank)], blocks[std::size_t(rank)].count};
+  }
+  // Returns where the element of the vector of all blocks lies in the result.
+  std::uint64_t place_of_element(std::uint64_t element) const;
+};
 
 struct Scatter {
   // Makes the lists below, in `memory`. `blocks`: by rank, the range of the program's vector whose

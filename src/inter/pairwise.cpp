@@ -14,7 +14,8 @@
 // may be in flight.
 //
 // A reduce-scatter of the program is the first phase alone, with chunks as long as the program's
-// blocks. The owner keeps its sum without encoding it.
+// blocks. The owner keeps its sum without encoding it. An all-gather of the program is the second
+// phase alone: the owner of a chunk encodes its block instead of a sum.
 //
 // Cost for n floats: every rank sends and receives 2 (M-1)/M * n * bits/8 bytes, in 2 (M-1)
 // messages per segment. Error with nearest rounding: at most half a quantization step of each
@@ -57,10 +58,10 @@ namespace {
 //   buffers                 a segment is finished, decoded and posted again before a step uses its
 //                           buffers for the segment `depth` later. PairwiseSteps::ready ensures
 //                           this for send buffers. For receive buffers the depth does: it is the
-//                           number of segments that may be in flight, plus at least three. In a
-//                           reduce-scatter alone any number of steps may be in flight, because
-//                           steps of empty chunks have 0 bytes. It posts a segment again right
-//                           after the segment's last step, for which `ready` waits.
+//                           number of segments that may be in flight, plus at least three. In one
+//                           phase alone any number of steps may be in flight, because steps of
+//                           empty chunks have 0 bytes. It posts a segment again right after the
+//                           segment's last step, for which `ready` waits.
 //
 // Why no rank waits for ever: all ranks have the same sequence of segments and rounds, and step i
 // of a rank receives the message that another rank sends in its step i. Let i be the lowest step
@@ -160,7 +161,8 @@ Status PairwiseExchange::begin(const Step& step) {
 
 // Queues the kernel that decodes a step's received message. After the last round of a segment, also
 // posts its buffers again (recycle). On a staged device (a GPU) it posts those of the segment
-// before instead: their kernels have usually ended by now, so the host need not wait for them.
+// before instead: their kernels have usually ended by now, so the host need not wait for them. Not
+// in an all-gather alone, where any number of steps may be in flight (see `buffers` above).
 Status PairwiseExchange::decode(const Step& step) {
   if (!layout_.gathers()) return keep_sum(step);
   if (!step.gather || step.number < 0) return Status::ok;
@@ -169,7 +171,8 @@ Status PairwiseExchange::decode(const Step& step) {
     codec_.decode(part, ring_.payload(MessageKind::gather_in, step.number, step.round));
   if (step.round != layout_.rounds() - 1) return Status::ok;
   SLIMPI_TRY(ring_.decoded(step.number, 4 * part.count));
-  return ring_.recycle(context_.device.staged ? step.number - 1 : step.number);
+  return ring_.recycle(context_.device.staged && layout_.scatters() ? step.number - 1
+                                                                    : step.number);
 }
 
 Status PairwiseExchange::finish_next() {
@@ -239,7 +242,9 @@ Status run_pairwise_schedule(const Context& context, const ExchangeLayout& layou
 Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& group,
                             comm::Range shard, std::span<const comm::Range> chunks, const float* in,
                             float* residual) {
-  const SegmentedLayout layout(size_of(context, group, shard.count), chunks, context.memory);
+  const ExchangeSize size = size_of(context, group, shard.count);
+  const SegmentedLayout layout(size, chunks, scatter_segments(size, comm::longest_of(chunks)),
+                               {.gathers = false}, context.memory);
   ChunkCodec codec(context, group, shard, layout.chunk(group.index).first, in, nullptr, residual);
   return run_pairwise(context, layout, group.peers, shard, codec);
 }
@@ -261,11 +266,11 @@ StepPeers peers_in_round(int group_size, int me, int round) {
 }
 
 PairwiseSteps::PairwiseSteps(int group_size, int me, std::int64_t segments, int depth,
-                             std::optional<std::int64_t> gap, std::pmr::memory_resource* memory)
+                             Phases phases, std::int64_t gap, std::pmr::memory_resource* memory)
     : segments_(segments),
-      gap_(gap.value_or(0)),
+      gap_(gap),
       depth_(depth),
-      gathers_(gap.has_value()),
+      phases_(phases),
       peers_(memory),
       round_from_(std::size_t(group_size), memory) {
   peers_.reserve(std::size_t(group_size));
@@ -280,6 +285,7 @@ PairwiseSteps::PairwiseSteps(int peers, std::int64_t segments, int depth,
     : segments_(segments),
       gap_(0),
       depth_(depth),
+      phases_{.scatters = false},
       peers_(std::size_t(peers), memory),
       round_from_(std::size_t(peers), memory) {
   for (int peer = 0; peer < peers; ++peer) peers_[std::size_t(peer)] = {peer, peer};
@@ -289,8 +295,9 @@ PairwiseSteps::PairwiseSteps(int peers, std::int64_t segments, int depth,
 Step PairwiseSteps::at(std::int64_t index) const {
   const std::int64_t number = index / cycle();
   const int within = int(index % cycle());
-  if (within < rounds()) return {false, number < segments_ ? number : -1, within};
-  return {true, number - gap_, within - rounds()};
+  if (phases_.scatters && within < rounds())
+    return {false, number < segments_ ? number : -1, within};
+  return {true, number - gap_, within % rounds()};
 }
 
 bool PairwiseSteps::ready(std::int64_t index, std::int64_t finished) const {
@@ -302,17 +309,17 @@ bool PairwiseSteps::ready(std::int64_t index, std::int64_t finished) const {
   const std::int64_t last_in_place = index - depth_ * cycle() + (last_round - step.round);
   if (finished <= last_in_place) return false;
   // An all-gather step sends the sum, so all reduce-scatter steps of its segment must be finished.
-  return !step.gather || step.number < 0 || finished > step.number * cycle() + last_round;
+  return !step.gather || !phases_.scatters || step.number < 0 ||
+         finished > step.number * cycle() + last_round;
 }
 
 SegmentedLayout::SegmentedLayout(const ExchangeSize& size, const Segments& segments,
                                  std::pmr::memory_resource* memory)
     : me_(size.me),
-      scatters_(true),
-      gathers_(true),
+      phases_{},
       format_(size.format),
       segments_(segments),
-      steps_(size.group_size, size.me, segments_.per_longest_chunk, segments_.depth,
+      steps_(size.group_size, size.me, segments_.per_longest_chunk, segments_.depth, phases_,
              size.segment_class == comm::SegmentClass::small ? 1 : 2, memory),
       chunks_(memory) {
   chunks_.reserve(std::size_t(size.group_size));
@@ -321,21 +328,21 @@ SegmentedLayout::SegmentedLayout(const ExchangeSize& size, const Segments& segme
 }
 
 SegmentedLayout::SegmentedLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
+                                 const Segments& segments, Phases phases,
                                  std::pmr::memory_resource* memory)
     : me_(size.me),
-      scatters_(true),
-      gathers_(false),
+      phases_(phases),
       format_(size.format),
-      segments_(scatter_segments(size, comm::longest_of(chunks))),
-      steps_(size.group_size, size.me, segments_.per_longest_chunk, segments_.depth, std::nullopt,
+      segments_(segments),
+      steps_(size.group_size, size.me, segments_.per_longest_chunk, segments_.depth, phases, 0,
              memory),
       chunks_(chunks.begin(), chunks.end(), memory) {}
 
 SegmentedLayout::SegmentedLayout(const kernels::Format& format, std::uint64_t count, int peers,
                                  const Segments& segments, std::pmr::memory_resource* memory)
     : me_(peers),
-      scatters_(false),
-      gathers_(true),
+      phases_{.scatters = false},
+      gather_tag_(comm::Tag::peers),
       format_(format),
       segments_(segments),
       steps_(peers, segments.per_longest_chunk, segments.depth, memory),
@@ -360,10 +367,10 @@ std::size_t SegmentedLayout::buffer(MessageKind message, std::int64_t number, in
   //   all-gather       gather_in: one for each round; gather_out: one
   //   reduce-scatter   scatter_out and scatter_in: one each for each round
   const std::size_t rounds = std::size_t(this->rounds()), each = std::size_t(round);
-  if (!gathers_)
+  if (!gathers())
     return ring_index(number) * 2 * rounds + (message == MessageKind::scatter_in ? rounds : 0) +
            each;
-  const std::size_t first = ring_index(number) * ((scatters_ ? 3 : 1) * rounds + 1);
+  const std::size_t first = ring_index(number) * ((scatters() ? 3 : 1) * rounds + 1);
   if (message == MessageKind::gather_out) return first + rounds;
   if (message == MessageKind::gather_in) return first + each;
   return first + (message == MessageKind::scatter_out ? 1 : 2) * rounds + 1 + each;

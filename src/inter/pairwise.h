@@ -10,7 +10,6 @@
 #pragma once
 #include <cstdint>
 #include <memory_resource>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,15 +37,21 @@ struct Step {
   int round;
 };
 
+// The phases of an exchange: a reduce-scatter, an all-gather, or both.
+struct Phases {
+  bool scatters = true, gathers = true;
+  int count() const { return int(scatters) + int(gathers); }
+};
+
 // The sequence of steps, in cycles of 2 * rounds() steps. Cycle k does the reduce-scatter of
 // segment k, one step per round, and then the all-gather of segment k - gap. Every rank has the
-// same sequence of segments and rounds. Without an all-gather a cycle has rounds() steps.
+// same sequence of segments and rounds. With one phase a cycle has rounds() steps.
 class PairwiseSteps {
  public:
   // `depth` segments of a chunk have message buffers at a time. `gap`: by how many cycles the
-  // all-gather follows the reduce-scatter; empty: no all-gather. The lists lie in `memory`.
-  PairwiseSteps(int group_size, int me, std::int64_t segments, int depth,
-                std::optional<std::int64_t> gap,
+  // all-gather follows the reduce-scatter; 0 with one phase. The lists lie in `memory`.
+  PairwiseSteps(int group_size, int me, std::int64_t segments, int depth, Phases phases,
+                std::int64_t gap,
                 std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   // Makes the steps of an all-gather alone, in which member i is the peer of round i. The lists lie
   // in `memory`.
@@ -64,11 +69,11 @@ class PairwiseSteps {
   bool ready(std::int64_t index, std::int64_t finished) const;
 
  private:
-  std::int64_t cycle() const { return (gathers_ ? 2 : 1) * rounds(); }
+  std::int64_t cycle() const { return phases_.count() * rounds(); }
 
   std::int64_t segments_, gap_;
-  int depth_;                          // pipeline depth
-  bool gathers_ = true;                // a cycle has an all-gather
+  int depth_;  // pipeline depth
+  Phases phases_;
   std::pmr::vector<StepPeers> peers_;  // by round
   std::pmr::vector<int> round_from_;   // the round in which a member is `from`; by member
 };
@@ -89,10 +94,11 @@ class SegmentedLayout : public ExchangeLayout {
   // hook_segments(). The layout lies in `memory`.
   SegmentedLayout(const ExchangeSize& size, const Segments& segments,
                   std::pmr::memory_resource* memory = std::pmr::get_default_resource());
-  // Makes the layout of a reduce-scatter alone: each member keeps the sum of its own chunk. The
-  // layout lies in `memory`.
+  // Makes the layout of one phase alone, with the members' chunks: of a reduce-scatter, in which
+  // each member keeps the sum of its chunk, or of an all-gather, in which each member has its chunk
+  // at the beginning. The layout lies in `memory`.
   SegmentedLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
-                  std::pmr::memory_resource* memory);
+                  const Segments& segments, Phases phases, std::pmr::memory_resource* memory);
   // Makes the layout of a neighbor exchange: every rank owns a whole shard, and gathers the shards
   // of its peers, the members 0 to peers - 1. The rank itself is member `peers`. The layout lies in
   // `memory`.
@@ -103,7 +109,8 @@ class SegmentedLayout : public ExchangeLayout {
   const PairwiseSteps& steps() const { return steps_; }
   int rounds() const { return steps_.rounds(); }
   int me() const { return me_; }
-  bool gathers() const { return gathers_; }
+  bool scatters() const { return phases_.scatters; }
+  bool gathers() const { return phases_.gathers; }
   const comm::Range& chunk(int member) const { return chunks_[std::size_t(member)]; }
 
   // Returns the segments of the longest chunk.
@@ -117,14 +124,13 @@ class SegmentedLayout : public ExchangeLayout {
     return segment(step.gather ? me_ : to(step), step.number);
   }
   comm::Range received_in(const Step& step) const {
-    if (step.gather ? !gathers_ : !scatters_) return {};
+    if (step.gather ? !gathers() : !scatters()) return {};
     return segment(step.gather ? from(step) : me_, step.number);
   }
   int to(const Step& step) const { return steps_.peers_in(step.round).to; }
   int from(const Step& step) const { return steps_.peers_in(step.round).from; }
   comm::Tag tag_of(const Step& step) const {
-    if (!scatters_) return comm::Tag::peers;
-    return step.gather ? comm::Tag::all_gather : comm::Tag::reduce_scatter;
+    return step.gather ? gather_tag_ : comm::Tag::reduce_scatter;
   }
 
   // Returns the bytes of a step's sent message or of its received message, whichever is longer.
@@ -144,7 +150,8 @@ class SegmentedLayout : public ExchangeLayout {
 
  private:
   const int me_;
-  const bool scatters_, gathers_;  // there is a reduce-scatter, an all-gather
+  const Phases phases_;
+  const comm::Tag gather_tag_ = comm::Tag::all_gather;
   const kernels::Format format_;
   const Segments segments_;
   const PairwiseSteps steps_;
@@ -153,9 +160,7 @@ class SegmentedLayout : public ExchangeLayout {
 
 class ChunkCodec;
 
-// Runs the exchange of the layout with the arithmetic of `codec`: a reduce-scatter and an
-// all-gather, or, if the layout has no all-gather, the reduce-scatter alone. `ranks`: the ranks of
-// the members.
+// Runs the phases of the layout with the arithmetic of `codec`. `ranks`: the ranks of the members.
 Status run_pairwise(const Context& context, const SegmentedLayout& layout,
                     std::span<const int> ranks, comm::Range shard, ChunkCodec& codec);
 

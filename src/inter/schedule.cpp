@@ -151,6 +151,24 @@ Status run_scatter(comm::Call& call, const comm::InterNodeGroup& group, const fl
                               chunks_of(*call.scatter, shard, context.memory), in, residual);
 }
 
+Need gather_need(const comm::Call& call, const comm::InterNodeGroup& group) {
+  const std::uint64_t longest = comm::longest_of(call.gather->blocks);
+  return {gather_segments({comm::with_tiles_for_longest(call.plan.format, longest), call.count,
+                           int(group.peers.size()), call.communicator.segment_class(),
+                           call.device.staged, group.index},
+                          longest)
+              .total};
+}
+
+Status run_gather(comm::Call& call, const comm::InterNodeGroup& group,
+                  std::span<const comm::Range> chunks, const float* in) {
+  Context context = context_of(call);
+  SLIMPI_TRY(find_streams(call, &context.streams));
+  context.format =
+      comm::with_tiles_for_longest(context.format, comm::longest_of(call.gather->blocks));
+  return run_pairwise_gather(context, group, *call.gather, chunks, in, call.out);
+}
+
 ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count) {
   return {context.format,        count,      int(group.peers.size()), context.segment_class,

@@ -64,6 +64,13 @@ Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& 
                             comm::Range shard, std::span<const comm::Range> chunks, const float* in,
                             float* residual);
 
+// Sends the chunks of an all-gather to all members by the second phase of the pairwise schedule.
+// `chunks`: by member, a block of gather.blocks, or an empty range. `in` points at the first element
+// of this rank's chunk, `out` at the result.
+Status run_pairwise_gather(const Context& context, const comm::InterNodeGroup& group,
+                           const comm::Gather& gather, std::span<const comm::Range> chunks,
+                           const float* in, float* out);
+
 // Returns the cheapest schedule whose memory stays below a bound; the same on all ranks.
 const Schedule& schedule_for(const ExchangeSize& size);
 
@@ -113,6 +120,13 @@ Need scatter_need(const comm::Call& call, const comm::InterNodeGroup& group);
 // points at the shard; `result` gets the sum of this rank's chunk.
 Status run_scatter(comm::Call& call, const comm::InterNodeGroup& group, const float* in,
                    float* result, float* residual);
+
+// Returns the scratch memory that run_gather needs.
+Need gather_need(const comm::Call& call, const comm::InterNodeGroup& group);
+
+// Runs run_pairwise_gather in a call with Call::gather. The result goes to the call's `out`.
+Status run_gather(comm::Call& call, const comm::InterNodeGroup& group,
+                  std::span<const comm::Range> chunks, const float* in);
 
 // Runs the cheapest schedule (schedule_for()) in a call. For the arguments see Schedule::run.
 Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::Range shard,

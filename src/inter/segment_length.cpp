@@ -104,6 +104,11 @@ Segments scatter_segments(const ExchangeSize& size, std::uint64_t longest) {
   return divide(size, longest, 2 * peers, std::max<std::size_t>(peers, 1));
 }
 
+Segments gather_segments(const ExchangeSize& size, std::uint64_t longest) {
+  const std::size_t peers = std::size_t(size.group_size - 1);
+  return divide(size, longest, peers + 1, std::max<std::size_t>(peers, 1));
+}
+
 // Computes the bytes in flight from the lengths of uncompressed segments, because slimpi does not
 // know the lengths of a hook's payloads.
 Segments hook_segments(const ExchangeSize& size, std::uint64_t piece, std::size_t message) {

@@ -63,6 +63,8 @@ Segments segments_for(const ExchangeSize& size);
 
 // Returns the division for a reduce-scatter alone. The longest chunk has `longest` elements.
 Segments scatter_segments(const ExchangeSize& size, std::uint64_t longest);
+// Returns the division for an all-gather alone.
+Segments gather_segments(const ExchangeSize& size, std::uint64_t longest);
 
 // Returns the division for a neighbor exchange, in which each rank sends the whole shard to each of
 // its peers (neighbor_exchange.h).

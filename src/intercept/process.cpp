@@ -25,11 +25,15 @@ namespace slimpi::intercept {
 
 namespace {
 
-// Returns whether a function of this name begins a sum that is not blocking. The name may be of C,
-// mpif.h, mpi or mpi_f08: MPI_Iallreduce, mpi_allreduce_init_c, mpi_iallreduce_f08ts_.
-bool begins_sums(std::string_view name) {
+// Returns whether a function of this name begins a sum that is not blocking or, if `gathers`, an
+// all-gather that is not blocking. The name may be of C, mpif.h, mpi or mpi_f08: MPI_Iallreduce,
+// mpi_allreduce_init_c, mpi_iallreduce_f08ts_.
+bool begins_sums(std::string_view name, bool gathers) {
   if (!name.starts_with("MPI_") && !name.starts_with("mpi_")) return false;
   name.remove_prefix(4);
+  if (gathers && (name.starts_with("Iallgather") || name.starts_with("iallgather") ||
+                  (name.substr(1).starts_with("llgather") && name.find("_init") != name.npos)))
+    return true;
   for (const std::string_view begins :
        {"Iallreduce", "iallreduce", "Allreduce_init", "allreduce_init", "Ireduce_scatter",
         "ireduce_scatter", "Reduce_scatter_init", "reduce_scatter_init",
@@ -78,7 +82,7 @@ Tables tables_of(const dl_phdr_info& object) {
 
 // Returns whether a loaded object has an undefined symbol that begins sums, by its dynamic symbol
 // table.
-int refers_to_sums(dl_phdr_info* object, std::size_t, void*) {
+int refers_to_sums(dl_phdr_info* object, std::size_t, void* gathers) {
   std::string_view name = object->dlpi_name;
   name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
   if (is_mpis(name)) return 0;
@@ -89,13 +93,17 @@ int refers_to_sums(dl_phdr_info* object, std::size_t, void*) {
                                                            : 0;
   for (std::uint32_t i = 1; i < count; ++i)
     if (tables.symbols[i].st_shndx == SHN_UNDEF &&
-        begins_sums(tables.names + tables.symbols[i].st_name))
+        begins_sums(tables.names + tables.symbols[i].st_name, gathers != nullptr))
       return 1;
   return 0;
 }
 
 bool program_begins_sums() {
-  static const bool begins = dl_iterate_phdr(&refers_to_sums, nullptr) != 0;
+  static const bool begins = [] {
+    Config config = load_config(slimpi_environment()).config;
+    return dl_iterate_phdr(&refers_to_sums,
+                           config.calls.has(Collective::allgather) ? &config : nullptr) != 0;
+  }();
   return begins;
 }
 

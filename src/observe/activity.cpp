@@ -143,7 +143,8 @@ std::uint64_t ActiveCall::sum_word(int bits) const {
   const int count_bits = bits - 1 - Function::kBits;
   if (tensor_ == 0)
     return function << count_bits | (count() & ((std::uint64_t(1) << count_bits) - 1));
-  return named | ((tensor_ ^ count() ^ function << 59) * 0x9e3779b97f4a7c15 >> (65 - bits));
+  return named | ((tensor_ ^ count() ^ function << (64 - Function::kBits)) * 0x9e3779b97f4a7c15 >>
+                  (65 - bits));
 }
 
 ActiveCall* ActiveCall::current() {
@@ -183,10 +184,11 @@ void ActiveCall::reported(std::span<const int> absent) {
 }
 
 std::string Function::text() const {
-  const std::string name = collective == Collective::allreduce ? "MPI_Allreduce"
-                           : equal_blocks                      ? "MPI_Reduce_scatter_block"
-                                                               : "MPI_Reduce_scatter";
-  return name + (init ? "_init of " : " of ") + row_of(type).name + "s";
+  constexpr const char* kNames[][2] = {{"MPI_Allreduce", "MPI_Allreduce"},
+                                       {"MPI_Reduce_scatter", "MPI_Reduce_scatter_block"},
+                                       {"MPI_Allgatherv", "MPI_Allgather"}};
+  return std::string(kNames[int(collective) % kCollectives][equal_blocks ? 1 : 0]) +
+         (init ? "_init of " : " of ") + row_of(type).name + "s";
 }
 
 std::string describe_count(std::uint64_t count, Function function) {

@@ -37,17 +37,17 @@ const char* to_string(WaitStage stage);
 // persistent request, have the blocking function here.
 struct Function {
   Collective collective = Collective::allreduce;
-  bool equal_blocks = false;  // MPI_Reduce_scatter_block
+  bool equal_blocks = false;  // MPI_Reduce_scatter_block, MPI_Allgather
   bool init = false;          // makes a persistent request
   ElementType type = ElementType::float32;
 
-  static constexpr int kBits = 5;
+  static constexpr int kBits = 6;
   std::uint32_t word() const {
-    return std::uint32_t(type) << 3 | std::uint32_t(init) << 2 | std::uint32_t(equal_blocks) << 1 |
+    return std::uint32_t(type) << 4 | std::uint32_t(init) << 3 | std::uint32_t(equal_blocks) << 2 |
            std::uint32_t(collective);
   }
   static Function of(std::uint32_t word) {
-    return {Collective(word & 1), (word & 2) != 0, (word & 4) != 0, ElementType(word >> 3 & 3)};
+    return {Collective(word & 3), (word & 4) != 0, (word & 8) != 0, ElementType(word >> 4 & 3)};
   }
   std::string text() const;  // "MPI_Reduce_scatter_block of doubles"
 };
@@ -76,7 +76,7 @@ struct Activity {
 };
 
 struct ActivityFile {
-  static constexpr std::uint64_t kMagic = 0x3376746361706c73;  // "slpactv3" in memory
+  static constexpr std::uint64_t kMagic = 0x3476746361706c73;  // "slpactv4" in memory
   static constexpr const char* kName = "slimpi-activity";
   static constexpr std::size_t kRecords = 16;
 

@@ -154,8 +154,9 @@ std::string calls_line(const Report& report) {
   for (std::size_t i = 0; i < kBypassReasons; ++i)
     if (own.bypassed[i] != 0)
       append(reasons, fmt::format("{} {}", own.bypassed[i], to_string(BypassReason(i))));
-  return fmt::format("  calls    {} allreduce{}: {}{}\n", own.calls,
+  return fmt::format("  calls    {} allreduce{}{}: {}{}\n", own.calls,
                      own.reduce_scatters == 0 ? "" : " and reduce_scatter",
+                     own.allgathers == 0 ? "" : " and allgather",
                      done.empty() ? "0 compressed" : done,
                      reasons.empty() ? "" : "; left to MPI: " + reasons);
 }
@@ -177,9 +178,9 @@ std::string used_line(const Report& report) {
   for (std::size_t i = 1; i < kElementTypes; ++i)
     if (const Share& share = report.own.types[i]; share.calls != 0)
       codecs += fmt::format("; {} of type {}", share.calls, kElementRows[i].name);
-  const auto scatters = std::size_t(Collective::reduce_scatter);
-  if (const Share& share = report.own.collectives[scatters]; share.calls != 0)
-    codecs += fmt::format("; {} in {}", share.calls, kCollectiveRows[scatters].name);
+  for (std::size_t i = 1; i < kCollectives; ++i)
+    if (const Share& share = report.own.collectives[i]; share.calls != 0)
+      codecs += fmt::format("; {} in {}", share.calls, kCollectiveRows[i].name);
   return fmt::format("  used     {}; {}{}\n", algorithms, codecs,
                      report.own.repeated == 0
                          ? ""

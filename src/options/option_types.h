@@ -41,13 +41,14 @@ constexpr const ElementRow& row_of(ElementType type) {
 
 // The functions of MPI that slimpi can take, with their nonblocking, persistent and large-count
 // forms. SLIMPI_CALLS says which of them it takes.
-enum class Collective { allreduce, reduce_scatter };
+enum class Collective { allreduce, reduce_scatter, allgather };
 struct CollectiveRow {
   const char* name;  // name in SLIMPI_CALLS
   // An optimal algorithm sends phases * (nodes - 1) / nodes of the vector from each node.
   unsigned phases;
 };
-constexpr CollectiveRow kCollectiveRows[] = {{"allreduce", 2}, {"reduce_scatter", 1}};
+constexpr CollectiveRow kCollectiveRows[] = {
+    {"allreduce", 2}, {"reduce_scatter", 1}, {"allgather", 1}};
 constexpr int kCollectives = std::size(kCollectiveRows);
 constexpr const CollectiveRow& row_of(Collective collective) {
   return kCollectiveRows[int(collective)];

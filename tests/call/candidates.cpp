@@ -59,6 +59,7 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
       request_(request),
       type_(ElementType::float32),
       count_(std::uint64_t(request.count)),
+      input_count_(count_),
       result_count_(count_),
       left_on_device_(false) {}
 Status Sum::run(std::optional<BypassReason>* bypass) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* One sum of floats by any of the collectives that slimpi takes, in any of their
  * forms, named as MPI does: Allreduce, Iallreduce, Allreduce_init, Reduce_scatter_block,
- * Ireduce_scatter, ... The blocks of a Reduce_scatter differ, and some are empty. */
+ * Ireduce_scatter, Allgather, Iallgatherv, ... The blocks of a Reduce_scatter or an Allgatherv
+ * differ, and some are empty. */
 #pragma once
 #include <mpi.h>
 #include <stdlib.h>
@@ -14,8 +15,12 @@ enum { MOST_RANKS = 64 };
 static inline int names_blocks(const char* collective) {
   return strstr(collective, "educe_scatter") != NULL;
 }
+static inline int names_gather(const char* collective) {
+  return strstr(collective, "llgather") != NULL;
+}
 static inline int names_equal_blocks(const char* collective) {
-  return strstr(collective, "educe_scatter_block") != NULL;
+  return strstr(collective, "educe_scatter_block") != NULL ||
+         (names_gather(collective) && strstr(collective, "llgatherv") == NULL);
 }
 
 /* Divides about `count` elements among the ranks: writes the block of each rank, and returns the
@@ -37,12 +42,65 @@ static inline long divide_blocks(const char* collective, long count, int ranks, 
   return count;
 }
 
+/* Gathers the blocks, of which this rank has its own at the place in the whole vector `in`. Between
+ * the blocks of an Allgatherv are `gap` elements. Returns MPI's code. `large`: by the function for
+ * large counts. */
+static inline int gather_elements(const char* collective, const void* in, void* out,
+                                  const int* blocks, int gap, int large, MPI_Datatype type,
+                                  MPI_Comm comm) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Count wide[MOST_RANKS];
+  MPI_Aint wide_places[MOST_RANKS];
+  int rank, ranks, me, size, places[MOST_RANKS], first = 0, code = MPI_ERR_OTHER;
+  MPI_Comm_size(comm, &ranks);
+  MPI_Comm_rank(comm, &me);
+  MPI_Type_size(type, &size);
+  for (rank = 0; rank < ranks; first += blocks[rank++]) {
+    wide[rank] = blocks[rank];
+    wide_places[rank] = places[rank] = first + rank * gap;
+    if (rank == me && in != MPI_IN_PLACE) in = (const char*)in + (size_t)first * (size_t)size;
+  }
+#define IS(name) (strcmp(collective, name) == 0)
+#define ONE in, blocks[me], type, out, blocks[0], type, comm
+#define ONE_LARGE in, wide[me], type, out, wide[0], type, comm
+#define EACH in, blocks[me], type, out, blocks, places, type, comm
+#define EACH_LARGE in, wide[me], type, out, wide, wide_places, type, comm
+  if (IS("Allgather")) return large ? MPI_Allgather_c(ONE_LARGE) : MPI_Allgather(ONE);
+  if (IS("Allgatherv")) return large ? MPI_Allgatherv_c(EACH_LARGE) : MPI_Allgatherv(EACH);
+  if (IS("Iallgather"))
+    code = large ? MPI_Iallgather_c(ONE_LARGE, &request) : MPI_Iallgather(ONE, &request);
+  else if (IS("Iallgatherv"))
+    code = large ? MPI_Iallgatherv_c(EACH_LARGE, &request) : MPI_Iallgatherv(EACH, &request);
+#if HAS_PERSISTENT_SUMS
+  else if (IS("Allgather_init"))
+    code = large ? MPI_Allgather_init_c(ONE_LARGE, MPI_INFO_NULL, &request)
+                 : MPI_Allgather_init(ONE, MPI_INFO_NULL, &request);
+  else if (IS("Allgatherv_init"))
+    code = large ? MPI_Allgatherv_init_c(EACH_LARGE, MPI_INFO_NULL, &request)
+                 : MPI_Allgatherv_init(EACH, MPI_INFO_NULL, &request);
+  if (strstr(collective, "_init") != NULL && code == MPI_SUCCESS) {
+    code = MPI_Start(&request);
+    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+    return code;
+  }
+#endif
+#undef ONE
+#undef ONE_LARGE
+#undef EACH
+#undef EACH_LARGE
+#undef IS
+  return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
+}
+
 /* Makes the sum and returns MPI's code. `large`: by the function for large counts. */
 static inline int sum_elements(const char* collective, const void* in, void* out, long count,
                                const int* blocks, int large, MPI_Datatype type, MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Count wide[MOST_RANKS];
   int rank, ranks, code = MPI_ERR_OTHER;
+  if (names_gather(collective))
+    return gather_elements(collective, in, out, blocks, 0, large, type, comm);
   MPI_Comm_size(comm, &ranks);
   for (rank = 0; blocks != NULL && rank < ranks; ++rank) wide[rank] = blocks[rank];
 #define IS(name) (strcmp(collective, name) == 0)

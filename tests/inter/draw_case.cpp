@@ -85,6 +85,10 @@ Case draw_case(Case::Kind kind, std::uint64_t seed) {
   one.residual = kind != Case::Kind::neighbors && chance.one_in(2);
   one.totals = kind != Case::Kind::neighbors && chance.one_in(3);
   if (kind == Case::Kind::scatter) one.totals = !one.in_place;
+  if (kind == Case::Kind::gather) {
+    one.residual = one.totals = false;
+    one.first = 0;
+  }
   one.staged = chance.of<std::uint32_t>({0, 0, ~0u, std::uint32_t(chance.next())});
   one.gpu_aware = chance.one_in(3);
   if (kind == Case::Kind::hook) {
@@ -114,13 +118,14 @@ Case draw_staged_ring(Case::Kind kind, std::uint64_t seed) {
   one.residual = pairwise && chance.one_in(2);
   one.totals = pairwise && chance.one_in(2);
   one.in_place = kind == Case::Kind::scatter && !one.totals;
+  if (kind == Case::Kind::gather) one.residual = one.totals = false;
   one.staged = ~0u;
   return one;
 }
 
-// Every fourth chunk of a scatter is empty, and the lengths of the other chunks differ by a lot.
+// Every fourth block is empty, and the lengths of the other blocks differ by a lot.
 comm::Range Case::chunk(int member) const {
-  if (kind != Kind::scatter || even)
+  if (!has_blocks() || even)
     return comm::chunk_of(count, ranks, member, comm::chunk_alignment(format));
   const auto weight = [&](int of) {
     const std::uint64_t drawn = Chance(seed * 1000 + std::uint64_t(of)).next();

@@ -101,10 +101,12 @@ Case pairwise(int ranks, int segments) {
   one.residual = one.totals = true;
   return one;
 }
-// A scatter with blocks of unequal lengths; the longest block has this number of segments.
-Case scatter(int ranks, int segments) {
+// A scatter or gather with blocks of unequal lengths; the longest block has this number of
+// segments.
+Case blocks(Case::Kind kind, int ranks, int segments) {
   Case one = pairwise(ranks, 1);
-  one.kind = Case::Kind::scatter;
+  one.kind = kind;
+  if (kind == Case::Kind::gather) one.residual = one.totals = false;
   one.piece = 0;
   one.format.codec = kernels::Codec::float32;
   one.seed = 2;
@@ -238,7 +240,10 @@ std::vector<Row> rows() {
           of + ", " + std::to_string(segments) + (segments == 1 ? " segment" : " segments");
       const int small = ranks == 2 ? segments == 3 ? 2 : 1 : 0;
       rows.push_back({"pairwise" + parts, run_of(pairwise(ranks, segments)), small});
-      rows.push_back({"reduce-scatter" + parts, run_of(scatter(ranks, segments)), small});
+      rows.push_back(
+          {"reduce-scatter" + parts, run_of(blocks(Case::Kind::scatter, ranks, segments)), small});
+      rows.push_back(
+          {"all-gather" + parts, run_of(blocks(Case::Kind::gather, ranks, segments)), small});
       rows.push_back({"ring" + parts, run_of(neighbors(ranks, Peers::ring, segments)), small});
     }
     rows.push_back({"all peers" + of, run_of(neighbors(ranks, Peers::all, 1)), ranks == 2});

@@ -65,6 +65,18 @@ void reduce(const Case& one, const Coder& coder, int (*rank_of)(int), std::vecto
   }
 }
 
+void gather(const Case& one, const Coder& coder, int (*rank_of)(int), std::vector<Values>& all) {
+  for (int owner = 0; owner < one.ranks; ++owner) {
+    const comm::Range chunk = one.chunk(owner);
+    if (chunk.count == 0) continue;
+    const std::vector<float> out = coder.decoded(
+        rank_of(owner), chunk, all[std::size_t(owner)].source.data() + chunk.first, nullptr);
+    for (int me = 0; me < one.ranks; ++me)
+      std::copy(out.begin(), out.end(),
+                all[std::size_t(me)].out.begin() + std::ptrdiff_t(one.place(me, owner)));
+  }
+}
+
 void add_peers(const Case& one, const Coder& coder, int (*rank_of)(int), std::vector<Values>& all) {
   std::vector<std::vector<float>> decoded;
   for (int member = 0; member < one.ranks; ++member)
@@ -102,6 +114,13 @@ Values first_values(const Case& one, int me) {
   };
   values.source = draw(0, 1);
   values.out = one.in_place ? values.source : std::vector<float>(one.count, -7);
+  if (one.kind == Case::Kind::gather) {
+    values.out.assign(one.count + std::uint64_t(one.ranks) * Case::kGap, -7);
+    const comm::Range own = one.chunk(me);
+    if (one.in_place)
+      std::copy_n(values.source.begin() + std::ptrdiff_t(own.first), own.count,
+                  values.out.begin() + std::ptrdiff_t(one.place(me, me)));
+  }
   values.residual = one.residual ? draw(1, 0.01f) : std::vector<float>();
   if (one.totals) values.totals.assign(one.chunk(me).count, -7);
   values.in_place = one.in_place;
@@ -120,7 +139,9 @@ std::string compare(const Case& one, std::uint64_t seed, std::uint64_t call, int
   std::vector<Values> want;
   for (int me = 0; me < one.ranks; ++me) want.push_back(first_values(one, me));
   const Coder coder(one, seed, call);
-  (one.kind == Case::Kind::neighbors ? add_peers : reduce)(one, coder, rank_of, want);
+  (one.kind == Case::Kind::neighbors ? add_peers
+   : one.kind == Case::Kind::gather  ? gather
+                                     : reduce)(one, coder, rank_of, want);
   std::string found;
   for (int me = 0; me < one.ranks && found.empty(); ++me) {
     const Values &wanted = want[std::size_t(me)], &values = got[std::size_t(me)];

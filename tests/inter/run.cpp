@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/round_up.h"
+#include "comm/scatter.h"
 #include "inter/chunk_reduction.h"
 #include "inter/neighbor_exchange.h"
 #include "inter/pairwise.h"
@@ -61,10 +62,11 @@ inter::Need need_of(const Case& one, int peers, bool staged) {
   if (one.kind == Case::Kind::neighbors)
     return {inter::neighbor_segments(one.format, one.count, peers, staged).total, 0};
   const inter::ExchangeSize size{one.format, one.count, one.ranks, one.segment_class, staged};
-  if (one.kind == Case::Kind::scatter) {
+  if (one.has_blocks()) {
     std::uint64_t longest = 0;
     for (int member = 0; member < one.ranks; ++member)
       longest = std::max(longest, one.chunk(member).count);
+    if (one.kind == Case::Kind::gather) return {inter::gather_segments(size, longest).total, 0};
     const inter::Segments segments = inter::scatter_segments(size, longest);
     return {segments.total, segments.elements};
   }
@@ -179,6 +181,18 @@ void run_rank(const Case& one, int me, Rank& rank) {
     if (one.in_place) to_result.totals = values.out.data() + chunks[std::size_t(me)].first;
     (void)inter::run_pairwise_scatter(to_result, rank.group, shard, chunks, values.in(),
                                       one.residual ? values.residual.data() : nullptr);
+    return;
+  }
+  if (one.kind == Case::Kind::gather) {
+    comm::Gather gather(std::pmr::get_default_resource());
+    for (int member = 0; member < one.ranks; ++member) {
+      gather.blocks.push_back(one.chunk(member));
+      gather.places.push_back(one.place(me, member));
+    }
+    const float* const in = one.in_place ? values.out.data() + one.place(me, me)
+                                         : values.source.data() + one.chunk(me).first;
+    (void)inter::run_pairwise_gather(context, rank.group, gather, gather.blocks, in,
+                                     values.out.data());
     return;
   }
   if (one.kind == Case::Kind::hook) {

@@ -14,7 +14,7 @@
 namespace slimpi::test {
 
 struct Case {
-  enum class Kind { pairwise, bruck, neighbors, scatter, hook };
+  enum class Kind { pairwise, bruck, neighbors, scatter, hook, gather };
   Kind kind = Kind::pairwise;
   std::uint64_t seed = 0;
   int ranks = 2;
@@ -29,10 +29,20 @@ struct Case {
   std::uint64_t piece = 0;   // of a hook, or of a pairwise exchange with short segments: elements
                              // of a segment, at most
 
-  bool even = false;  // of a scatter: chunks as those of a sum
+  bool even = false;  // of a scatter or gather: chunks as those of a sum
 
-  // The chunk that a member owns. Chunks of a scatter are a program's blocks and have any length.
+  bool has_blocks() const { return kind == Kind::scatter || kind == Kind::gather; }
+  // The chunk that a member owns. Chunks of a scatter or gather are a program's blocks and have any
+  // length.
   comm::Range chunk(int member) const;
+  // Where a gather puts the chunk of a member in the result of `me`. There are gaps between them,
+  // and their order differs between ranks.
+  static constexpr std::uint64_t kGap = 3;
+  std::uint64_t place(int me, int member) const {
+    const comm::Range its = chunk(member);
+    return me % 2 == 0 ? its.first + std::uint64_t(member) * kGap
+                       : count - its.first - its.count + std::uint64_t(ranks - 1 - member) * kGap;
+  }
 
   std::string text() const;
 };

@@ -3,8 +3,8 @@
 // in one process: nobody deadlocks, every message is received and waited for, and result, residual
 // and totals have the bytes of a direct computation. Some ranks have a device that does its work
 // late; some calls have work inside the node to do meanwhile. A scatter is the reduce-scatter
-// alone, a hook a codec whose payloads have lengths of their own. The second tier runs thousands of
-// seeds, the first fewer. TEST_SEEDS=FIRST:LAST runs other ones.
+// alone, a gather the all-gather alone, a hook a codec whose payloads have lengths of their own.
+// The second tier runs thousands of seeds, the first fewer. TEST_SEEDS=FIRST:LAST runs other ones.
 
 #include <cinttypes>
 
@@ -47,6 +47,9 @@ UNIT_TEST(pairwise) {
 UNIT_TEST(scatter) {
   run_seeds(Case::Kind::scatter, 1, last_seed());
 }
+UNIT_TEST(gather) {
+  run_seeds(Case::Kind::gather, 1, last_seed());
+}
 UNIT_TEST(hook) {
   run_seeds(Case::Kind::hook, 1, last_seed());
 }
@@ -60,6 +63,7 @@ UNIT_TEST(neighbor_exchange) {
 UNIT_TEST(staged_rings) {
   run_seeds(Case::Kind::pairwise, 1, 12, test::draw_staged_ring);
   run_seeds(Case::Kind::scatter, 1, 12, test::draw_staged_ring);
+  run_seeds(Case::Kind::gather, 1, 12, test::draw_staged_ring);
   run_seeds(Case::Kind::neighbors, 1, 12, test::draw_staged_ring);
 }
 

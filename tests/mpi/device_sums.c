@@ -59,9 +59,10 @@ static unsigned long long g_messages; /* copied for those alone */
 /* Elements of a sum that this rank gets. Writes the blocks, and `total`, the elements of all. */
 static size_t own_count(size_t count, int* blocks, size_t* total) {
   *total = count;
-  if (!names_blocks(g_collective)) return count;
+  const int gathers = names_gather(g_collective);
+  if (!names_blocks(g_collective) && !gathers) return count;
   *total = (size_t)divide_blocks(g_collective, (long)count, g_size, blocks);
-  return (size_t)blocks[g_rank];
+  return gathers ? *total : (size_t)blocks[g_rank];
 }
 
 /* Sums `values` and then, again and again, half of the last result in the same buffers. Only the

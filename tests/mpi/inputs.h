@@ -50,6 +50,7 @@ struct Case {
   int ranks;
   bool first = false;  // the special value comes first, so that all other buckets follow its own
   std::vector<std::size_t> blocks = {};  // of a reduce-scatter: what each rank gets
+  bool gathers = false;                  // an all-gather, in which each rank sends its block
 };
 
 // A counter-based generator: the same number for the same names on every rank.

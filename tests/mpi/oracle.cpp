@@ -118,7 +118,38 @@ double Oracle::step_error(double low, double high, double greatest, bool infinit
          largest * kEpsilon + 0x1p-149;
 }
 
+// The owner of a block rounds it once. Buckets begin at the beginning of the block.
+std::vector<Expected> Oracle::expect_gathered(const Case& test) const {
+  std::vector<Expected> expected;
+  for (std::size_t rank = 0; rank < test.blocks.size(); ++rank) {
+    std::vector<double> values;
+    const std::size_t first = expected.size(), count = test.blocks[rank];
+    for (std::size_t i = 0; i < count; ++i)
+      values.push_back(make_value(test, int(rank), first + i));
+    const double greatest = greatest_of(values);
+    for (std::size_t begin = 0; begin < count;) {
+      const std::size_t end = scheme_.bucket == 0 ? count : std::min(count, begin + scheme_.bucket);
+      double low = INFINITY, high = -INFINITY;
+      bool nonfinite = false;
+      for (std::size_t i = begin; i < end; ++i) {
+        nonfinite = nonfinite || !std::isfinite(values[i]);
+        if (!std::isfinite(values[i])) continue;
+        low = std::min(low, values[i]);
+        high = std::max(high, values[i]);
+      }
+      const double bound =
+          low <= high && nodes() > 1 ? step_error(low, high, greatest, nonfinite) : 0;
+      for (; begin < end; ++begin)
+        expected.push_back({values[begin], bound, !std::isfinite(values[begin]),
+                            (nonfinite && quantized()) ||
+                                (scheme_.algorithm == "fp16" && std::fabs(values[begin]) > 65000)});
+    }
+  }
+  return expected;
+}
+
 std::vector<Expected> Oracle::expect(const Case& test) const {
+  if (test.gathers) return expect_gathered(test);
   const std::size_t n = test.count;
   // The node of each rank: ranks with the same number send their exact sum together.
   std::vector<int> senders = scheme_.flat ? consecutive(ranks_, 1) : node_of_;

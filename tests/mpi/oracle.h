@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Computes what a float sum must be and how far off each algorithm may be, element by element, in
 // double, from all ranks' inputs and from the documented schedule. For a reduce-scatter it computes
-// the sums of all blocks.
+// the sums of all blocks, for an all-gather what each rank sends.
 #pragma once
 #include <string>
 
@@ -52,6 +52,7 @@ class Oracle {
   // begin.
   std::vector<std::size_t> exchange_order(const std::vector<std::size_t>& blocks,
                                           std::vector<std::size_t>* edges) const;
+  std::vector<Expected> expect_gathered(const Case& test) const;
   // The error of one rounding in a bucket from `low` to `high`, in a vector of values up to
   // `greatest`.
   double step_error(double low, double high, double greatest, bool infinite) const;

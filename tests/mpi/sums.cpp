@@ -10,6 +10,8 @@
 //             [COLLECTIVE, as in tests/helper/collectives.h; Allreduce]
 #include "tests/helper/program.h"
 
+#include <bit>
+
 #include "tests/helper/collectives.h"
 #include "tests/mpi/inputs.h"
 #include "tests/mpi/oracle.h"
@@ -58,11 +60,26 @@ void check_values(const Case& test, const Oracle& oracle, std::size_t first,
   }
 }
 
+// Checks the result of an all-gather, whose blocks have gaps between them.
+void check_gathered(const Case& test, const Oracle& oracle, const float* out, std::size_t gap) {
+  std::vector<float> result;
+  for (const std::size_t block : test.blocks) {
+    result.insert(result.end(), out, out + block);
+    out += block;
+    for (const float* const end = out + gap; out != end; ++out)
+      if (std::bit_cast<std::uint32_t>(*out) != 0xA5A5A5A5u)
+        complain("wrote between blocks", test, result.size(), *out, 0, 0);
+  }
+  check_same_bytes(test, result);
+  check_values(test, oracle, 0, result);
+}
+
 void run(Case test, const Oracle& oracle) {
   constexpr std::size_t kGuard = 64;
   int blocks[MOST_RANKS] = {};
   std::size_t first = 0, length = test.count;  // of this rank's part of the sum
-  if (names_blocks(g_collective)) {
+  test.gathers = names_gather(g_collective) != 0;
+  if (names_blocks(g_collective) || test.gathers) {
     test.count = std::size_t(divide_blocks(g_collective, long(test.count), g_size, blocks));
     test.blocks.assign(blocks, blocks + g_size);
     length = test.blocks[std::size_t(g_rank)];
@@ -71,17 +88,26 @@ void run(Case test, const Oracle& oracle) {
   const std::size_t n = test.count;
   const std::vector<float> input = make_input(test, g_rank);
   const std::size_t shift = test.misaligned ? 1 : 0;  // 4 bytes off any wider alignment
-  std::vector<float> send(n + 2 * kGuard + 1), receive(send.size());
+  // Between the blocks of an all-gather, where it can have displacements.
+  const std::size_t gap = test.gathers && !names_equal_blocks(g_collective) ? 3 : 0;
+  std::vector<float> send(n + gap * std::size_t(g_size) + 2 * kGuard + 1), receive(send.size());
   for (float& x : send) x = 12345.0f;
   for (float& x : receive) std::memset(&x, 0xA5, sizeof x);
   float* const in = send.data() + kGuard + shift;
   float* const out = receive.data() + kGuard + shift;
-  std::copy(input.begin(), input.end(), test.in_place ? out : in);
+  if (test.gathers && test.in_place)
+    std::copy_n(input.begin() + std::ptrdiff_t(first), length,
+                out + first + gap * std::size_t(g_rank));
+  else
+    std::copy(input.begin(), input.end(), test.in_place ? out : in);
   const std::vector<float> send_before = send, receive_before = receive;
 
   const std::uint64_t before = compressed_calls();
-  const int code = sum_floats(g_collective, test.in_place ? MPI_IN_PLACE : in, out, long(n), blocks,
-                              test.large_count, MPI_COMM_WORLD);
+  const void* const from = test.in_place ? MPI_IN_PLACE : in;
+  const int code = test.gathers ? gather_elements(g_collective, from, out, blocks, int(gap),
+                                                  test.large_count, MPI_FLOAT, MPI_COMM_WORLD)
+                                : sum_floats(g_collective, from, out, long(n), blocks,
+                                             test.large_count, MPI_COMM_WORLD);
   if (code != MPI_SUCCESS) complain("returned an error", test, 0, code, 0, 0);
   const bool taken = compressed_calls() != before;
   if (taken != oracle.takes(test) && !oracle.may_pass(test))
@@ -91,12 +117,15 @@ void run(Case test, const Oracle& oracle) {
     complain("the input was changed", test, 0, 0, 0, 0);
   const std::size_t begin = kGuard + shift;
   // An in-place call that MPI makes may write into the input behind the block.
-  const std::size_t end = begin + (test.in_place && !oracle.takes(test) ? n : length);
+  const std::size_t end = begin + (test.gathers ? n + gap * std::size_t(g_size)
+                                   : test.in_place && !oracle.takes(test) ? n
+                                                                          : length);
   if (std::memcmp(receive.data(), receive_before.data(), begin * sizeof(float)) != 0 ||
       std::memcmp(receive.data() + end, receive_before.data() + end,
                   (receive.size() - end) * sizeof(float)) != 0)
     complain("wrote outside the output", test, 0, 0, 0, 0);
 
+  if (test.gathers) return check_gathered(test, oracle, out, gap);
   const std::vector<float> result(out, out + length);
   if (test.blocks.empty()) check_same_bytes(test, result);
   check_values(test, oracle, first, result);
