@@ -64,7 +64,7 @@ what: the noun, such as the state, the text, the calls
 plain='^[A-Z]+[.]md$|^(include|kernels|man|docs|share)/|^tools/[^p]'
 plain="$plain|^src/(base|options|observe|topology|mpi|device)/"
 plain="$plain|^tests/(algorithm|base|bench|call|check|comm|device|fuzz|gpu|helper|inter|intra)/"
-plain="$plain|^tests/(kernels|observe|options|programs|tools|topology)/"
+plain="$plain|^tests/(kernels|observe|options|programs|topology)/"
 turns='
 at last: finally, or nothing
 for ever: without end; hang, deadlock; stays

@@ -40,7 +40,7 @@ def texts():
                 # The texts of slimpi-info --reasons are descriptions.
                 described = path.endswith(".def") and text.endswith(".")
                 if " " in text and not described and not text.startswith("Usage") and (
-                        _ADVICE.search(text) and _NAME.search(text)):
+                        _ADVICE.search(text) and _NAME.search(re.sub(r"{[^}]*}", "{}", text))):
                     yield path, text
 
 

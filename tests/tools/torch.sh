@@ -91,7 +91,7 @@ if expensive; then
   ends SIGTERM 'signal 15\|Terminated'
 fi
 
-# MPICH 4.0 over UCX and TCP may never leave MPI_Finalize; here no rank does.
+# MPICH 4.0 over UCX and TCP may stay in MPI_Finalize for ever; here each rank does.
 echo 'int pause(void); int MPI_Finalize(void) { for (;;) pause(); }' >stays.c
 # shellcheck disable=SC2016
 if [ "$(plain 1 sh -c 'echo "${PMI_FD:-none}"')" != none ] &&
