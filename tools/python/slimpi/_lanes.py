@@ -23,10 +23,10 @@ class Lane:
         and the name of the communicators. Without options of exact sums there is one communicator.
     """
 
-    def __init__(self, world, key, tag):
+    def __init__(self, world, group, key, tag):
         self.key, self.worker = key, world.new_worker(waits=True)
-        self.group = lambda: None  # a weak reference to the group that uses the Lane
-        self.uses = self.models = 0  # how many groups and models have used the Lane
+        self.group = weakref.ref(group)  # the group that uses the Lane
+        self.uses = self.models = 0      # how many later groups, and models, have used it
         self._ended = {}  # by number of a model that has ended: the names of its tensors
         self._world = world
         ranks, options, exact, name = key
@@ -89,11 +89,11 @@ def take(world, group, key, answers):
     if found is None and common:
         found = _claim(group, common)
     if found is None:
-        lane = Lane(world, key, _TAGS[answers[0]["number"] % len(_TAGS)])
+        lane = Lane(world, group, key, _TAGS[answers[0]["number"] % len(_TAGS)])
         _lanes[answers[0]["id"]] = lane
-    else:
-        lane = _lanes[found]
-        lane.drop(set.intersection(*(set(other["lanes"][found][1]) for other in answers)))
+        return lane
+    lane = _lanes[found]
+    lane.drop(set.intersection(*(set(other["lanes"][found][1]) for other in answers)))
     if lane.group() is not group:
         lane.group, lane.uses = weakref.ref(group), lane.uses + 1
     return lane
