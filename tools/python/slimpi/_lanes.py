@@ -6,9 +6,7 @@ program use the groups, in whichever order. A Lane outlives its group, because t
 communicator together; a later group of the same ranks takes the Lane over. State that slimpi keeps
 for a model is dropped when the ranks next make a model on its Lane, because they must do that
 together, too, and the garbage collector ends a model on each rank at another time."""
-import contextlib
 import os
-import threading
 import weakref
 
 import torch.distributed as dist
@@ -16,7 +14,6 @@ import torch.distributed as dist
 _TAGS = range(16384, 32767)  # of MPI_Comm_create_group; Collectives use those below
 
 _lanes = {}  # by id
-_lock = threading.Lock()
 
 
 class Lane:
@@ -27,8 +24,9 @@ class Lane:
     """
 
     def __init__(self, world, group, key, tag):
-        self.key, self.worker, self.group = key, world.new_worker(waits=True), weakref.ref(group)
-        self.models = 0   # the number of models that have used the Lane
+        self.key, self.worker = key, world.new_worker(waits=True)
+        self.group = weakref.ref(group)  # the group that uses the Lane
+        self.uses = self.models = 0      # how many later groups, and models, have used it
         self._ended = {}  # by number of a model that has ended: the names of its tensors
         self._world = world
         ranks, options, exact, name = key
@@ -54,54 +52,48 @@ class Lane:
         self.worker.do(lambda: [self._world.mpi.set_state(self.comm, name, None) for name in names])
 
 
-class _Offer:
-    """The Lanes of a process group and those without one. No other group of this process takes the
-    latter before the offer ends."""
+def answer(group):
+    """Returns this rank's part of the answers for take(): the Lanes of the group, and those that no
+    group has, with their models that have ended. Rank 0 also gives what names a new Lane: an id,
+    and a number from the store that all groups share, so that Lanes that threads make at the same
+    time have different tags."""
+    mine = {"lanes": {one: (lane.uses, lane.ended()) for one, lane in _lanes.copy().items()
+                      if lane.group() in (group, None)}}
+    if dist.get_rank(group) == 0:
+        store = dist.distributed_c10d._get_default_store()  # None with the backend "mpi"
+        number = 0 if store is None else store.add("slimpi lanes", 1)
+        mine.update(id=os.urandom(8).hex(), number=number)
+    return mine
 
-    def __init__(self, group):
-        self._group = group
-        with _lock:
-            self._own = [one for one, lane in _lanes.items() if lane.group() is group]
-            self._free = [one for one, lane in _lanes.items() if lane.group() is None]
-            for one in self._free:
-                _lanes[one].group = weakref.ref(group)
 
-    def answer(self):
-        """Returns this rank's part of the answers for take(): its Lanes, with their models that
-        have ended. Rank 0 also gives what names a new Lane: an id, and a number from the store that
-        all groups share, so that Lanes that threads make at the same time have different tags."""
-        answer = {"lanes": {one: _lanes[one].ended() for one in self._own + self._free}}
-        if dist.get_rank(self._group) == 0:
-            store = dist.distributed_c10d._get_default_store()  # None with the backend "mpi"
-            number = 0 if store is None else store.add("slimpi lanes", 1)
-            answer.update(id=os.urandom(8).hex(), number=number)
-        return answer
+def _claim(group, lanes):
+    """Returns a Lane that no other group gets, or None. Collective over the group: its rank 0
+    decides, by the store, because groups of other threads may want the same Lanes. lanes: pairs of
+    a Lane's id and its `uses` when no rank had a group for it."""
+    choices = [None] * dist.get_world_size(group)
+    mine, store = None, dist.distributed_c10d._get_default_store()
+    if dist.get_rank(group) == 0 and store is not None:
+        mine = next((one for one, uses in lanes
+                     if store.add(f"slimpi lane {one} {uses}", 1) == 1), None)
+    dist.all_gather_object(choices, mine, group=group)
+    return choices[0]
 
-    def take(self, world, key, answers):
-        """Returns the Lane for a key: one that all ranks have offered, or a new one. Collective
-        over the ranks."""
-        common = set.intersection(*(set(answer["lanes"]) for answer in answers))
-        fitting = [one for one in self._own + sorted(self._free)
-                   if one in common and _lanes[one].key == key]
-        if not fitting:
-            lane = Lane(world, self._group, key, _TAGS[answers[0]["number"] % len(_TAGS)])
-            with _lock:
-                _lanes[answers[0]["id"]] = lane
-            return lane
-        one, lane = fitting[0], _lanes[fitting[0]]
-        lane.drop(set.intersection(*(set(answer["lanes"][one]) for answer in answers)))
-        self._free = [other for other in self._free if other != one]
+
+def take(world, group, key, answers):
+    """Returns the Lane of a group for a key: the one that it has, one that no group has on any
+    rank, or a new one. Collective over the group. answers: answer() of all ranks."""
+    common = [(one, uses) for one, (uses, _) in sorted(answers[0]["lanes"].items())
+              if all(other["lanes"].get(one, (None,))[0] == uses for other in answers)
+              and _lanes[one].key == key]
+    found = next((one for one, _ in common if _lanes[one].group() is group), None)
+    if found is None and common:
+        found = _claim(group, common)
+    if found is None:
+        lane = Lane(world, group, key, _TAGS[answers[0]["number"] % len(_TAGS)])
+        _lanes[answers[0]["id"]] = lane
         return lane
-
-    def end(self):
-        for one in self._free:
-            _lanes[one].group = lambda: None
-
-
-@contextlib.contextmanager
-def offered(group):
-    offer = _Offer(group)
-    try:
-        yield offer
-    finally:
-        offer.end()
+    lane = _lanes[found]
+    lane.drop(set.intersection(*(set(other["lanes"][found][1]) for other in answers)))
+    if lane.group() is not group:
+        lane.group, lane.uses = weakref.ref(group), lane.uses + 1
+    return lane

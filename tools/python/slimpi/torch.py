@@ -70,16 +70,15 @@ class State:
             mine.update(rank=self._world.rank, size=self._world.size)
         except Error as error:
             mine["error"] = str(error)
-        with _lanes.offered(group) as offer:
-            # The group's own backend exchanges the answers, so a rank without MPI can answer, too.
-            answers = [None] * dist.get_world_size(group)
-            dist.all_gather_object(answers, {**mine, **offer.answer()}, group=group)
-            ranks, timeout = check_answers(answers, mine)
-            waits = {} if self._option("timeout") else {"timeout": str(timeout)}
-            exact = {} if self.algorithm == "off" else {**waits, **EXACT}
-            self._lane = lane = offer.take(self._world, (
-                tuple(ranks), tuple(sorted({**waits, **self.options}.items())),
-                tuple(sorted(exact.items())), name_of(group)), answers)
+        # The group's own backend exchanges the answers, so that a rank without MPI can answer, too.
+        answers = [None] * dist.get_world_size(group)
+        dist.all_gather_object(answers, {**mine, **_lanes.answer(group)}, group=group)
+        ranks, timeout = check_answers(answers, mine)
+        waits = {} if self._option("timeout") else {"timeout": str(timeout)}
+        exact = {} if self.algorithm == "off" else {**waits, **EXACT}
+        self._lane = lane = _lanes.take(self._world, group, (
+            tuple(ranks), tuple(sorted({**waits, **self.options}.items())),
+            tuple(sorted(exact.items())), name_of(group)), answers)
         self.world_size, self.members, self.summed = len(ranks), ranks, 0
         self._world.groups.add(self)
         self._world.models += 1
