@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -30,9 +31,13 @@ namespace {
 // If no thread of the program has entered the fibers for this time, the helper thread enters them.
 // With SLIMPI_PROGRESS=thread it always does.
 constexpr auto kLeftAlone = std::chrono::milliseconds(1);
-// The time that the helper thread sleeps between two polls. A poll takes some microseconds. The
-// thread must sleep: if it only yielded, a program that computes would lose half of its core.
+// The time that the helper thread sleeps between two polls that find nothing. A poll takes some
+// microseconds. The thread must sleep: if it only yielded, a program that computes would lose half
+// of its core.
 constexpr auto kBetweenPolls = std::chrono::microseconds(100);
+// The thread sleeps longer if no message is due before: then 3/4 of the time, but no more than
+// this.
+constexpr auto kLongestBetweenPolls = std::chrono::milliseconds(1);
 // The polls of each sum whenever a thread enters the fibers. Open MPI 5 needs two polls to complete
 // most messages that have arrived. With one poll, a program that calls MPI_Test once in a
 // millisecond gets half the rate of the link.
@@ -137,6 +142,14 @@ bool step(Queue& queue) {
   return false;
 }
 
+// Returns how long the helper thread sleeps before the next poll.
+comm::WaitPolicy::Time time_to_poll() {
+  const auto due = comm::fibers_due();
+  if (due == comm::WaitPolicy::Time(0)) return kBetweenPolls;
+  return std::clamp<comm::WaitPolicy::Time>((due - comm::now()) * 3 / 4, kBetweenPolls,
+                                            kLongestBetweenPolls);
+}
+
 // The loop of the helper thread. It lets the sums go on while no thread of the program does,
 // because the threads compute, or block in MPI. Other ranks may wait for this rank's part.
 void help() {
@@ -144,7 +157,9 @@ void help() {
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, nullptr);
   pthread_setname_np(pthread_self(), "slimpi");
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // ns; by default each sleep would last 50 us longer
   t_helps = true;
+  std::uint64_t moved = 0;
   const std::atomic<bool>& ends = queues().ends;
   const bool always = Runtime::started()->config.progress == Progress::thread;
   for (;;) {
@@ -157,7 +172,7 @@ void help() {
     while (sums_in_flight() && !ends &&
            (always || g_entries.load(std::memory_order_relaxed) == seen)) {
       enter_fibers();
-      std::this_thread::sleep_for(kBetweenPolls);
+      if (!comm::fibers_moved(&moved)) std::this_thread::sleep_for(time_to_poll());
     }
   }
 }
@@ -192,6 +207,7 @@ void enter_fibers() noexcept {
   const std::unique_lock lock(queues().mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;
   auto& busy = queues().busy;
+  comm::forget_fibers_due();
   for (int poll = 0; poll < kPollsAnEntry; ++poll)
     for (std::size_t i = 0; i < busy.size();) {
       if (step(*busy[i])) {

@@ -11,11 +11,18 @@
 // and the rate of earlier messages. A wait for something else spins for as long as a sleep would
 // take, and sleeps after that. A thread that wakes up gets its core sooner than one that yielded.
 // After the delay the thread yields again. If it soon loses the core again, the delay gets longer.
+//
+// The thread that gets the core may belong to the same program, as where a thread of PyTorch's hook
+// waits for sums beside the backward pass. The processor time of the process tells whether the
+// program computes. As soon as it does not, it waits for the sum, too, and the thread yields: the
+// core is free. If another process takes the core then, the thread sleeps for a while before it
+// yields again.
 #pragma once
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace slimpi::comm {
 
@@ -30,6 +37,9 @@ class WaitPolicy {
     virtual void yield() = 0;
     virtual void sleep(Time time) = 0;
     virtual void relax() = 0;  // some nanoseconds on the core
+    // The processor time that this thread, and all other threads of this process, have used.
+    virtual Time used_by_thread() = 0;
+    virtual Time used_by_program() = 0;
 
    protected:
     ~System() = default;
@@ -52,7 +62,9 @@ class WaitPolicy {
       return false;
     }
     if (wait.began == Time(0)) wait.began = wait.last = system_.now();
-    return contended_ && wait.last < yields_at_ ? spin_or_sleep(wait) : yield(wait);
+    if (!contended_ || wait.last >= yields_.at) return yield(wait);
+    const bool alone = !program_computes(wait.last) && has_computed_ && wait.last >= alone_.at;
+    return alone ? yield_alone(wait) : spin_or_sleep(wait);
   }
 
   bool contended() const { return contended_; }
@@ -63,8 +75,9 @@ class WaitPolicy {
   static constexpr Time kLoss = std::chrono::microseconds(500);
   // The delay: the time after a loss for which a core is seen as contended. If the loss took more
   // than 1/kLostPart of the time since the thread began to yield, the delay is twice the last
-  // delay; otherwise it is kFirstDelay.
+  // delay; otherwise it is kFirstDelay, or kAloneDelay if the program waited.
   static constexpr Time kFirstDelay = std::chrono::milliseconds(100);
+  static constexpr Time kAloneDelay = std::chrono::milliseconds(20);
   static constexpr Time kLongestDelay = std::chrono::seconds(10);
   static constexpr int kLostPart = 8;
   // About the time of the shortest sleep, with Linux's timer slack of 50 us.
@@ -78,19 +91,48 @@ class WaitPolicy {
   // Polls between two looks at the clock while spinning.
   static constexpr unsigned kPollsToClock = 16;
 
-  // Yields. The time is measured from the last look at the clock, because a thread also loses its
-  // core during a poll.
-  bool yield(Wait& wait) {
-    if (contended_) yields_since_ = wait.last;
-    contended_ = false;
+  // The program computes if its threads use at least 1 / kUsedPart of the time that this thread
+  // gives away. Less time than kLook is not measured.
+  static constexpr Time kLook = std::chrono::microseconds(50);
+  static constexpr int kUsedPart = 4;
+
+  // Yields until a loss, and again after the delay.
+  struct Yields {
+    void lost(Time now, Time taken, Time first) {
+      const bool soon = taken > tried / kLostPart;
+      delay = soon ? std::clamp(2 * delay, first, kLongestDelay) : first;
+      at = now + delay;
+      tried = Time(0);
+    }
+    // The time that the thread has yielded since the last loss; when it yields again after a loss,
+    // and the time from the loss until then.
+    Time tried{}, at{}, delay{};
+  };
+
+  // Yields, and returns the time that the thread was away. It is measured from the last look at the
+  // clock, because a thread also loses its core during a poll.
+  Time give_away(Wait& wait) {
     system_.yield();
-    const Time now = system_.now(), taken = now - wait.last;
-    wait.last = now;
+    const Time before = std::exchange(wait.last, system_.now());
+    return wait.last - before;
+  }
+
+  bool yield(Wait& wait) {
+    if (std::exchange(contended_, false)) yields_since_ = wait.last;
+    const Time taken = give_away(wait);
     if (taken < kLoss) return false;
-    const bool soon = taken > (now - yields_since_) / kLostPart;
-    delay_ = soon ? std::clamp(2 * delay_, kFirstDelay, kLongestDelay) : kFirstDelay;
-    yields_at_ = now + delay_;
+    yields_.tried = wait.last - yields_since_;
+    yields_.lost(wait.last, taken, kFirstDelay);
     return contended_ = true;
+  }
+
+  // Yields while the program waits.
+  bool yield_alone(Wait& wait) {
+    const Time taken = give_away(wait);
+    alone_.tried += taken;
+    if (taken < kLoss) return false;
+    if (!program_computes(wait.last)) alone_.lost(wait.last, taken, kAloneDelay);
+    return true;
   }
 
   bool spin_or_sleep(Wait& wait) {
@@ -108,11 +150,31 @@ class WaitPolicy {
     return true;
   }
 
+  // Returns whether the program's threads have computed in the time that this thread has given away
+  // since the last measurement. The first measurement finds nothing.
+  bool program_computes(Time now) {
+    if (now - looked_ < kLook) return computes_;
+    looked_ = now;
+    const Time own = system_.used_by_thread();
+    const Time given = now - measured_ - (own - own_);
+    if (given < kLook) return computes_;
+    const Time program = system_.used_by_program();
+    computes_ = measured_ != Time(0) && program - program_ >= given / kUsedPart;
+    has_computed_ |= computes_;
+    measured_ = now;
+    own_ = own;
+    program_ = program;
+    return computes_;
+  }
+
   System& system_;
   bool contended_ = false;
-  // yields_since_: when the thread began to yield. While the core is contended, yields_at_: when
-  // the thread will yield again; delay_: the time until then, from the loss on.
-  Time yields_since_{}, yields_at_{}, delay_{};
+  Yields yields_, alone_;  // in any case; while the program waits
+  Time yields_since_{};
+  // computes_: the result of the last measurement of program_computes(). measured_ (0: never), own_
+  // and program_: its time, and the times used until then. looked_: when the next was last tried.
+  bool computes_ = false, has_computed_ = false;
+  Time measured_{}, looked_{}, own_{}, program_{};
 };
 
 // The rate at which messages come to an exchange. due() computes from this rate when the next

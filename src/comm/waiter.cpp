@@ -25,6 +25,9 @@ constexpr unsigned kLibraryPolls = 1024;
 // Polls of a nonblocking call between two checks. The program's MPI calls make these polls.
 constexpr unsigned kFiberPolls = 16;
 
+// The time between two polls while a thread is in a blocking function.
+constexpr auto kBesideBlocking = std::chrono::microseconds(50);
+
 // The time after which a wait is shown in the record of its call, and the rank answers questions.
 constexpr auto kPublished = std::chrono::milliseconds(50);
 // The time after which a rank that waits asks the others what they sum, and compares.
@@ -42,6 +45,10 @@ class Linux final : public WaitPolicy::System {
     const timespec length{0, time.count()};
     nanosleep(&length, nullptr);
   }
+  WaitPolicy::Time used_by_thread() override { return time_of(CLOCK_THREAD_CPUTIME_ID); }
+  WaitPolicy::Time used_by_program() override {
+    return time_of(CLOCK_PROCESS_CPUTIME_ID) - used_by_thread();
+  }
   void relax() override {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -49,14 +56,23 @@ class Linux final : public WaitPolicy::System {
     __asm__ __volatile__("isb" ::: "memory");
 #endif
   }
+
+ private:
+  static WaitPolicy::Time time_of(clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  }
 };
 
 constinit Linux g_system;
 // Each thread has a policy, because each has its own core and competitors.
 constinit thread_local WaitPolicy t_policy(g_system);
 constinit thread_local bool t_without_rest = false;
-// The due time of the message for which the fiber that was left last waits; 0: not known.
+// The earliest due time of the messages for which fibers wait; 0: not known.
 constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
+// The number of waits that fibers have begun.
+constinit std::atomic<std::uint64_t> g_fiber_waits{0};
 
 }  // namespace
 
@@ -74,25 +90,61 @@ Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Re
 bool Waiter::give_way() {
   // A poll of a driver sends no message, and a peer may wait for one that MPI has not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
-  if (poll_ == Poll::mpi) rests_.due = note_due();
+  if (Fiber::inside())
+    note_fiber();
+  else if (!rested_ && request_ != nullptr && asks_ != nullptr && t_policy.contended())
+    rests_.due = asks_->due(*request_, now());
   rested_ = true;
   if (let_fibers_run() || t_without_rest) return false;
-  if (poll_ != Poll::device) return t_policy.rest(rests_);
+  if (poll_ != Poll::device) return !follow_fibers() && pass_time();
   // Some operations of a driver go on only while the driver is polled, so the thread never sleeps.
   sched_yield();
   return false;
 }
 
-// Returns when the message that this wait is for is due; 0: not known. A fiber also stores this
-// time in g_fiber_due. For a thread that waits for fibers, returns the stored time.
-WaitPolicy::Time Waiter::note_due() {
-  const bool inside = Fiber::inside();
-  if (!inside && request_ == nullptr)
-    return WaitPolicy::Time(g_fibers == 0 ? 0 : g_fiber_due.load(std::memory_order_relaxed));
-  if (!rested_ && asks_ != nullptr && request_ != nullptr && (inside || t_policy.contended()))
-    rests_.due = asks_->due(*request_, now());
-  if (inside) g_fiber_due.store(rests_.due.count(), std::memory_order_relaxed);
-  return rests_.due;
+// Passes the time, and returns whether the core was given away for long. While a thread of slimpi
+// runs a blocking function of MPI, leaves the core to it: MPI polls there without a pause.
+bool Waiter::pass_time() {
+  if (g_blocking <= g_abandoned) return t_policy.rest(rests_);
+  g_system.sleep(kBesideBlocking);
+  return true;
+}
+
+// Notes, before a fiber is left, when the message that it waits for is due. The first time, counts
+// the wait.
+void Waiter::note_fiber() {
+  if (!rested_) {
+    g_fiber_waits.fetch_add(1, std::memory_order_relaxed);
+    if (request_ != nullptr && asks_ != nullptr) rests_.due = asks_->due(*request_, now());
+  }
+  const auto due = rests_.due.count(), earliest = g_fiber_due.load(std::memory_order_relaxed);
+  if (due != 0 && (earliest == 0 || due < earliest))
+    g_fiber_due.store(due, std::memory_order_relaxed);
+}
+
+// For a thread that waits for fibers: makes its wait end when the next message of a fiber is due.
+// Returns true if messages of fibers have arrived since the last look. Then more may be there, and
+// the thread polls again at once.
+bool Waiter::follow_fibers() {
+  if (request_ != nullptr || poll_ != Poll::mpi || g_fibers == 0) return false;
+  const bool moved = fibers_moved(&fiber_waits_);
+  if (moved) rests_ = {.first_spins = rests_.first_spins};
+  rests_.due = fibers_due();
+  return moved;
+}
+
+bool fibers_moved(std::uint64_t* seen) {
+  const std::uint64_t before = *seen;
+  *seen = g_fiber_waits.load(std::memory_order_relaxed);
+  return *seen != before;
+}
+
+WaitPolicy::Time fibers_due() {
+  return WaitPolicy::Time(g_fiber_due.load(std::memory_order_relaxed));
+}
+
+void forget_fibers_due() {
+  g_fiber_due.store(0, std::memory_order_relaxed);
 }
 
 WaitPolicy::Time now() {

@@ -64,7 +64,9 @@ class Waiter {
   enum class Question { none, compare, report, timeout };
 
   bool give_way();  // returns whether the core was given away for long
-  WaitPolicy::Time note_due();
+  void note_fiber();
+  bool follow_fibers();
+  bool pass_time();
   Status check();
   Status check_long(Clock::time_point now);
   void publish();
@@ -80,6 +82,7 @@ class Waiter {
   PointToPoint* const exchange_;
   const unsigned polls_to_check_;
   WaitPolicy::Wait rests_;
+  std::uint64_t fiber_waits_ = 0;  // see fibers_moved()
   bool rested_ = false;
   std::uint64_t polls_ = 0;
   // began_: the first check, plus the time in which the process did not wait. looked_: last check.
@@ -99,6 +102,14 @@ class Waiter {
 
 // Returns the time of WaitPolicy's clock.
 WaitPolicy::Time now();
+
+// For the threads that enter fibers. fibers_moved() returns whether fibers have begun to wait for
+// other messages since the last call with this `seen`. fibers_due() returns when the first of the
+// messages is due that fibers wait for; 0: not known. Call forget_fibers_due() before all fibers
+// are entered, each of which then notes the time of its message.
+bool fibers_moved(std::uint64_t* seen);
+WaitPolicy::Time fibers_due();
+void forget_fibers_due();
 
 // Makes the waits of this thread neither yield nor sleep. For a test that runs all ranks in one
 // thread.

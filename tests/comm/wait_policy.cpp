@@ -14,28 +14,44 @@ namespace {
 
 class Core final : public WaitPolicy::System {
  public:
-  Time away = 300ns;  // what a yield takes
-  int yields = 0, sleeps = 0, pauses = 0;
+  Time away = 300ns;      // what a yield takes
+  bool computes = false;  // the program's other threads compute, and get this time
+  int yields = 0, sleeps = 0, pauses = 0, losses = 0;
   Time slept{};
 
-  Time now() override { return now_ += 25ns; }
+  Time now() override {
+    work(25ns);
+    return now_;
+  }
   void yield() override {
     ++yields;
-    now_ += away;
+    losses += away >= 1ms;
+    pass(away - 300ns);
+    work(300ns);
   }
   void sleep(Time time) override {
     ++sleeps;
     slept += time;
-    now_ += time + 60us;
+    pass(time + 60us);
   }
   void relax() override {
     ++pauses;
-    now_ += 50ns;
+    work(50ns);
   }
-  void work(Time time) { now_ += time; }
+  Time used_by_thread() override { return own_; }
+  Time used_by_program() override { return program_; }
+  void work(Time time) {
+    now_ += time;
+    own_ += time;
+  }
 
  private:
-  Time now_ = 1s;
+  void pass(Time time) {
+    now_ += time;
+    if (computes) program_ += time;
+  }
+
+  Time now_ = 1s, own_{}, program_{};
 };
 
 // Waits by polls of a microsecond for an event that comes `after` the begin. Returns the time of
@@ -109,6 +125,74 @@ UNIT_TEST(beside_others_it_sleeps_in_long_waits) {
     assert_true(core.slept > (after - 100us) / 3);
     assert_true(took < after + after / 8 + 200us);
   }
+}
+
+// Brings the policy to where it has lost its core to the program.
+void lose_to_program(WaitPolicy& policy, Core& core) {
+  core.computes = true;
+  core.away = kSlice;
+  wait(policy, core, 30s);  // until yields have become rare
+  assert_true(policy.contended());
+  core.yields = core.sleeps = core.losses = 0;
+}
+
+UNIT_TEST(while_the_program_computes_it_sleeps) {
+  Core core;
+  WaitPolicy policy(core);
+  lose_to_program(policy, core);
+  wait(policy, core, 20ms);
+  assert_true(core.sleeps > 0);
+  assert_int_equal(core.losses, 0);
+}
+
+// A program that waits for the sum leaves its core to the thread that makes the sum.
+UNIT_TEST(as_soon_as_the_program_waits_it_yields) {
+  Core core;
+  WaitPolicy policy(core);
+  lose_to_program(policy, core);
+  wait(policy, core, 5ms);
+  core.computes = false;
+  core.away = 300ns;
+  wait(policy, core, 200us);
+  core.sleeps = 0;
+  for (int turn = 0; turn < 10; ++turn) {
+    assert_true(wait(policy, core, 1ms) < 1ms + 10us);
+    assert_int_equal(core.sleeps, 0);
+  }
+}
+
+// The steps of a training: the program computes and waits in turn. A turn costs one loss at most,
+// and one or two sleeps after the program has begun to wait.
+UNIT_TEST(the_program_computes_and_waits_in_turn) {
+  Core core;
+  WaitPolicy policy(core);
+  lose_to_program(policy, core);
+  for (int turn = 0; turn < 20; ++turn) {
+    core.computes = true;
+    core.away = kSlice;
+    core.losses = 0;
+    wait(policy, core, 10ms);
+    assert_in_range(core.losses, 0, 1);
+    core.computes = false;
+    core.away = 300ns;
+    core.sleeps = 0;
+    wait(policy, core, 10ms);
+    assert_in_range(core.sleeps, 0, 2);
+  }
+}
+
+UNIT_TEST(another_program_may_take_the_core_while_the_program_waits) {
+  Core core;
+  WaitPolicy policy(core);
+  lose_to_program(policy, core);
+  core.computes = false;
+  core.away = 300ns;
+  wait(policy, core, 10ms);
+  core.away = kSlice;
+  core.losses = core.sleeps = 0;
+  wait(policy, core, 10s);
+  assert_in_range(core.losses, 1, 10);
+  assert_true(core.sleeps > 1000);
 }
 
 UNIT_TEST(no_sleep_is_longer_than_a_millisecond) {
