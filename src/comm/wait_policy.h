@@ -15,8 +15,8 @@
 // The thread that gets the core may belong to the same program, as where a thread of PyTorch's hook
 // waits for sums beside the backward pass. The processor time of the process tells whether the
 // program computes. As soon as it does not, it waits for the sum, too, and the thread yields: the
-// core is free. If another process takes the core then, the thread sleeps for a while before it
-// yields again.
+// core is free. It sleeps only before a message that is due much later. If another process takes
+// the core, the thread sleeps for a while before it yields again.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -64,7 +64,9 @@ class WaitPolicy {
     if (wait.began == Time(0)) wait.began = wait.last = system_.now();
     if (!contended_ || wait.last >= yields_.at) return yield(wait);
     const bool alone = !program_computes(wait.last) && has_computed_ && wait.last >= alone_.at;
-    return alone ? yield_alone(wait) : spin_or_sleep(wait);
+    if (alone && !is_alone_) alone_since_ = wait.last;
+    is_alone_ = alone;
+    return alone && !is_far(wait) ? yield_alone(wait) : spin_or_sleep(wait);
   }
 
   bool contended() const { return contended_; }
@@ -95,6 +97,15 @@ class WaitPolicy {
   // gives away. Less time than kLook is not measured.
   static constexpr Time kLook = std::chrono::microseconds(50);
   static constexpr int kUsedPart = 4;
+
+  // While the program waits, a thread sleeps before a message that is due kFar later. It first
+  // yields for kMeasured, because a rate that was measured with sleeps may be too low.
+  static constexpr Time kFar = std::chrono::microseconds(100);
+  static constexpr Time kMeasured = std::chrono::microseconds(500);
+
+  bool is_far(const Wait& wait) const {
+    return wait.due > wait.last + kFar && wait.last - alone_since_ >= kMeasured;
+  }
 
   // Yields until a loss, and again after the delay.
   struct Yields {
@@ -168,9 +179,9 @@ class WaitPolicy {
   }
 
   System& system_;
-  bool contended_ = false;
+  bool contended_ = false, is_alone_ = false;
   Yields yields_, alone_;  // in any case; while the program waits
-  Time yields_since_{};
+  Time yields_since_{}, alone_since_{};
   // computes_: the result of the last measurement of program_computes(). measured_ (0: never), own_
   // and program_: its time, and the times used until then. looked_: when the next was last tried.
   bool computes_ = false, has_computed_ = false;

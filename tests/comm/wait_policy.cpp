@@ -161,6 +161,25 @@ UNIT_TEST(as_soon_as_the_program_waits_it_yields) {
   }
 }
 
+// On a slow link the core is left to others between two messages.
+UNIT_TEST(while_the_program_waits_it_sleeps_before_a_message_that_is_due_much_later) {
+  Core core;
+  WaitPolicy policy(core);
+  lose_to_program(policy, core);
+  core.computes = false;
+  core.away = 300ns;
+  wait(policy, core, 2ms);
+  for (const Time after : {Time(20us), Time(2ms)}) {
+    core.sleeps = core.yields = 0;
+    WaitPolicy::Wait one;
+    one.due = core.now() + after;
+    while (core.now() < one.due) (void)policy.rest(one);
+    assert_int_equal(core.sleeps > 0, after == 2ms);
+    assert_true(core.yields > 0 || after == 2ms);
+    assert_true(core.now() < one.due + 100us);
+  }
+}
+
 // The steps of a training: the program computes and waits in turn. A turn costs one loss at most,
 // and one or two sleeps after the program has begun to wait.
 UNIT_TEST(the_program_computes_and_waits_in_turn) {
