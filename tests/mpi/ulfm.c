@@ -40,6 +40,7 @@ int main(int argc, char** argv) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   check(sum(comm) == MPI_SUCCESS, "the first sum");
+  MPI_Barrier(MPI_COMM_WORLD); /* all ranks have this sum before one dies or revokes */
   if (dies && last) raise(SIGKILL);
   if (dies || !last) {
     const int class = sum(comm);
