@@ -59,6 +59,8 @@ const char* to_string(Status status) {
                                     "ranks disagree",
                                     "device failed",
                                     "hook failed",
+                                    "a process failed",
+                                    "communicator revoked",
                                     "not supported",
                                     "internal error"};
   return std::size_t(status) < std::size(kNames) ? kNames[std::size_t(status)] : "unknown";

@@ -214,8 +214,9 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
 }
 
 Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator) {
-  const Status status = fail(
-      Status::mpi, "an earlier float sum on this communicator failed; make a new communicator");
+  const Status status =
+      fail(communicator.failed_by(),
+           "an earlier float sum on this communicator failed; make a new communicator");
   return Outcome::finished(runtime.errors.raise(communicator.user(), status));
 }
 
@@ -230,6 +231,8 @@ Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const
 Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
             const Request& request) {
   if (communicator.failed()) return refuse_failed(runtime, communicator);
+  if (const Status status = communicator.check_revoked(); status != Status::ok)
+    return Outcome::finished(fail_call(runtime, communicator, status));
   if (stays_on_node(communicator, request))
     return bypass(runtime, BypassReason::single_node, communicator, request);
   communicator.begin_numbered();

@@ -99,7 +99,7 @@ Status agree_on_memory(comm::Communicator& communicator, const Request& request,
     if (owner == nullptr) return Status::ok;
     // The other ranks do not compare where the buffers lie, and make the sum. So this rank cannot
     // leave the call to MPI: the call fails, and so does each later call of the communicator.
-    communicator.give_up();
+    communicator.give_up(Status::device);
     return fail(Status::device,
                 std::string("a buffer lies in the memory of ") + owner +
                     ", whose library or driver was loaded after the first float sum on this "

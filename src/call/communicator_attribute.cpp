@@ -66,6 +66,18 @@ comm::Communicator* Registry::find(mpi::Comm comm) {
   return found == followed_.end() ? nullptr : *found;
 }
 
+mpi::Comm Registry::largest() {
+  const std::lock_guard lock(mutex_);
+  mpi::Comm found = mpi::abi.comm_null;
+  int most = 0;
+  for (const comm::Communicator* known : followed_)
+    if (!known->freed() && known->size() > most) {
+      found = known->user();
+      most = known->size();
+    }
+  return found;
+}
+
 // Finds or makes the state. The program's handle may be invalid. The first MPI call here finds that
 // out: if it fails, no other follows. Under MPICH 5 its code is not enough: if the error handler is
 // a function of the program, a failed call returns MPI_SUCCESS and leaves `known` unset.
@@ -83,6 +95,7 @@ comm::Communicator* Registry::follow(mpi::Comm comm, std::optional<int>* raised)
     return nullptr;
   }
   if (keyval != mpi::abi.keyval_invalid && known != 0) return found;
+  if (mpi::is_thread_comm(comm)) return nullptr;
 
   drop_late();
   auto made = std::make_unique<comm::Communicator>(runtime_.api, runtime_.statistics,
@@ -188,7 +201,7 @@ void Registry::wait_for_finalize() {
   {
     const std::lock_guard lock(mutex_);
     for (comm::Communicator* communicator : followed_)
-      if (!communicator->freed) ends.push_back(std::make_unique<End>(End{communicator}));
+      if (!communicator->freed()) ends.push_back(std::make_unique<End>(End{communicator}));
   }
   for (auto& end : ends) end->communicator->begin_end(&end->word, &end->request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
@@ -255,7 +268,8 @@ void finish_on(mpi::Comm comm) {
   if (communicator == nullptr) return;
   wait_for_sums(*communicator);
   communicator->finish_refusals();
-  communicator->freed = true;
+  (void)caught([&] { runtime->report.collect(*communicator); });
+  communicator->set_freed();
 }
 
 // How slimpi notices that MPI has ended in a process that continues: the last session is finalized,

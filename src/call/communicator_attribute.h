@@ -24,13 +24,17 @@ class Registry {
   explicit Registry(Runtime& runtime) : runtime_(runtime) {}
 
   // Returns slimpi's state for the user's communicator. The first call for a communicator makes the
-  // state. Null in four cases: MPI_COMM_NULL; a communicator that is being freed; MPI cannot attach
-  // the state; MPI does not know the communicator. In the last case the error handler has run, and
-  // *raised, if given, is the code for the program.
+  // state. Null in five cases: MPI_COMM_NULL; a communicator that is being freed; a thread
+  // communicator, whose ranks would share one state; MPI cannot attach the state; MPI does not know
+  // the communicator. In the last case the error handler has run, and *raised, if given, is the
+  // code for the program.
   comm::Communicator* find_or_follow(mpi::Comm comm, std::optional<int>* raised = nullptr);
 
   // Returns slimpi's state if there is one already; null otherwise. Calls no MPI function.
   comm::Communicator* find(mpi::Comm comm);
+
+  // Returns the largest communicator that slimpi follows and the program has not freed; null: none.
+  mpi::Comm largest();
 
   // Drops the states of communicators that MPI freed late: after the program's free had returned
   // (see forget()). Not to be called in a callback of MPI, where no MPI function may be called.

@@ -24,7 +24,10 @@ std::string describe_failure(Status status) {
 
 // Returns the MPI error code of a kind of failure; the first use makes the code. MPI has room for
 // few codes, so all failures of a kind share one code, and its text is that of the last of them.
+// Programs that use ULFM ask for its error classes, so these failures get MPI's own codes.
 int Errors::code_of(Status status, const std::string& text) {
+  if (status == Status::rank_failed) return mpi::abi.err_proc_failed;
+  if (status == Status::revoked) return mpi::abi.err_revoked;
   const std::lock_guard lock(mutex_);
   const mpi::Api& api = runtime_.api;
   if (class_ == 0) api.Add_error_class(&class_);
@@ -48,7 +51,8 @@ int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
   }
   const mpi::Api& api = runtime_.api;
   int code = mpi::abi.err_other, rank = 0;
-  api.Comm_rank(comm, &rank);
+  comm = existing(comm);
+  if (comm != mpi::abi.comm_null) api.Comm_rank(comm, &rank);
   const auto log_it = [&] { log_once(LogLevel::error, describe_failure(status)); };
   (void)caught([&] {
     code = code_of(status, "slimpi: " + describe_failure(status));
@@ -64,6 +68,7 @@ int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
     }
     abort_job(comm);
   }
+  if (comm == mpi::abi.comm_null) return code;
   const CallersFloats environment;
   return programs_code([&] {  // the error handler
     api.Comm_call_errhandler(comm, code);
@@ -71,8 +76,16 @@ int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
   });
 }
 
+// Returns `comm`. In a program that has no MPI_COMM_WORLD, returns another communicator in its
+// place, or null if there is none.
+mpi::Comm Errors::existing(mpi::Comm comm) const {
+  if (comm != mpi::abi.comm_world || mpi::has_world(runtime_.api)) return comm;
+  return runtime_.communicators.largest();
+}
+
 bool Errors::is_fatal(mpi::Comm comm) const {
   const mpi::Api& api = runtime_.api;
+  if (comm == mpi::abi.comm_null) return false;
   mpi::Errhandler handler = mpi::abi.errhandler_null;
   if (api.Comm_get_errhandler(comm, &handler) != mpi::kSuccess) return false;
   if (handler == mpi::abi.errors_are_fatal) return true;
@@ -93,7 +106,8 @@ void Errors::end_job(mpi::Comm comm, const std::string& why) const {
 // MPI_Abort of MPICH 4.2 may also return, so _exit() follows.
 void Errors::abort_job(mpi::Comm comm) const {
   usleep(kTimeToForward);
-  runtime_.api.Abort(runtime_.has_world ? mpi::abi.comm_world : comm, 2);
+  comm = existing(runtime_.has_world ? mpi::abi.comm_world : comm);
+  if (comm != mpi::abi.comm_null) runtime_.api.Abort(comm, 2);
   _exit(2);
 }
 

@@ -20,7 +20,8 @@ class Errors {
   explicit Errors(Runtime& runtime) : runtime_(runtime) {}
 
   // Raises an MPI error on the user's communicator: its error handler runs. Returns the code for
-  // the program.
+  // the program. An error that belongs to no communicator is raised on MPI_COMM_WORLD or, in a
+  // program that has only sessions, on its largest communicator.
   int raise(mpi::Comm comm, Status status, Logging logging = Logging::here);
 
   // Ends the job, with one line that says why.
@@ -31,6 +32,7 @@ class Errors {
 
  private:
   int code_of(Status status, const std::string& text);
+  mpi::Comm existing(mpi::Comm comm) const;
   bool is_fatal(mpi::Comm comm) const;
   [[noreturn]] void abort_job(mpi::Comm comm) const;
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The test of SLIMPI_SELFTEST: a sum of whole numbers that every rank knows, by the messages and
-// the shared memory of the communicator's sums. All ranks of the call make it, or none.
+// the shared memory of the communicator's sums. It is a reduce-scatter where the call is one. All
+// ranks of the call make it, or none.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <vector>
 
 #include "algorithm/algorithm.h"
 #include "algorithm/node_frame.h"
 #include "call/sum.h"
+#include "comm/scatter.h"
 #include "comm/stream_wait.h"
 #include "inter/schedule.h"
 #include "intra/intra_node.h"
@@ -48,9 +51,13 @@ class Numbers {
   const std::uint64_t test_;  // so that each test has other values
 };
 
-// Returns how many floats to sum: 4096, doubled until the test has the same schedule (messages
-// between nodes) as the call, or until the floats are as many as those of the call.
+// Returns how many floats to sum. For an allreduce: 4096, doubled until the test has the same
+// schedule (messages between nodes) as the call, or until the floats are as many as those of the
+// call. For a reduce-scatter, which has one schedule: enough that it uses its buffers again.
 std::uint64_t floats_for(const comm::Call& call, const kernels::Format& format) {
+  constexpr std::uint64_t kBlock = 64 << 10;
+  if (call.scatter != nullptr)
+    return std::min(call.count, kBlock * std::uint64_t(call.communicator.size()));
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
   const int members = group.flat ? call.communicator.size() : call.communicator.layout().nodes();
   const auto schedule = [&](const kernels::Format& of, std::uint64_t count) {
@@ -64,13 +71,38 @@ std::uint64_t floats_for(const comm::Call& call, const kernels::Format& format) 
   return count;
 }
 
+// Returns the blocks of a reduce-scatter of `count` floats, of about one length.
+std::pmr::vector<comm::Range> equal_blocks(const comm::Call& call, std::uint64_t count) {
+  const int size = call.communicator.size();
+  std::pmr::vector<comm::Range> blocks(&call.scratch.objects);
+  for (int rank = 0; rank < size; ++rank) blocks.push_back(comm::chunk_of(count, size, rank, 1));
+  return blocks;
+}
+
+// Returns which elements of the sum this rank gets.
+comm::Range result_of(const comm::Call& call) {
+  if (call.scatter == nullptr) return {0, call.count};
+  return call.scatter->blocks[std::size_t(call.communicator.rank())];
+}
+
+bool holds(const comm::Range& range, std::uint64_t element) {
+  return element - range.first < range.count;
+}
+
 // Returns whether this rank adds the element between nodes.
 bool adds(const comm::Call& call, std::uint64_t element) {
   const comm::InterNodeGroup& group = call.communicator.inter_node_group(call.plan.hierarchy);
+  if (call.scatter != nullptr) {
+    const comm::Scatter& scatter = *call.scatter;
+    std::size_t rank = 0;
+    while (!holds(scatter.blocks[rank], element)) ++rank;
+    const std::uint64_t place = scatter.places[rank] + element - scatter.blocks[rank].first;
+    return group.shard_index >= 0 && holds(scatter.chunks[std::size_t(group.index)], place);
+  }
   const comm::Range shard = algorithm::own_shard(call);
   const comm::Range chunk = comm::chunk_of(shard.count, std::max(int(group.peers.size()), 1),
                                            group.index, comm::chunk_alignment(call.plan.format));
-  return group.shard_index >= 0 && element - shard.first - chunk.first < chunk.count;
+  return group.shard_index >= 0 && holds(chunk, element - shard.first);
 }
 
 // Fails with a text about a wrong element. `word`: the word of the first rank with a wrong element,
@@ -79,7 +111,9 @@ Status fail_for_wrong_element(const comm::Call& call, const Numbers& numbers, st
   comm::Communicator& communicator = call.communicator;
   const std::uint64_t element = word & UINT32_MAX;
   const int size = communicator.size(), first = size - int(word >> 32);
-  const float right = numbers.sum(element), own = call.out[element];
+  const comm::Range result = result_of(call);
+  const float right = numbers.sum(element);
+  const float own = holds(result, element) ? call.out[element - result.first] : right;
   std::vector<std::uint64_t> words(std::size_t(size) + 2);
   if (own != right) words[std::size_t(communicator.rank())] = 1;
   if (adds(call, element)) words[std::size_t(size)] = std::uint64_t(communicator.rank());
@@ -136,6 +170,12 @@ Status Sum::run_selftest(const comm::Call& call) {
                   .count = count,
                   .location = location_,
                   .number = communicator_.compressed_calls};
+  std::optional<comm::Scatter> scatter;
+  if (call.scatter != nullptr) {
+    scatter.emplace(communicator_.layout(), communicator_.inter_node_group(plan.hierarchy),
+                    equal_blocks(call, count), &call.scratch.objects);
+    test.scatter = &*scatter;
+  }
   if (ready) SLIMPI_TRY(algorithm::prepare(test, &ready));
   if (!ready) {
     log_once(LogLevel::warn, "no memory for SLIMPI_SELFTEST on some rank");
@@ -152,10 +192,13 @@ Status Sum::run_selftest(const comm::Call& call) {
   if (data != values) SLIMPI_TRY(test.device.copy(values, data, bytes, test.stream));
   SLIMPI_TRY(comm::synchronize(test.device_stream()));
   test.out = values;
+  const comm::Range result = result_of(test);
   std::uint64_t wrong = 0;
-  while (wrong < count && values[wrong] == numbers.sum(wrong)) ++wrong;
-  std::uint64_t word =
-      wrong == count ? 0 : std::uint64_t(communicator_.size() - communicator_.rank()) << 32 | wrong;
+  while (wrong < result.count && values[wrong] == numbers.sum(result.first + wrong)) ++wrong;
+  std::uint64_t word = wrong == result.count
+                           ? 0
+                           : std::uint64_t(communicator_.size() - communicator_.rank()) << 32 |
+                                 (result.first + wrong);
   SLIMPI_TRY(exchange.all_max({&word, 1}));
   if (word != 0) return fail_for_wrong_element(test, numbers, word);
   ++tested.sums;

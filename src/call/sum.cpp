@@ -108,7 +108,7 @@ Status Sum::timed_verify(const Step& step) {
 
 // Makes first the steps in which all ranks decide. Until agree() returns, all ranks can still leave
 // the call to MPI together. Later only Algorithm::run() can do so, and sets call.bypass.
-Status Sum::run(std::optional<BypassReason>* bypass) {
+Status Sum::run_steps(std::optional<BypassReason>* bypass) {
   const Timed inside(runtime_.statistics, &Counts::nanoseconds);
   if (communicator_.on_one_node()) return run_in_node(bypass);
   if (converts()) conversion_ = take_floats();
@@ -389,7 +389,7 @@ int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status)
   // All ranks know a disagreement, too. Rank 0 has already logged it.
   if (status == Status::disagreement)
     return runtime.errors.raise(communicator.user(), status, Logging::elsewhere);
-  communicator.give_up();
+  communicator.give_up(status);
   (void)caught([&] { return add_call_to_failure(status); });
   communicator.exchange().report_failure(status);
   return runtime.errors.raise(

@@ -15,8 +15,11 @@ class Sum {
  public:
   Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
       const Request& request);
+  // After a failure, waits until no stream uses the buffers of the program any more. Gives up the
+  // scratch memory if MPI or a stream may still use it.
   ~Sum() {
-    if (communicator_.exchange().sends_left()) scratch_.leave();  // MPI may still read the memory
+    const bool idle = ended_ || communicator_.streams_end({location_, in_location_});
+    if (!idle || communicator_.exchange().memory_left()) scratch_.leave();
   }
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;
@@ -24,7 +27,11 @@ class Sum {
   // Runs the plan, or adds inside the node that all ranks share. *bypass is set if all ranks agreed
   // to leave the sum to MPI after all (a fallback); the input is unchanged then. An error means
   // that the ranks may have stopped at different points.
-  Status run(std::optional<BypassReason>* bypass);
+  Status run(std::optional<BypassReason>* bypass) {
+    SLIMPI_TRY(run_steps(bypass));
+    ended_ = true;
+    return Status::ok;
+  }
 
   // Returns the nanoseconds of run() that SLIMPI_VERIFY and SLIMPI_SELFTEST took.
   std::uint64_t verify_nanoseconds() const { return verify_nanoseconds_; }
@@ -55,6 +62,7 @@ class Sum {
   bool can_be_read() const {
     return !left_on_device_ && conversion_ == Status::ok && float32_holds_;
   }
+  Status run_steps(std::optional<BypassReason>* bypass);
   Status run_plan(comm::Call& call);
   Status run_in_node(std::optional<BypassReason>* bypass);
   template <typename Step>
@@ -99,6 +107,7 @@ class Sum {
   device::Location in_location_;
   const comm::TensorKey key_;  // key of the tensor, if the plan needs state; without key.placement
   std::uint64_t verify_nanoseconds_ = 0;
+  bool ended_ = false;  // run() has succeeded, so no work is in flight
   comm::CallScratchLease scratch_;
   std::optional<comm::Scatter> scatter_;  // only in a reduce-scatter; in memory of scratch_
   std::optional<comm::Gather> gather_;    // only in an all-gather; in memory of scratch_

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <new>
 #include <set>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "call/estimate.h"
 #include "call/runtime.h"
 #include "comm/call.h"
+#include "comm/waiter.h"
 #include "mpi/internal_comm.h"
 #include "observe/log.h"
 #include "observe/report.h"
@@ -30,7 +32,7 @@ namespace slimpi::call {
 // freed together with the communicator, so that the copy does not outlive the session.
 Status JobReport::offer(comm::Communicator& communicator) {
   std::uint64_t words[] = {0, 0, 0, 0};
-  if (!runtime_.has_world || communicator.size() != runtime_.world_size) return Status::ok;
+  if (communicator.without_world() || communicator.size() != runtime_.world_size) return Status::ok;
   if (runtime_.world_rank == 0) words[0] = ++offers_;
   words[1] = sessions_seen() != 0 ? 1 : 0;
   words[2] = comm() != mpi::abi.comm_null ? 1 : 0;
@@ -41,11 +43,14 @@ Status JobReport::offer(comm::Communicator& communicator) {
     log_once(LogLevel::warn,
              "SLIMPI_REPORT is set on another rank and not on rank 0, which writes the report; "
              "set it on rank 0");
+  if (taken != 0) return Status::ok;
+  // MPI may make the copy on some ranks only. All ranks use it, or none, because they wait for each
+  // other in write().
   mpi::Comm made = mpi::abi.comm_null;
-  if (taken != 0 ||
-      mpi::copy_internal(runtime_.api, communicator.exchange().comm(), 0, &made) != Status::ok)
-    return Status::ok;
-  {
+  bool all_made =
+      mpi::copy_internal(runtime_.api, communicator.exchange().comm(), 0, &made) == Status::ok;
+  SLIMPI_TRY(communicator.exchange().all_true(&all_made));
+  if (all_made) {
     const std::lock_guard lock(mutex_);
     if (comm_ == mpi::abi.comm_null || number < number_) {
       std::swap(comm_, made);
@@ -111,36 +116,66 @@ std::unique_ptr<Report> JobReport::describe_job() const {
   return made;
 }
 
-// Writes the report. The ranks first add their numbers, which allocates nothing: a rank that runs
-// out of memory later has already taken part. The counts are static, because the stack may be too
-// small for them.
+// Adds up the numbers of all ranks. Allocates nothing before it has taken part in the sum, so a
+// rank that is out of memory keeps no other rank waiting.
+void JobReport::add_up(mpi::Comm comm, Totals& totals) const {
+  static Counts own;  // the stack may be too small
+  runtime_.statistics.read(own);
+  totals.ranks = 0;
+  totals.hosts.clear();
+  int size = 1;
+  if (runtime_.api.Comm_rank(comm, &totals.rank) == mpi::kSuccess &&
+      runtime_.api.Comm_size(comm, &size) == mpi::kSuccess &&
+      runtime_.api.Reduce(&own, &totals.counts, int(kCounts), mpi::abi.type_uint64_t,
+                          mpi::abi.op_sum, 0, comm) == mpi::kSuccess)
+    totals.ranks = size;
+  totals.hosts = gather_hosts(comm, totals.rank, size);
+}
+
+// A rank that never frees the communicator must not keep the others waiting, so the ranks first
+// meet for a limited time. They find the largest communicator that any of them has added up,
+// because all must decide the same.
+void JobReport::collect(comm::Communicator& communicator) {
+  if (!communicator.without_world() || !communicator.reports() || !communicator.connected() ||
+      communicator.failed())
+    return;
+  const OwnFloats environment;
+  const std::lock_guard lock(writing_);
+  const mpi::Comm comm = communicator.exchange().comm();
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  auto largest = std::make_unique<int>(totals_.ranks);
+  mpi::Request request = mpi::abi.request_null;
+  int done = 0;
+  if (runtime_.api.Iallreduce(mpi::abi.in_place, largest.get(), 1, mpi::abi.type_int,
+                              mpi::abi.op_max, comm, &request) != mpi::kSuccess)
+    return;
+  for (comm::Waiter waiter(comm::Waiter::Poll::mpi); done == 0; waiter.rest())
+    if (runtime_.api.Test(&request, &done, mpi::abi.status_ignore) != mpi::kSuccess ||
+        (done == 0 && std::chrono::steady_clock::now() > limit)) {
+      (void)largest.release();  // MPI may still write there
+      return;
+    }
+  if (communicator.size() >= *largest) add_up(comm, totals_);
+}
+
+// Writes the report. The ranks first add their numbers.
 void JobReport::write(Scope scope) {
   const OwnFloats environment;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  static Counts own, job;
+  const std::lock_guard lock(writing_);
+  static Counts own;
+  if (const mpi::Comm comm = this->comm(); scope == Scope::job && comm != mpi::abi.comm_null)
+    add_up(comm, totals_);
+  else if (runtime_.has_world)
+    totals_.ranks = 0;
   runtime_.statistics.read(own);
-  bool summed = false;
-  int rank = std::max(runtime_.world_rank.load(), 0), counted = 1;
-  std::vector<std::string> hosts;
-  if (const mpi::Comm comm = this->comm(); scope == Scope::job && comm != mpi::abi.comm_null) {
-    int place = 0, size = 1;
-    summed = runtime_.api.Comm_rank(comm, &place) == mpi::kSuccess &&
-             runtime_.api.Comm_size(comm, &size) == mpi::kSuccess &&
-             runtime_.api.Reduce(&own, &job, int(kCounts), mpi::abi.type_uint64_t, mpi::abi.op_sum,
-                                 0, comm) == mpi::kSuccess;
-    if (summed) {
-      rank = place;
-      counted = size;
-    }
-    hosts = gather_hosts(comm, place, size);
-  }
+  const bool summed = scope == Scope::job && totals_.ranks != 0;
+  const int rank = summed ? totals_.rank : std::max(runtime_.world_rank.load(), 0);
   if (rank != 0 || !(runtime_.config.report || runtime_.config.estimate)) return;
   const std::unique_ptr<Report> report = describe_job();
   report->own = own;
-  report->job = summed ? job : own;
-  report->hosts = std::move(hosts);
-  report->ranks_counted = counted;
+  report->job = summed ? totals_.counts : own;
+  report->hosts = summed ? totals_.hosts : std::vector<std::string>();
+  report->ranks_counted = summed ? totals_.ranks : 1;
   if (runtime_.config.report &&
       write_to(*runtime_.config.report, "SLIMPI_REPORT",
                is_text(*runtime_.config.report) ? to_text(*report) : to_json(*report)) !=

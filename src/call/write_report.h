@@ -25,6 +25,11 @@ class JobReport {
   // numbers of all ranks are added over this copy. Collective.
   Status offer(comm::Communicator& communicator);
 
+  // Adds up the numbers of the ranks of a communicator that a program without MPI_COMM_WORLD frees:
+  // at the end of the job there is no MPI to do so. The report shows the numbers of the largest
+  // communicator that was freed last. Called on all ranks, before MPI frees the communicator.
+  void collect(comm::Communicator& communicator);
+
   // Returns the kept communicator if it must be freed together with `owner`, and keeps it no more.
   // Otherwise returns null.
   mpi::Comm release(const comm::Communicator& owner);
@@ -44,7 +49,14 @@ class JobReport {
   void mpi_ended();  // forgets the kept communicator
 
  private:
+  // Sums of numbers over the ranks of a communicator, of which this process is number `rank`.
+  struct Totals {
+    Counts counts;
+    int rank = 0, ranks = 0;  // ranks: 0 if there are no sums
+    std::vector<std::string> hosts;
+  };
   mpi::Comm comm() const;
+  void add_up(mpi::Comm comm, Totals& totals) const;
   Status write_estimate(const Report& job) const;
   void save_trace() const;
   // Returns SLIMPI_TRACE with %r, %h and %p replaced; %% is a percent sign. If it has neither %r
@@ -61,6 +73,8 @@ class JobReport {
   // With sessions: the communicator from which comm_ was made and with which it is freed; otherwise
   // null.
   const comm::Communicator* owner_ = nullptr;
+  std::mutex writing_;  // protects totals_, of the last collect() or write()
+  Totals totals_;
 };
 
 // For the end of a process in which slimpi never started (without_sums.cpp). Prints that there is

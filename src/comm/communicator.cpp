@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <chrono>
 #include <iterator>
 
+#include "base/exceptions.h"
 #include "base/fiber.h"
 #include "base/hash.h"
 #include "comm/memory.h"
@@ -126,6 +128,7 @@ void Communicator::read_name() {
 }
 
 Communicator::~Communicator() {
+  set_freed();
   // The attachments go first: to free their objects they may need the internal communicator.
   attachments_.clear();
   CallScratchPool::instance().remove_user();
@@ -152,6 +155,7 @@ Status Communicator::make_internal_comm() {
       mpi::make_internal(api_, user_, waits(), in_fiber, &made, &number_, &refusal_);
   if (status == Status::ok) {
     exchange_.open(std::make_shared<InternalComm>(api_, made), 0, number_);
+    exchange_.internal()->user = user_;
     enter(Life::connected);
     return Status::ok;
   }
@@ -174,17 +178,21 @@ Status Communicator::compare_options(const std::string& rules) {
     words.insert(words.end(), hash.words.begin(), hash.words.end());
   }
   // More words travel in the same message as the options.
-  enum Extra { kChanged, kUnthreaded, kForeign, kDevices, kExtras };
+  enum Extra { kChanged, kUnthreaded, kForeign, kDevices, kWithoutWorld, kReports, kExtras };
   words.resize(words.size() + kExtras);
   const std::span<std::uint64_t> extras = std::span(words).last(kExtras);
   extras[kChanged] = changed_ ? 1 : 0;
   extras[kUnthreaded] = mpi::can_help(api_) ? 0 : 1;
   extras[kForeign] = device::foreign_possible() ? 1 : 0;
   extras[kDevices] = device::others() ? 1 : 0;
+  extras[kWithoutWorld] = mpi::has_world(api_) ? 0 : 1;
+  extras[kReports] = config_.report || config_.estimate ? 1 : 0;
   SLIMPI_TRY(exchange_.all_max(words));
   devices_possible_ = extras[kDevices] != 0;
   foreign_possible_ = extras[kForeign] != 0;
   threaded_ = extras[kUnthreaded] == 0;
+  without_world_ = extras[kWithoutWorld] != 0;
+  reports_ = extras[kReports] != 0;
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (!ComparedWord{{words[2 * i], words[2 * i + 1]}}.same())
       return exchange_.fail_for_difference(entries[i].name, entries[i].value, entries[i].text,
@@ -213,10 +221,25 @@ void Communicator::compare_options_again() {
   if (is_in(Life::laid_out)) enter(Life::outdated);
 }
 
-void Communicator::give_up() {
-  if (connected())
-    exchange_.internal()->failed = true;
-  else if (!is_in(Life::failed))
+void Communicator::set_freed() {
+  freed_ = true;
+  if (!connected()) return;
+  const std::lock_guard lock(exchange_.internal()->mutex);
+  exchange_.internal()->user = mpi::abi.comm_null;
+}
+
+Status Communicator::check_revoked() const {
+  if (!connected()) return Status::ok;
+  const std::lock_guard lock(exchange_.internal()->mutex);
+  return exchange_.internal()->check_revoked();
+}
+
+void Communicator::give_up(Status status) {
+  if (connected()) {
+    if (status == Status::rank_failed || status == Status::revoked)
+      exchange_.internal()->failed_by.store(status);
+    if (!exchange_.internal()->failed.exchange(true)) mpi::lose_internal();
+  } else if (!is_in(Life::failed))
     enter(Life::failed);
 }
 
@@ -312,6 +335,31 @@ Status Communicator::stream_for(const device::Location& location, device::Stream
   if (known == nullptr) SLIMPI_TRY(device.open_stream(location, &known));
   *stream = known;
   return Status::ok;
+}
+
+bool Communicator::streams_end(std::initializer_list<device::Location> locations) {
+  using Clock = std::chrono::steady_clock;
+  const FailureScope cleaning_up;
+  const auto limit = Clock::now() + std::chrono::seconds(2);
+  Waiter waiter(Waiter::Poll::device);
+  const auto ended = [&](const device::Device& device, device::Stream* stream) {
+    std::uint64_t event = 0;
+    bool done = false;
+    SLIMPI_TRY(device.record(stream, &event));
+    while (!done && Clock::now() < limit) {
+      SLIMPI_TRY(device.query(stream, event, &done));
+      if (!done) waiter.rest();
+    }
+    return done ? Status::ok : Status::device;
+  };
+  bool all = true;
+  for (const device::Location& at : locations)
+    for (const StreamRole role : {StreamRole::compute, StreamRole::d2h, StreamRole::h2d}) {
+      const auto found = streams_.find({at.device, at.ordinal, at.generation, role});
+      if (found == streams_.end() || found->second == nullptr) continue;
+      if (caught([&] { return ended(*at.device, found->second); }) != Status::ok) all = false;
+    }
+  return all;
 }
 
 Status Call::reserve(Memory& memory, device::Place place, std::size_t bytes) const {

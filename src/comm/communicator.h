@@ -10,6 +10,7 @@
 // which persistent sums share with the communicator, has a mutex.
 #pragma once
 #include <atomic>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <span>
@@ -125,8 +126,9 @@ class Communicator {
   void read_name();
   // True: some ranks are in another MPI_COMM_WORLD, in which slimpi may not be loaded.
   bool spans_other_world = false;
-  // True: the program has freed the communicator: no call follows; requests may be pending.
-  bool freed = false;
+  // Notes that the program has freed the communicator: no call follows; requests may be pending.
+  void set_freed();
+  bool freed() const { return freed_; }
   // Returns whether slimpi may make sums on this communicator.
   bool has_peers() const { return !inter_ && size_ > 1 && !spans_other_world; }
   // Returns what ActiveCall shows of a call while the thread is in the call (observe/activity.h).
@@ -156,7 +158,13 @@ class Communicator {
   bool unusable() const { return is_in(Life::unusable); }
   // Ends the use of this communicator for good, after a call failed whose messages may still be in
   // flight: no other call may follow, and its context id is never used again.
-  void give_up();
+  void give_up(Status status);
+  // Fails if the program has revoked this communicator (ULFM), before a call begins.
+  Status check_revoked() const;
+  // Returns the status of the calls after the one that failed.
+  Status failed_by() const {
+    return connected() ? exchange_.internal()->failed_by.load() : Status::mpi;
+  }
   // Returns whether no call may follow. If a call fails after it has sent messages, the failure is
   // kept in InternalComm::failed, which persistent sums share; life_ does not change.
   bool failed() const {
@@ -189,10 +197,13 @@ class Communicator {
   // then the ranks ask each other at every call whether a buffer lies on one of these GPUs.
   // devices_possible(): some rank had a GPU that slimpi uses; then ranks that share one node ask
   // each other at every long call. threaded(): every rank may call MPI from several threads at
-  // once.
+  // once. without_world(): some rank has no MPI_COMM_WORLD, only sessions. reports(): some rank
+  // wants a report or an estimate.
   bool foreign_possible() const { return foreign_possible_; }
   bool devices_possible() const { return devices_possible_; }
   bool threaded() const { return threaded_; }
+  bool without_world() const { return without_world_; }
+  bool reports() const { return reports_; }
   NonblockingSums nonblocking;
 
   // Finds the nodes, once. With one leader for each node it also chooses the leader: the rank whose
@@ -215,6 +226,10 @@ class Communicator {
   // first use; the communicator owns it. Null on the host.
   Status stream_for(const device::Location& location, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
+  // Waits until the streams at these locations have done what a failed call has queued on them.
+  // Returns false if some of this work may still run after two seconds, or if the device fails.
+  // Keeps the failure text of the thread; throws nothing.
+  bool streams_end(std::initializer_list<device::Location> locations);
 
   // Give the next number to a call or a comparison that begins. All ranks call the same function
   // before its first message. begin_numbered() is for a call that slimpi takes, even if the ranks
@@ -273,10 +288,11 @@ class Communicator {
   // The number of the communicator in messages, the same on all ranks; 0 before compare_options().
   int number_ = 0;
   std::uint64_t last_number_ = 0;  // of begin_numbered() and begin_comparison()
-  bool inter_ = false;
+  bool inter_ = false, freed_ = false;
   std::string name_;
   std::atomic<Life> life_{Life::fresh};  // also read while a fiber waits for other ranks
   bool foreign_possible_ = false, devices_possible_ = false, threaded_ = false;
+  bool without_world_ = false, reports_ = false;
   bool changed_ = false;        // options of this rank have changed since the ranks compared theirs
   ElementTypes refused_types_;  // types that refuse_type() has sent
   mpi::Refusal refusal_ = mpi::Refusal::none;

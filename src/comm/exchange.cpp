@@ -57,7 +57,7 @@ int InternalComm::free_channel(int least) {
 }
 
 Status Exchange::mpi_failed(const char* what, int code) const {
-  return fail(Status::mpi, std::string(what) + ": " + mpi::error_text(api_, code));
+  return mpi::fail_by(api_, what, code);
 }
 
 Exchange::~Exchange() {

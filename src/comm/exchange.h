@@ -71,12 +71,23 @@ class InternalComm {
   // (base/fiber.h) that holds the mutex.
   std::recursive_mutex mutex;
 
+  // With ULFM: check_revoked() fails if the program's communicator is revoked, check_processes()
+  // also if it has lost a rank. A rank that waits would otherwise wait for ranks that have left the
+  // sum for this reason; it asks MPI ten times a second at most. The caller holds the mutex.
+  Status check_revoked() const {
+    return user == mpi::abi.comm_null ? Status::ok : mpi::check_revoked(user);
+  }
+  Status check_processes();
+
   const mpi::Api& api;
   mpi::Comm comm;
+  // The program's communicator; MPI_COMM_NULL after the program has freed it.
+  mpi::Comm user = mpi::abi.comm_null;
   int rank = 0, size = 0;
   std::set<int> used_channels;
   // True: a call failed after messages were sent; no other call may follow. Read without the mutex.
   std::atomic<bool> failed{false};
+  std::atomic<Status> failed_by{Status::mpi};  // rank_failed and revoked: so does each later call
   RollCall roll_call;
 
   // The report of a rank that failed.
@@ -101,7 +112,8 @@ class InternalComm {
   char reported_text[FailureScope::kMost] = "";
 
  private:
-  std::uint64_t rows_ = 0, other_rows_ = 1;  // of all channels, of each channel but 0
+  std::chrono::steady_clock::time_point looked_at_{};  // in check_processes()
+  std::uint64_t rows_ = 0, other_rows_ = 1;            // of all channels, of each channel but 0
   int channels_ = 1;
 };
 
@@ -245,9 +257,9 @@ class Exchange final : public PointToPoint {
     internal_->roll_call.drain(internal_->comm);
   }
 
-  // Returns whether MPI may still read messages of a call that failed. If so, the caller must never
-  // use the memory of these messages again.
-  bool sends_left() const { return sends_left_; }
+  // Returns whether MPI may still read or write messages of a call that failed. If so, the caller
+  // must never use or free the memory of these messages.
+  bool memory_left() const { return memory_left_; }
 
   const MessageTrace& trace() const { return trace_; }
 
@@ -269,9 +281,9 @@ class Exchange final : public PointToPoint {
   void send_failure(Status status, std::string_view text);
   bool receive_failure(int from = mpi::abi.any_source);
   bool receive_stray();
-  void cancel_receives(std::span<mpi::Request> requests);
+  void cancel_receives(Status status, std::span<mpi::Request> requests);
   void drain(Status status, std::span<mpi::Request> requests);
-  void release_sends(Status status, std::span<mpi::Request> requests);
+  void release(Status status, std::span<mpi::Request> requests);
   bool finished(mpi::Request& request);
   int mpi_tag(Tag tag) const;
   Status mpi_failed(const char* what, int code) const;
@@ -299,7 +311,7 @@ class Exchange final : public PointToPoint {
   std::vector<Started> started_;
   MessageTrace trace_;
   ArrivalRate arrivals_;  // rate of messages to this rank
-  bool sends_left_ = false;
+  bool memory_left_ = false;
   std::uint64_t call_ = 0;  // calls that have begun
   // The words of an agreement that is under way: the words that are sent, then the words that are
   // received. After a failure the memory is left to MPI, which may still use it.

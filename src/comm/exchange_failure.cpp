@@ -3,9 +3,10 @@
 // leaves no message behind.
 //
 // A failed rank first cancels its receives. Then it sends a report to each rank, after all its
-// other messages. At last it receives what others have sent, until all have failed. A rank that
-// waits looks for reports in check(). A rank that gets a report fails, too, and takes the same
-// steps. At the end every rank has left the call, and MPI uses no memory of the schedule.
+// other messages, and receives what others have sent, until all have failed. A rank that waits
+// looks for reports in check(). A rank that gets a report fails, too, and takes the same steps. At
+// the end every rank has left the call, and MPI uses no memory of the schedule, unless
+// memory_left() says so: then nobody uses this memory again.
 //
 // A report may belong to a later call than the receiver's. The receiver keeps the report for that
 // call: the failed rank has completed the receiver's call, so the receiver can complete it, too.
@@ -28,11 +29,15 @@ using Clock = std::chrono::steady_clock;
 
 // The time to wait for messages that are in flight after their receives were cancelled.
 constexpr auto kPatience = std::chrono::seconds(2);
-// The shorter time after SLIMPI_TIMEOUT: the absent rank sends nothing.
+// The shorter time where a rank is absent or its process has failed: that rank sends nothing.
 constexpr auto kPatienceIfAbsent = std::chrono::milliseconds(250);
 std::chrono::milliseconds patience(Status status) {
-  return status == Status::absent ? kPatienceIfAbsent : kPatience;
+  const bool absent =
+      status == Status::absent || status == Status::rank_failed || status == Status::revoked;
+  return absent ? kPatienceIfAbsent : kPatience;
 }
+
+constexpr auto kLookForProcesses = std::chrono::milliseconds(100);
 
 // The time after which a report of a later call ends the present call. After an error of the
 // program the ranks may count calls differently; without this limit a rank could wait for ever.
@@ -90,6 +95,14 @@ bool Exchange::receive_failure(int from) {
   return true;
 }
 
+Status InternalComm::check_processes() {
+  const auto now = Clock::now();
+  if (user == mpi::abi.comm_null || now - looked_at_ < kLookForProcesses) return Status::ok;
+  looked_at_ = now;
+  SLIMPI_TRY(check_revoked());
+  return mpi::check_failed(api, user);
+}
+
 Status Exchange::check() {
   const std::lock_guard lock(internal_->mutex);
   if (!failure_reported()) {
@@ -100,9 +113,9 @@ Status Exchange::check() {
   if (failure_reported()) return fail(internal_->reported, internal_->reported_text);
   // The other ranks end all channels when they get this rank's report, so this rank does so, too.
   const InternalComm::Failure* const sent = internal_->sent;
-  return sent != nullptr && sent->channel != std::uint32_t(channel_)
-             ? fail(Status(sent->status), sent->text)
-             : Status::ok;
+  if (sent != nullptr && sent->channel != std::uint32_t(channel_))
+    return fail(Status(sent->status), sent->text);
+  return internal_->check_processes();
 }
 
 bool Exchange::finished(mpi::Request& request) {
@@ -111,16 +124,14 @@ bool Exchange::finished(mpi::Request& request) {
          (api_.Test(&request, &done, mpi::abi.status_ignore) == mpi::kSuccess && done != 0);
 }
 
-void Exchange::cancel_receives(std::span<mpi::Request> requests) {
+// Cancels the receives, and waits for those that MPI has already matched: they can only complete.
+void Exchange::cancel_receives(Status status, std::span<mpi::Request> requests) {
   for (mpi::Request& request : requests)
     if (request != mpi::abi.request_null && !is_send(request)) api_.Cancel(&request);
-  const auto end = Clock::now() + kPatience;
+  const auto end = Clock::now() + patience(status);
   Waiter waiter(Waiter::Poll::mpi);
-  for (mpi::Request& request : requests) {
-    if (is_send(request)) continue;
-    while (!finished(request) && Clock::now() < end) waiter.rest();
-    if (request != mpi::abi.request_null) api_.Request_free(&request);
-  }
+  for (mpi::Request& request : requests)
+    while (!is_send(request) && !finished(request) && Clock::now() < end) waiter.rest();
 }
 
 // Receives and drops one message that is no longer needed, or receives a failure report. Returns
@@ -171,24 +182,23 @@ void Exchange::drain(Status status, std::span<mpi::Request> requests) {
   }
 }
 
-// Waits until no receiver reads the memory of the sends, and frees their requests. MPI may read a
-// message directly from this rank's memory until the receiver has received it or has failed. An
-// absent receiver may never do either; then the memory is left to MPI.
-void Exchange::release_sends(Status status, std::span<mpi::Request> requests) {
+// Frees the requests. Waits before for sends that may still complete: MPI may read a message
+// directly from this rank's memory until the receiver has received it. A peer that stopped in the
+// middle of a message, its own or this rank's, leaves the message incomplete, and MPI finishes it
+// when the peer continues. The memory of such messages is left to MPI.
+void Exchange::release(Status status, std::span<mpi::Request> requests) {
   const auto end = Clock::now() + patience(status);
+  Waiter waiter(Waiter::Poll::mpi);
+  const auto peer_failed = [&](const mpi::Request& request) {
+    const std::lock_guard lock(internal_->mutex);
+    return internal_->failed_ranks[std::size_t(peer_of(request))];
+  };
   for (mpi::Request& request : requests) {
-    const Started* const started = find(request);
-    if (started == nullptr || !started->message.sent) continue;
-    Waiter waiter(Waiter::Poll::mpi);
-    const auto peer_failed = [&] {
-      const std::lock_guard lock(internal_->mutex);
-      return internal_->failed_ranks[std::size_t(started->message.peer)];
-    };
-    while (!finished(request) && !peer_failed() && !sends_left_) {
+    while (is_send(request) && !finished(request) && !peer_failed(request) && Clock::now() < end)
       if (!receive_failure()) waiter.rest();
-      sends_left_ = status == Status::absent && Clock::now() > end;
-    }
-    if (request != mpi::abi.request_null) api_.Request_free(&request);
+    if (finished(request)) continue;
+    api_.Request_free(&request);
+    memory_left_ = true;
   }
 }
 
@@ -197,10 +207,10 @@ Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
     const FailureScope cleaning_up;
     // No step needs new memory, because the failure may be a lack of memory. A message that cannot
     // be received for lack of memory stays inside MPI.
-    (void)caught([&] { cancel_receives(requests); });
+    (void)caught([&] { cancel_receives(status, requests); });
     send_failure(status, cleaning_up.before());
     (void)caught([&] { drain(status, requests); });
-    (void)caught([&] { release_sends(status, requests); });
+    (void)caught([&] { release(status, requests); });
   }
   started_.clear();
   trace_.all_completed();

@@ -25,6 +25,7 @@ Status Memory::reserve(const device::Location& location, device::Place place, st
     blocks_.erase(found);
   }
   void* memory = nullptr;
+  blocks_.reserve(blocks_.size() + 1);  // may throw, so it comes before the allocation
   SLIMPI_TRY(location.device->allocate(location, bytes, place, &memory));
   const Block made{location, place, static_cast<std::byte*>(memory), bytes, &statistics, held};
   count(made, std::int64_t(bytes));

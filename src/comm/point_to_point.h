@@ -67,8 +67,9 @@ class PointToPoint {
   // Ends a schedule; must be called at the end of every schedule. Returns `status`, its result.
   // After a failure the peers still wait for messages. So the failure is reported to every rank of
   // the communicator, and all ranks that wait fail with the same status and a text that names the
-  // rank. `requests` are then cancelled or freed; after the return no rank reads or writes the
-  // memory of these messages, unless Exchange::sends_left() is true.
+  // rank. `requests` are then cancelled or freed; after the return MPI does not use the memory of
+  // these messages, unless Exchange::memory_left() is true. So a schedule never sends from, or
+  // receives into, memory of the program.
   virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;
 
   // Returns this object if it is an Exchange, which sends by MPI; null in a test. A wait asks it

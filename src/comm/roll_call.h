@@ -21,6 +21,12 @@ namespace slimpi::comm {
 class RollCall {
  public:
   explicit RollCall(const mpi::Api& api) : api_(api) {}
+  // Leaves to MPI the notes that it may still send: after a failure drain() is not called.
+  ~RollCall() {
+    for (auto& sent : outgoing_) (void)sent.release();
+  }
+  RollCall(const RollCall&) = delete;
+  RollCall& operator=(const RollCall&) = delete;
 
   // The place where a rank waits.
   struct Place {

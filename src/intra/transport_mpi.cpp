@@ -3,7 +3,9 @@
 // rank sends its values of a shard to the owner of this shard. The owner adds them in rank order.
 // Later the owner sends its finished shard to all ranks of the node. The shards pass block by
 // block. The receives of block n are posted when the buffers of block n - 2 are free, so at most
-// two messages are in flight from one rank to another.
+// two messages are in flight from one rank to another. MPI sends from, and receives into, message
+// buffers: after a failure it may still use them (Exchange::memory_left), which memory of the
+// program does not allow.
 #include <memory_resource>
 #include <string>
 #include <vector>
@@ -32,9 +34,8 @@ class MpiPass : NodePass {
       : NodePass(call, group),
         sums_(phase == Phase::sum),
         tag_(sums_ ? comm::Tag::intra_reduce_scatter : comm::Tag::intra_all_gather),
-        staged_(call.device.staged),
         memory_(call.scratch.near.data()),
-        staging_(staged_ ? call.scratch.staging.data() : memory_),
+        staging_(call.device.staged ? call.scratch.staging.data() : memory_),
         requests_(std::size_t(2 * kDepth * size_), mpi::abi.request_null, &call.scratch.objects) {
     blocks_.divide(kMessageFloats);
   }
@@ -65,12 +66,6 @@ class MpiPass : NodePass {
     const int row = int(block % kDepth) * 2 + (direction == Direction::out ? 1 : 0);
     return std::size_t(row * size_ + other);
   }
-  // Returns the memory into which MPI receives a message. In an all-gather on a device that is not
-  // staged, this is the place of the values in `out`; otherwise it is a message buffer.
-  std::byte* arrival(std::uint64_t block, int other) const {
-    if (sums_ || staged_) return staging_ + number(Direction::in, block, other) * kBytes;
-    return reinterpret_cast<std::byte*>(call_.out + received_from(other, block).first);
-  }
   int rank_of(int local) const {
     return call_.communicator.layout().node_ranks()[std::size_t(local)];
   }
@@ -83,8 +78,7 @@ class MpiPass : NodePass {
 
   const bool sums_;
   const comm::Tag tag_;
-  const bool staged_;
-  std::byte *memory_, *staging_;  // kernels use memory_; MPI sends from and receives into staging_
+  std::byte *memory_, *staging_;  // kernels use memory_, MPI uses staging_; equal unless staged
   std::pmr::vector<mpi::Request> requests_;
   NodeCopies copies_{call_};
 };
@@ -97,11 +91,13 @@ Status MpiPass::finish_copies() {
 }
 
 Status MpiPass::post(std::uint64_t block) {
-  for (int other = 0; other < size_; ++other)
-    if (const comm::Range part = received_from(other, block); other != me_ && part.count != 0)
-      SLIMPI_TRY(exchange_.receive(rank_of(other), tag_, arrival(block, other),
-                                   part.count * sizeof(float),
-                                   requests_[number(Direction::in, block, other)]));
+  for (int other = 0; other < size_; ++other) {
+    const comm::Range part = received_from(other, block);
+    if (other == me_ || part.count == 0) continue;
+    const std::size_t index = number(Direction::in, block, other);
+    SLIMPI_TRY(exchange_.receive(rank_of(other), tag_, staging_ + index * kBytes,
+                                 part.count * sizeof(float), requests_[index]));
+  }
   return Status::ok;
 }
 
@@ -114,16 +110,13 @@ Status MpiPass::send(std::uint64_t block) {
     if (part.count == 0) continue;
     const std::size_t index = number(Direction::out, block, other);
     const std::size_t bytes = part.count * sizeof(float);
+    std::byte* const message = staging_ + index * kBytes;
     SLIMPI_TRY(exchange_.wait(requests_[index]));
-    const void* data = (sums_ ? call_.in : call_.out) + part.first;
-    if (staged_) {
-      // The copy must be complete before the send is started, because MPI may read the staging
-      // memory at once.
-      SLIMPI_TRY(copies_.copy(staging_ + index * kBytes, data, bytes));
-      SLIMPI_TRY(finish_copies());
-      data = staging_ + index * kBytes;
-    }
-    SLIMPI_TRY(exchange_.send(rank_of(other), tag_, data, bytes, requests_[index]));
+    SLIMPI_TRY(copies_.copy(message, (sums_ ? call_.in : call_.out) + part.first, bytes));
+    // The copy must be complete before the send is started, because MPI may read the message at
+    // once.
+    SLIMPI_TRY(finish_copies());
+    SLIMPI_TRY(exchange_.send(rank_of(other), tag_, message, bytes, requests_[index]));
   }
   return Status::ok;
 }
@@ -148,14 +141,15 @@ Status MpiPass::take(std::uint64_t block) {
                                            std::to_string(bytes) + " were expected");
     auto* const values =
         sums_ ? reinterpret_cast<float*>(memory_ + index * kBytes) : call_.out + part.first;
-    if (staged_) SLIMPI_TRY(copies_.copy(values, arrival(block, other), bytes));
+    if (!sums_ || memory_ != staging_)
+      SLIMPI_TRY(copies_.copy(values, staging_ + index * kBytes, bytes));
     addends.push_back(values);
   }
   if (const comm::Range mine = own(block); sums_ && mine.count != 0)
     add_in_order(call_.device_stream(), call_.plan.format, addends, mine.count,
                  call_.scratch.sums.floats(), call_.out + mine.first);
   // Waits for the copies and additions: they read the buffers for which receives are posted next.
-  return staged_ ? finish_copies() : Status::ok;
+  return finish_copies();
 }
 
 Status MpiPass::run_blocks() {

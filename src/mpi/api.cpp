@@ -181,6 +181,13 @@ bool spans_other_world(const Api& api, mpi::Comm comm) {
   return std::find(there.begin(), there.end(), mpi::kUndefined) != there.end();
 }
 
+bool is_thread_comm(Comm comm) {
+  static auto* const test =
+      reinterpret_cast<int (*)(Comm, int*)>(lookup("PMPIX_Comm_test_threadcomm"));
+  int is = 0;
+  return test != nullptr && test(comm, &is) == kSuccess && is != 0;
+}
+
 int first_rank_in(const Api& api, Comm comm, Comm other, int* rank) {
   Group group = abi.group_null, all = abi.group_null;
   const int first = 0;
@@ -203,6 +210,44 @@ std::string error_text(const Api& api, int code) {
   if (api.Error_string(code, text, &length) != mpi::kSuccess)
     return "MPI error " + std::to_string(code);
   return text;
+}
+
+Status fail_by(const Api& api, const char* what, int code) {
+  int known = 0;
+  api.Error_class(code, &known);
+  const auto is = [known](int wanted) { return wanted != 0 && known == wanted; };
+  const Status status = is(abi.err_proc_failed) || is(abi.err_proc_failed_pending)
+                            ? Status::rank_failed
+                        : is(abi.err_revoked) ? Status::revoked
+                                              : Status::mpi;
+  return fail(status, what + (": " + error_text(api, code)));
+}
+
+Status check_revoked(Comm comm) {
+  static auto* const is_revoked =
+      reinterpret_cast<int (*)(Comm, int*)>(lookup("PMPIX_Comm_is_revoked"));
+  int revoked = 0;
+  if (is_revoked == nullptr || is_revoked(comm, &revoked) != kSuccess || revoked == 0)
+    return Status::ok;
+  return fail(Status::revoked, "the program has revoked the communicator");
+}
+
+Status check_failed(const Api& api, Comm comm) {
+  static auto* const get_failed =
+      reinterpret_cast<int (*)(Comm, Group*)>(lookup("PMPIX_Comm_get_failed"));
+  int failed = 0;
+  Group group = abi.group_null, all = abi.group_null;
+  if (get_failed == nullptr || get_failed(comm, &group) != kSuccess) return Status::ok;
+  const int first = 0;
+  int rank = -1;
+  if (api.Group_size(group, &failed) == kSuccess && failed != 0 &&
+      api.Comm_group(comm, &all) == kSuccess) {
+    api.Group_translate_ranks(group, 1, &first, all, &rank);
+    api.Group_free(&all);
+  }
+  api.Group_free(&group);
+  if (failed == 0) return Status::ok;
+  return fail(Status::rank_failed, "the process of rank " + std::to_string(rank) + " has failed");
 }
 
 }  // namespace slimpi::mpi

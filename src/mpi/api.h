@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/status.h"
 #include "mpi/abi.h"
 
 namespace slimpi::mpi {
@@ -41,6 +42,9 @@ bool has_world(const Api& api);
 // be initialized, and not by sessions alone.
 bool spans_other_world(const Api& api, mpi::Comm comm);
 
+// Returns whether this is a thread communicator of MPICH, in which each thread is a rank.
+bool is_thread_comm(Comm comm);
+
 // Sets *rank to the rank that rank 0 of `comm` has in `other`. Returns MPI's code.
 int first_rank_in(const Api& api, Comm comm, Comm other, int* rank);
 
@@ -49,5 +53,14 @@ int first_rank_in(const Api& api, Comm comm, Comm other, int* rank);
 CopyAttribute copy_no_attribute;
 
 std::string error_text(const Api& api, int code);
+
+// Fails with MPI's text for an error code, behind `what`. Status::mpi, unless the code is of one of
+// ULFM's error classes, which the program must get: rank_failed, revoked.
+Status fail_by(const Api& api, const char* what, int code);
+
+// For an MPI with ULFM. Local; always ok with other MPIs. check_revoked() fails if the program has
+// revoked the communicator, check_failed() if MPI knows that the process of a rank has failed.
+Status check_revoked(Comm comm);
+Status check_failed(const Api& api, Comm comm);
 
 }  // namespace slimpi::mpi

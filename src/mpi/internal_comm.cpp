@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,7 @@ namespace slimpi::mpi {
 
 namespace {
 
-std::atomic<int> g_served{0};
+std::atomic<int> g_served{0}, g_lost{0};
 std::atomic<int> g_highest_number{0};  // of the communicators and channels of this process so far
 
 // See make_hidden_world(); valid until MPI ends.
@@ -94,6 +93,24 @@ bool has_room(const Api& api, mpi::Group group, std::size_t wanted) {
   return count == wanted || next_definition("PMPI_Comm_create_from_group") == nullptr;
 }
 
+// A place among the kMostServed communicators. Given back unless keep() was called.
+class ServedPlace {
+ public:
+  ServedPlace() : beyond_(g_served++ >= kMostServed) {}
+  ~ServedPlace() {
+    if (!kept_) --g_served;
+  }
+  ServedPlace(const ServedPlace&) = delete;
+  ServedPlace& operator=(const ServedPlace&) = delete;
+
+  bool beyond() const { return beyond_; }  // all places were taken
+  void keep() { kept_ = true; }
+
+ private:
+  const bool beyond_;
+  bool kept_ = false;
+};
+
 // Makes errors on the program's communicator return while the object lives. Only for programs that
 // do not call MPI from several threads at once, in which no other thread sees the changed handler.
 class Quiet {
@@ -120,7 +137,7 @@ class Quiet {
 
 Status checked(const Api& api, int code) {
   if (code == mpi::kSuccess) return Status::ok;
-  return fail(Status::mpi, "making a communicator: " + error_text(api, code));
+  return fail_by(api, "making a communicator", code);
 }
 
 // Makes errors on a new communicator return. Turns MPI's code into a Status.
@@ -275,64 +292,6 @@ Status refuse(Refusal why) {
               "collective calls in the same order");
 }
 
-void FirstExchange::Leave::operator()(FirstExchange* exchange) const {
-  int done = 0;
-  if (exchange->request == mpi::abi.request_null ||
-      (exchange->api_->Test(&exchange->request, &done, mpi::abi.status_ignore) == mpi::kSuccess &&
-       done != 0))
-    delete exchange;
-}
-
-Status FirstExchange::wait(const WaitFor& wait_for, bool limited) {
-  const auto poll = [this](bool* done) {
-    int complete = 0;
-    const int code = api_->Test(&request, &complete, mpi::abi.status_ignore);
-    *done = complete != 0;
-    return code == mpi::kSuccess ? Status::ok : fail(Status::mpi, error_text(*api_, code));
-  };
-  return wait_for(poll, arrivals(), limited);
-}
-
-Status FirstExchange::begin(const Api& api, mpi::Comm comm, int number, Refusal refusal) {
-  int size = 0, rank = 0;
-  api_ = &api;
-  api.Comm_size(comm, &size);
-  api.Comm_rank(comm, &rank);
-  if (size > kShownRanks) {
-    maxima_[0] = std::uint64_t(number) << 32 | std::uint64_t(rank);
-    maxima_[1] = std::uint64_t(refusal);
-    return checked(api, api.Iallreduce(mpi::abi.in_place, maxima_, 2, mpi::abi.type_uint64_t,
-                                       mpi::abi.op_max, comm, &request));
-  }
-  shown_ = std::size_t(size);
-  own_ = number << 4 | int(refusal);
-  std::fill_n(words_, kShownRanks, -1);
-  std::fill_n(ones_, kShownRanks, 1);
-  std::fill_n(zeros_, kShownRanks, 0);
-  // A rank sends no message to itself: if MPI had no memory for it, the rank would wait for itself.
-  words_[rank] = own_;
-  ones_[rank] = 0;
-  std::iota(places_, places_ + kShownRanks, 0);
-  return checked(api, api.Ialltoallv(&own_, ones_, zeros_, mpi::abi.type_int, words_, ones_,
-                                     places_, mpi::abi.type_int, comm, &request));
-}
-
-int FirstExchange::proposer() const {
-  const auto less = [](int a, int b) { return a >> 4 < b >> 4; };
-  return shown_ == 0 ? int(maxima_[0] & UINT32_MAX)
-                     : int(std::max_element(words_, words_ + shown_, less) - words_);
-}
-
-int FirstExchange::number() const {
-  return shown_ == 0 ? int(maxima_[0] >> 32) : words_[proposer()] >> 4;
-}
-
-Refusal FirstExchange::refusal() const {
-  int last = int(maxima_[1]);
-  for (const int word : arrivals()) last = std::max(last, word & 15);
-  return Refusal(last);
-}
-
 // Makes the communicator. If MPI has no free context id, MPI calls the program's error handler. In
 // a program with threads slimpi must not replace this handler, because another thread could see the
 // change. So each rank first checks that MPI has kEnoughRoom free ids, which costs time. If the
@@ -345,7 +304,8 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   const bool threaded = in_fiber || is_threaded(api);
   *refusal = Refusal::none;
   if (!in_fiber && threaded && !has_room(api, group, kEnoughRoom)) *refusal = Refusal::no_room;
-  if (g_served++ >= kMostServed) *refusal = Refusal::no_more;
+  ServedPlace place;
+  if (place.beyond()) *refusal = Refusal::no_more;
   *number = next_number();
   int proposer = 0;
   Status status = find_maxima(api, user, wait, true, number, refusal, &proposer);
@@ -371,7 +331,7 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
     status = create(api, user, group, made);
   }
   if (group != mpi::abi.group_null) api.Group_free(&group);
-  if (status != Status::ok) --g_served;
+  if (status == Status::ok) place.keep();
   return status;
 }
 
@@ -393,8 +353,13 @@ void free_internal(const Api& api, mpi::Comm* comm) {
   if (api.Comm_free(comm) == mpi::kSuccess) --g_served;
 }
 
+void lose_internal() {
+  if (g_lost++ < kMostLost) --g_served;
+}
+
 void forget_internal() {
   g_served = 0;
+  g_lost = 0;
 }
 
 }  // namespace slimpi::mpi

@@ -15,8 +15,10 @@
 //    MPI and start it again; the old handles are then invalid. So slimpi frees what it makes with
 //    MPI together with the communicator that it serves, or forgets it when MPI ends.
 //  - MPICH has 2048 context ids, one for each communicator or window. slimpi takes one for each
-//    communicator that it serves, and serves at most kMostServed at a time. So a program can make
-//    almost as many communicators as without slimpi.
+//    communicator that it serves, and serves at most kMostServed at a time. The id of a
+//    communicator that failed is never given back; the first kMostLost of them do not count, so
+//    that a program which survives failures is still served. So a program can make almost as many
+//    communicators as without slimpi.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -31,6 +33,7 @@
 namespace slimpi::mpi {
 
 constexpr int kMostServed = 32;  // communicators of the program with an internal one, at a time
+constexpr int kMostLost = 256;   // internal communicators that failed and do not count as served
 
 // WaitFor is the caller's function that waits until poll(&done) sets `done`. `arrivals` has a word
 // for each rank, negative until a message came from that rank; it is empty if that is not known.
@@ -153,6 +156,8 @@ void use_number(int number);
 
 // Frees a communicator that make_internal() made.
 void free_internal(const Api& api, mpi::Comm* comm);
+// Notes that a communicator that make_internal() made has failed and will never be freed.
+void lose_internal();
 
 // Forgets all internal communicators, also those never freed, because MPI has ended.
 void forget_internal();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests ranks that pass different counts to one call: their messages have different tags, and the
 // words of their agreements have one form and tell the counts. A report of a failure ends the call
-// that it names. MPI is functions that record their arguments, and this test makes the words of
-// other ranks.
+// that it names, and memory of messages that MPI has not completed is left to MPI. MPI is functions
+// that record their arguments, and this test makes the words of other ranks.
 #include "comm/exchange.h"
 
 #include <deque>
@@ -261,6 +261,42 @@ UNIT_TEST(a_failure_of_this_rank_ends_its_other_channels) {
   assert_true(other.check() == Status::device);
   assert_string_equal(failure_text().c_str(), "no kernel");
   assert_true(fixture.exchange.check() == Status::ok);
+}
+
+// A peer that has stopped in the middle of a message completes neither its sends nor its receives.
+UNIT_TEST(memory_of_an_incomplete_message_is_left) {
+  static bool completes;
+  static int freed;
+  for (const bool sends : {false, true})
+    for (const bool complete : {false, true}) {
+      Fixture fixture(32767);
+      completes = complete;
+      freed = 0;
+      fixture.api.Cancel = [](mpi::Request*) { return mpi::kSuccess; };  // MPI has matched it
+      fixture.api.Test = [](mpi::Request* request, int* done, mpi::MessageStatus*) {
+        *done = completes ? 1 : 0;
+        if (completes) *request = mpi::abi.request_null;
+        return mpi::kSuccess;
+      };
+      fixture.api.Request_free = [](mpi::Request* request) {
+        if (*request == mpi::Request(7)) ++freed;
+        *request = mpi::abi.request_null;
+        return mpi::kSuccess;
+      };
+      std::uint32_t word = 0;
+      mpi::Request request = mpi::abi.request_null;
+      comm::Exchange& exchange = fixture.exchange;
+      assert_true((sends ? exchange.send(0, Tag::peers, &word, 4, request)
+                         : exchange.receive(0, Tag::peers, &word, 4, request)) == Status::ok);
+      request = mpi::Request(7);
+      for (const Status status : {Status::absent, Status::ok}) {
+        (void)(fail)(Status::absent, "no rank 0");
+        assert_true(exchange.settle(status, {&request, 1}) == status);
+        assert_true(request == mpi::abi.request_null);
+        assert_int_equal(freed, complete ? 0 : 1);
+        assert_true(exchange.memory_left() == !complete);
+      }
+    }
 }
 
 }  // namespace

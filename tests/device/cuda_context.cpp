@@ -76,6 +76,41 @@ UNIT_TEST(a_capture_of_the_program_goes_on) {
   gpu_give_back(GPU_DEVICE, memory);
 }
 
+// The program queues work on its default stream, and then captures a stream that waits for the
+// default stream. slimpi's work must come behind the program's all the same. The second time the
+// capture begins after slimpi has asked for it: the driver then refuses the event.
+UNIT_TEST(work_from_before_a_capture_is_awaited) {
+  auto* const queue = reinterpret_cast<CUresult (*)(CUdeviceptr, CUdeviceptr, std::size_t,
+                                                    CUstream)>(gpu_function("cuMemcpyAsync"));
+  for (const bool late : {false, true})
+    for (int round = 0; round < 20; ++round) {
+      Stream* stream = nullptr;
+      void *const memory = gpu_take(GPU_DEVICE, kBytes), *values = nullptr, *result = nullptr;
+      const Location at = locate(memory);
+      assert_ok(row().open_stream(at, &stream));
+      assert_ok(row().allocate(at, kBytes, Place::staging, &values));
+      assert_ok(row().allocate(at, kBytes, Place::staging, &result));
+      std::memset(values, round + 1, kBytes);
+      std::memset(result, 0, kBytes);
+      assert_int_equal(queue(reinterpret_cast<CUdeviceptr>(memory),
+                             reinterpret_cast<CUdeviceptr>(values), kBytes, nullptr),
+                       CUDA_SUCCESS);
+      if (late)
+        tell_to_fail("cuEventRecord", CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+      else
+        FAKE(slimpi_fake_capture)(2);
+      assert_ok(row().copy(result, memory, kBytes, stream));
+      wait(stream);
+      assert_memory_equal(result, values, kBytes);
+      if (!late) assert_false(FAKE(slimpi_fake_capture_ended)());
+      FAKE(slimpi_fake_capture)(0);
+      row().close_stream(stream);
+      row().release(values, Place::staging);
+      row().release(result, Place::staging);
+      gpu_give_back(GPU_DEVICE, memory);
+    }
+}
+
 // The GPU is reset as by cudaDeviceReset(). The fake driver dies if a handle from before is used.
 UNIT_TEST(a_gpu_that_was_reset_is_a_new_one) {
   Stream* stream = nullptr;

@@ -98,13 +98,23 @@ int g_priority = 0;  // of the stream that was made last
 
 // Makes a stream. A test can make this fail as cuStreamCreate, whichever function the program
 // calls.
-CUresult make_stream(CUstream* stream) {
+CUresult make_stream(CUstream* stream, unsigned flags) {
   if (const CUresult told = fake_failure("cuStreamCreate"); told != CUDA_SUCCESS) return told;
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  *stream =
-      new CUstream_st{ProtectedStream::open(), current_context()->device, current_context()->id};
+  *stream = new CUstream_st{ProtectedStream::open(), current_context()->device,
+                            current_context()->id, (flags & CU_STREAM_NON_BLOCKING) == 0};
   ++fake_driver().streams;
   return CUDA_SUCCESS;
+}
+
+bool is_legacy(CUstream stream) {
+  return stream == nullptr || stream == CU_STREAM_LEGACY;
+}
+
+// Returns whether the driver forbids work on this stream, because the program captures a stream
+// that waits for it.
+bool implicit_capture(CUstream stream) {
+  return fake_driver().capturing_blocking && is_legacy(stream);
 }
 
 }  // namespace slimpi::test
@@ -124,6 +134,7 @@ void slimpi_fake_fail(const char* function, int result, int calls, int lost) {
 void slimpi_fake_capture(int begin) {
   const std::lock_guard lock(protected_mutex());
   fake_driver().capturing = begin != 0;
+  fake_driver().capturing_blocking = begin == 2;
   if (begin != 0) fake_driver().capture_ended = false;
 }
 int slimpi_fake_capture_ended(void) {
@@ -261,14 +272,14 @@ CUresult cuCtxSynchronize(void) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int priority) {
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
   FAKE_ENTER(cuStreamCreateWithPriority);
   g_priority = priority;
-  return make_stream(stream);
+  return make_stream(stream, flags);
 }
-CUresult cuStreamCreate(CUstream* stream, unsigned) {
+CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
   FAKE_ENTER(cuStreamCreate);
-  return make_stream(stream);
+  return make_stream(stream, flags);
 }
 int slimpi_fake_priority(void) {
   return g_priority;
@@ -312,9 +323,25 @@ CUresult cuEventDestroy_v2(CUevent event) {
   --fake_driver().events;
   return CUDA_SUCCESS;
 }
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus* status) {
+  FAKE_ENTER(cuStreamIsCapturing);
+  *status = CU_STREAM_CAPTURE_STATUS_NONE;
+  return implicit_capture(stream) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+}
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   FAKE_ENTER(cuEventRecord);
   expect_alive(event->device, event->context, "cuEventRecord");
+  if (implicit_capture(stream)) {
+    fake_driver().capture_ended = true;
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
+  if (!is_legacy(stream) && stream->blocking) {
+    ProtectedStream& legacy = ProtectedStream::of(queue_of(nullptr));
+    const std::uint64_t number = legacy.record();
+    ProtectedStream::of(queue_of(stream)).queue_until([&legacy, number] {
+      return legacy.try_until(number);
+    });
+  }
   event->queue = queue_of(stream);
   event->number = ProtectedStream::of(event->queue).record();
   return CUDA_SUCCESS;

@@ -24,7 +24,8 @@ extern "C" {
  * at every call from then on if `lost`. A null name ends all failures. */
 SLIMPI_FAKE void slimpi_fake_fail(const char* function, int result, int calls, int lost);
 
-/* Begins or ends a capture in global mode, as by another thread of the program.
+/* Begins or ends a capture in global mode, as by another thread of the program; 2 begins the
+ * capture of a stream that waits for the default stream.
  * slimpi_fake_capture_ended returns whether some call has ended the capture since then. Tests reset
  * a GPU by cuDevicePrimaryCtxReset_v2; a use of what the GPU had before ends the program. */
 SLIMPI_FAKE void slimpi_fake_capture(int begin);

@@ -21,6 +21,7 @@ struct CUstream_st {
   slimpi::device::Stream* queue = nullptr;
   int device = 0;
   unsigned long long context = 0;  // the id
+  bool blocking = false;           // waits for the default stream
 };
 struct CUevent_st {
   slimpi::device::Stream* queue = nullptr;  // null: never recorded
@@ -66,6 +67,7 @@ struct FakeDriver {
   unsigned long allocations = 0, attributes = 0, pageable = 0;
   unsigned long long contexts = 0;  // ids given
   bool capturing = false, capture_ended = false;
+  bool capturing_blocking = false;  // a stream that waits for the default stream
   std::map<std::string, unsigned long> calls;
 };
 

@@ -39,8 +39,7 @@ ends() {
 }
 
 # sweep WHAT RANKS RANK MORE COUNT LAST: the allocations of the first call. Up to number LAST the
-# ranks may have no communicator to tell a failure, so the job may end; beyond it goes on. slimpi
-# serves 32 communicators at a time, and those that failed count until the end of the job.
+# ranks may have no communicator to tell a failure, so the job may end; beyond it goes on.
 every=11
 if expensive; then every=1; fi
 sweep() {

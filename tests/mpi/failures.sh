@@ -42,6 +42,12 @@ run 3 damaged:1:1 return
 holds "damaged: says so" grep -q 'error: message from rank 1: its header is damaged' err.txt
 holds "the others say whose it is" grep -q 'sum:300000 error slimpi: rank [02] failed: mess' out.txt
 
+# A communicator for the report that MPI makes on some ranks only: rank 0 reports its own numbers.
+preload=$without_faults:$faults TEST_FAULT=copy:1:1 SLIMPI_REPORT=$work/report.json \
+  shows "copy: the job ends" under 3 "$steps" init sum:300000 finalize
+all_ranks 3 '300000 near' "copy: the sum is made"
+expect "$(report report.json ranks_counted)" 1 "copy: no sums of the job"
+
 # Inside a node, only a rank that lacks a last message gets the error.
 export SLIMPI_RANKS_PER_NODE=2
 for row in send:1:1/mpi send:2:2/mpi receive:3:2/mpi send:0:9/mpi send:1:1/shm receive:3:2/shm; do
@@ -75,3 +81,17 @@ for poor in 0 2; do
   expect "$(report report.json calls passed failure)" 3 "no memory on rank $poor: counted"
   expect "$(report report.json calls compressed)" 1 "no memory on rank $poor: smaller calls"
 done
+unset SLIMPI_REPORT
+
+# A rank stops in the middle of a message, and MPI finishes the message after the others got their
+# error: no memory of the message is used again. Here UCX sends such messages in steps.
+export TEST_SECONDS=4 TEST_BYTES=16384 SLIMPI_TIMEOUT=2 SLIMPI_ALGORITHM=allreduce
+export UCX_RNDV_THRESH=1024 UCX_TLS=posix,self
+stops() { # WHAT RANKS TAG
+  preload=$without_faults:$faults TEST_FAULT=stop:$(($2 - 1)):1 TEST_TAG=$3 \
+    shows "a rank stops in $1" under "$2" "$top_builddir/tests/mpi/stopped"
+}
+stops "a message between nodes" 3 1
+export SLIMPI_RANKS_PER_NODE=2
+SLIMPI_INTRA=mpi stops "the last message inside a node" 4 4
+SLIMPI_INTRA=shm deeper stops "a message between nodes of two ranks" 4 1

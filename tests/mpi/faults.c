@@ -8,15 +8,21 @@
  *   damaged        a bit in the middle of its header is another
  *   flipped        a bit of a value in its payload is another; TEST_FLIP=WORD:BIT in the
  *                  environment picks which one of the message
+ *   copy           a call makes a communicator, but returns it on the other ranks only
  *   agree          the call returns MPI_ERR_OTHER, of messages by which ranks agree
+ *   stop           after this send the process stops for TEST_SECONDS in the environment; counts
+ *                  only messages of TEST_BYTES or more, with the tag (modulo 16) TEST_TAG. A rank
+ *                  that receives into memory of a message that it has given up says so and aborts
  * Others are messages of 32-bit words, those of agreements have 64-bit words. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void* next(const char* name) {
   void* found = dlsym(RTLD_NEXT, name);
@@ -35,9 +41,22 @@ static int due(const char* kind, atomic_int* counter) {
   return my_rank == rank && atomic_fetch_add(counter, 1) + 1 == number;
 }
 
+static long number_in(const char* name) {
+  const char* text = getenv(name);
+  return text == NULL ? 0 : atol(text);
+}
+
+static void stop(void) {
+  char command[100];
+  snprintf(command, sizeof command, "(sleep %ld; kill -CONT %d) &", number_in("TEST_SECONDS"),
+           (int)getpid());
+  if (system(command) != 0) abort();
+  raise(SIGSTOP);
+}
+
 int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                MPI_Request* request) {
-  static atomic_int sent, shortened, garbled, damaged, flipped, agreed;
+  static atomic_int sent, shortened, garbled, damaged, flipped, agreed, stopped;
   if (type == MPI_UINT64_T && due("agree", &agreed)) return MPI_ERR_OTHER;
   if (type == MPI_UINT32_T) {
     if (due("send", &sent)) return MPI_ERR_OTHER;
@@ -55,16 +74,64 @@ int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, 
       data = copy;
     }
   }
-  return NEXT(PMPI_Isend)(data, count, type, to, tag, comm, request);
+  const int code = NEXT(PMPI_Isend)(data, count, type, to, tag, comm, request);
+  if (type == MPI_UINT32_T && tag % 16 == number_in("TEST_TAG") &&
+      count >= number_in("TEST_BYTES") / 4 && due("stop", &stopped))
+    stop();
+  return code;
+}
+
+/* The last receive of each request, and the receives that were given up while incomplete:
+ * MPI may still write there. Only for ranks with one thread. */
+struct receive {
+  MPI_Request request;
+  const char *data, *end;
+};
+static struct receive receives[256], left[256];
+static int receive_count, left_count;
+
+static void note_receive(MPI_Request request, const char* data, size_t bytes) {
+  int i = 0;
+  while (i < receive_count && receives[i].request != request) ++i;
+  if (i == 256) abort();
+  if (i == receive_count) ++receive_count;
+  receives[i] = (struct receive){request, data, data + bytes};
+}
+
+int PMPI_Request_free(MPI_Request* request) {
+  int complete = 1;
+  for (int i = 0; i < receive_count; ++i)
+    if (receives[i].request == *request) {
+      NEXT(PMPI_Request_get_status)(*request, &complete, MPI_STATUS_IGNORE);
+      if (!complete && left_count < 256) left[left_count++] = receives[i];
+    }
+  return NEXT(PMPI_Request_free)(request);
+}
+
+int PMPI_Comm_create_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm* made) {
+  static atomic_int copied;
+  const int code = NEXT(PMPI_Comm_create_group)(parent, group, tag, made);
+  if (code != MPI_SUCCESS || !due("copy", &copied)) return code;
+  PMPI_Comm_free(made);
+  return MPI_ERR_OTHER;
 }
 
 int PMPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                MPI_Request* request) {
   static atomic_int received, heard;
   static int deaf;
+  const char* const end = (const char*)data + 4 * (size_t)count;
   if (type == MPI_UINT32_T) {
     if (!deaf) deaf = due("deaf", &heard);
     if (deaf || due("receive", &received)) return MPI_ERR_OTHER;
   }
-  return NEXT(PMPI_Irecv)(data, count, type, from, tag, comm, request);
+  const int code = NEXT(PMPI_Irecv)(data, count, type, from, tag, comm, request);
+  if (type != MPI_UINT32_T || getenv("TEST_SECONDS") == NULL) return code;
+  for (int i = 0; i < left_count; ++i)
+    if ((const char*)data < left[i].end && left[i].data < end) {
+      fprintf(stderr, "memory of a message that was given up is used again\n");
+      abort();
+    }
+  note_receive(*request, data, (size_t)(end - (const char*)data));
+  return code;
 }

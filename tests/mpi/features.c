@@ -3,6 +3,7 @@
  * its observations, which must be the same with and without the library. Usage: features WHAT:
  *   all FILE  communicators of every kind, error handlers, attributes, requests, windows, FILE
  *   threads   two threads, each with a communicator
+ *   threadcomm  a communicator of MPICH 4.2 and newer, of which each thread is a rank
  *   spawn     this program as a child, which sums with its parents
  *   abort     MPI_Abort with the status 7 while the others are in a sum
  *   LEVEL     single, funneled, serialized or multiple for MPI_Init_thread */
@@ -217,6 +218,34 @@ static void threads(void) {
   MPI_Comm_free(&comm[1]);
 }
 
+static int (*start_threads)(MPI_Comm), (*finish_threads)(MPI_Comm);
+
+static void* as_rank(void* comm) {
+  static int good = 1, bad = 0;
+  start_threads(*(MPI_Comm*)comm);
+  const int close = close_sum(*(MPI_Comm*)comm) && close_sum(*(MPI_Comm*)comm);
+  finish_threads(*(MPI_Comm*)comm);
+  return close ? &good : &bad;
+}
+
+static void thread_communicator(void) {
+  int (*make)(MPI_Comm, int, MPI_Comm*), (*end)(MPI_Comm*);
+  MPI_Comm comm;
+  pthread_t thread;
+  void* good;
+  *(void**)&make = dlsym(RTLD_DEFAULT, "MPIX_Threadcomm_init");
+  *(void**)&start_threads = dlsym(RTLD_DEFAULT, "MPIX_Threadcomm_start");
+  *(void**)&finish_threads = dlsym(RTLD_DEFAULT, "MPIX_Threadcomm_finish");
+  *(void**)&end = dlsym(RTLD_DEFAULT, "MPIX_Threadcomm_free");
+  if (make == NULL || start_threads == NULL || finish_threads == NULL || end == NULL) return;
+  make(MPI_COMM_WORLD, 2, &comm);
+  pthread_create(&thread, NULL, as_rank, &comm);
+  const int own = *(int*)as_rank(&comm);
+  pthread_join(thread, &good);
+  say("threads as ranks: %d %d\n", own, *(int*)good);
+  end(&comm);
+}
+
 static void spawn(char* program, MPI_Comm parents) {
   MPI_Comm inter = parents, merged;
   char* words[] = {"spawn", NULL};
@@ -240,10 +269,11 @@ int main(int argc, char** argv) {
                 {"funneled", MPI_THREAD_FUNNELED},
                 {"serialized", MPI_THREAD_SERIALIZED},
                 {"multiple", MPI_THREAD_MULTIPLE},
-                {"threads", MPI_THREAD_MULTIPLE}};
+                {"threads", MPI_THREAD_MULTIPLE},
+                {"threadcomm", MPI_THREAD_MULTIPLE}};
   int level = MPI_THREAD_SINGLE, got, is_main, named = 0;
   MPI_Comm parents;
-  for (int i = 0; i < 5; ++i)
+  for (int i = 0; i < 6; ++i)
     if (!strcmp(what, levels[i].name)) level = levels[i].level, named = i < 4;
   const int provided = begin_mpi_with(level);
   MPI_Comm_get_parent(&parents);
@@ -255,6 +285,10 @@ int main(int argc, char** argv) {
   if (named) sum("world", MPI_COMM_WORLD);
   if (!strcmp(what, "all") && argc > 2) all(argv[2]);
   if (!strcmp(what, "threads") && provided == MPI_THREAD_MULTIPLE) threads();
+  if (!strcmp(what, "threadcomm") && provided == MPI_THREAD_MULTIPLE) {
+    thread_communicator();
+    sum("world", MPI_COMM_WORLD);
+  }
   if (!strcmp(what, "spawn")) spawn(argv[0], parents);
   if (!strcmp(what, "abort")) {
     sum("world", MPI_COMM_WORLD);

@@ -26,6 +26,7 @@ try() { # RANKS COMPRESSED WHAT...; COMPRESSED is empty where no report can be
 }
 try 4 11 all "$work/file"
 try 4 10 threads
+try 2 1 threadcomm
 try 2 1 spawn
 try 4 "" abort
 for level in single funneled serialized multiple; do

@@ -105,4 +105,18 @@ UNIT_TEST(one_refusal_counts_for_all) {
                       "same collective calls in the same order");
 }
 
+// A program that survives failures is served again, until slimpi has lost too many context ids.
+UNIT_TEST(a_failed_communicator_gives_its_place_back) {
+  int number = 0;
+  mpi::forget_internal();
+  for (int i = 0; i < mpi::kMostServed; ++i) assert_true(make(0, &number) == Status::ok);
+  for (int lost = 0; lost < mpi::kMostLost; ++lost) {
+    assert_true(make(0, &number) == Status::unsupported);
+    mpi::lose_internal();
+    assert_true(make(0, &number) == Status::ok);
+  }
+  mpi::lose_internal();
+  assert_true(make(0, &number) == Status::unsupported);
+}
+
 }  // namespace

@@ -78,6 +78,7 @@ if "$steps" sessions; then
   works "session" 3 session sum:100000 dup sum:100000 free sum:10 finalize
   compressed 2
   expect "$(report report.json ranks)" 3 "session: ranks"
+  expect "$(report report.json ranks_counted)" 3 "session: numbers of all ranks"
   holds "session: bytes" test "$(report report.json bytes sent)" -gt 0
   SLIMPI_TRACE=$work/trace-%r.json works "session with a trace" 2 session sum:100000 finalize
   holds "session: trace" grep -q bytegrad trace-1.json

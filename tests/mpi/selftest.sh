@@ -40,10 +40,16 @@ for nodes in 1 2; do
 done
 
 # The first message of a rank is a part of a chunk that another rank adds. With three ranks, the
-# third message is the rank's own finished chunk.
+# third message is the rank's own finished chunk; a reduce-scatter has none.
 export SLIMPI_SELFTEST=first SLIMPI_RANKS_PER_NODE=1
 element='element [0-9]* (from byte [0-9]*) of [0-9]* known floats is .* (0x[0-9a-f]*) on rank'
-for step in sum:40000 block:42000 scatter:42000 isum:40000; do
+for step in block:42000 scatter:42000; do
+  run 3 flipped:1:1 "$step" "$step"
+  said 3 "$element [02], .* wrong on rank [02]; rank [02] adds it, and what came to it is wrong" \
+    "$step: what is added"
+  expect "$(grep -c " $step near" out.txt)" 3 "$step: the next sum tests again, and is right"
+done
+for step in sum:40000 isum:40000; do
   MULTIPLE=1 run 3 flipped:1:1 "$step" "$step"
   said 3 "$element 0, .* wrong on rank 0 1 2; rank [02] adds it, and what came to it is wrong" \
     "$step: what is added"

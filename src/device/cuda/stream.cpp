@@ -16,27 +16,28 @@ void destroy(CudaStream* stream) {
   if (stream->before != nullptr) (void)driver().cuEventDestroy_v2(stream->before);
   if (stream->partial != nullptr)
     (void)driver().cuMemFree_v2(reinterpret_cast<CUdeviceptr>(stream->partial));
-  if (stream->handle != nullptr) (void)driver().cuStreamDestroy_v2(stream->handle);
+  for (CUstream handle : {stream->handle, stream->behind_default})
+    if (handle != nullptr) (void)driver().cuStreamDestroy_v2(handle);
   delete stream;
 }
 
 // Makes a stream with the highest priority. If kernels of the program fill the GPU, slimpi's short
 // kernels then run as soon as one block of the program ends. The program waits for slimpi's
 // kernels, and so do all other ranks.
-CUresult make(CUstream* stream) {
+CUresult make(CUstream* stream, CUstream_flags flags) {
   const Driver& cuda = driver();
   int least = 0, greatest = 0;
   if (cuda.cuCtxGetStreamPriorityRange == nullptr || cuda.cuStreamCreateWithPriority == nullptr ||
       cuda.cuCtxGetStreamPriorityRange(&least, &greatest) != CUDA_SUCCESS)
-    return cuda.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING);
-  const CUresult result = cuda.cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, greatest);
-  return result == CUDA_ERROR_NOT_SUPPORTED ? cuda.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING)
-                                            : result;
+    return cuda.cuStreamCreate(stream, flags);
+  const CUresult result = cuda.cuStreamCreateWithPriority(stream, flags, greatest);
+  return result == CUDA_ERROR_NOT_SUPPORTED ? cuda.cuStreamCreate(stream, flags) : result;
 }
 
 Status fill(CudaStream& stream) {
   const Driver& cuda = driver();
-  SLIMPI_TRY(check(make(&stream.handle), "making a stream"));
+  SLIMPI_TRY(check(make(&stream.handle, CU_STREAM_NON_BLOCKING), "making a stream"));
+  SLIMPI_TRY(check(make(&stream.behind_default, CU_STREAM_DEFAULT), "making a stream"));
   SLIMPI_TRY(check(cuda.cuEventCreate(&stream.before, CU_EVENT_DISABLE_TIMING), "making an event"));
   for (CUevent& event : stream.events)
     SLIMPI_TRY(check(cuda.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "making an event"));
@@ -62,15 +63,19 @@ void note(CudaStream& stream, CUresult result, const char* what) {
 void begin_work(CudaStream& stream) {
   if (!stream.idle) return;
   stream.idle = false;
-  // While the program captures a stream that waits for the default stream, CUDA forbids events on
-  // the default stream. The program cannot queue work there either, so slimpi does not wait.
-  CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
-  if (driver().cuStreamIsCapturing != nullptr &&
-      driver().cuStreamIsCapturing(CU_STREAM_LEGACY, &capturing) ==
-          CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-    return;
   const char* const what = "waiting for the program's own work on the GPU";
-  note(stream, driver().cuEventRecord(stream.before, CU_STREAM_LEGACY), what);
+  CUstreamCaptureStatus capturing = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  if (driver().cuStreamIsCapturing == nullptr ||
+      driver().cuStreamIsCapturing(CU_STREAM_LEGACY, &capturing) != result)
+    result = driver().cuEventRecord(stream.before, CU_STREAM_LEGACY);
+  // While the program captures a stream that waits for the default stream, CUDA forbids events on
+  // the default stream, and the program cannot queue work there. Work from before the capture also
+  // holds up the stream behind_default, where an event is allowed. Another thread may begin to
+  // capture after the question above, so the answer of cuEventRecord counts, too.
+  if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+    result = driver().cuEventRecord(stream.before, stream.behind_default);
+  note(stream, result, what);
   note(stream, driver().cuStreamWaitEvent(stream.handle, stream.before, CU_EVENT_WAIT_DEFAULT),
        what);
 }

@@ -16,6 +16,9 @@ struct CudaStream {
   Context* context = nullptr;
   CUstream handle = nullptr;
   CUevent before = nullptr;  // recorded on the program's default stream, behind its work
+  // A stream without work of its own, which CUDA holds up behind the default stream's work. It
+  // stands in for the default stream while the program captures; see begin_work().
+  CUstream behind_default = nullptr;
   CUevent events[kEvents] = {};
   std::uint64_t recorded = 0, reached = 0;
   std::uint64_t in_ring[kEvents] = {};  // the event that each ring entry holds
