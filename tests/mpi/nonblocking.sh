@@ -45,6 +45,9 @@ if hook hook failing && hook blocks failing -DBLOCKS; then
   SLIMPI_ALGORITHM=hook:$work/hook.so SLIMPI_RANKS_PER_NODE=1 \
     holds "errors of persistent sums" under 3 "$errors" failing
   unset HOOK_FAILS
+  hook starts failing -DSTARTS
+  SLIMPI_ALGORITHM=hook:$work/starts.so SLIMPI_RANKS_PER_NODE=1 \
+    holds "a hook starts a persistent sum" under 3 "$errors" starting
 fi
 
 # The algorithms below draw by the number of the call, or keep state.
