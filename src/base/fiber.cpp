@@ -50,55 +50,101 @@ std::size_t page_bytes() {
   return bytes;
 }
 
-// Returns the bytes of a fiber's stack, 1 to 16 MiB. Within these limits it is as long as the stack
-// of the first thread may be, because MPI calls functions of the program in a fiber, too, such as
-// an MPI_Op. Pages that are not touched cost nothing. A protected page lies below the stack.
-std::size_t stack_bytes() {
+// Returns the bytes of a stack. A large stack has 1 to 16 MiB, and within these limits as much as
+// the stack of the first thread may have. Without on_threads_stack() every stack is large.
+std::size_t bytes_of(Fiber::Stack stack) {
+  static constexpr std::size_t kSmall = std::size_t(256) << 10;
   static constexpr std::size_t kLeast = std::size_t(1) << 20, kMost = std::size_t(16) << 20;
-  static const std::size_t bytes = [] {
+  static const std::size_t large = [] {
     rlimit limit{};
     if (getrlimit(RLIMIT_STACK, &limit) != 0) return kLeast;
     return std::clamp<std::size_t>(limit.rlim_cur, kLeast, kMost) / page_bytes() * page_bytes();
   }();
-  return bytes;
+#ifdef SLIMPI_OWN_SWITCH
+  if (stack == Fiber::Stack::small) return kSmall;
+#endif
+  return large;
 }
 
 }  // namespace
 
-Fiber::Fiber() {
-  void* const memory = mmap(nullptr, stack_bytes() + page_bytes(), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  mprotect(memory, page_bytes(), PROT_NONE);
-  memory_ = static_cast<std::byte*>(memory);
+#ifdef SLIMPI_OWN_SWITCH
+
+extern "C" {
+// See switch_stacks.S. slimpi_make_stack returns the stack pointer of a function that begins.
+void* slimpi_make_stack(void* end, void (*function)(void*), void* argument);
+void slimpi_switch_stacks(void** from, void* to);
+void slimpi_call_on_stack(void* stack, void (*function)(void*), void* argument);
 }
+
+void Fiber::change(Context* from, Context* to) {
+  slimpi_switch_stacks(from, *to);
+}
+
+#else
+
+// Keeps the signal mask of the thread: swapcontext sets the mask of `to`.
+void Fiber::change(Context* from, Context* to) {
+  pthread_sigmask(SIG_BLOCK, nullptr, &to->uc_sigmask);
+  swapcontext(from, to);
+}
+
+#endif
 
 Fiber::~Fiber() {
-  munmap(memory_, stack_bytes() + page_bytes());
+  release();
 }
 
-void Fiber::prepare(void (*body)(void*), void* argument) {
+void Fiber::release() {
+  if (memory_ != nullptr) munmap(memory_, bytes_ + page_bytes());
+  memory_ = nullptr;
+  bytes_ = 0;
+}
+
+// Gets a stack of at least `bytes`. A protected page lies below it. A huge page would take 2 MiB of
+// memory at the first touch.
+void Fiber::reserve(std::size_t bytes) {
+  if (bytes <= bytes_) return;
+  release();
+  void* const memory = mmap(nullptr, bytes + page_bytes(), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  madvise(memory, bytes + page_bytes(), MADV_NOHUGEPAGE);
+  mprotect(memory, page_bytes(), PROT_NONE);
+  memory_ = static_cast<std::byte*>(memory);
+  bytes_ = bytes;
+}
+
+void Fiber::prepare(void (*body)(void*), void* argument, Stack stack) {
+  reserve(bytes_of(stack));
   body_ = body;
   argument_ = argument;
   ended_ = false;
   seen_ = Seen::begin();
+#ifdef SLIMPI_OWN_SWITCH
+  own_ = slimpi_make_stack(
+      memory_ + page_bytes() + bytes_, [](void* self) { static_cast<Fiber*>(self)->begin(); },
+      this);
+#else
   getcontext(&own_);
   own_.uc_stack.ss_sp = memory_ + page_bytes();
-  own_.uc_stack.ss_size = stack_bytes();
+  own_.uc_stack.ss_size = bytes_;
   own_.uc_link = nullptr;
   // makecontext passes ints only, so a pointer comes in two parts.
   const auto self = std::uint64_t(reinterpret_cast<std::uintptr_t>(this));
-  makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::begin), 2, unsigned(self >> 32),
-              unsigned(self));
+  void (*const begin)(unsigned, unsigned) = [](unsigned high, unsigned low) {
+    reinterpret_cast<Fiber*>(std::uintptr_t(std::uint64_t(high) << 32 | std::uint64_t(low)))
+        ->begin();
+  };
+  makecontext(&own_, reinterpret_cast<void (*)()>(begin), 2, unsigned(self >> 32), unsigned(self));
+#endif
 }
 
-void Fiber::begin(unsigned high, unsigned low) {
-  auto* const self =
-      reinterpret_cast<Fiber*>(std::uintptr_t(std::uint64_t(high) << 32 | std::uint64_t(low)));
-  self->body_(self->argument_);
-  self->ended_ = true;
-  Seen::change(self->entered_from_seen_);
-  setcontext(&self->entered_from_);
+void Fiber::begin() {
+  body_(argument_);
+  ended_ = true;
+  Seen::change(entered_from_seen_);
+  change(&own_, &entered_from_);
 }
 
 // Disables the cancellation of the thread while the function runs: a cancellation would unwind the
@@ -112,7 +158,7 @@ bool Fiber::enter() {
   t_fiber = this;
   entered_from_seen_ = Seen::current();
   Seen::change(seen_);
-  swapcontext(&entered_from_, &own_);
+  change(&entered_from_, &own_);
   t_fiber = nullptr;
   std::swap(*exceptions, exceptions_);
   std::swap(t_locals, locals_);
@@ -128,8 +174,23 @@ bool Fiber::inside() {
 // Code after leave() may run in another thread, so it must not use thread-local values from before.
 [[gnu::noinline]] void Fiber::leave() {
   Fiber* const self = t_fiber;
+  if (self->outside_) return;
   Seen::change(self->entered_from_seen_);
-  swapcontext(&self->own_, &self->entered_from_);
+  change(&self->own_, &self->entered_from_);
+}
+
+void Fiber::call_outside(void (*function)(void*), void* argument) {
+#ifdef SLIMPI_OWN_SWITCH
+  if (Fiber* const self = t_fiber; !self->outside_) {
+    struct Outside {
+      explicit Outside(bool& its_flag) : flag(its_flag) { flag = true; }
+      ~Outside() { flag = false; }
+      bool& flag;
+    } const outside(self->outside_);
+    return slimpi_call_on_stack(self->entered_from_, function, argument);
+  }
+#endif
+  function(argument);
 }
 
 void call_blocking(void (*function)(void*), void* argument) {

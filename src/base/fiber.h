@@ -4,7 +4,11 @@
 // with the function: CallLocals, the floating-point environment, and exceptions that are being
 // handled.
 #pragma once
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__)
+#define SLIMPI_OWN_SWITCH  // switch_stacks.S; AddressSanitizer follows only ucontext's functions
+#else
 #include <ucontext.h>
+#endif
 
 #include <atomic>
 #include <cstddef>
@@ -18,16 +22,19 @@ namespace slimpi {
 
 class Fiber {
  public:
-  // Reserves the stack; throws std::bad_alloc.
-  Fiber();
+  Fiber() = default;
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
+  // How much stack the body needs. small: slimpi's own code runs in the fiber, and calls MPI with
+  // on_threads_stack(). large: so does code of the program (a hook) or of a GPU's driver.
+  enum class Stack { small, large };
+
   // Makes the next enter() begin body(argument), which must not throw. The body runs in the
   // floating-point environment that the caller of prepare() has. Call prepare() again only after
-  // the body has ended.
-  void prepare(void (*body)(void*), void* argument);
+  // the body has ended. Throws std::bad_alloc if there is no memory for the stack.
+  void prepare(void (*body)(void*), void* argument, Stack stack);
 
   // Runs the function until it leaves or ends. Returns false if the function has ended. Do not call
   // enter() inside a fiber. One thread at a time may call it.
@@ -36,17 +43,33 @@ class Fiber {
   // Returns whether the calling thread runs a fiber.
   static bool inside();
 
-  // Called by the function: makes enter() return. leave() itself returns at the next enter().
+  // Called by the function: makes enter() return. leave() itself returns at the next enter(). Does
+  // nothing below call_outside().
   static void leave();
 
- private:
-  static void begin(unsigned high, unsigned low);
+  // Called inside a fiber: calls function(argument) on the stack of the thread that has entered the
+  // fiber, which is as long as the program wants it. The function cannot leave the fiber.
+  static void call_outside(void (*function)(void*), void* argument);
 
-  std::byte* memory_;
+ private:
+  // The point at which a function that does not run continues.
+#ifdef SLIMPI_OWN_SWITCH
+  using Context = void*;  // the stack pointer; the registers lie there
+#else
+  using Context = ucontext_t;
+#endif
+  static void change(Context* from, Context* to);
+  void reserve(std::size_t bytes);
+  void release();
+  void begin();
+
+  std::byte* memory_ = nullptr;  // of the stack
+  std::size_t bytes_ = 0;
   void (*body_)(void*) = nullptr;
   void* argument_ = nullptr;
   bool ended_ = true;
-  ucontext_t own_{}, entered_from_{};
+  bool outside_ = false;  // in call_outside()
+  Context own_{}, entered_from_{};
   void *seen_ = nullptr, *entered_from_seen_ = nullptr;  // ThreadSanitizer's handles of both above
   CallLocals locals_;
   struct Exceptions {  // the layout of the C++ ABI's __cxa_eh_globals
@@ -54,6 +77,15 @@ class Fiber {
     unsigned uncaught = 0;
   } exceptions_;
 };
+
+// Calls function(), in a fiber with Fiber::call_outside(). All calls of MPI are made so, because
+// MPI may call functions of the program, such as an MPI_Op of another request.
+template <typename Function>
+void on_threads_stack(const Function& function) {
+  if (!Fiber::inside()) return function();
+  Fiber::call_outside([](void* one) { (*static_cast<const Function*>(one))(); },
+                      const_cast<Function*>(&function));
+}
 
 // Calls function(argument), which may block in MPI. Inside a fiber another thread calls the
 // function, and the fiber is left meanwhile, so the program is not blocked. CallLocals are not set

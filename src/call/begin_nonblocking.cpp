@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How a nonblocking sum begins, and whether it is decided at once or in its fiber.
 #include <atomic>
+#include <list>
 #include <memory>
 
+#include "base/exceptions.h"
 #include "base/fiber.h"
 #include "call/admission.h"
 #include "call/arguments.h"
@@ -12,6 +14,8 @@
 #include "call/entry.h"
 #include "call/estimate.h"
 #include "call/nonblocking.h"
+#include "call/request_list.h"
+#include "call/sum.h"
 #include "comm/waiter.h"
 #include "mpi/internal_comm.h"
 
@@ -24,21 +28,31 @@ namespace {
 // ranks have an internal communicator, the message would need a communicator of this process alone,
 // on which MPICH's messages are not safe among threads.
 struct GeneralizedRequest {
-  explicit GeneralizedRequest(const mpi::Api& its_api) : api(its_api) {}
-  const mpi::Api& api;
+  GeneralizedRequest(Runtime& its_runtime, const comm::Communicator& communicator)
+      : runtime(its_runtime), comm(communicator.user()), of_comm(communicator.id) {}
+  Runtime& runtime;
+  const mpi::Comm comm;
+  const std::uint64_t of_comm;
   mpi::Request handle = mpi::abi.request_null;
   bool failed = false;
-  std::atomic<int> holders{2};  // MPI and the sum; either may end first
+  std::atomic<bool> freed{false};  // by MPI, which may use the handle again
+  std::atomic<int> holders{2};     // MPI and the sum; either may end first
 };
 
+// All nonblocking sums of the process whose requests MPI has not freed, or that are not complete.
+RequestList<GeneralizedRequest>& requests() {
+  return RequestList<GeneralizedRequest>::instance();
+}
+
 void release(GeneralizedRequest* generalized) {
-  if (--generalized->holders == 0) delete generalized;
+  if (--generalized->holders == 0)
+    (void)requests().take([&](const GeneralizedRequest& one) { return &one == generalized; });
 }
 
 int query(void* extra, mpi::MessageStatus* status) {
   const GeneralizedRequest& generalized = *static_cast<GeneralizedRequest*>(extra);
-  generalized.api.Status_set_cancelled(status, 0);
-  generalized.api.Status_set_elements(status, mpi::abi.type_byte, 0);
+  generalized.runtime.api.Status_set_cancelled(status, 0);
+  generalized.runtime.api.Status_set_elements(status, mpi::abi.type_byte, 0);
   // If slimpi does not intercept the function that completes the request, the program learns of the
   // error only by the code that this callback returns.
   if (!generalized.failed || is_completing()) return mpi::kSuccess;
@@ -47,7 +61,9 @@ int query(void* extra, mpi::MessageStatus* status) {
 }
 
 int free_request(void* extra) {
-  release(static_cast<GeneralizedRequest*>(extra));
+  auto* const generalized = static_cast<GeneralizedRequest*>(extra);
+  generalized->freed = true;
+  release(generalized);
   return mpi::kSuccess;
 }
 
@@ -81,24 +97,28 @@ bool meet_or_refuse(Runtime& runtime, comm::Communicator& communicator) {
   return false;
 }
 
-Outcome begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Request& request,
-                       void* handle) {
-  auto sum = std::make_unique<Pending>(runtime, communicator, request);
-  auto generalized = std::make_unique<GeneralizedRequest>(runtime.api);
-  const int code = runtime.api.Grequest_start(&query, &free_request, &cancel, generalized.get(),
-                                              &generalized->handle);
-  if (code != mpi::kSuccess) return Outcome::finished(code);
-  sum->handle = generalized->handle;
-  sum->end_argument = generalized.release();
-  sum->end = [](void* argument, bool failed) {
+Status begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Request& request,
+                      void* handle) {
+  std::list<GeneralizedRequest> list;
+  GeneralizedRequest& made = list.emplace_back(runtime, communicator);
+  Pending& sum = add_sum(std::make_unique<Pending>(runtime, communicator, request));
+  const int code = runtime.api.Grequest_start(&query, &free_request, &cancel, &made, &sum.handle);
+  if (code != mpi::kSuccess) {
+    remove_sum(sum);
+    return fail(Status::mpi, mpi::error_text(runtime.api, code));
+  }
+  made.handle = sum.handle;
+  requests().add(list);
+  sum.end_argument = &made;
+  sum.end = [](void* argument, bool failed) {
     GeneralizedRequest& ended = *static_cast<GeneralizedRequest*>(argument);
     ended.failed = failed;
-    ended.api.Grequest_complete(ended.handle);
+    ended.runtime.api.Grequest_complete(ended.handle);
     release(&ended);
   };
-  mpi::write(handle, sum->handle);
-  start_sum(std::move(sum));
-  return Outcome::finished(mpi::kSuccess);
+  mpi::write(handle, sum.handle);
+  begin_sum(sum);
+  return Status::ok;
 }
 
 // Begins a nonblocking sum in a fiber, or decides at once that MPI makes it. The caller has
@@ -131,10 +151,27 @@ Outcome decide_or_begin(const Admission& admitted, const Request& request, void*
       return bypass(runtime, reason, communicator, request);
     }
   }
-  return begin_in_fiber(runtime, communicator, request, handle);
+  const Status status =
+      caught([&] { return begin_in_fiber(runtime, communicator, request, handle); });
+  if (status == Status::ok) return Outcome::finished(mpi::kSuccess);
+  // The other ranks make the sum, so this rank tells them of the failure. As long as it has no
+  // internal communicator for that, the job ends.
+  if (!communicator.connected()) end_for(request.comm, status);
+  communicator.end_nonblocking();
+  return Outcome::finished(fail_call(runtime, communicator, status));
 }
 
 }  // namespace
+
+mpi::Comm comm_of_nonblocking(mpi::Request handle) {
+  const GeneralizedRequest* const found = handle == mpi::abi.request_null
+                                              ? nullptr
+                                              : requests().find([&](const GeneralizedRequest& one) {
+                                                  return one.handle == handle && !one.freed;
+                                                });
+  return found == nullptr ? mpi::abi.comm_null
+                          : comm_for_errors(found->runtime, found->comm, found->of_comm);
+}
 
 bool make_complete_request(int (&handles)[2]) {
   const mpi::Api& api = Runtime::started()->api;

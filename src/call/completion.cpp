@@ -21,18 +21,40 @@ std::mutex g_mutex;
 std::unique_ptr<Pending> g_failed;
 std::atomic<int> g_failures{0};  // number of failed sums; changes with the mutex locked
 
+// Returns the link to the failed sum with this request; null if there is none. The caller holds the
+// mutex.
+std::unique_ptr<Pending>* find_failed(mpi::Request handle) {
+  for (std::unique_ptr<Pending>* link = &g_failed; *link != nullptr; link = &(*link)->next_failed)
+    if ((*link)->handle == handle) return link;
+  return nullptr;
+}
+
+// Takes the failed sum with this request; null if there is none.
 std::unique_ptr<Pending> take_failed(mpi::Request handle) {
   if (g_failures.load(std::memory_order_acquire) == 0) return nullptr;
   const std::lock_guard lock(g_mutex);
-  for (std::unique_ptr<Pending>* link = &g_failed; *link != nullptr; link = &(*link)->next_failed) {
-    if ((*link)->handle != handle) continue;
-    std::unique_ptr<Pending> found = std::move(*link);
-    *link = std::move(found->next_failed);
-    --g_failures;
-    count_fibers(-1, &enter_fibers);
-    return found;
-  }
-  return nullptr;
+  std::unique_ptr<Pending>* const link = find_failed(handle);
+  if (link == nullptr) return nullptr;
+  std::unique_ptr<Pending> found = std::move(*link);
+  *link = std::move(found->next_failed);
+  --g_failures;
+  count_fibers(-1, &enter_fibers);
+  return found;
+}
+
+// Says which kind of sum with this request has failed.
+enum class FailedKind { none, nonblocking, persistent };
+FailedKind failed_kind(mpi::Request handle) {
+  if (g_failures.load(std::memory_order_acquire) == 0) return FailedKind::none;
+  const std::lock_guard lock(g_mutex);
+  const std::unique_ptr<Pending>* const link = find_failed(handle);
+  if (link == nullptr) return FailedKind::none;
+  return (*link)->decision == nullptr ? FailedKind::nonblocking : FailedKind::persistent;
+}
+
+bool has_statuses(const Completing::Completed& completed) {
+  return completed.several && completed.statuses != nullptr &&
+         completed.statuses != mpi::abi.status_ignore;
 }
 
 int raise_failure(Pending& sum) {
@@ -53,9 +75,13 @@ void clear_errors(const Completing::Completed& completed) {
 
 }  // namespace
 
+mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, std::uint64_t of_comm) {
+  const comm::Communicator* const known = runtime.communicators.find(comm);
+  return known != nullptr && known->id == of_comm ? comm : mpi::abi.comm_world;
+}
+
 mpi::Comm comm_for_errors(const Pending& sum) {
-  const comm::Communicator* const known = sum.runtime.communicators.find(sum.comm);
-  return known != nullptr && known->id == sum.of_comm ? sum.comm : mpi::abi.comm_world;
+  return comm_for_errors(sum.runtime, sum.comm, sum.of_comm);
 }
 
 void keep_failure(std::unique_ptr<Pending> sum) {
@@ -97,19 +123,40 @@ int Completing::index_of(const Completed& completed, int i) const {
   return index >= 0 && std::size_t(index) < handles_.size() ? index : -1;
 }
 
+// MPI has returned an error, maybe of another request, and has kept this one. Returns whether it is
+// a persistent request that is complete. MPICH 5 may also keep a nonblocking sum that is complete:
+// then its status must not say success if slimpi knows that the sum has failed.
+bool Completing::completed_beside_error(int index, int code, const Completed& completed) const {
+  const mpi::Request handle = handles_[std::size_t(index)];
+  const FailedKind failed = failed_kind(handle);
+  if (staged_[std::size_t(index)] == 0 && failed == FailedKind::none) return false;
+  const bool success = code == mpi::abi.err_in_status && has_statuses(completed) &&
+                       mpi::error_of(completed.statuses, index) == mpi::kSuccess;
+  if (failed == FailedKind::nonblocking) {
+    if (success) mpi::set_error(completed.statuses, index, mpi::abi.err_pending);
+    return false;
+  }
+  int done = success ? 1 : 0;
+  if (!success) Runtime::started()->api.Request_get_status(handle, &done, mpi::abi.status_ignore);
+  return done != 0;
+}
+
 // Finishes the staged calls among the completed requests. If one of them fails, and *code is
 // MPI_SUCCESS, *code becomes its error. Returns the failed sums among the requests.
 std::unique_ptr<Pending> Completing::finish_completed(int* code, const Completed& completed,
                                                       bool ends) {
   std::unique_ptr<Pending> failed;
+  const int mpis = *code;
   for (int i = 0; i < completed.count; ++i) {
     const int index = index_of(completed, i);
     if (index < 0) continue;
     const mpi::Request handle = handles_[std::size_t(index)];
-    const bool kept = mpi::read_at<mpi::Request>(array_, index) == handle;
-    const Finish how = !ends                            ? Finish::stays
-                       : kept && *code != mpi::kSuccess ? Finish::unsure
-                                                        : Finish::ends;
+    // After an error MPI may have completed only some of all requests.
+    const bool kept = ends && mpis != mpi::kSuccess && completed.indices == nullptr &&
+                      handle != mpi::abi.request_null &&
+                      mpi::read_at<mpi::Request>(array_, index) == handle;
+    if (kept && !completed_beside_error(index, mpis, completed)) continue;
+    const Finish how = !ends ? Finish::stays : kept ? Finish::kept : Finish::ends;
     const int staged = finish_staged(staged_[std::size_t(index)], how);
     if (*code == mpi::kSuccess) *code = staged;
     if (!ends) continue;
@@ -124,13 +171,12 @@ std::unique_ptr<Pending> Completing::finish_completed(int* code, const Completed
 int Completing::raise(int code, const Completed& completed, bool ends) {
   std::unique_ptr<Pending> failed = finish_completed(&code, completed, ends);
   if (failed == nullptr) return code;
-  const bool has_statuses = completed.several && completed.statuses != nullptr &&
-                            completed.statuses != mpi::abi.status_ignore;
-  if (has_statuses && code == mpi::kSuccess) clear_errors(completed);
+  const bool statuses = has_statuses(completed);
+  if (statuses && code == mpi::kSuccess) clear_errors(completed);
   for (; failed != nullptr; failed = std::move(failed->next_failed)) {
     const mpi::Request handle = failed->handle;
     const int raised = raise_failure(*failed);
-    for (int i = 0; i < completed.count && has_statuses; ++i)
+    for (int i = 0; i < completed.count && statuses; ++i)
       if (const int index = index_of(completed, i);
           index >= 0 && handles_[std::size_t(index)] == handle)
         mpi::set_error(completed.statuses, i, raised);

@@ -12,6 +12,7 @@
 namespace slimpi::call {
 
 struct Pending;
+class Runtime;
 
 // Marks that the thread is in an intercepted function that completes requests while this object
 // lives.
@@ -44,6 +45,7 @@ class Completing {
 
  private:
   int index_of(const Completed& completed, int i) const;
+  bool completed_beside_error(int index, int code, const Completed& completed) const;
   std::unique_ptr<Pending> finish_completed(int* code, const Completed& completed, bool ends);
 
   const void* const array_;  // the program's
@@ -61,9 +63,10 @@ void keep_failure(std::unique_ptr<Pending> sum);
 // Drops the failure of the sum with this request: no function raises it any more.
 void forget_failure(mpi::Request handle);
 
-// Returns the communicator on which to raise an error of the sum: the program's, or MPI_COMM_WORLD
-// if the program has freed its own. That is so if slimpi has no state of sum.comm any more, or a
-// state whose id is not sum.of_comm.
+// Returns the communicator on which to raise an error of a sum: the program's, or MPI_COMM_WORLD if
+// the program has freed its own. That is so if slimpi has no state of `comm` any more, or a state
+// whose id is not `of_comm`.
+mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, std::uint64_t of_comm);
 mpi::Comm comm_for_errors(const Pending& sum);
 
 }  // namespace slimpi::call

@@ -75,9 +75,13 @@ bool make_complete_request(int (&handles)[2]);
 // its MPI request, or leaves the call to MPI. May wait for the other ranks.
 Outcome init_persistent(Request& request, void* handle);
 
-// Starts the persistent sums among the program's requests. Returns the code for the program. If it
-// is MPI_SUCCESS, the caller must have MPI start all the requests.
-int start_persistent(int count, const void* handles);
+// Starts the program's persistent requests: copies the inputs of staged calls, has MPI start all
+// requests by next(), and then begins the sums among them. Returns the code for the program.
+int start_persistent(int count, const void* handles, const std::function<int()>& next);
+
+// Refuses MPI_Cancel of a sum, also of one that is complete: raises an error and returns its code.
+// For another request returns MPI_SUCCESS.
+int refuse_to_cancel(const void* handle);
 
 // staged_requests.cpp
 
@@ -97,10 +101,6 @@ inline bool sums_in_flight() {
 
 // Waits until all sums in flight are complete.
 void wait_for_all_sums();
-
-// Refuses MPI_Cancel of a sum in flight: raises an error and returns its code. For another request
-// returns MPI_SUCCESS.
-int refuse_to_cancel(const void* handle);
 
 // Notes that the program frees a request. No function will complete it, so an error of its sum is
 // not kept.

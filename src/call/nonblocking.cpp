@@ -22,6 +22,7 @@
 #include "call/entry.h"
 #include "call/sum.h"
 #include "comm/waiter.h"
+#include "device/device.h"
 #include "observe/log.h"
 
 namespace slimpi::call {
@@ -43,8 +44,12 @@ constexpr auto kLongestBetweenPolls = std::chrono::milliseconds(1);
 // millisecond gets half the rate of the link.
 constexpr int kPollsAnEntry = 2;
 
-std::atomic<std::uint64_t> g_entries{0};  // how often the program's threads entered fibers
-thread_local bool t_helps = false;        // this thread is the helper thread
+std::atomic<std::uint64_t> g_entries{0};    // how often the program's threads entered fibers
+thread_local bool t_helps = false;          // this thread is the helper thread
+thread_local Pending* t_running = nullptr;  // see running_sum()
+
+// The queues that are kept for later sums, with the stacks of their fibers.
+constexpr std::size_t kSpareQueues = 8;
 
 // The sums of one communicator that are not complete. The first sum runs in the fiber.
 struct Queue {
@@ -57,7 +62,6 @@ struct Queue {
 struct Queues {
   std::recursive_mutex mutex;  // a thread must hold it while it runs a fiber; guards all below
   std::vector<std::unique_ptr<Queue>> busy, free;
-  Pending* running = nullptr;  // the sum whose fiber is entered
   std::thread helper;
   std::mutex sleep;  // the mutex of `wake`, on which the helper sleeps
   std::condition_variable wake;
@@ -77,7 +81,7 @@ Queue& queue_of(const comm::Communicator& communicator) {
   for (const auto& queue : busy)
     if (queue->communicator == &communicator) return *queue;
   busy.reserve(busy.size() + 1);
-  free.reserve(busy.size() + free.size() + 1);  // enter_fibers() moves a queue there
+  free.reserve(kSpareQueues);  // enter_fibers() moves queues there
   auto queue = free.empty() ? std::make_unique<Queue>() : std::move(free.back());
   if (!free.empty()) free.pop_back();
   queue->communicator = &communicator;
@@ -98,6 +102,13 @@ void complete(std::unique_ptr<Pending> sum) {
   if (sum != nullptr) count_fibers(-1, &enter_fibers);
 }
 
+// Ends a sum by a failure. Other ranks may wait for this rank. Without an internal communicator no
+// message can tell them of the failure, so the job ends.
+void fail_sum(Pending& sum, Status status) {
+  if (!sum.communicator.connected()) end_for(comm_for_errors(sum), status);
+  (void)caught([&] { sum.code = fail_call(sum.runtime, sum.communicator, status); });
+}
+
 // Runs a sum in its fiber. The fiber calls no code of the program, so no exception of the program
 // is thrown here.
 void run_in_fiber(void* argument) {
@@ -115,11 +126,28 @@ void run_in_fiber(void* argument) {
   if (outcome.done) sum.code = outcome.code;
   if (status == Status::ok && !outcome.done)
     status = caught([&] { sum.code = call_mpi(sum.request, outcome.reason); });
-  if (status == Status::ok) return;
-  // Other ranks may wait for this rank. Without an internal communicator no message can tell them
-  // of the failure, so the job ends.
-  if (!sum.communicator.connected()) end_for(comm_for_errors(sum), status);
-  (void)caught([&] { sum.code = fail_call(sum.runtime, sum.communicator, status); });
+  if (status != Status::ok) fail_sum(sum, status);
+}
+
+// Returns the stack that a sum needs. The functions of a codec of the program (a hook) run in the
+// fiber, and so do those of a GPU's driver.
+Fiber::Stack stack_for(const Pending& sum) {
+  const Config& config = sum.communicator.config();
+  return device::others() || config.rules || config.algorithm.starts_with("hook:")
+             ? Fiber::Stack::large
+             : Fiber::Stack::small;
+}
+
+// Begins the first sum of a queue, or lets it continue. Returns false if the sum has ended.
+bool step_first(Queue& queue) {
+  Pending& sum = *queue.sums.front();
+  if (!queue.begun) {
+    const FailureScope own_text;
+    const Status status = caught([&] { queue.fiber.prepare(&run_in_fiber, &sum, stack_for(sum)); });
+    if (status != Status::ok) fail_sum(sum, status);
+    queue.begun = status == Status::ok;
+  }
+  return queue.begun && queue.fiber.enter();
 }
 
 // Lets the sums of a queue go on until one of them has to wait. Returns false if all sums of the
@@ -127,11 +155,11 @@ void run_in_fiber(void* argument) {
 bool step(Queue& queue) {
   while (!queue.sums.empty()) {
     Pending& sum = *queue.sums.front();
-    if (!std::exchange(queue.begun, true)) queue.fiber.prepare(&run_in_fiber, &sum);
-    queues().running = &sum;
-    const bool goes_on = queue.fiber.enter();
-    queues().running = nullptr;
-    if (goes_on) return true;
+    if (!sum.accepted) return true;
+    t_running = &sum;
+    const bool waits = step_first(queue);
+    t_running = nullptr;
+    if (waits) return true;
     queue.begun = false;
     for (; sum.counted_later > 0; --sum.counted_later) sum.communicator.states.count_call();
     std::unique_ptr<Pending> ended = std::move(queue.sums.front());
@@ -201,8 +229,11 @@ void wait_until_idle(const comm::Communicator* communicator) {
 
 }  // namespace
 
-// Does nothing if another thread is in the fibers, because that thread serves all sums.
+// Does nothing if another thread is in the fibers, because that thread serves all sums. Does
+// nothing either while this thread runs a sum: a hook may start a persistent sum in the sum's
+// fiber, which cannot be entered again, and fail_sum() may wait.
 void enter_fibers() noexcept {
+  if (t_running != nullptr) return;
   if (!t_helps) g_entries.fetch_add(1, std::memory_order_relaxed);
   const std::unique_lock lock(queues().mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;
@@ -214,7 +245,7 @@ void enter_fibers() noexcept {
         ++i;
         continue;
       }
-      queues().free.push_back(std::move(busy[i]));
+      if (queues().free.size() < kSpareQueues) queues().free.push_back(std::move(busy[i]));
       busy.erase(busy.begin() + std::ptrdiff_t(i));
     }
 }
@@ -227,14 +258,21 @@ HoldFibers::~HoldFibers() {
   queues().mutex.unlock();
 }
 
-void start_sum(std::unique_ptr<Pending> sum) {
+Pending& add_sum(std::unique_ptr<Pending> sum) {
+  const HoldFibers held;
+  // If the helper thread cannot be made, sums make progress only inside the program's MPI calls.
+  if (std::thread& helper = queues().helper;
+      !helper.joinable() && caught([&] { helper = std::thread(&help); }) != Status::ok)
+    log_once(LogLevel::warn, "no thread can be made that lets nonblocking sums go on meanwhile");
+  Pending& added = *sum;
+  queue_of(sum->communicator).sums.push_back(std::move(sum));
+  return added;
+}
+
+void begin_sum(Pending& sum) noexcept {
   {
     const HoldFibers held;
-    // If the helper thread cannot be made, sums make progress only inside the program's MPI calls.
-    if (std::thread& helper = queues().helper;
-        !helper.joinable() && caught([&] { helper = std::thread(&help); }) != Status::ok)
-      log_once(LogLevel::warn, "no thread can be made that lets nonblocking sums go on meanwhile");
-    queue_of(sum->communicator).sums.push_back(std::move(sum));
+    sum.accepted = true;
     std::unique_lock asleep(queues().sleep);
     count_fibers(1, &enter_fibers);
     asleep.unlock();
@@ -243,10 +281,16 @@ void start_sum(std::unique_ptr<Pending> sum) {
   enter_fibers();  // the first messages leave
 }
 
+void remove_sum(Pending& sum) noexcept {
+  const HoldFibers held;
+  for (const auto& queue : queues().busy)
+    std::erase_if(queue->sums, [&](const auto& one) { return one.get() == &sum; });
+}
+
 void count_in_order(comm::Communicator& communicator) {
   const HoldFibers held;
   for (const auto& queue : queues().busy)
-    if (queue->communicator == &communicator) {
+    if (queue->communicator == &communicator && !queue->sums.empty()) {
       ++queue->sums.back()->counted_later;
       return;
     }
@@ -279,8 +323,9 @@ void end_helper() {
   queues().ends = false;
 }
 
-Pending* running_sum() {
-  return Fiber::inside() ? queues().running : nullptr;
+// Not inlined: a fiber may be left before the call, and continue in another thread.
+[[gnu::noinline]] Pending* running_sum() {
+  return t_running;
 }
 
 int postpone_failure(Pending& sum, Status status, Logging logging) {
@@ -293,26 +338,13 @@ int postpone_failure(Pending& sum, Status status, Logging logging) {
 int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi::Request* handle)) {
   Request own = request;
   own.fortran = true;  // by the PMPI_ name, so no tool sees the communicator
-  return queues().running->communicator.exchange().make_by_mpi(
+  return running_sum()->communicator.exchange().make_by_mpi(
       [&](mpi::Comm on, mpi::Request* handle) {
         own.comm = on;
-        return begin(own, handle);
+        int code = mpi::kSuccess;
+        on_threads_stack([&] { code = begin(own, handle); });
+        return code;
       });
-}
-
-// MPI must not get the request of a sum in flight: MPI would cancel the receive that stands for a
-// persistent sum.
-int refuse_to_cancel(const void* handle) {
-  if (!sums_in_flight()) return mpi::kSuccess;
-  const auto request = mpi::read<mpi::Request>(handle);
-  std::unique_lock lock(queues().mutex);
-  const Pending* const sum = find({&request, 1});
-  if (sum == nullptr) return mpi::kSuccess;
-  Runtime& runtime = sum->runtime;
-  const mpi::Comm comm = comm_for_errors(*sum);
-  lock.unlock();
-  return runtime.errors.raise(comm,
-                              fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
 }
 
 void drop_request(const void* address) {

@@ -51,7 +51,8 @@ struct Pending {
   // this sum ends, they are counted for SLIMPI_CALLS_PER_STEP, so they count after this sum.
   std::uint64_t counted_later = 0;
   std::unique_ptr<Pending> next_failed;
-  bool dropped = false;  // the program has freed the request
+  bool accepted = false;  // begin_sum() was called
+  bool dropped = false;   // the program has freed the request
   // The error that the completion raises: MPI's code, if MPI made the sum, or a failure of slimpi.
   int code = mpi::kSuccess;
   Status failure = Status::ok;
@@ -62,13 +63,23 @@ struct Pending {
 // Enters the fiber of each communicator once more, so that all sums go on until they have to wait.
 void enter_fibers() noexcept;
 
-// Adds a sum to the queue of its communicator, and begins the sum if it is the first in the queue.
-// Before the call, set the sum's `handle` (the MPI request that the program gets) and its `end`,
-// because the sum may be complete when start_sum() returns.
-void start_sum(std::unique_ptr<Pending> sum);
+// Adds a sum to the queue of its communicator, where it waits for begin_sum().
+Pending& add_sum(std::unique_ptr<Pending> sum);
+
+// Begins a sum of add_sum() as soon as it is the first in its queue. To be called when MPI has
+// accepted the request, so nothing here can fail. First set the sum's `handle` (the program's
+// request) and its `end`, because the sum may be complete when begin_sum() returns.
+void begin_sum(Pending& sum) noexcept;
+
+// Removes a sum of add_sum() that has not begun, because MPI has refused its request.
+void remove_sum(Pending& sum) noexcept;
 
 // Returns whether a sum with one of these requests is in flight.
 bool are_in_flight(std::span<const mpi::Request> handles);
+
+// Returns the communicator on which to raise errors of the nonblocking sum with this request;
+// MPI_COMM_NULL if the request is not of a nonblocking sum.
+mpi::Comm comm_of_nonblocking(mpi::Request handle);
 
 // Counts, for SLIMPI_CALLS_PER_STEP, a sum that does not join the queue of the communicator: MPI
 // makes it, or it is persistent. It is counted after the sums in this queue, or at once if there
@@ -91,10 +102,10 @@ void end_helper();
 // Waits until the sums that were begun on the communicator are complete.
 void wait_for_sums(const comm::Communicator& communicator);
 
-// Returns the sum that runs in this fiber; null outside a fiber.
+// Returns the sum whose fiber this thread has entered or is about to enter; null if there is none.
 Pending* running_sum();
 
-// Keeps a failure of the sum that runs in this fiber. The call that completes the request raises
+// Keeps a failure of the running sum. The call that completes the request raises
 // the error.
 int postpone_failure(Pending& sum, Status status, Logging logging);
 

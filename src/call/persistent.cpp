@@ -5,6 +5,7 @@
 // is compressed, by the options that the communicator has then.
 #include "call/persistent.h"
 
+#include <deque>
 #include <list>
 #include <memory>
 #include <optional>
@@ -67,25 +68,79 @@ Persistent* find(mpi::Request handle) {
   return sums().find([&](const Persistent& one) { return one.handle == handle; });
 }
 
-void start(Persistent& persistent) {
-  auto sum =
-      std::make_unique<Pending>(persistent.runtime, persistent.communicator, persistent.request);
+// The start of one of the program's requests, which MPI may refuse. Until accept() the object takes
+// the start back when it ends.
+class Start {
+ public:
+  explicit Start(mpi::Request handle) : handle_(handle), staged_(staged_number(handle)) {}
+  ~Start();
+  Start(const Start&) = delete;
+  Start& operator=(const Start&) = delete;
+
+  // Does all that may fail before MPI starts the request. Returns the code for the program.
+  int prepare();
+  // Begins the sum, because MPI has started the request.
+  void accept();
+  // Returns whether MPI has started this request in a call that failed.
+  bool is_started() const;
+
+ private:
+  const mpi::Request handle_;
+  const std::uint64_t staged_;
+  bool copied_ = false;
+  Persistent* persistent_ = nullptr;
+  Pending* sum_ = nullptr;
+};
+
+int Start::prepare() {
+  if (const int code = start_staged(staged_, &copied_); code != mpi::kSuccess) return code;
+  Persistent* const found = find(handle_);
+  // MPI refuses to start a request that runs already.
+  if (found == nullptr || are_in_flight({&handle_, 1})) return mpi::kSuccess;
+  const Status status = caught([&] {
+    sum_ = &add_sum(std::make_unique<Pending>(found->runtime, found->communicator, found->request));
+  });
+  // The other ranks start the sum, and get an error, too.
+  if (status != Status::ok) return fail_call(found->runtime, found->communicator, status);
+  persistent_ = found;
+  return mpi::kSuccess;
+}
+
+void Start::accept() {
+  copied_ = false;
+  if (sum_ == nullptr) return;
+  Pending& sum = *std::exchange(sum_, nullptr);
+  Persistent& persistent = *persistent_;
   forget_failure(persistent.handle);  // the failure of a sum whose completion slimpi did not see
-  if (!Runtime::on) sum->bypass = BypassReason::off;
+  const bool bypassed = !Runtime::on;
+  if (bypassed) sum.bypass = BypassReason::off;
+  sum.of_comm = persistent.of_comm;
+  sum.decision = &persistent.decision;
+  sum.handle = persistent.handle;
+  sum.end_argument = &persistent.communicator.exchange();
+  sum.end = [](void* exchange, bool) { static_cast<comm::Exchange*>(exchange)->complete(); };
+  begin_sum(sum);
   // SLIMPI_CALLS_PER_STEP counts this start among the sums of the communicator, unless slimpi is
   // off.
-  if (sum->bypass)
-    count_bypass(persistent.runtime, *sum->bypass, persistent.communicator, sum->request);
+  if (bypassed)
+    count_bypass(persistent.runtime, BypassReason::off, persistent.communicator,
+                 persistent.request);
   else if (comm::Communicator* const known =
                persistent.runtime.communicators.find(persistent.request.comm);
            known != nullptr && known->id == persistent.of_comm)
     count_in_order(*known);
-  sum->of_comm = persistent.of_comm;
-  sum->decision = &persistent.decision;
-  sum->handle = persistent.handle;
-  sum->end_argument = &persistent.communicator.exchange();
-  sum->end = [](void* exchange, bool) { static_cast<comm::Exchange*>(exchange)->complete(); };
-  start_sum(std::move(sum));
+}
+
+bool Start::is_started() const {
+  int complete = 1;
+  if (copied_ || sum_ != nullptr)
+    Runtime::started()->api.Request_get_status(handle_, &complete, mpi::abi.status_ignore);
+  return complete == 0;
+}
+
+Start::~Start() {
+  if (copied_) take_back_staged(staged_);
+  if (sum_ != nullptr) remove_sum(*sum_);
 }
 
 // The agreement of the ranks on a persistent sum at its init.
@@ -193,18 +248,30 @@ Outcome init_persistent(Request& request, void* handle) {
   return make(runtime, communicator, *decision, request, handle);
 }
 
-int start_persistent(int count, const void* handles) {
+int start_persistent(int count, const void* handles, const std::function<int()>& next) {
   if (sums().empty() && !device::some_need_copies()) [[likely]]
-    return mpi::kSuccess;
-  // The copies come first, because they may fail, and a sum that has begun cannot be taken back.
-  for (int i = 0; i < count; ++i) {
-    const auto handle = mpi::read_at<mpi::Request>(handles, i);
-    if (const int code = start_staged(staged_number(handle)); code != mpi::kSuccess) return code;
-  }
+    return next();
+  std::deque<Start> starts;
   for (int i = 0; i < count; ++i)
-    if (Persistent* const one = find(mpi::read_at<mpi::Request>(handles, i)); one != nullptr)
-      start(*one);
-  return mpi::kSuccess;
+    if (const int code = starts.emplace_back(mpi::read_at<mpi::Request>(handles, i)).prepare();
+        code != mpi::kSuccess)
+      return code;
+  const int code = programs_code(next);
+  // After an error, MPI may have started the requests before that which it refused.
+  for (Start& start : starts)
+    if (code == mpi::kSuccess || start.is_started()) start.accept();
+  return code;
+}
+
+int refuse_to_cancel(const void* handle) {
+  const auto request = mpi::read<mpi::Request>(handle);
+  const Persistent* const one = find(request);
+  const mpi::Comm comm = one == nullptr
+                             ? comm_of_nonblocking(request)
+                             : comm_for_errors(one->runtime, one->request.comm, one->of_comm);
+  if (comm == mpi::abi.comm_null) return mpi::kSuccess;
+  return Runtime::started()->errors.raise(
+      comm, fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
 }
 
 PersistentEnd::PersistentEnd(const void* handle) {

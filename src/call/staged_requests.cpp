@@ -102,18 +102,24 @@ std::uint64_t staged_number(mpi::Request handle) {
   return found == nullptr ? 0 : found->number;
 }
 
-int start_staged(std::uint64_t number) {
+// MPI uses the copies of a request that runs already, and refuses to start it.
+int start_staged(std::uint64_t number, bool* started) {
   StagedRequest* const found = find(number);
-  if (found == nullptr) return mpi::kSuccess;
+  if (found == nullptr || found->started) return mpi::kSuccess;
   const Status status = found->call.bring_in();
-  set_started(*found, status == Status::ok);
+  *started = status == Status::ok;
+  set_started(*found, *started);
   return status == Status::ok ? mpi::kSuccess
                               : Runtime::started()->errors.raise(found->comm, status);
 }
 
+void take_back_staged(std::uint64_t number) {
+  if (StagedRequest* const found = find(number); found != nullptr) set_started(*found, false);
+}
+
 int finish_staged(std::uint64_t number, Finish how) {
   StagedRequest* const found = find(number);
-  if (found == nullptr || (how == Finish::unsure && !found->persistent)) return mpi::kSuccess;
+  if (found == nullptr || (how == Finish::kept && !found->persistent)) return mpi::kSuccess;
   const mpi::Comm comm = found->comm;
   Status status = Status::ok;
   if (found->started && !found->copied) {
@@ -121,7 +127,7 @@ int finish_staged(std::uint64_t number, Finish how) {
     found->call.count();
   }
   if (found->persistent) {
-    if (how != Finish::unsure) set_started(*found, false);
+    set_started(*found, false);
   } else if (how == Finish::ends) {
     remove(found);
   } else {

@@ -13,16 +13,20 @@ namespace slimpi::call {
 // Returns the number of a request of begin_staged(); 0 for another request.
 std::uint64_t staged_number(mpi::Request handle);
 
-// Copies the input of a persistent request, before MPI starts the request. Returns the code for the
-// program. If the copy fails, raises an error on the communicator of the request.
-int start_staged(std::uint64_t number);
+// Copies the input of a persistent request that does not run, before MPI starts the request.
+// Returns the code for the program. If the copy fails, raises an error on the communicator of the
+// request. Sets *started to whether the input was copied.
+int start_staged(std::uint64_t number, bool* started);
+
+// Takes start_staged() back, because MPI has not started the request.
+void take_back_staged(std::uint64_t number);
 
 // finish_staged() copies the result to the program's buffer, once, and returns the code for the
 // program. Finish says in which state the function of MPI has left the request.
 enum class Finish {
-  ends,    // the request is complete, and MPI has freed it, unless it is persistent
-  stays,   // the request is complete
-  unsure,  // MPI has an error, and has left the request as it was
+  ends,   // the request is complete, and MPI has freed it, unless it is persistent
+  stays,  // the request is complete
+  kept,   // MPI has an error, and has kept the request: it is complete only if it is persistent
 };
 int finish_staged(std::uint64_t number, Finish how);
 

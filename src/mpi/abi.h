@@ -155,11 +155,18 @@ class MessageStatus {
   alignas(8) int words_[8];
 };
 
-// Sets MPI_ERROR in one of the program's statuses.
+// Sets, or returns, MPI_ERROR in one of the program's statuses.
 inline void set_error(void* statuses, int index, int code) {
   std::byte* const status =
       static_cast<std::byte*>(statuses) + std::size_t(index) * std::size_t(abi.status.bytes);
   std::memcpy(status + std::size_t(abi.status.error) * sizeof code, &code, sizeof code);
+}
+inline int error_of(const void* statuses, int index) {
+  int code = 0;
+  const std::byte* const status =
+      static_cast<const std::byte*>(statuses) + std::size_t(index) * std::size_t(abi.status.bytes);
+  std::memcpy(&code, status + std::size_t(abi.status.error) * sizeof code, sizeof code);
+  return code;
 }
 
 }  // namespace slimpi::mpi

@@ -136,8 +136,8 @@ Found find(Api& api, std::string& description) {
   description = first_line(Version().text);
   if (g_unknown) return Found::unknown;
   bool complete = true;
-#define SLIMPI_MPI(name, ...)                                             \
-  api.name = reinterpret_cast<decltype(api.name)>(lookup("PMPI_" #name)); \
+#define SLIMPI_MPI(name, ...)                                                      \
+  api.name = reinterpret_cast<decltype(api.name)::Pointer>(lookup("PMPI_" #name)); \
   complete = complete && api.name != nullptr;
 #include "mpi/functions.def"
   return complete ? Found::yes : Found::unknown;

@@ -2,16 +2,42 @@
 // The process's own MPI, found at run time: slimpi is not linked to one. slimpi calls MPI only
 // through this table of PMPI_ functions, so neither slimpi nor another tool intercepts these calls.
 #pragma once
+#include <cstddef>
 #include <string>
 #include <string_view>
 
+#include "base/fiber.h"
 #include "base/status.h"
 #include "mpi/abi.h"
 
 namespace slimpi::mpi {
 
+// A function of MPI. A call inside a fiber runs on the thread's own stack: while MPI makes
+// progress it may run functions of the program, such as an MPI_Op of another request, and how much
+// stack they need is not known.
+template <typename... Arguments>
+class Function {
+ public:
+  using Pointer = int (*)(Arguments...);
+  Function() = default;
+  Function& operator=(Pointer pointer) {
+    pointer_ = pointer;
+    return *this;
+  }
+  bool operator==(std::nullptr_t) const { return pointer_ == nullptr; }
+
+  int operator()(Arguments... arguments) const {
+    int code = kSuccess;
+    on_threads_stack([&] { code = pointer_(arguments...); });
+    return code;
+  }
+
+ private:
+  Pointer pointer_ = nullptr;
+};
+
 struct Api {
-#define SLIMPI_MPI(name, ...) int (*name)(__VA_ARGS__);
+#define SLIMPI_MPI(name, ...) Function<__VA_ARGS__> name;
 #include "mpi/functions.def"
 };
 

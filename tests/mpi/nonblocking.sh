@@ -37,6 +37,10 @@ for layout in "3 1" "4 2"; do
     under "${layout% *}" "$errors" 2>errors.txt
 done
 
+# Fibers have small stacks. A sanitizer needs more memory.
+[ -n "$sanitizer" ] || SLIMPI_RANKS_PER_NODE=1 holds "sums with little memory" \
+  under 2 "$errors" limited 2>errors.txt
+
 # A strategy that blocks in MPI: the ranks come to the strategies of several sums in different
 # orders. A hook that fails in the second call of each communicator.
 if hook hook failing && hook blocks failing -DBLOCKS; then
@@ -45,6 +49,9 @@ if hook hook failing && hook blocks failing -DBLOCKS; then
   SLIMPI_ALGORITHM=hook:$work/hook.so SLIMPI_RANKS_PER_NODE=1 \
     holds "errors of persistent sums" under 3 "$errors" failing
   unset HOOK_FAILS
+  hook starts failing -DSTARTS
+  SLIMPI_ALGORITHM=hook:$work/starts.so SLIMPI_RANKS_PER_NODE=1 \
+    holds "a hook starts a persistent sum" under 3 "$errors" starting
 fi
 
 # The algorithms below draw by the number of the call, or keep state.

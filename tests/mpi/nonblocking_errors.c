@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nonblocking and persistent sums that fail: the error comes from the function that completes the
 // request. And MPI_Cancel and MPI_Request_free of sums in flight. Run by nonblocking.sh.
-// Usage: nonblocking_errors [failing]
-//   failing  under a hook that fails in the second call of each communicator
+// Usage: nonblocking_errors [failing | starting | limited]
+//   failing   under a hook that fails in the second call of each communicator
+//   starting  under a hook that starts a persistent sum
+//   limited   sums of a process that gets little more memory
 #include "tests/mpi/nonblocking.h"
+
+#include <sys/resource.h>
 
 // Asks whether r[0] and r[1] are complete, by a function of MPI 4.1 that keeps them.
 static void ask(int function, const MPI_Request* r) {
@@ -35,6 +39,46 @@ static void fail_by(enum way way, MPI_Request* r, MPI_Status* s) {
   must(class != MPI_SUCCESS, "the class of the error");
 }
 
+// Tests a sum that has failed beside a receive that fails. Beside another that waits, MPI_Testall
+// of MPICH 5 keeps all requests, and returns no flag.
+static void beside_a_failed_receive(MPI_Comm comm) {
+  MPI_Request r[3];
+  MPI_Status s[3];
+  const char sent[2] = {1, 2};
+  char received[2];
+  MPI_Comm self;
+  MPI_Comm_dup(MPI_COMM_SELF, &self);
+  for (int i = 0; i < 3; ++i)
+    MPI_Comm_set_errhandler(i == 0   ? MPI_COMM_WORLD
+                            : i == 1 ? self
+                                     : MPI_COMM_SELF,
+                            MPI_ERRORS_RETURN);
+  for (int i = 0; i < kMany; ++i) {
+    int flag = 0, done = 0, code = MPI_SUCCESS, failed = 0;
+    MPI_Request* const sum = &r[i % 2];
+    r[2] = MPI_REQUEST_NULL;
+    MPI_Iallreduce(g_in[1], g_out[1], kCount, MPI_FLOAT, MPI_SUM, comm, sum);
+    while (!done) MPI_Request_get_status(*sum, &done, MPI_STATUS_IGNORE);
+    MPI_Irecv(&received[0], 1, MPI_CHAR, 0, 0, self, &r[1 - i % 2]);
+    if (i > 1) MPI_Irecv(&received[1], 1, MPI_CHAR, 0, 1, self, &r[2]);
+    MPI_Send(sent, 2, MPI_CHAR, 0, 0, self);
+    // Open MPI 5 returns no error for a short receive.
+    for (int polls = 0; polls < 1000 && !flag && code == MPI_SUCCESS; ++polls)
+      code = MPI_Testall(3, r, &flag, s);
+    if (code != MPI_SUCCESS) {
+      must(s[i % 2].MPI_ERROR != MPI_SUCCESS, "a failed sum beside a failed receive");
+      failed = s[i % 2].MPI_ERROR != MPI_ERR_PENDING;
+    }
+    if (i > 1) MPI_Send(sent, 1, MPI_CHAR, 0, 1, self);
+    if (*sum != MPI_REQUEST_NULL) failed += MPI_Wait(sum, MPI_STATUS_IGNORE) != MPI_SUCCESS;
+    must(failed == 1, "a failed sum tells its error once");
+    for (int j = 0; j < 3; ++j) MPI_Wait(&r[j], MPI_STATUS_IGNORE);
+  }
+  MPI_Comm_free(&self);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 // Sums of a communicator whose ranks have other options fail. The error comes from the function
 // that completes the request, and is in its status, beside a sum of another communicator that
 // succeeds.
@@ -62,6 +106,7 @@ static void errors(void) {
            "a sum beside one that fails");
     }
   }
+  beside_a_failed_receive(comm);
   // No function reports the errors of the two sums below.
   begin(comm, 1, &r[1]);
   MPI_Request_free(&r[1]);
@@ -99,6 +144,64 @@ static void failing(void) {
 #endif
 }
 
+// The hook's encode starts the persistent request whose address HOOK_STARTS is, while it runs for
+// another sum. Both sums are made.
+static void started_by_hook(void) {
+#if HAS_PERSISTENT_SUMS
+  MPI_Request r[2];
+  char address[32];
+  MPI_Allreduce_init(g_in[0], g_out[0], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                     &r[0]);
+  for (int i = 0; i < kMany; ++i) {
+    clear(0);
+    snprintf(address, sizeof address, "%p", (void*)&r[0]);
+    setenv("HOOK_STARTS", address, 1);
+    begin(MPI_COMM_WORLD, 1, &r[1]);
+    MPI_Wait(&r[1], MPI_STATUS_IGNORE);
+    MPI_Wait(&r[0], MPI_STATUS_IGNORE);
+    must(memcmp(g_out[1], g_blocking[1], kCount * sizeof(float)) == 0, "a sum whose hook starts");
+    must(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0, "a sum that a hook starts");
+  }
+  MPI_Request_free(&r[0]);
+#endif
+}
+
+// Lets rank 0 reserve no more than `bytes` beyond what it has.
+static void limit_memory(rlim_t bytes) {
+  struct rlimit limit;
+  unsigned long pages = 0;
+  FILE* const file = fopen("/proc/self/statm", "r");
+  must(file != NULL && fscanf(file, "%lu", &pages) == 1, "the size of the process");
+  fclose(file);
+  getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = pages * (rlim_t)sysconf(_SC_PAGESIZE) + bytes;
+  if (g_rank == 0) setrlimit(RLIMIT_AS, &limit);
+}
+
+// Makes sums that need less memory than the stack of a thread, and many persistent sums at once.
+static void limited(void) {
+  MPI_Request r;
+  limit_memory((rlim_t)14 << 20);
+  begin(MPI_COMM_WORLD, 0, &r);
+  must(MPI_Wait(&r, MPI_STATUS_IGNORE) == MPI_SUCCESS, "Wait with little memory");
+  same_of(0, "a sum with little memory");
+#if HAS_PERSISTENT_SUMS
+  enum { kAll = 8 * kMany };
+  static float out[kAll][kCount];
+  MPI_Request all[kAll];
+  for (int i = 0; i < kAll; ++i)
+    MPI_Allreduce_init(g_in[0], out[i], kCount, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL,
+                       &all[i]);
+  limit_memory((rlim_t)100 << 20);
+  MPI_Startall(kAll, all);
+  MPI_Waitall(kAll, all, MPI_STATUSES_IGNORE);
+  for (int i = 0; i < kAll; ++i) {
+    must(memcmp(out[i], g_blocking[0], sizeof out[i]) == 0, "persistent sums with little memory");
+    MPI_Request_free(&all[i]);
+  }
+#endif
+}
+
 // While a sum is in flight, wrong arguments are MPI's to report, and the sum goes on.
 static void wrong_arguments(void) {
   MPI_Request r;
@@ -129,7 +232,9 @@ static void cancel_and_free(void) {
   wrong_arguments();
   for (int i = 0; i < kMany; ++i) {
     begin(MPI_COMM_WORLD, i, &r);
-    (void)MPI_Cancel(&r);
+    int done = i % 2 == 0;
+    while (!done) MPI_Request_get_status(r, &done, MPI_STATUS_IGNORE);
+    must(MPI_Cancel(&r) != MPI_SUCCESS, "Cancel of a sum");
     must(MPI_Wait(&r, &status) == MPI_SUCCESS, "Wait after Cancel");
     MPI_Test_cancelled(&status, &cancelled);
     must(!cancelled, "a sum is not cancelled");
@@ -167,6 +272,12 @@ int main(int argc, char** argv) {
   fill();
   if (argc > 1 && strcmp(argv[1], "failing") == 0) {
     failing();
+  } else if (argc > 1) {
+    blocking(MPI_COMM_WORLD);
+    if (strcmp(argv[1], "limited") == 0)
+      limited();
+    else
+      started_by_hook();
   } else {
     blocking(MPI_COMM_WORLD);
     errors();

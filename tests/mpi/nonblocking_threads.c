@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nonblocking and persistent sums of several threads. Each of kThreads threads begins sums on a
 // communicator of its own, with blocking sums and calls that are left to MPI between them; the next
-// thread completes them. Compares each result, byte by byte, with that of the blocking call. Run by
+// thread completes them. Compares each result, byte by byte, with that of the blocking call. Then
+// operations and signal handlers of the program meet the fibers of sums. Run by
 // nonblocking.sh, and by sanitize.sh under ThreadSanitizer.
 #include "tests/mpi/nonblocking.h"
+
+#include <signal.h>
 
 enum { kThreads = 3, kSteps = 8, kInFlight = 4 };
 
@@ -118,6 +121,52 @@ static void make_and_free(void) {
 #endif
 }
 
+// MPI may call this operation, which needs much of its stack, in the fiber of a sum.
+static void add_on_stack(void* in, void* sum, int* count, MPI_Datatype* type) {
+  volatile char room[3 << 20] = {1};
+  for (int i = 0; i < *count && *type == MPI_INT; ++i) ((int*)sum)[i] += ((int*)in)[i] * room[0];
+}
+
+static void large_operation(MPI_Comm comm) {
+  int one[1000] = {1}, sum[1000];
+  MPI_Request r[2];
+  MPI_Op op;
+  MPI_Op_create(add_on_stack, 1, &op);
+  for (int i = 0; i < kMany; ++i) {
+    begin(comm, i, &r[0]);
+    MPI_Iallreduce(one, sum, 1000, MPI_INT, op, comm, &r[1]);
+    MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+    must(sum[0] == g_size, "an operation of the program");
+  }
+  MPI_Op_free(&op);
+}
+
+static volatile sig_atomic_t g_handled;
+
+static void handle(int number) {
+  g_handled += number == SIGUSR1;
+}
+
+// A signal that the program blocks after the start of a sum waits until the program unblocks it.
+static void blocked_signal(MPI_Comm comm) {
+  sigset_t one, before;
+  MPI_Request r;
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR1);
+  signal(SIGUSR1, handle);
+  for (int i = 0; i < kMany; ++i) {
+    begin(comm, i, &r);
+    pthread_sigmask(SIG_BLOCK, &one, &before);
+    raise(SIGUSR1);
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+    must(g_handled == i, "a blocked signal is not delivered in MPI_Wait");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    must(g_handled == i + 1, "a signal is delivered when it is unblocked");
+  }
+  signal(SIGUSR1, SIG_DFL);
+  same("a blocked signal");
+}
+
 int main(void) {
   const int provided = begin_mpi_with(MPI_THREAD_MULTIPLE);
   must(provided == MPI_THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE");
@@ -136,6 +185,8 @@ int main(void) {
   for (int i = 0; i < kThreads; ++i) pthread_join(g_threads[i].thread, NULL);
   for (int i = 0; i < kThreads; ++i) MPI_Comm_free(&g_threads[i].comm);
   make_and_free();
+  large_operation(MPI_COMM_WORLD);
+  blocked_signal(MPI_COMM_WORLD);
   if (g_rank == 0) printf("PASS nonblocking sums have the bytes of blocking ones\n");
   MPI_Finalize();
   return 0;

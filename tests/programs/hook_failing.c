@@ -19,8 +19,10 @@
 #endif
 #include "slimpi.h"
 
-#if defined EXACT || defined BLOCKS
+#if defined EXACT || defined BLOCKS || defined STARTS
 #include <mpi.h>
+#endif
+#if defined EXACT || defined BLOCKS
 #define KIND SLIMPI_HOOK_STRATEGY
 #endif
 #ifndef ABI
@@ -63,6 +65,13 @@ static uint64_t bound(void* context, uint64_t count) {
 static int encode(void* context, const struct slimpi_hook_call_t* call, const float* in,
                   uint64_t count, void* out, uint64_t capacity, uint64_t* bytes) {
   (void)context;
+#ifdef STARTS
+  void* request = NULL;
+  if (getenv("HOOK_STARTS") != NULL && sscanf(getenv("HOOK_STARTS"), "%p", &request) == 1) {
+    unsetenv("HOOK_STARTS");
+    MPI_Start(request);
+  }
+#endif
   memcpy(out, in, 4 * count);
   *bytes = 4 * count;
   if (fails("bound", call)) *bytes = capacity + 1000;
