@@ -24,7 +24,7 @@ import torch.distributed as dist
 from . import _functions, _gradients
 from ._agreement import check_answers, describe, name_of, timeout_of
 from ._edges import Edges, mixes
-from ._mpi import Error
+from ._mpi import Error, text_of
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
 from ._sums import FLOAT_BYTES, Iteration, Pending, Sum, WIDE, unwrapped
 from ._world import world as _world
@@ -52,8 +52,8 @@ def _text(value):
 
 
 def _agree(group, mine):
-    """Returns the ranks of the group in MPI's world, and the longest timeout of its ranks. The
-    group's own backend exchanges the answers, so that a rank without MPI can answer, too."""
+    """Returns the ranks of the group in MPI's world. The group's own backend exchanges the answers,
+    so that a rank without MPI can answer, too."""
     answers = [None] * dist.get_world_size(group)
     dist.all_gather_object(answers, mine, group=group)
     return check_answers(answers, mine)
@@ -79,22 +79,22 @@ class State:
         self.options = {name: _text(value) for name, value in options.items()}
         group = process_group or dist.distributed_c10d._get_default_group()
         mine = {"error": "", "options": dict(self.options, start=start_powerSGD_iter),
-                "rank": -1, "size": 0, "timeout": timeout_of(group)}
+                "rank": -1, "size": 0}
         try:
             check_model(model)
             self._begin(start_powerSGD_iter)
             mine.update(rank=self._world.rank, size=self._world.size)
-        except Error as error:
-            mine["error"] = str(error)
-        ranks, timeout = _agree(process_group, mine)
+        except Exception as error:  # of any kind, because the others wait for this rank's answer
+            mine["error"] = text_of(error)
+        ranks = _agree(process_group, mine)
         self.world_size, self.members, self.summed = len(ranks), ranks, 0
         self._world.groups.add(self)
-        waits = {} if self._option("timeout") else {"timeout": str(timeout)}
         name = name_of(group)
-        self._comm = self._world.communicator(ranks, {**waits, **self.options}, name)
+        self._comm = self._world.communicator(ranks, self.options, name)
         self._exact_comm = self._comm
         if self.algorithm != "off":
-            self._exact_comm = self._world.communicator(ranks, {**waits, **EXACT}, name)
+            self._exact_comm = self._world.communicator(ranks, EXACT, name)
+        self._seconds = None  # the timeout of the group, which slimpi knows
         models = self._world.models
         self._model = models[self._comm] = models.get(self._comm, 0) + 1
         self.iteration = 0
@@ -109,6 +109,9 @@ class State:
         self._finisher = self._world.new_worker()
         weakref.finalize(self, self._finisher.end).atexit = False  # World ends it at exit
         self._room = threading.Semaphore(_MOST_IN_FLIGHT)
+
+    def say_goodbye(self):
+        """Does nothing: MPI_Finalize tells other ranks that no sum of this one follows."""
 
     def _finish(self, job):
         """Runs a job in the finisher's thread. Called in the worker's thread; both may be the same
@@ -166,6 +169,14 @@ class State:
                 for position, parameter in enumerate(parameters))
             self._known[index] = (identities, self._name(index, layout), matrices_of(parameters))
         return self._known[index][1:]
+
+    def follow_timeout(self):
+        """Gives slimpi the present timeout of the group, which the program may change."""
+        seconds = timeout_of(self.process_group or dist.distributed_c10d._get_default_group())
+        if seconds != self._seconds and not self._option("timeout"):
+            self._seconds = seconds
+            for comm in {self._comm, self._exact_comm}:
+                self._world.mpi.set_timeout(comm, seconds)
 
     def _end_iteration(self, names):
         """Waits for the last sum of an iteration, in the worker's thread, which then begins the
@@ -268,6 +279,7 @@ def hook(state, bucket):
     buffer, last = bucket.buffer(), bucket.is_last()
     if bucket.index() == 0:  # the iteration before may have ended without its last bucket
         state._sums = Iteration()
+        state.follow_timeout()
     comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
     if last and comm == state._comm:
