@@ -84,24 +84,36 @@ int slimpi_set_state(const void* comm, const char* name, const void* state, uint
  *
  * slimpi_get_mpi_constant sets *value to a constant of the process's MPI, in the form in which
  * MPI's functions take it as an argument: MPI_COMM_WORLD, MPI_FLOAT, MPI_DOUBLE, MPI_INT, MPI_BYTE,
- * MPI_SUM, MPI_MIN, MPI_IN_PLACE, MPI_ERRORS_RETURN, MPI_THREAD_MULTIPLE. For a handle that an MPI
- * function writes, pass the address of a uint64_t that is 0; later pass its value as the handle.
- * Returns 0, or 1 if the name is not in this list or the process has no MPI that slimpi supports.
+ * MPI_SUM, MPI_MIN, MPI_ANY_SOURCE, MPI_IN_PLACE, MPI_ERRORS_RETURN, MPI_THREAD_MULTIPLE. For a
+ * handle that an MPI function writes, pass the address of a uint64_t that is 0; later pass its
+ * value as the handle. Returns 0, or 1 if the name is not in this list or the process has no MPI
+ * that slimpi supports.
  *
  * slimpi_check_option returns 0 if the info key slimpi_NAME may have this value. Otherwise it
  * returns 1, and writes the error line with which a job would end to `reason`, of `size` bytes.
  *
  * slimpi_finalize_at_exit makes exit() end MPI: by MPI_Finalize if the exit status is 0, else by
  * MPI_Abort with the status, because other ranks may wait for this rank. All ranks wait for each
- * other before MPI_Finalize. If MPI_Finalize takes longer than 2 seconds, the process ends without
- * it, unless its MPI is Open MPI. Returns 0, or 1 if exit() cannot be made to end MPI.
+ * other before MPI_Finalize. A rank ends without MPI_Finalize if another rank has ended without it,
+ * as the server of the Python package says, or if no rank has come for SLIMPI_TIMEOUT, by default
+ * 30 minutes. It also does so if MPI_Finalize itself takes longer than 2 seconds in which the
+ * process writes nothing, unless its MPI is Open MPI or another tool defines MPI_Finalize. Returns
+ * 0, or 1 if exit() cannot be made to end MPI.
+ *
+ * slimpi_finalize_now does at once what exit(0) would then do, for a program that ends by _exit(0).
+ *
+ * slimpi_set_timeout limits this rank's waits in later sums on a communicator, as SLIMPI_TIMEOUT
+ * does on all communicators. `comm` is as in slimpi_get_state. Ranks may have different limits.
+ * Returns 0, or 1 if slimpi makes no sums on this communicator.
  *
  * slimpi_get_option writes the process's value of the option NAME, such as bits, to `value`, of
  * `size` bytes; "" if the option is unset. Returns 0, or 1 if there is no such option. */
 int slimpi_get_mpi_constant(const char* name, uint64_t* value);
 int slimpi_check_option(const char* name, const char* value, char* reason, uint64_t size);
+int slimpi_set_timeout(const void* comm, uint64_t seconds);
 int slimpi_get_option(const char* name, char* value, uint64_t size);
 int slimpi_finalize_at_exit(void);
+void slimpi_finalize_now(void);
 
 /* Ends slimpi's work: writes the report and the trace, and leaves every later call to MPI. slimpi
  * does so itself when MPI_Finalize begins; call it only in programs that end in another way.

@@ -146,6 +146,7 @@ int main(int argc, char** argv) {
                      "--torch: slimpi's Python files are not beside libslimpi.so; reinstall both");
     const std::string path = environment_variable("PYTHONPATH");
     variables["PYTHONPATH"] = startup + (path.empty() ? "" : ":" + path);
+    variables["SLIMPIRUN_TORCH"] = "1";
     if (!arguments.torch_sums.empty()) variables["SLIMPIRUN_TORCH_SUMS"] = arguments.torch_sums;
   }
   if (arguments.dry_run) {

@@ -191,7 +191,7 @@ void Registry::drop_late() {
   }
 }
 
-void Registry::wait_for_finalize() {
+bool Registry::wait_for_finalize(const std::function<std::optional<bool>()>& meet) {
   struct End {
     comm::Communicator* communicator;
     int word = 0;
@@ -215,8 +215,12 @@ void Registry::wait_for_finalize() {
       (void)end.release();
       return true;
     });
-    if (ends.empty()) return;
+    const std::optional<bool> all = meet ? meet() : true;
+    if (all == true && ends.empty()) return true;
+    if (all == false) break;
   }
+  for (auto& end : ends) (void)end.release();
+  return false;
 }
 
 void Registry::abandon(bool mpi_works) {

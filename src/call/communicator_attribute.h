@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -41,8 +42,10 @@ class Registry {
   void drop_late();
 
   // Waits until all ranks have called MPI_Finalize. Meanwhile answers ranks that wait for this rank
-  // in a sum, so that they get an error and do not wait for ever.
-  void wait_for_finalize();
+  // in a sum, so that they get an error and do not wait for ever. `meet`, which may be empty, is
+  // called again and again: it returns true once all ranks are there, and false if this rank no
+  // longer waits for them. Returns what it returned last.
+  bool wait_for_finalize(const std::function<std::optional<bool>()>& meet);
 
   // Makes all communicators abandon their handles: afterwards they call no MPI function. mpi_works:
   // MPI still works, so messages of roll calls (a stalled rank's questions) are received first.

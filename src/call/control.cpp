@@ -109,4 +109,15 @@ int take_info(mpi::Comm comm, mpi::Info info) {
   return mpi::kSuccess;
 }
 
+bool set_timeout(mpi::Comm comm, std::uint64_t seconds) {
+  Runtime* const runtime = Runtime::get(comm);
+  comm::Communicator* const communicator = runtime == nullptr || runtime->finished
+                                               ? nullptr
+                                               : runtime->communicators.find_or_follow(comm);
+  if (communicator == nullptr) return false;
+  communicator->config().timeout = seconds;
+  communicator->exchange().set_timeout(std::chrono::seconds(seconds));
+  return true;
+}
+
 }  // namespace slimpi::call

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The settings that the program makes while it runs: MPI_Pcontrol, info keys, options by name.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -14,6 +15,10 @@ void control(int level);
 // Reads the slimpi_ keys of `info` as options of a communicator that was just made or changed.
 // Returns the code that the program gets.
 int take_info(mpi::Comm comm, mpi::Info info);
+
+// Limits this rank's waits in sums on a communicator; 0: they have no limit. Other ranks may have
+// other limits. Returns false if slimpi cannot follow the communicator.
+bool set_timeout(mpi::Comm comm, std::uint64_t seconds);
 
 // Returns "", or the line that says why a communicator's option cannot have this value.
 std::string check_option(const char* name, const char* value);

@@ -57,6 +57,10 @@ bool hides_starts(const mpi::Api& api, const char* name, Arguments... arguments)
 
 }  // namespace
 
+bool has_tool_in_front(const char* name) {
+  return tools_definition<int()>(name) != nullptr;
+}
+
 // Probes the functions that start or complete requests. If a tool in front of slimpi calls one of
 // them by its PMPI_ name, slimpi does not see the program's calls of this function. Then a sum that
 // slimpi has taken might never start, or might not end.

@@ -17,6 +17,9 @@ inline bool is_probe() {
   return t_probe != nullptr;
 }
 
+// Returns whether a tool in front of slimpi defines a function of MPI.
+bool has_tool_in_front(const char* name);
+
 // Finds the functions that a tool hides from slimpi (mpi::g_completions_hidden and
 // g_starts_hidden), and warns of them on rank 0.
 void find_hidden_functions(const Runtime& runtime);

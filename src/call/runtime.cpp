@@ -262,7 +262,7 @@ void Runtime::mpi_ended() {
   mpi::forget_internal();
 }
 
-void Runtime::finish(bool mpi_works) {
+void Runtime::finish(bool mpi_works, const std::function<std::optional<bool>()>& meet) {
   if (finished.exchange(true)) return;
   const OwnFloats environment;
   if (mpi_works) {
@@ -270,7 +270,7 @@ void Runtime::finish(bool mpi_works) {
     end_helper();
     (void)caught([&] {
       end_persistent();
-      communicators.wait_for_finalize();
+      mpi_works = communicators.wait_for_finalize(meet);
     });
   }
   report.finish(mpi_works);

@@ -5,6 +5,7 @@
 // because slimpi cannot rely on intercepting MPI_Init or MPI_Finalize.
 #pragma once
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -52,8 +53,9 @@ class Runtime {
   const Rules& rules_of(comm::Communicator& communicator) const;
 
   // Ends slimpi: writes report and trace. Afterwards every call goes to MPI. If MPI does not work
-  // any more, the report has only the numbers of this process.
-  void finish(bool mpi_works = true);
+  // any more, the report has only the numbers of this process. meet: as in
+  // Registry::wait_for_finalize().
+  void finish(bool mpi_works = true, const std::function<std::optional<bool>()>& meet = {});
 
   // Ends slimpi in a process that did not finalize MPI. Does nothing in a forked child.
   void leave();

@@ -41,6 +41,11 @@ std::string why() {
       std::string program = process_command();
       program.resize(std::min(program.find(' '), program.size()));
       program.erase(0, program.rfind('/') + 1);
+      if (!environment_variable("SLIMPIRUN_TORCH").empty())
+        return program +
+               " made no sums, as a driver whose workers are the ranks; of these, rank 0 reports "
+               "when "
+               "it ends by exit or by os._exit(0), not when a signal kills it";
       return "no MPI library is in " + program +
              " at its end, and slimpi sees only the sums of one that it finds there" +
              (program.starts_with("python")

@@ -56,7 +56,9 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
       // Shows texts in lower case, except paths: only in paths and in rules (below) case matters.
       const std::string& text = config.given[i].text;
       const std::string published = text.find(":/") != text.npos ? text : lower_case(text);
-      entries.push_back({rows[i].variable, config.value_text(Option(i)),
+      // A rank may change its own limit by call::set_timeout().
+      const bool own = Option(i) == Option::timeout && !config.is_set(Option::timeout);
+      entries.push_back({rows[i].variable, own ? "" : config.value_text(Option(i)),
                          published.empty() ? "(unset)" : published});
     }
   entries.push_back({"SLIMPI_RULES", rules, rules.empty() ? "(no rule)" : rules});

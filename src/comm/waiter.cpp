@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "base/fiber.h"
+#include "base/process_manager.h"
 #include "comm/exchange.h"
 #include "observe/log.h"
 
@@ -73,6 +74,21 @@ constinit thread_local bool t_without_rest = false;
 constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
 // The number of waits that fibers have begun.
 constinit std::atomic<std::uint64_t> g_fiber_waits{0};
+
+// Returns whether a rank of MPI_COMM_WORLD takes part in an exchange; true for -1, any rank.
+bool takes_part(const Exchange& exchange, int rank) {
+  const mpi::Api& api = exchange.api();
+  mpi::Group all = mpi::abi.group_null, group = mpi::abi.group_null;
+  int place = 0;
+  if (rank < 0 || !mpi::has_world(api) || api.Comm_group(mpi::abi.comm_world, &all) != 0)
+    return true;
+  if (api.Comm_group(exchange.comm(), &group) == 0) {
+    api.Group_translate_ranks(all, 1, &rank, group, &place);
+    api.Group_free(&group);
+  }
+  api.Group_free(&all);
+  return place >= 0;  // MPI_UNDEFINED is negative
+}
 
 }  // namespace
 
@@ -217,16 +233,20 @@ Status Waiter::check_long(Clock::time_point now) {
     asks_->serve_roll_call();
   }
   // Compares at every check, because answers arrive at any time.
-  if (const ActiveCall* const call = ActiveCall::current(); asked_ && call != nullptr)
-    SLIMPI_TRY(asks_->roll_call().compare(*call));
+  const ActiveCall* const call = ActiveCall::current();
+  if (asked_ && call != nullptr) SLIMPI_TRY(asks_->roll_call().compare(*call));
+  if (const auto lost = lost_rank(); lost && asks_ != nullptr && takes_part(*asks_, lost->rank))
+    return fail(Status::absent, lost->text + " and does not take part in " +
+                                    (call != nullptr ? describe_call(call->record()) : "a sum"));
   ask_if_due(now);
   if (asked_ && now - asked_at_ < kTimeToAnswer && !asks_->roll_call().silent().empty())
     return Status::ok;
   const auto waited = std::chrono::floor<seconds>(now - began_);
   if (question_ == Question::timeout && waited >= timeout_)
-    return fail(Status::absent, "waited " + describe(waited, absent()) +
-                                    "; SLIMPI_TIMEOUT=" + std::to_string(timeout_.count()) +
-                                    " makes this an error, 0 waits for ever");
+    return fail(Status::absent,
+                "waited " + describe(waited, absent()) +
+                    "; the limit is SLIMPI_TIMEOUT=" + std::to_string(timeout_.count()) +
+                    ", or the timeout of PyTorch's process group");
   report(waited);
   return Status::ok;
 }

@@ -5,14 +5,7 @@
 #include "call/saved_state.h"
 #include "slimpi.h"
 
-#include <dlfcn.h>
-#include <poll.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -21,7 +14,6 @@
 #include <utility>
 
 #include "base/described_tensor.h"
-#include "base/process.h"
 #include "call/runtime.h"
 #include "intercept/names.h"
 #include "observe/log.h"
@@ -152,83 +144,6 @@ SLIMPI_EXPORT void slimpi_finish(void) {
 
 namespace {
 
-constexpr unsigned kMeetMicroseconds = 1000, kFinalizeSeconds = 2;
-constexpr int kAnswerMilliseconds = 1000;
-
-// Calls the first definition of MPI_Finalize, as the program would. This definition may be in a
-// library that was preloaded before slimpi, such as slimpi-lab's.
-void finalize() {
-  using Function = int();
-  const auto first = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, "MPI_Finalize"));
-  (first != nullptr ? first : SLIMPI_NEXT("MPI_Finalize", Function))();
-}
-
-// Waits until all ranks have called this function. Sleeps between polls, so the cores are free for
-// ranks that still work.
-void meet_all_ranks() {
-  mpi::Request request = mpi::abi.request_null;
-  SLIMPI_NEXT("MPI_Ibarrier", int(mpi::Comm, mpi::Request*))(mpi::abi.comm_world, &request);
-  const auto test = SLIMPI_NEXT("MPI_Test", int(mpi::Request*, int*, mpi::MessageStatus*));
-  for (int done = 0; done == 0;) {
-    if (test(&request, &done, mpi::abi.status_ignore) != 0) return;
-    if (done == 0) usleep(kMeetMicroseconds);
-  }
-}
-
-int process_manager = -1;  // connects a rank to Hydra, MPICH's launcher, if Hydra started it
-
-// Ends the process, as a handler of SIGALRM. Tells Hydra first; otherwise Hydra would think that
-// the process had failed.
-void leave(int) {
-  constexpr char words[] = "cmd=finalize\n";
-  char answer[64];
-  pollfd wait{process_manager, POLLIN, 0};
-  if (::write(process_manager, words, sizeof words - 1) > 0 &&
-      poll(&wait, 1, kAnswerMilliseconds) > 0)
-    (void)!::read(process_manager, answer, sizeof answer);
-  _exit(0);
-}
-
-// Limits the time of MPI_Finalize, which takes milliseconds once all ranks have met. MPICH 4.0 over
-// UCX and TCP may wait in it for ever, on two or more hosts. Under Open MPI this function does
-// nothing: MPI_Finalize lacks this fault there, and a process must not end without calling it.
-void limit_finalize() {
-  if (std::string_view(mpi::abi.name) == "Open MPI" ||
-      !environment_variable("OMPI_COMM_WORLD_RANK").empty())
-    return;
-  if (const std::string descriptor = environment_variable("PMI_FD"); !descriptor.empty())
-    process_manager = std::atoi(descriptor.c_str());
-  std::fflush(nullptr);
-  sigset_t alarms;
-  sigemptyset(&alarms);
-  sigaddset(&alarms, SIGALRM);
-  (void)std::signal(SIGALRM, &leave);
-  (void)pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
-  alarm(kFinalizeSeconds);
-}
-
-// Ends MPI when the process exits. Does nothing in a child made by fork().
-void end_mpi(int status, void* process) {
-  using mpi::Comm;
-  if (std::uintptr_t(getpid()) != reinterpret_cast<std::uintptr_t>(process)) return;
-  int finalized = 1;
-  SLIMPI_NEXT("MPI_Finalized", int(int*))(&finalized);
-  if (finalized != 0) return;
-  if (status == 0) {
-    if (call::sums_in_flight()) (void)catch_all(call::wait_for_all_sums);
-    slimpi_finish();
-    meet_all_ranks();
-    limit_finalize();
-    const call::Finalizing finalizing;
-    finalize();
-    alarm(0);
-    return;
-  }
-  usleep(kTimeToForward);
-  SLIMPI_NEXT("MPI_Abort", int(Comm, int))(mpi::abi.comm_world, status);
-  _exit(status);
-}
-
 // Returns an MPI constant as a word that MPI's functions take as an argument; its value differs
 // among MPIs. Empty if slimpi does not know the name. The process's MPI must be known.
 std::optional<mpi::Word> constant(std::string_view name) {
@@ -246,6 +161,7 @@ std::optional<mpi::Word> constant(std::string_view name) {
       {"MPI_BYTE", Word(abi.type_byte)},
       {"MPI_SUM", Word(abi.op_sum)},
       {"MPI_MIN", Word(abi.op_min)},
+      {"MPI_ANY_SOURCE", Word(abi.any_source)},
       {"MPI_IN_PLACE", abi.in_place.word},
       {"MPI_ERRORS_RETURN", Word(abi.errors_return)},
       {"MPI_THREAD_MULTIPLE", Word(abi.thread_multiple)},
@@ -288,6 +204,14 @@ SLIMPI_EXPORT int slimpi_check_option(const char* name, const char* value, char*
   return 1;
 }
 
+SLIMPI_EXPORT int slimpi_set_timeout(const void* comm, std::uint64_t seconds) {
+  bool set = false;
+  (void)catch_all([&] {
+    if (comm != nullptr) set = call::set_timeout(mpi::read<mpi::Comm>(comm), seconds);
+  });
+  return set ? 0 : 1;
+}
+
 SLIMPI_EXPORT int slimpi_get_option(const char* name, char* value, std::uint64_t size) {
   std::optional<std::string> text;
   (void)catch_all([&] {
@@ -296,13 +220,6 @@ SLIMPI_EXPORT int slimpi_get_option(const char* name, char* value, std::uint64_t
   if (!text) return 1;
   write_text(*text, value, size);
   return 0;
-}
-
-SLIMPI_EXPORT int slimpi_finalize_at_exit(void) {
-  bool has_mpi = false;
-  (void)catch_all([&] { has_mpi = call::Runtime::finds_mpi(); });
-  auto* const process = reinterpret_cast<void*>(std::uintptr_t(getpid()));
-  return has_mpi && on_exit(&end_mpi, process) == 0 ? 0 : 1;
 }
 
 }  // namespace slimpi::intercept

@@ -13,6 +13,7 @@
 
 #include "base/fiber.h"
 #include "base/process.h"
+#include "base/process_manager.h"
 #include "call/communicator_attribute.h"
 #include "call/entry.h"
 #include "intercept/names.h"
@@ -161,7 +162,9 @@ int level_of_thread(int required) {
 
 // Prepares sums after MPI_Init or MPI_Init_thread, which returned `code`. Returns `code`.
 int initialized(int code) {
-  if (code == mpi::kSuccess) (void)catch_all(prepare_sums);
+  if (code != mpi::kSuccess) return code;
+  (void)catch_all(note_process_manager);
+  (void)catch_all(prepare_sums);
   return code;
 }
 

@@ -174,20 +174,20 @@ def ended_models():
     parameters = [nn.Parameter(torch.zeros_like(gradients[0]))]
 
     def kept(state, names):
-        return [name for name in names if state._lane.worker.do(
+        return [name for name in names if state._comms.worker.do(
             state._world.mpi.get_state, state._comm, name)]
 
     for options in ({"bits": 2, "error_feedback": True},
                     {"algorithm": "powersgd", "powersgd_rank": 1}):
         group = dist.new_group()
-        names = lane = None
+        names = comms = None
         for each in range(4):
             state = slimpi.torch.State(group, start_powerSGD_iter=1, **options)
-            assert lane in (None, state._lane), "another model has other communicators"
+            assert comms in (None, state._comms), "another model has other communicators"
             assert not kept(state, names or ()), "the state of a model that has ended is kept"
             for _ in range(3):
                 mean_of(state, (parameters, gradients))
-            names, lane = state._names(), state._lane
+            names, comms = state._names(), state._comms
             assert kept(state, names) == names, "no state"
             other = slimpi.torch.State(group, start_powerSGD_iter=1, **options)
             assert kept(other, names) == names, "the state of a model ends with another"

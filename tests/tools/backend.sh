@@ -106,6 +106,37 @@ for i in 0 1; do
   expect "$(grep -c 'Error: rank 0: MPI was initialized before slimpi, with 1 rank.* of 2: let' \
     err.$i.txt)" 1 "rank $i after MPI_Init of its own: one line names the fix"
 done
+# Ranks that end before the others, that are killed, that wait: no launcher ends them.
+cases="hand exit gone killed timeouts smaller broken"
+[ "$version" -lt 207 ] || cases="$cases fsdp"
+[ "$version" -lt 215 ] || cases="$cases reconfigure"
+status=0
+# shellcheck disable=SC2086
+timeout -k 5 600 "$run" --torch --ranks-per-node 1 "$PYTHON" "$programs/ends.py" $cases \
+  >out.txt 2>err.txt </dev/null || status=$?
+expect "$status" 0 "ranks that end: exit status"
+ended() { # CASE STATUSES [TEXT...]: how the ranks end, and the lines that say so
+  expect "$(sed -n "s/^$1 ended //p" out.txt)" "$2 in time" "$1: the statuses of the ranks"
+  one=$1
+  shift 2
+  for text in "$@"; do
+    cat out.txt err.txt | grep -q "$text" || fail "$one: no line says: $text"
+  done
+}
+ended hand '1 0' '^hand 0 soon: all_reduce: rank 1 takes no part, because it has destroyed'
+ended exit '0 0' '^exit 0 works on'
+ended gone '0 0' '^gone 0 works on' 'program has ended here, and rank 1 has ended without MPI_Final'
+ended killed '0 -9' '^killed 0 .*rank 1 has ended without MPI_Finalize'
+ended timeouts '0 0' '^timeouts 0 raised: ' '^timeouts 0 lowered: .*2 s'
+ended smaller '0 0' '^smaller 0 2' 'group of 2 ranks where the launcher started 3, so nothing'
+ended broken '0 0' '^broken 0 2' 'all sums stay with gloo: rank 1: OSError: libmpi.so.12: cannot'
+case $cases in
+  *fsdp*) ended fsdp '0 0' '^fsdp 0 soon: .*\(Connection closed\|reset\) by peer' ;;
+esac
+case $cases in
+  *reconfigure*) ended reconfigure '0 0' '^reconfigure 0 trained' \
+    'nothing is changed, because ranks may leave' ;;
+esac
 cat >exits.py <<'PROGRAM'
 import sys, torch, torch.distributed as dist
 dist.init_process_group("gloo")

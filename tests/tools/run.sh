@@ -209,6 +209,9 @@ told 1 "a report" --report stderr bash -c "$work_done"
 expect "$(grep -c 'is in bash at its end.*shared MPI that stays loaded$' err)" 1 "its name"
 told 1 "a Python program" --report stderr "$PYTHON" -c 'sum(range(1000000))'
 expect "$(grep -c 'slimpi-run --torch' err)" 1 "no MPI: --torch is for Python"
+timeout -k 5 60 "$run" --torch --report stderr "$PYTHON" -c 'sum(range(1000000))' >out 2>err || true
+expect "$(grep -c 'nothing to report: .* made no sums, as a driver whose workers are' err)" 1 \
+  "no sums with --torch: a driver"
 told 1 "an estimate" --estimate bash -c "$work_done"
 told 1 "lines" --log info bash -c "$work_done"
 told 0 "nothing was asked" bash -c "$work_done"

@@ -91,12 +91,13 @@ if expensive; then
   ends SIGTERM 'signal 15\|Terminated'
 fi
 
-# MPICH 4.0 over UCX and TCP may stay in MPI_Finalize for ever; here each rank does.
+# MPICH 4.0 over UCX and TCP may stay in MPI_Finalize for ever; here each rank does, in a library
+# whose name is one of MPI's: a tool may take its time.
 echo 'int pause(void); int MPI_Finalize(void) { for (;;) pause(); }' >stays.c
 # shellcheck disable=SC2016
 if [ "$(plain 1 sh -c 'echo "${PMI_FD:-none}"')" != none ] &&
-  ${CC:-cc} -shared -fPIC -o stays.so stays.c; then
-  seconds=60 yielding=$work/stays.so:$yielding torch 2 --report report.json "$python" -c '
+  ${CC:-cc} -shared -fPIC -o libmpi_stays.so stays.c; then
+  seconds=60 yielding=$work/libmpi_stays.so:$yielding torch 2 --report report.json "$python" -c '
 import torch, slimpi
 slimpi.allreduce(torch.ones(9))
 import sys
@@ -207,6 +208,16 @@ import torch.distributed
 torch.distributed.init_process_group("gloo")' 2>err.txt || status=$?
 expect "$status $(grep -c '' err.txt) $(grep -c ': no MPI was found: install' err.txt)" "1 1 1" \
   "no MPI: one line, exit status 1"
+# More addresses of rank 0 than a message of fixed length would hold.
+cat >addresses.py <<'PROGRAM'
+import os
+import sys
+from slimpi import _address
+_address._own_addresses = lambda: [f"127.1.{number}.1" for number in range(255)] * 2
+sys.stdout.write(f"{os.environ['MASTER_ADDR']}\n")
+PROGRAM
+torch 2 "$python" addresses.py
+expect "$status $(xargs <out.txt)" "0 127.1.0.1 127.1.0.1" "510 addresses of rank 0"
 cat >wrong.py <<'PROGRAM'
 import ctypes
 import sys

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Finds, by trying, an address of rank 0 that every rank can reach."""
+import concurrent.futures
 import ctypes
 import fcntl
 import json
 import os
 import socket
 import struct
+import threading
 
 from . import _launcher
 from ._mpi import Error
 
-_BYTES = 4096  # of the text that rank 0 sends to the others
 _SECONDS = 5   # for one attempt to connect
+_ATTEMPTS = 16  # at a time
 _SIOCGIFADDR = 0x8915
 
 
@@ -30,12 +32,13 @@ def _own_addresses():
 
 
 def _broadcast(world, value):
-    text = ctypes.create_string_buffer(_BYTES)
-    if world.rank == 0:
-        text.value = json.dumps(value).encode()
-    mpi = world.mpi
-    mpi.call("MPI_Bcast", ctypes.addressof(text), _BYTES, mpi.constant("MPI_BYTE"), 0, world.comm)
-    return json.loads(text.value)
+    text, mpi = json.dumps(value).encode(), world.mpi
+    length = ctypes.c_int(len(text))
+    mpi.call("MPI_Bcast", ctypes.addressof(length), 1, mpi.constant("MPI_INT"), 0, world.comm)
+    whole = ctypes.create_string_buffer(text if world.rank == 0 else b"", length.value + 1)
+    mpi.call("MPI_Bcast", ctypes.addressof(whole), length.value, mpi.constant("MPI_BYTE"), 0,
+             world.comm)
+    return json.loads(whole.value)
 
 
 def _smallest(world, numbers):
@@ -59,14 +62,36 @@ def _reached(host, address, port):
         return False
 
 
+def _accept(listener):
+    """Accepts connections until the listener is closed, because its queue is short. The other side
+    closes each connection first: the side that does so keeps its port busy for a while."""
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection:
+            connection.settimeout(_SECONDS)
+            try:
+                connection.recv(1)
+            except OSError:  # reset, or a stranger that says nothing
+                pass
+
+
 def _agree(world):
     """Returns (address, free port) of rank 0. Collective over all ranks."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.bind(("", 0))
-        listener.listen(max(world.size * 4, 16))
+        listener.listen(socket.SOMAXCONN)
+        accepts = threading.Thread(target=_accept, args=(listener,), daemon=True)
+        accepts.start()
         host, port, addresses = _broadcast(world, (socket.gethostname(),
                                                    listener.getsockname()[1], _own_addresses()))
-        reached = _smallest(world, [_reached(host, address, port) for address in addresses])
+        with concurrent.futures.ThreadPoolExecutor(_ATTEMPTS) as attempts:
+            reached = list(attempts.map(lambda address: _reached(host, address, port), addresses))
+        reached = _smallest(world, reached)
+        listener.shutdown(socket.SHUT_RDWR)  # ends the thread's accept()
+        accepts.join()
     _smallest(world, [0])  # a barrier: the port is free now, and no rank connects to it any more
     for address, good in zip(addresses, reached):
         if good:

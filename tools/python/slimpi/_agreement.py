@@ -27,8 +27,8 @@ def gather(store, rank, size, mine):
 
 
 def check_answers(answers, mine):
-    """Returns the ranks in MPI's world, by rank of the group, and the longest timeout. Raises an
-    Error if the answers say that MPI cannot sum over the group."""
+    """Returns the ranks in MPI's world, by rank of the group. Raises an Error if the answers say
+    that MPI cannot sum over the group."""
     errors = [answer["error"] for answer in answers]
     for rank, error in enumerate(errors):
         if error:
@@ -42,7 +42,7 @@ def check_answers(answers, mine):
         raise Error(f"MPI sees {mine['size']} rank(s) where torch.distributed has {len(ranks)}: "
                     "start the program with one launcher, for example slimpi-run --torch torchrun "
                     f"--nproc-per-node {len(ranks)} train.py")
-    return ranks, max(answer["timeout"] for answer in answers)
+    return ranks
 
 
 def name_of(group):
@@ -59,12 +59,21 @@ def describe(mpi, option):
     return f"slimpi {mpi.version} ({algorithm}{bits}) over {mpi.description}{interface}"
 
 
+_LONGEST = 1 << 30  # seconds; the longest SLIMPI_TIMEOUT
+
+
+def seconds_of(backend):
+    """Returns the present timeout of a group's backend in seconds. The program may change it."""
+    return min(max(1, int(backend.options._timeout.total_seconds())), _LONGEST)
+
+
 def timeout_of(group):
-    """Returns the timeout of a process group in seconds; gloo's default if the group has none."""
+    """Returns the present timeout of a process group in seconds; gloo's default if the group has
+    none."""
     for device in (None,) if hasattr(group, "options") else ("cuda", "cpu"):
         try:
             backend = group._get_backend(torch.device(device)) if device else group
-            return max(1, int(backend.options._timeout.total_seconds()))
+            return seconds_of(backend)
         except (AttributeError, RuntimeError):
             pass
     return 1800

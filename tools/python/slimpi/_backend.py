@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The backend "slimpi" of torch.distributed. Float sums of SLIMPI_MIN_SIZE and more go to MPI,
 where slimpi compresses them. gloo does everything else."""
+import functools
 import re
 import sys
 import weakref
@@ -10,8 +11,9 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import AllreduceCoalescedOptions, ProcessGroup, ReduceOp
 
 from . import _gradients, _seen
-from ._agreement import name_of
+from ._agreement import name_of, seconds_of
 from ._collectives import Collectives
+from ._goodbye import Connections
 from ._join import of_attempt
 from ._work import SumWork
 
@@ -68,14 +70,17 @@ class Group(ProcessGroup):
         # earlier group there.
         made = (store.add("made", 1) - 1) // size
         store = dist.PrefixStore(str(made), store)
-        gloo = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
+        connections = Connections(
+            lambda: dist.ProcessGroupGloo(store, rank, size, timeout=timeout))
+        gloo = connections.gloo
         self._gloo = ProcessGroup(rank, size)
         self.of_gradients = _OfGradients(rank, size)
         for group in (self, self._gloo, self.of_gradients):
             _register(group, gloo)
         me = weakref.ref(self)
-        self.collectives = Collectives(rank, size, timeout.total_seconds(), "gloo", store,
-                                       lambda: name_of(me()))
+        self.collectives = Collectives(rank, size, functools.partial(seconds_of, gloo), "gloo",
+                                       store, lambda: name_of(me()))
+        self.collectives.close = connections.close
         self.of_gradients._gloo, self.of_gradients.collectives = self._gloo, self.collectives
 
     def getBackendName(self):

@@ -20,7 +20,7 @@ from torch._C._distributed_c10d import ReduceOp
 from . import _gradients, _join, _seen, _threads
 from ._agreement import EXACT, OF_MODELS, check_answers, describe, gather
 from ._edges import Memory, Spread, alignment, mixes
-from ._mpi import Error
+from ._mpi import Error, text_of
 from ._parameters import bytes_of, pieces_of_row
 from ._sums import end_streams
 from ._work import SumWork
@@ -28,7 +28,7 @@ from ._world import Worker, world as _world
 
 _FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
 _TYPES = torch.float32, torch.float16, torch.bfloat16
-_TAGS = 16383      # of MPI_Comm_create_group; those behind are of _lanes
+_TAGS = 16383      # of MPI_Comm_create_group; those behind are of _model_comms
 _MOST = 2**31 - 1  # the count of MPI_Reduce_scatter_block is an int
 # The reason for which calls with unlike tensors are left to the backend. Most backends raise an
 # error of their own for these calls.
@@ -66,48 +66,51 @@ def _rules_of(path):
 class Collectives:
     """The sums of one process group. Making one is collective over the ranks of the group."""
 
-    def __init__(self, rank, size, seconds, backend, store, name):
-        """seconds: the timeout of a sum. backend: the name of the backend that makes the sums that
-        MPI does not make. store: the group's store. name: a function that returns the name for the
-        group's communicators."""
+    def __init__(self, rank, size, timeout, backend, store, name):
+        """timeout: a function that returns the present timeout of the group in seconds. backend:
+        the name of the backend that makes the sums that MPI does not make. store: the group's
+        store. name: a function that returns the name for the group's communicators."""
         self._name, self._all, self._exact_comm = name, False, None
-        self.rank, self.size, self.backend, self._seconds = rank, size, backend, seconds
+        self.rank, self.size, self.backend, self._timeout = rank, size, backend, timeout
+        self._limits = {}  # by communicator: the timeout that slimpi knows
         self._comm, self._worker, self._streams = None, None, {}
         self._lock, self._memory = threading.Lock(), Memory()
         self._left = "in a group of one rank" if size == 1 else None
         self.nodes, self.refusal, self.summed = 1, None, 0
+        self.number = None  # the group's number in goodbyes, as long as this rank is in the group
+        self._submitted, self._fewest = 0, None  # sums; (sums, rank) of the rank that left first
+        self.close = lambda: None  # closes the connections of the group's backend
         if size > 1:
             self._join(store)
 
     def _join(self, store):
         """Finds the group's ranks in MPI's world and compares options."""
         mine = {"error": "", "options": {}, "rank": -1, "size": 0, "number": 0,
-                "timeout": max(1, int(self._seconds)), "host": os.uname().nodename,
-                "place": _threads.place()}
+                "host": os.uname().nodename, "place": _threads.place()}
         if not dist.is_initialized():  # a new default group, which has all ranks
             _join.offered = store, self.rank, self.size
         try:
             world = _world()
             mine.update(options=_options_of(world), rank=world.rank, size=world.size,
                         number=world.numbers)
-        except Error as error:
-            mine["error"] = str(error)
+        except Exception as error:  # of any kind, because the others wait for this rank's answer
+            mine["error"] = text_of(error)
         finally:
             _join.offered = None
         answers = gather(store, self.rank, self.size, mine)
         self.nodes = len({answer["host"] for answer in answers})
         self.places = [answer["place"] for answer in answers]
         try:
-            self.members, timeout = check_answers(answers, mine)
+            self.members = check_answers(answers, mine)
         except Error as error:
             if not lenient:
                 raise
             self._left, self.refusal = "of a refused group", str(error)
             return
         # No member has used this number, so two groups of the same ranks have different tags.
-        self._number = max(answer["number"] for answer in answers)
+        self.number = self._number = max(answer["number"] for answer in answers)
         world.numbers = self._number + 1
-        self._waits = {} if world.mpi.option("timeout") else {"timeout": str(timeout)}
+        self._limited = not world.mpi.option("timeout")
         self._min_size = bytes_of(mine["options"]["min_size"])
         self._rules = mine["options"]["rules"]
         self._all = mine["options"]["sums"] == "all"
@@ -116,21 +119,49 @@ class Collectives:
         self._align = alignment(self._algorithm, bytes_of(world.mpi.option("bucket")))
         self._devices = {"any": ("cpu", "cuda"), "device": ("cuda",), "host": ("cpu",)}[
             mine["options"]["buffers"]]
+        world.begin_goodbyes(self.size)
 
     def is_one_node(self):
         return _threads.is_one_node(self.nodes)
 
+    def say_goodbye(self):
+        """Tells the other ranks that this rank calls no more sums of the group."""
+        if self.number is not None:
+            _world().say_goodbye(self.members, self.number, self._submitted)
+        self.number = None
+        self.close()
+
+    def take_goodbye(self, rank, sums):
+        """Notes that a rank of the world has left the group after so many sums."""
+        self._fewest = min(self._fewest or (sums, rank), (sums, rank))
+
+    def _why_never(self, index):
+        """Returns why the group's sum number `index` can never end; None if it can."""
+        lost = _join.lost_rank()
+        if lost == -1 or lost in getattr(self, "members", ()):
+            return ("the job was aborted, or the process of rank 0 has ended" if lost == -1 else
+                    f"rank {lost} has ended without MPI_Finalize")
+        if self._fewest is None or index < self._fewest[0]:
+            return None
+        return (f"rank {self._fewest[1]} takes no part, because it has destroyed the process group "
+                f"or ended the program after {self._fewest[0]} sums of this group: give all ranks "
+                "equally many batches (drop_last=True, or join() of the model)")
+
     def free(self):
         """Frees the communicators and ends the thread, after all sums."""
+        self.say_goodbye()
         if self._worker is not None:
-            self.submit("MPI_Comm_free", [], self._free)
+            self._worker.submit(self._free)
             self._worker.end()
             self._worker = None
 
     def _free(self):
         # All ranks free them in the same order. Both may be one communicator.
         for comm in filter(None, dict.fromkeys((self._comm, self._exact_comm))):
-            _world().free(comm)
+            try:
+                _world().free(comm)
+            except Error:  # of a sum that failed
+                pass
         self._comm = self._exact_comm = None
 
     def leave(self, reason):
@@ -243,18 +274,34 @@ class Collectives:
             self._all = True
 
     def submit(self, name, results, function, *arguments):
-        one = SumWork(name, results, self._seconds, self._streams)
+        seconds = self._timeout()
+        one = SumWork(name, results, seconds, self._streams,
+                      functools.partial(self._why_never, self._submitted))
+        self._submitted += 1
+        one.check()
         with self._lock:
             if self._worker is None:  # also for a group of one rank: gloo's means are made here
                 self._worker = Worker() if self._left else _world().new_worker()
-        self._worker.submit(lambda: one.run(function, *arguments))
+        self._worker.submit(lambda: one.run(self._run, seconds, function, *arguments))
         return one
+
+    def _run(self, seconds, function, *arguments):
+        """Calls a function that makes sums under the timeout `seconds`. Called in the thread."""
+        self._seconds = seconds
+        function(*arguments)
+
+    def _limit(self, comm):
+        """Gives slimpi the timeout of the sum for its waits. Called in the thread."""
+        if self._limited and self._limits.get(comm) != self._seconds:
+            self._limits[comm] = self._seconds
+            _world().mpi.set_timeout(comm, self._seconds)
+        return comm
 
     def describe(self):
         return describe(_world().mpi, _world().mpi.option)
 
     def _new_communicator(self, options):
-        return _world().new_communicator(self.members, {**self._waits, **options}, self._name(),
+        return _world().new_communicator(self.members, options, self._name(),
                                          1 + self._number % _TAGS)
 
     def _communicator(self):
@@ -262,14 +309,14 @@ class Collectives:
         thread."""
         if self._comm is None:
             self._comm = self._new_communicator({})
-        return self._comm
+        return self._limit(self._comm)
 
     def _exact_communicator(self):
         """Returns the communicator of sums without compression. Called in the thread."""
         if self._exact_comm is None:
             self._exact_comm = (self._communicator() if _world().mpi.option("algorithm") == "off"
                                 else self._new_communicator(EXACT))
-        return self._exact_comm
+        return self._limit(self._exact_comm)
 
     def _votes(self, mine):
         """Sums the votes of the ranks: 0: not a gradient, 1: a gradient, 2: compress(). Returns how

@@ -35,8 +35,9 @@ def _join(module, group):
     if backend in ("mpi", "fake") or size > (_launcher.size() or size):
         return
     name = name_of(group)
-    found = _groups[group] = Collectives(module.get_rank(group), size, timeout_of(group), backend,
-                                         of_attempt(module._world.pg_map[group][1]), lambda: name)
+    found = _groups[group] = Collectives(
+        module.get_rank(group), size, functools.partial(timeout_of, group), backend,
+        of_attempt(module._world.pg_map[group][1]), lambda: name)
     if found.refusal:
         refused(found)
     elif found.is_one_node():  # MPI would only be slower

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 from . import _interface, _launcher
-from ._mpi import Error, WrongLauncher, mapped
+from ._mpi import Error, WrongLauncher, mapped, text_of
 
 SECONDS = 1800          # for all ranks to connect; gloo has the same default timeout
 _SECONDS_TO_CONNECT = 30
@@ -24,6 +24,7 @@ offered = None   # (store, rank, size) of the default group, while that group is
 _times = 0       # the number of joins of this process; the same on all ranks
 _kept = []       # objects that live as long as the process: rank 0's store and server
 _joined = False
+_watched = []    # a copy of the connection to the server
 
 
 def _group():
@@ -77,10 +78,10 @@ def _start_server(store, size):
     order = {"job": f"slimpi_{os.uname().nodename[:64]}_{os.getpid()}_{secrets.token_hex(8)}",
              "tokens": tokens, "address": address, "seconds": SECONDS}
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    server = subprocess.Popen(
-        [sys.executable, "-I", "-S", os.path.join(os.path.dirname(__file__), "_pmi.py")],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True)
     try:
+        server = subprocess.Popen(
+            [sys.executable, "-I", "-S", os.path.join(os.path.dirname(__file__), "_pmi.py")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True)
         server.stdin.write(json.dumps(order).encode() + b"\n")
         server.stdin.close()
         port = int(server.stdout.readline())
@@ -109,8 +110,8 @@ def _place(store, rank, size):
     if rank == 0:
         try:
             places = _start_server(store, size)
-        except Error as error:
-            places = [{"error": f"rank 0: {error}"}] * size
+        except Exception as error:  # of any kind, because the others wait for the places
+            places = [{"error": f"rank 0: {text_of(error)}"}] * size
         for other, place in enumerate(places):
             store.set(f"{name} {other}", json.dumps(place))
     place = json.loads(store.get(f"{name} {rank}"))
@@ -165,7 +166,7 @@ def _check(mpi, size):
 
 def join(make):
     """Calls make(), which finds the process's MPI, joins the ranks, and returns the result of
-    make(). If one rank raises an Error, all ranks raise it."""
+    make(). If one rank fails, all ranks raise an Error that says why."""
     group = _group()
     if group is None:
         return make()
@@ -175,16 +176,35 @@ def join(make):
         mpi = make()
         needed = _check(mpi, size)
         mpi.interface = _interface.choose() if needed else ""
-    except Error as reason:
-        error = str(reason)
+    except Exception as reason:  # of any kind, because the others wait for this rank
+        error = text_of(reason)
     channel = _meet(_place(store, rank, size), mpi and mpi.description, error)
     global _joined
     if needed:
         for name in ("PMI_PORT", "PMI_ID", "PMI_SPAWNED"):  # a launcher around torchrun set them
             os.environ.pop(name, None)
-        os.environ.update(PMI_FD=str(channel.detach()), PMI_RANK=str(rank), PMI_SIZE=str(size))
+        _watched.append(channel.dup())
+        os.environ.update(PMI_FD=str(channel.detach()), PMI_RANK=str(rank), PMI_SIZE=str(size),
+                          _SLIMPI_PMI="1")
         _joined = True
     return mpi
+
+
+def lost_rank():
+    """Returns the rank that has ended without MPI_Finalize, if the server has named one; -1 if the
+    whole job has ended."""
+    for channel in _watched:
+        try:
+            line = channel.recv(64, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return -1
+        if not line:
+            return -1
+        if line.startswith(b"cmd=lost rank="):
+            return int(line.split(b"=")[2].split()[0])
+    return None
 
 
 def after_init(mpi, comm):
@@ -192,7 +212,7 @@ def after_init(mpi, comm):
     of a node. Otherwise they would stay if a rank is killed. No rank opens them after MPI_Init."""
     if not _joined:
         return
-    del os.environ["PMI_FD"]  # children do not have the connection
+    del os.environ["PMI_FD"], os.environ["_SLIMPI_PMI"]  # children do not have the connection
     mpi.call("MPI_Barrier", comm)
     for path in mapped(r"^mpich_(shm|vci)_"):
         try:

@@ -24,7 +24,8 @@ _SIGNATURES = {
     "MPI_Finalize": "", "MPI_Finalized": "p", "MPI_Get_library_version": "pp",
     "MPI_Group_free": "p", "MPI_Group_incl": "hipp", "MPI_Iallreduce": "ppihhhp",
     "MPI_Info_create": "p", "MPI_Info_free": "p", "MPI_Info_set": "hss", "MPI_Init_thread": "ppip",
-    "MPI_Initialized": "p", "MPI_Query_thread": "p", "MPI_Reduce_scatter_block": "ppihhh",
+    "MPI_Initialized": "p", "MPI_Iprobe": "hihpp", "MPI_Isend": "pihiihp", "MPI_Query_thread": "p",
+    "MPI_Recv": "pihhihp", "MPI_Reduce_scatter_block": "ppihhh", "MPI_Request_free": "p",
     "MPI_Wait": "pp", "PMPI_Allreduce": "ppihhh",
 }
 _TEXT_BYTES = 16384  # more than any MPI's MPI_MAX_LIBRARY_VERSION_STRING
@@ -36,6 +37,11 @@ class Error(RuntimeError):
 
 class WrongLauncher(Error):
     """An error that is the same on every rank of the job."""
+
+
+def text_of(error):
+    """Returns an exception as a line for the other ranks."""
+    return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
 
 
 class Matrix(ctypes.Structure):
@@ -183,6 +189,11 @@ class Mpi:
         value = ctypes.create_string_buffer(4096)
         self.slimpi.slimpi_get_option(name.encode(), value, ctypes.c_uint64(len(value)))
         return value.value.decode(errors="replace")
+
+    def set_timeout(self, comm, seconds):
+        """Limits this rank's waits in later sums on a communicator."""
+        self.slimpi.slimpi_set_timeout(ctypes.byref(ctypes.c_uint64(comm)),
+                                       ctypes.c_uint64(seconds))
 
     def describe_next(self, name, matrices=()):
         rows = (Matrix * len(matrices))(*(Matrix(*matrix) for matrix in matrices))

@@ -9,8 +9,9 @@ long to wait for the ranks. It writes one line to standard output, the port.
 
 A rank sends a line: its token, and a JSON object with its `mpi` and, if it cannot take part, its
 `error`. When all ranks have sent their lines, each rank gets a line of JSON; its `error`, if not
-null, says why there is no job. Then PMI-1 follows, line by line. The server ends when every rank
-has closed its connection, or when the process of rank 0 ends without MPI_Finalize.
+null, says why there is no job. Then PMI-1 follows, line by line. If a rank goes without
+MPI_Finalize, the others get a line that they did not ask for, "cmd=lost rank=N". The server ends
+when every rank has closed its connection, or when the process of rank 0 ends without MPI_Finalize.
 """
 import json
 import os
@@ -68,6 +69,7 @@ class Server:
         self.ranks, self.strangers, self.hellos = {}, [], {}
         self.started, self.finalized = False, set()
         self.lost = None  # the time when the first rank went without MPI_Finalize
+        self.over = False  # whether the server itself ends all connections
         self.selector = selectors.DefaultSelector()
         self.listener = self._listen(address)
         self.listener.setblocking(False)
@@ -127,8 +129,12 @@ class Server:
             self.strangers.remove(connection)
             return
         del self.ranks[connection.rank]
-        if self.started and connection.rank not in self.finalized:  # else a rank may come again
-            self.lost = self.lost or time.monotonic()
+        if not self.started or connection.rank in self.finalized or self.over:
+            return  # the rank may come again, or has ended well, or all are told to end
+        if self.lost is None:
+            self.lost = time.monotonic()
+            for other in self.ranks.values():  # src/base/process_manager.cpp reads it
+                other.say(f"cmd=lost rank={connection.rank}")
 
     def _read(self, connection):
         try:
@@ -180,7 +186,7 @@ class Server:
 
     def _start(self, error):
         """Tells all ranks that the job starts, or the error. Accepts no more connections."""
-        self.started = True
+        self.started, self.over = True, error is not None
         self.selector.unregister(self.listener)
         self.listener.close()
         for connection in self.strangers[:]:
@@ -193,6 +199,7 @@ class Server:
         words = dict(word.split("=", 1) for word in line.split() if "=" in word)
         command = words.get("cmd")
         if command == "abort":
+            self.over = True
             for other in list(self.ranks.values()):
                 self._close(other)
             return

@@ -22,7 +22,8 @@ from . import _ddp, _functions, _late, _launcher, _register, _seen, _threads
 from ._address import set_master
 from ._launcher import set_environment
 from ._mpi import Error, WrongLauncher
-from ._tell import is_child, is_rank, mark_rank, of_one_node, of_other_sums, said, say, takes_all
+from ._tell import (is_child, is_rank, mark_rank, of_one_node, of_other_sums, said, say, takes_all,
+                    unmark_rank)
 from ._world import watch_end
 
 _replaced = None  # whether slimpi's backend in gloo's place can use MPI; None: gloo stayed
@@ -163,13 +164,9 @@ def _change_c10d(module):
 
     signature = inspect.signature(module.init_process_group)
 
-    def is_whole(backend, init_method, arguments, keywords):
+    def is_whole(names):
         """Returns whether the group has the ranks that the launcher started. A program may also
         start ranks itself."""
-        try:
-            names = signature.bind(backend, init_method, *arguments, **keywords).arguments
-        except TypeError:  # PyTorch reports it
-            return _launcher.size() is not None
         size = names.get("world_size", -1)
         size = int(os.environ.get("WORLD_SIZE", -1)) if size in (-1, None) else size
         launched = _launcher.size()
@@ -178,7 +175,16 @@ def _change_c10d(module):
     @functools.wraps(module.init_process_group)
     def init(backend=None, init_method=None, *arguments, **keywords):
         others = getattr(module, "_use_torchcomms_enabled", bool)()
-        if is_whole(backend, init_method, arguments, keywords) and (others or _become_rank()):
+        try:
+            names = signature.bind(backend, init_method, *arguments, **keywords).arguments
+        except TypeError:  # PyTorch reports it
+            names = {}
+        if names.get("enable_reconfigure"):
+            unmark_rank()
+            if _launcher.rank() in (0, None):
+                say("nothing is changed, because ranks may leave a process group that has "
+                    "enable_reconfigure: its backend makes all sums")
+        elif is_whole(names) and (others or _become_rank()):
             if init_method in (None, "env://") and keywords.get("store") is None:
                 _find_master()
             if others and _launcher.rank() in (0, None):
@@ -193,9 +199,14 @@ def _change_c10d(module):
         init_process_group(backend, init_method, *arguments, **keywords)
         _late.variables((), None)
         launched = _launcher.size()
-        if launched is not None and module.get_world_size() > launched and module.get_rank() == 0:
-            say(f"the program makes {module.get_world_size()} ranks itself where the launcher "
-                f"started {launched}, so nothing is changed: let the launcher start them all")
+        size = module.get_world_size()
+        if launched is not None and size > launched and module.get_rank() == 0:
+            say(f"the program makes {size} ranks itself where the launcher started {launched}, so "
+                "nothing is changed: let the launcher start them all")
+        if launched is not None and size < launched and _launcher.rank() == 0:
+            say(f"the program makes a process group of {size} ranks where the launcher started "
+                f"{launched}, so nothing is changed: start {size} ranks, or give "
+                "init_process_group all of them and new_group some")
         global _says
         _says = module.get_rank() == 0
         if is_rank() and not _register.is_old():

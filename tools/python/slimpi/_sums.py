@@ -157,7 +157,7 @@ class Iteration:
         """Makes the sums when all buckets in the list `pending` can be read. Ends the buckets after
         these sums, or after the exact sums that complete them. last: whether no other sums
         follow."""
-        state._lane.worker.submit(
+        state._comms.worker.submit(
             functools.partial(self._start, state, pending, sums, last))
 
     def _start(self, state, pending, sums, last):

@@ -31,6 +31,11 @@ def mark_rank():
     os.environ[_MARK] = str(os.getpid())
 
 
+def unmark_rank():
+    """Makes this process no rank, so that slimpi changes nothing from now on."""
+    os.environ.pop(_MARK, None)
+
+
 def is_rank():
     """Returns whether mark_rank() was called in this process."""
     return os.environ.get(_MARK) == str(os.getpid())

@@ -23,9 +23,10 @@ _watcher = None
 
 
 def _expire_late():
+    if _pending:
+        _world().hear_goodbyes()
     for one in list(_pending):
-        if time.monotonic() > one.deadline:
-            one.expire()
+        one.check()
 
 
 def _watch():
@@ -37,14 +38,16 @@ def _watch():
 class SumWork(Work):
     """A sum on its way. wait() and the future raise what its thread raised."""
 
-    def __init__(self, name, tensors, seconds, streams):
+    def __init__(self, name, tensors, seconds, streams, why_never=lambda: None):
         """tensors: the results, all on one device. seconds: the time limit. streams: the streams of
-        the worker's thread, by device."""
+        the worker's thread, by device. why_never: returns why the sum can never end; None if it
+        can."""
         global _watcher
         super().__init__()
         self.name, self._tensors, self._seconds, self._error = name, tensors, seconds, None
         self._place = Place(tensors[0].device if tensors else torch.device("cpu"), streams)
-        self.deadline = time.monotonic() + seconds + _GRACE_SECONDS
+        self._deadline = time.monotonic() + seconds + _GRACE_SECONDS
+        self._why_never, self._began = why_never, False
         self._ended, self._lock = threading.Event(), threading.Lock()
         self._asked = False  # whether the program asked for the future
         self._outcome = torch.futures.Future(devices=self._place.devices)
@@ -61,6 +64,9 @@ class SumWork(Work):
 
     def run(self, function, *arguments):
         """Makes the sum, in the worker's thread."""
+        if self._ended.is_set():
+            return
+        self._began = True
         try:
             self._place.wait()
             with torch.inference_mode():
@@ -86,14 +92,19 @@ class SumWork(Work):
         outcome = self._tensors if self._error is None else self._error
         self._place.run(self._outcome.set_result, outcome)
 
-    def expire(self):
-        """Ends the Work with an error: the sum takes too long, and may never be complete."""
-        _world().stuck = True
-        self._end(self._late(self._seconds, "init_process_group"))
+    def check(self):
+        """Ends the Work with an error if the sum can never end, or takes too long."""
+        reason = self._why_never()
+        if reason is None and time.monotonic() <= self._deadline:
+            return
+        if self._began:
+            _world().stuck = True  # MPI may still be in the sum
+        self._end(Error(f"{self.name}: {reason}") if reason else
+                  self._late(self._seconds, "the timeout of the process group"))
 
-    def _late(self, seconds, function):
-        return Error(f"{self.name} has not ended within {seconds:g} s: a rank did not call it, or "
-                     f"has ended ({function}(timeout=...))")
+    def _late(self, seconds, limit):
+        return Error(f"{self.name} has not ended within {seconds:g} s, {limit}: a rank did not "
+                     "call it, or has ended")
 
     def wait(self, timeout=timedelta(0)):
         """Returns when the sum is complete, also on a GPU, because MPI knows no streams. If the
@@ -101,7 +112,7 @@ class SumWork(Work):
         seconds = timeout.total_seconds()
         _held.discard(self)
         if not self._ended.wait(seconds if seconds > 0 else None):
-            raise self._late(seconds, "wait")
+            raise self._late(seconds, "the timeout of wait()")
         if self._error is not None:
             raise self._error
         return True

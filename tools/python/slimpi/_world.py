@@ -17,12 +17,14 @@ import weakref
 from concurrent.futures import Future
 
 from . import _join, _launcher
+from ._goodbye import Goodbyes
 from ._mpi import Error, Mpi, WrongLauncher
 
 _NAME_BYTES = 63  # of a communicator's name; less than any MPI's MPI_MAX_OBJECT_NAME
 _STATUS_BYTES = 64  # more than any MPI's MPI_Status
 _TIME_TO_FORWARD = 0.2  # seconds before an abort; launchers drop output written just before it
 _SUMS_BEFORE_WARNING = 3
+_SECONDS_TO_FAIL = 5  # for a sum that was given up to fail in MPI, too, at the end of the program
 
 _world = None
 _lock = threading.Lock()
@@ -94,6 +96,16 @@ class Worker:
         if wait:
             self._thread.join()
 
+    def wait(self, gives_up):
+        """Waits for the jobs that were submitted. Returns False if gives_up(), called each second,
+        returns true before."""
+        idle = threading.Event()
+        self.submit(idle.set)
+        while self._thread.is_alive() and not idle.wait(1):
+            if gives_up():
+                return False
+        return True
+
     def do(self, function, *arguments):
         """Runs a function in the thread and returns or raises what the function does."""
         outcome = Future()
@@ -119,13 +131,15 @@ class World:
         self._summed = set()     # communicators that start_sum() has made a sum on
         self.numbers = 0         # the next free number of a group, on this rank: see Collectives
         self.groups = weakref.WeakSet()  # objects with `members` and `summed`: see count()
+        self._goodbyes = None    # where ranks say that they leave a group; None without threads
         self.warned = False      # whether count() has warned of groups that cross
         self.stuck = False       # whether MPI may still be in a sum that was given up
         self._workers = weakref.WeakSet()  # all other Workers
-        self._waiting = [self.worker]      # Workers whose jobs may wait for others
         self.status = 0          # exit status of an exception or sys.exit that ends the program
         self.worker.do(self._begin)
         watch_end(self._note_status)
+        if self.initialized:
+            self._watch_leave()
 
     def _begin(self):
         self.mpi = mpi = _join.join(Mpi)
@@ -179,17 +193,14 @@ class World:
                       "fully_shard (slimpi-torch(7))", file=sys.stderr, flush=True)
                 return
 
-    def new_worker(self, waits=False):
+    def new_worker(self):
         """Returns a Worker for the sums of one communicator: a new Worker if several threads may
         call MPI, else self.worker, which all communicators share. In that case all ranks must make
-        the sums of all communicators in the same order. waits: whether its jobs may wait for other
-        Workers."""
+        the sums of all communicators in the same order."""
         if not self._threads:
             return self.worker
         worker = Worker()
         self._workers.add(worker)
-        if waits:
-            self._waiting.append(worker)
         return worker
 
     def new_communicator(self, ranks, options, name, tag=0):
@@ -256,6 +267,24 @@ class World:
         mpi.call("MPI_Reduce_scatter_block", address, result, count, mpi.constant("MPI_FLOAT"),
                  mpi.constant("MPI_SUM"), comm)
 
+    def begin_goodbyes(self, ranks):
+        """Makes it possible to say goodbye to groups, if `ranks` is the number of all ranks.
+        Collective over a group of so many ranks."""
+        if ranks == self.size and self._goodbyes is None and self._threads:
+            self._goodbyes = Goodbyes(self)
+
+    def say_goodbye(self, ranks, number, sums):
+        """Tells the ranks of a group that this one leaves the group after so many sums."""
+        if self._goodbyes is not None and os.getpid() == self.process:
+            self._goodbyes.send(ranks, number, sums)
+
+    def hear_goodbyes(self):
+        """Tells the groups which ranks have left them."""
+        for rank, number, sums in self._goodbyes.received() if self._goodbyes else ():
+            for group in list(self.groups):
+                if getattr(group, "number", None) == number:
+                    group.take_goodbye(rank, sums)
+
     def abort(self):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -267,22 +296,58 @@ class World:
     def _note_status(self, status):
         self.status = status
 
-    def _end(self):
+    def _watch_leave(self):
+        """Makes os._exit(0) end MPI in this process, as a normal end does. Otherwise other ranks
+        would wait for this one, or mpiexec would kill them in silence."""
+        leave = os._exit
+
+        @functools.wraps(leave)
+        def _exit(status):
+            try:
+                if status == 0:
+                    self._end(self.mpi.slimpi.slimpi_finalize_now)
+            finally:
+                leave(status)
+
+        os._exit = _exit
+
+    def _wait_for_sums(self):
+        """Returns whether all sums have ended. Returns False if MPI may still be in sums that were
+        given up some seconds ago."""
+        given_up = []
+
+        def gives_up():
+            if self.stuck:
+                given_up.append(time.monotonic())
+            return bool(given_up) and given_up[-1] - given_up[0] > _SECONDS_TO_FAIL
+
+        # self.worker comes first, because its jobs may wait for the others, and last, because the
+        # others' jobs may submit jobs to it.
+        if not all(worker.wait(gives_up) for worker in (self.worker, *self._workers)):
+            return False
+        for worker in list(self._workers):
+            worker.end(wait=True)
+        return self.worker.wait(gives_up)
+
+    def _end(self, finalize=None):
+        """Ends MPI at the end of the program. finalize: does so at once, in the worker's thread;
+        None: exit() does so."""
         if os.getpid() != self.process:  # in a child by fork
             return
         if self.mpi.integer("MPI_Finalized"):
             return
-        if self.status != 0 or self.stuck:
+        if self.status != 0 or not self._wait_for_sums():
             self.abort()
-        for worker in self._waiting:
-            worker.do(lambda: None)
-        for worker in list(self._workers):
-            worker.end(wait=True)
-        self.worker.do(lambda: None)  # no sum is in flight any more
+        for group in list(self.groups):
+            group.say_goodbye()
         # exit() makes slimpi end MPI, where possible, because only exit() sees the status of
         # `raise SystemExit(1)`.
-        if self.initialized and self.mpi.slimpi.slimpi_finalize_at_exit() != 0:
-            self.worker.do(self.mpi.call, "MPI_Finalize")
+        if not self.initialized:
+            return
+        if finalize is None and self.mpi.slimpi.slimpi_finalize_at_exit() != 0:
+            finalize = functools.partial(self.mpi.call, "MPI_Finalize")
+        if finalize is not None:
+            self.worker.do(finalize)
 
 
 def world():

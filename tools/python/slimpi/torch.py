@@ -21,10 +21,10 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from . import _functions, _gradients, _lanes
+from . import _functions, _gradients, _model_comms
 from ._agreement import EXACT, OF_MODELS, check_answers, describe, name_of, timeout_of
 from ._edges import Edges, mixes
-from ._mpi import Error
+from ._mpi import Error, text_of
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
 from ._sums import FLOAT_BYTES, Iteration, Pending, Sum, WIDE, unwrapped
 from ._world import world as _world
@@ -63,28 +63,28 @@ class State:
         self.options = {name: _text(value) for name, value in options.items()}
         group = process_group or dist.distributed_c10d._get_default_group()
         mine = {"error": "", "options": dict(self.options, start=start_powerSGD_iter),
-                "rank": -1, "size": 0, "timeout": timeout_of(group)}
+                "rank": -1, "size": 0}
         try:
             check_model(model)
             self._begin(start_powerSGD_iter)
             mine.update(rank=self._world.rank, size=self._world.size)
-        except Error as error:
-            mine["error"] = str(error)
+        except Exception as error:  # of any kind, because the others wait for this rank's answer
+            mine["error"] = text_of(error)
         # The group's own backend exchanges the answers, so that a rank without MPI can answer, too.
         answers = [None] * dist.get_world_size(group)
-        dist.all_gather_object(answers, {**mine, **_lanes.answer(group)}, group=group)
-        ranks, timeout = check_answers(answers, mine)
-        waits = {} if self._option("timeout") else {"timeout": str(timeout)}
-        exact = {} if self.algorithm == "off" else {**waits, **EXACT}
-        self._lane = lane = _lanes.take(self._world, group, (
-            tuple(ranks), tuple(sorted({**waits, **self.options}.items())),
-            tuple(sorted(exact.items())), name_of(group)), answers)
+        dist.all_gather_object(answers, {**mine, **_model_comms.answer(group)}, group=group)
+        ranks = check_answers(answers, mine)
+        exact = {} if self.algorithm == "off" else EXACT
+        self._comms = comms = _model_comms.take(self._world, group, (
+            tuple(ranks), tuple(sorted(self.options.items())), tuple(sorted(exact.items())),
+            name_of(group)), answers)
         self.world_size, self.members, self.summed = len(ranks), ranks, 0
         self._world.groups.add(self)
         self._world.models += 1
-        self._comm, self._exact_comm = lane.comm, lane.exact_comm
-        lane.models += 1
-        self._model = lane.models
+        self._comm, self._exact_comm = comms.comm, comms.exact_comm
+        self._seconds = None  # the timeout of the group, which slimpi knows
+        comms.models += 1
+        self._model = comms.models
         self.iteration = 0
         self._streams = {}  # by device: the stream of slimpi's threads
         self._parameters = Parameters(model)
@@ -96,14 +96,17 @@ class State:
         self._sums = Iteration()
         self._tensors = set()  # names of all tensors that were summed
         self._finisher = self._world.new_worker()
-        for end in ((self._finisher.end,), (lane.end, self._model, self._tensors)):
+        for end in ((self._finisher.end,), (comms.end, self._model, self._tensors)):
             weakref.finalize(self, *end).atexit = False  # at exit World ends the threads
         self._room = threading.Semaphore(_MOST_IN_FLIGHT)
+
+    def say_goodbye(self):
+        """Does nothing: MPI_Finalize tells other ranks that no sum of this one follows."""
 
     def _finish(self, job):
         """Runs a job in the finisher's thread. Called in the worker's thread; both may be the same
         thread."""
-        if self._finisher is self._lane.worker:
+        if self._finisher is self._comms.worker:
             job()
         else:
             self._finisher.submit(job)
@@ -159,12 +162,20 @@ class State:
             self._known[index] = (identities, self._name(index, layout), matrices_of(parameters))
         return self._known[index][1:]
 
+    def follow_timeout(self):
+        """Gives slimpi the present timeout of the group, which the program may change."""
+        seconds = timeout_of(self.process_group or dist.distributed_c10d._get_default_group())
+        if seconds != self._seconds and not self._option("timeout"):
+            self._seconds = seconds
+            for comm in {self._comm, self._exact_comm}:
+                self._world.mpi.set_timeout(comm, seconds)
+
     def _end_iteration(self, names):
         """Waits for the last sum of an iteration, in the worker's thread, which then begins the
         sums of the next iteration. Drops the state if a sum was not finite: the program then skips
         its step and often lowers its loss scale, but the state is in units of the old scale. All
         ranks do the same, because all have the same sums."""
-        if self._finisher is not self._lane.worker:
+        if self._finisher is not self._comms.worker:
             self._finisher.do(lambda: None)
         if self._overflowed:
             self._overflowed = False
@@ -215,7 +226,7 @@ class State:
         buckets = []
         for index, layout in sorted({**self._layouts, **self._loaded}.items()):
             name = self._name(index, layout)
-            kept = self._lane.worker.do(self._world.mpi.get_state, self._comm, name)
+            kept = self._comms.worker.do(self._world.mpi.get_state, self._comm, name)
             if kept is not None:
                 kept = torch.frombuffer(bytearray(kept), dtype=torch.uint8)
             factors = torch.tensor(self._edges.factors.get(name, ()), dtype=torch.float64)
@@ -245,7 +256,7 @@ class State:
             self._loaded[index] = layout
             if len(bucket["factors"]):
                 self._edges.factors[name] = bucket["factors"].tolist()
-            if kept is not None and not self._lane.worker.do(
+            if kept is not None and not self._comms.worker.do(
                     self._world.mpi.set_state, self._comm, name, bytes(kept.numpy())):
                 raise Error("the state of a bucket is not of this rank of a group of "
                             f"{self.world_size}: save state_dict() on every rank, and load on each "
@@ -260,6 +271,7 @@ def hook(state, bucket):
     buffer, last = bucket.buffer(), bucket.is_last()
     if bucket.index() == 0:  # the iteration before may have ended without its last bucket
         state._sums = Iteration()
+        state.follow_timeout()
     comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
     if last and comm == state._comm:
@@ -289,7 +301,7 @@ def hook(state, bucket):
             state._sums.submit(state, held, regrouped, True)
         elif buffer.is_sparse:
             state._sums.submit(state, [], [], True)
-        state._lane.worker.submit(functools.partial(state._end_iteration, state._names()))
+        state._comms.worker.submit(functools.partial(state._end_iteration, state._names()))
     return future
 
 

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# How ranks end that no launcher started: each argument is a case. The process imports PyTorch once
+# and forks two ranks for each case. It prints the case, the exit statuses of the ranks, and "late"
+# if a rank had to be killed. The ranks print lines that begin with the case and their rank. Only
+# `broken` knows of slimpi.
+import ctypes
+import datetime
+import os
+import signal
+import socket
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed import distributed_c10d
+from torch.nn.parallel import DistributedDataParallel
+
+SECONDS = 60  # the limit of a case, no measure
+
+
+def say(text):
+    sys.stdout.write(f"{sys.argv[1]} {dist.get_rank()} {text}\n")
+    sys.stdout.flush()
+
+
+def model():
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(300, 200), nn.ReLU(), nn.Linear(200, 100))
+
+
+def steps(net, number, by_hand):
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+    for _ in range(number):
+        net(torch.ones(4, 300)).square().mean().backward()
+        for parameter in net.parameters() if by_hand else ():
+            dist.all_reduce(parameter.grad)
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def fewer(by_hand, shard=None):
+    """Rank 1 has a step less than rank 0."""
+    dist.init_process_group("gloo")
+    net = model()
+    if shard:
+        shard(net)
+    begin = time.monotonic()
+    try:
+        steps(net, 3 - dist.get_rank(), by_hand)
+    except Exception as error:
+        soon = "soon" if time.monotonic() - begin < SECONDS / 2 else "late"
+        say(f"{soon}: {str(error).splitlines()[0]}")
+    dist.destroy_process_group()
+
+
+def fsdp():
+    from torch.distributed.fsdp import fully_shard
+    fewer(False, fully_shard)
+
+
+def leave(end):
+    """Rank 1 ends at once, and rank 0 has more to do."""
+    dist.init_process_group("gloo", timeout=datetime.timedelta(days=36500))
+    steps(DistributedDataParallel(model()), 2, False)
+    rank = dist.get_rank()
+    dist.barrier()
+    dist.destroy_process_group()
+    if rank == 1:
+        end()
+    time.sleep(2)
+    sys.stdout.write(f"{sys.argv[1]} 0 works on\n")
+    sys.stdout.flush()
+
+
+def killed():
+    """Nobody ends the rank that waits for a rank that was killed."""
+    dist.init_process_group("gloo")
+    dist.all_reduce(torch.ones(40000))
+    if dist.get_rank() == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    try:
+        dist.all_reduce(torch.ones(40000))
+    except Exception as error:
+        say(str(error).splitlines()[0])
+
+
+def timeouts():
+    """The program raises the timeout, and lowers it."""
+    def set_timeout(seconds):
+        change = getattr(dist, "set_timeout", distributed_c10d._set_pg_timeout)
+        change(datetime.timedelta(seconds=seconds), dist.group.WORLD)
+
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=2))
+    net, rank = DistributedDataParallel(model()), dist.get_rank()
+    values = torch.ones(40000)
+    for sum_up in (lambda: dist.all_reduce(values), lambda: steps(net, 1, False)):
+        sum_up()
+        set_timeout(60)
+        if rank == 1:
+            time.sleep(3)
+        sum_up()
+        set_timeout(2)
+    say(f"raised: {values[0].item():g}")
+    if rank == 1:
+        time.sleep(8)
+    try:
+        dist.all_reduce(values)
+    except Exception as error:
+        say(f"lowered: {str(error).splitlines()[0]}")
+
+
+def smaller():
+    """The launcher started three ranks."""
+    os.environ["WORLD_SIZE"] = "3"
+    dist.init_process_group("gloo", rank=int(os.environ["RANK"]), world_size=2)
+    values = torch.ones(40000)
+    dist.all_reduce(values)
+    say(f"{values[0].item():g}")
+    dist.destroy_process_group()
+
+
+def broken():
+    """Rank 1 cannot load MPI, which it says by an exception of another kind."""
+    import slimpi._world
+
+    def fail():
+        raise OSError("libmpi.so.12: cannot open shared object file")
+
+    if os.environ["RANK"] == "1":
+        slimpi._world.Mpi = fail
+    dist.init_process_group("gloo")
+    values = torch.ones(40000)
+    dist.all_reduce(values)
+    say(f"{values[0].item():g}")
+    dist.destroy_process_group()
+
+
+def reconfigure():
+    dist.init_process_group("gloo", enable_reconfigure=True)
+    store = distributed_c10d._get_default_store()
+    handles = [f"handle {rank}" for rank in range(2)]
+    store.set(handles[dist.get_rank()], distributed_c10d._get_reconfigure_handle())
+    handles = [store.get(name).decode() for name in handles]
+    distributed_c10d._reconfigure(uuid=1, handles=handles).wait()
+    steps(DistributedDataParallel(model()), 2, False)
+    say("trained")
+
+
+CASES = {"hand": lambda: fewer(True), "fsdp": fsdp, "exit": lambda: leave(lambda: os._exit(0)),
+         "gone": lambda: leave(lambda: ctypes.CDLL(None)._exit(0)), "killed": killed,
+         "timeouts": timeouts, "smaller": smaller, "broken": broken, "reconfigure": reconfigure}
+
+
+def start(rank, port):
+    process = os.fork()
+    if process == 0:
+        os.environ.update(RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank),
+                          LOCAL_WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        CASES[sys.argv[1]]()
+        sys.exit(0)
+    return process
+
+
+for case in sys.argv[1:]:
+    sys.argv[1] = case
+    with socket.create_server(("127.0.0.1", 0)) as any_port:
+        chosen = any_port.getsockname()[1]
+    sys.stdout.flush()
+    ranks = [start(rank, chosen) for rank in range(2)]
+    statuses, limit, in_time = {}, time.monotonic() + SECONDS, "in time"
+    while len(statuses) < len(ranks):
+        for process in ranks:
+            if process not in statuses and (ended := os.waitpid(process, os.WNOHANG))[0]:
+                statuses[process] = os.waitstatus_to_exitcode(ended[1])
+        if time.monotonic() > limit:
+            in_time = "late"
+            for process in set(ranks) - set(statuses):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.05)
+    print(case, "ended", *(statuses[process] for process in ranks), in_time, flush=True)
