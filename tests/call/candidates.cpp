@@ -58,6 +58,7 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
       plan_(plan),
       request_(request),
       count_(std::uint64_t(request.count)),
+      input_count_(count_),
       result_count_(count_),
       type_(ElementType::float32),
       left_on_device_(false) {}
