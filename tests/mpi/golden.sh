@@ -27,7 +27,8 @@ run() {
       SLIMPI_ALGORITHM=low_precision_decentralized
     row $per_node "scatter-4-$per_node 70001 - Reduce_scatter" SLIMPI_BITS=4
     row $per_node "gather-4-$per_node 70001 - Allgatherv" SLIMPI_BITS=4
-    row $per_node "gather-packed-3-$per_node 70004 - Allgather" SLIMPI_ALGORITHM=packed SLIMPI_BITS=3
+    row $per_node "gather-packed-3-$per_node 70004 - Allgather" SLIMPI_BITS=3 \
+      SLIMPI_ALGORITHM=packed
     row $per_node "scatter-block-$per_node 70004 - Reduce_scatter_block" SLIMPI_BITS=8
   done
   row 1 "scatter-3-feedback 70001 - Reduce_scatter" SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1

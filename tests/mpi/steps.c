@@ -9,24 +9,27 @@
  *   block:N iblock:N scatter:N[,M] iscatter:N[,M]   in place with MPI_Reduce_scatter_block,
  *                                MPI_Reduce_scatter, and nonblocking; rank 0 gets M more than the
  *                                others
- *   gather:N[,M] gatherv:N[,M] igatherv:N[,M]   gather N floats of all ranks together, in place,
- * with MPI_Allgather, MPI_Allgatherv and MPI_Iallgatherv; rank 0 gives M more than the others; with
- * gather and M, not in place, this rank passes a sendcount of M more than its recvcount dsum:N
- * disum:N int:N         the same of doubles, with MPI_Allreduce, MPI_Iallreduce; of ints start:N
- * wait                 isum:N in two steps; wait is for all sums that are started world self dup
- * split:K       which communicator free disconnect back         free it, or keep it, and go back to
- * the one before info:KEY=VALUE[;...] dupinfo:KEY=VALUE[;...] name:NAME return   on the
- * communicator pcontrol:LEVEL finish        MPI_Pcontrol; slimpi_finish, where there is one ftz up
- * down                  the floating-point environment fork                         run /bin/true
- * in a child, and let another child exit pid                          write the process id to the
- * file pid.RANK chdir:DIRECTORY fsize:BYTES  change the directory; how long a file may be streams
- * close the standard streams, keep a copy of the output for the sums closed fail if one of the
- * standard streams is open many:COUNT                   COUNT sums of 2000 floats, which print
- * nothing memory:KIB                   RLIMIT_AS, above the address space in use sleep:MS
- * milliseconds tensor:NAME                  slimpi_describe_next, where there is one R?STEP STEP on
- * rank R of the world only Each sum prints a line: RANK STEP exact|near|wrong DIGEST, or RANK STEP
- * error TEXT. TEST_NO_MEMORY=RANK:BYTES in the environment: on that rank no aligned memory of BYTES
- * or more can be had. */
+ *   gather:N gatherv:N[,M] igatherv:N[,M]   the same with MPI_Allgather, MPI_Allgatherv
+ *   dsum:N disum:N int:N         the same of doubles, with MPI_Allreduce, MPI_Iallreduce; of ints
+ *   start:N wait                 isum:N in two steps; wait is for all sums that are started
+ *   world self dup split:K       which communicator
+ *   free disconnect back         free it, or keep it, and go back to the one before
+ *   info:KEY=VALUE[;...] dupinfo:KEY=VALUE[;...] name:NAME return   on the communicator
+ *   pcontrol:LEVEL finish        MPI_Pcontrol; slimpi_finish, where there is one
+ *   ftz up down                  the floating-point environment
+ *   fork                         run /bin/true in a child, and let another child exit
+ *   pid                          write the process id to the file pid.RANK
+ *   chdir:DIRECTORY fsize:BYTES  change the directory; how long a file may be
+ *   streams                      close the standard streams, keep a copy of the output for the sums
+ *   closed                       fail if one of the standard streams is open
+ *   many:COUNT                   COUNT sums of 2000 floats, which print nothing
+ *   memory:KIB                   RLIMIT_AS, above the address space in use
+ *   sleep:MS                     milliseconds
+ *   tensor:NAME                  slimpi_describe_next, where there is one
+ *   R?STEP                       STEP on rank R of the world only
+ * Each sum prints a line: RANK STEP exact|near|wrong DIGEST, or RANK STEP error TEXT.
+ * TEST_NO_MEMORY=RANK:BYTES in the environment: on that rank no aligned memory of BYTES or more can
+ * be had. */
 #include "tests/helper/program.h"
 
 #include <errno.h>
@@ -154,8 +157,7 @@ static const struct kind {
              {"disum:", "Iallreduce", 1}};
 
 /* Makes the sum of a step, in place. Of a reduce-scatter rank 0 gets `more` elements more than the
- * others, and the last rank as many fewer; of an all-gather it gives more. The ranks gather the
- * numbers of the exact sum. */
+ * others, and the last rank as many fewer. The ranks gather the exact sum. */
 static void sum(const char* step, const struct kind* kind) {
   const char* const comma = strchr(step, ',');
   const int n = atoi(strchr(step, ':') + 1), more = comma == NULL ? 0 : atoi(comma + 1);
@@ -165,34 +167,24 @@ static void sum(const char* step, const struct kind* kind) {
   MPI_Comm_rank(comm(), &rank);
   MPI_Comm_size(comm(), &size);
   const int gathers = names_gather(kind->collective);
-  const int wrong_count = gathers && names_equal_blocks(kind->collective) && more != 0;
   if (names_blocks(kind->collective) || gathers) {
     for (int r = 0; r < size; ++r) blocks[r] = n / size;
-    if (!wrong_count) blocks[0] += more;
-    if (!wrong_count) blocks[size - 1] -= more;
+    blocks[0] += more;
+    blocks[size - 1] -= more;
     for (int r = 0; r < rank; ++r) first += blocks[r];
     own = blocks[rank];
   }
-  for (int i = 0; gathers && i < n; ++i) {
-    x[i] = -1;
-    if (i < first || i >= first + own) continue;
-    for (int r = 0; r < size; ++r) x[i] += r == 0 ? 1 + value(i, r) : value(i, r);
-  }
-  if (gathers) {
-    first = 0;
-    own = n / size * size;
-  }
+  for (int i = first; gathers && i < first + own; ++i)
+    for (int r = 0; r < size; ++r) x[i] += r == rank ? 0 : value(i, r);
   for (int i = 0; kind->doubles && i < n; ++i) wide[i] = x[i];
   if (strcmp(kind->collective, "PMPI") == 0)
     code = PMPI_Allreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm());
-  else if (wrong_count)
-    code = MPI_Allgather(wide, blocks[0] + more, MPI_FLOAT, x, blocks[0], MPI_FLOAT, comm());
   else
     code = sum_elements(kind->collective, MPI_IN_PLACE, kind->doubles ? (void*)wide : (void*)x, n,
                         names_blocks(kind->collective) || gathers ? blocks : NULL, 0,
                         kind->doubles ? MPI_DOUBLE : MPI_FLOAT, comm());
   for (int i = 0; kind->doubles && i < n; ++i) x[i] = (float)wide[i];
-  report(step, code, x, first, own);
+  report(step, code, x, gathers ? 0 : first, gathers ? n / size * size : own);
   free(wide);
   free(x);
 }
