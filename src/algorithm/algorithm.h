@@ -34,7 +34,8 @@ struct Functions {
   // Returns the rows and columns of the matrix that a call makes of its buffer. The ranks compare
   // these shapes if Algorithm::shapes is set.
   Shape (*shape)(const comm::Plan& plan, const Config& config, std::uint64_t count) = nullptr;
-  bool scatters = false;  // they also take reduce-scatters (Call::scatter), all-gathers (gather)
+  // The functions also take reduce-scatters (Call::scatter) and all-gathers (Call::gather).
+  bool scatters = false;
 };
 
 // The functions of each algorithm. The file of the algorithm defines them.

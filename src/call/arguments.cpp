@@ -33,6 +33,13 @@ void count_blocks(Request& request, int rank, int ranks) {
   request.own_count = request.blocks.of(rank);
 }
 
+int ranks_with_blocks(const mpi::Api& api, const Request& request) {
+  int ranks = 0, inter = 0;
+  if (request.gathers()) api.Comm_test_inter(request.comm, &inter);
+  if (inter == 0) api.Comm_size(request.comm, &ranks);
+  return ranks;
+}
+
 namespace {
 
 // Returns the first counts as text, as many as an error message has room for.

@@ -10,9 +10,14 @@
 
 namespace slimpi::call {
 
-// Sets `count` (all elements) and `own_count` (this rank's block) of a reduce-scatter or all-gather.
-// If the count of a block is negative, or the sum of the counts overflows, `count` is negative.
+// Sets `count` (all elements) and `own_count` (this rank's block) of a reduce-scatter or
+// all-gather. If the count of a block is negative, or the sum of the counts overflows, `count` is
+// negative.
 void count_blocks(Request& request, int rank, int ranks);
+
+// Returns how many counts the arrays of a call with blocks have that MPI makes on any communicator;
+// 0 for an all-gather on an intercommunicator.
+int ranks_with_blocks(const mpi::Api& api, const Request& request);
 
 // Fails unless all ranks pass the same array of counts. Collective for calls with an array; other
 // calls have one count, and nothing is compared. Also fails if this rank sends another number of

@@ -233,9 +233,9 @@ bool is_gather(const comm::Call& call) {
 
 // Returns a bound of |decoded - original| for one encoding by a value codec.
 double most_value_error(const kernels::Format& format, float value) {
-  if (format.codec == kernels::Codec::float32) return 0;
   const double magnitude = std::fabs(double(value));
   if (!(magnitude <= kernels::row_of(format.codec).greatest)) return HUGE_VAL;
+  if (format.codec == kernels::Codec::float32) return 0;
   const bool fp16 = format.codec == kernels::Codec::fp16;
   return std::max(magnitude * (fp16 ? 0x1p-11 : 0x1p-8), fp16 ? 0x1p-25 : 0x1p-134);
 }

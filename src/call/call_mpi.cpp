@@ -96,9 +96,7 @@ namespace {
 std::int64_t count_of_all(Runtime& runtime, const Request& request) {
   if (request.collective == Collective::allreduce) return request.count;
   Request measured = request;
-  int ranks = 0;
-  runtime.api.Comm_size(request.comm, &ranks);
-  count_blocks(measured, 0, ranks);
+  count_blocks(measured, 0, ranks_with_blocks(runtime.api, request));
   return measured.count;
 }
 

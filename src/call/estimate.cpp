@@ -46,7 +46,8 @@ void CallEstimate::add(const Request& request, Key key, std::uint64_t nanosecond
   api_.Type_size_x(request.datatype, &size);
   api_.Comm_size(request.comm, &key.ranks);
   Request measured = request;
-  if (request.collective != Collective::allreduce) count_blocks(measured, 0, key.ranks);
+  if (request.collective != Collective::allreduce)
+    count_blocks(measured, 0, ranks_with_blocks(api_, request));
   const std::uint64_t bytes =
       measured.count > 0 && size > 0 ? std::uint64_t(measured.count) * std::uint64_t(size) : 0;
   key.empty = bytes == 0;

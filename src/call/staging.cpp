@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call/staging.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -97,10 +98,9 @@ StagingBuffer* StagingPool::pick(const device::Location& location, std::size_t b
   return found;
 }
 
-// Finds the bytes that `count` elements span; none if count is 0. Returns false if elements have no
-// bytes, or if MPI will reject the call.
-bool find_span(const mpi::Api& api, const Request& request, std::int64_t count, Span* span) {
-  const auto type = request.datatype;
+// Finds the bytes that `count` elements of a type span; none if count is 0. Returns false if
+// elements have no bytes, or if MPI will reject the call.
+bool find_span(const mpi::Api& api, mpi::Datatype type, std::int64_t count, Span* span) {
   if (count < 0 || type == mpi::abi.datatype_null) return false;
   if (count == 0) return true;
   mpi::Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
@@ -115,6 +115,18 @@ bool find_span(const mpi::Api& api, const Request& request, std::int64_t count, 
   span->bytes = std::size_t((last < 0 ? -last : last) + true_extent);
   span->gaps = size != true_extent || (count > 1 && extent != true_extent);
   return span->bytes != 0;
+}
+
+// Returns the number of elements from the output of an all-gather to the end of its last block;
+// negative, which find_span() rejects, if a block lies before the output.
+std::int64_t end_of_blocks(const Request& request, int ranks) {
+  std::int64_t end = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::int64_t place = request.blocks.place_of(rank);
+    if (place < 0) return -1;
+    end = std::max(end, place + request.blocks.of(rank));
+  }
+  return end;
 }
 
 }  // namespace
@@ -166,17 +178,26 @@ StagedCall::Spans StagedCall::measure(const Request& request) {
   // If slimpi left a reduce-scatter to MPI before it called count_blocks() (entry.h), the counts in
   // the request are not set yet.
   Request measured = request;
+  const int ranks = ranks_with_blocks(api, request);
   if (request.collective != Collective::allreduce) {
-    int rank = 0, ranks = 0;
+    int rank = 0;
     api.Comm_rank(request.comm, &rank);
-    api.Comm_size(request.comm, &ranks);
     count_blocks(measured, rank, ranks);
   }
   const bool in_place = request.in == mpi::abi.in_place;
   Spans found;
+  const auto type = request.datatype;
+  if (request.gathers()) {
+    // The output is copied in, too, because bytes between the blocks stay as they are.
+    found.valid =
+        measured.count > 0 && find_span(api, type, end_of_blocks(measured, ranks), &found.out) &&
+        (in_place || find_span(api, request.sent.datatype, request.sent.count, &found.in));
+    found.in.gaps = true;
+    return found;
+  }
   found.valid =
-      measured.count > 0 && find_span(api, request, measured.count, &found.in) &&
-      find_span(api, request, in_place ? measured.count : measured.result_count(), &found.out);
+      measured.count > 0 && find_span(api, type, measured.count, &found.in) &&
+      find_span(api, type, in_place ? measured.count : measured.result_count(), &found.out);
   return found;
 }
 

@@ -43,7 +43,7 @@ Scatter::Scatter(const NodeLayout& layout, const InterNodeGroup& group,
   shared = layout.node_ranks().size() > std::size_t(group.shards);
 }
 
-// Of blocks that begin at the same element, only the last one has elements.
+// If several blocks begin at the same element, only the last one of them has elements.
 std::uint64_t Gather::place_of_element(std::uint64_t element) const {
   const auto after = std::upper_bound(
       blocks.begin(), blocks.end(), element,

@@ -65,8 +65,8 @@ Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& 
                             float* residual);
 
 // Sends the chunks of an all-gather to all members by the second phase of the pairwise schedule.
-// `chunks`: by member, a block of gather.blocks, or an empty range. `in` points at the first element
-// of this rank's chunk, `out` at the result.
+// `chunks`: by member, a block of gather.blocks, or an empty range. `in` points at the first
+// element of this rank's chunk, `out` at the result.
 Status run_pairwise_gather(const Context& context, const comm::InterNodeGroup& group,
                            const comm::Gather& gather, std::span<const comm::Range> chunks,
                            const float* in, float* out);

@@ -124,105 +124,33 @@ int begin_gather_by_mpi(const Request& request, Word handle) {
                                          : next_Iallgatherv(request, handle);
 }
 
-SLIMPI_EXPORT int MPI_Allgather(const void* in, int sent, Word sent_type, void* out, int count,
-                                Word type, Word comm) {
-  return gather<Way::blocking>(next_Allgather, Form::usual, in, sent, sent_type, out, count, type,
-                               comm);
-}
-SLIMPI_EXPORT int MPI_Allgather_c(const void* in, std::int64_t sent, Word sent_type, void* out,
-                                  std::int64_t count, Word type, Word comm) {
-  return gather<Way::blocking>(next_Allgather, Form::large, in, sent, sent_type, out, count, type,
-                               comm);
-}
-SLIMPI_EXPORT int PMPI_Allgather(const void* in, int sent, Word sent_type, void* out, int count,
-                                 Word type, Word comm) {
-  return gather<Way::blocking>(next_Allgather, Form::fortran, in, sent, sent_type, out, count, type,
-                               comm);
-}
-SLIMPI_EXPORT int MPI_Iallgather(const void* in, int sent, Word sent_type, void* out, int count,
-                                 Word type, Word comm, Word handle) {
-  return gather<Way::nonblocking>(next_Iallgather, Form::usual, in, sent, sent_type, out, count,
-                                  type, comm, handle);
-}
-SLIMPI_EXPORT int MPI_Iallgather_c(const void* in, std::int64_t sent, Word sent_type, void* out,
-                                   std::int64_t count, Word type, Word comm, Word handle) {
-  return gather<Way::nonblocking>(next_Iallgather, Form::large, in, sent, sent_type, out, count,
-                                  type, comm, handle);
-}
-SLIMPI_EXPORT int PMPI_Iallgather(const void* in, int sent, Word sent_type, void* out, int count,
-                                  Word type, Word comm, Word handle) {
-  return gather<Way::nonblocking>(next_Iallgather, Form::fortran, in, sent, sent_type, out, count,
-                                  type, comm, handle);
-}
-SLIMPI_EXPORT int MPI_Allgather_init(const void* in, int sent, Word sent_type, void* out, int count,
-                                     Word type, Word comm, Word info, Word handle) {
-  return gather<Way::persistent>(next_Allgather_init, Form::usual, in, sent, sent_type, out, count,
-                                 type, comm, info, handle);
-}
-SLIMPI_EXPORT int MPI_Allgather_init_c(const void* in, std::int64_t sent, Word sent_type, void* out,
-                                       std::int64_t count, Word type, Word comm, Word info,
-                                       Word handle) {
-  return gather<Way::persistent>(next_Allgather_init, Form::large, in, sent, sent_type, out, count,
-                                 type, comm, info, handle);
-}
-SLIMPI_EXPORT int PMPI_Allgather_init(const void* in, int sent, Word sent_type, void* out,
-                                      int count, Word type, Word comm, Word info, Word handle) {
-  return gather<Way::persistent>(next_Allgather_init, Form::fortran, in, sent, sent_type, out,
-                                 count, type, comm, info, handle);
-}
+// Define the names of a function: with usual and with large counts, and for Fortran. `more` has the
+// parameters after the communicator, `names` their names.
+#define SLIMPI_MORE(...) __VA_OPT__(, ) __VA_ARGS__
+#define SLIMPI_GATHER_AS(symbol, name, form, way, Count, more, names)                          \
+  SLIMPI_EXPORT int symbol(const void* in, Count sent, Word sent_type, void* out, Count count, \
+                           Word type, Word comm SLIMPI_MORE more) {                            \
+    return gather<Way::way>(next_##name, Form::form, in, sent, sent_type, out, count, type,    \
+                            comm SLIMPI_MORE names);                                           \
+  }
+#define SLIMPI_GATHER_BLOCKS_AS(symbol, name, form, way, Count, more, names)                  \
+  SLIMPI_EXPORT int symbol(const void* in, Count sent, Word sent_type, void* out,             \
+                           const Count* counts, const Count* places, Word type,               \
+                           Word comm SLIMPI_MORE more) {                                      \
+    return gather_blocks<Way::way>(next_##name, Form::form, in, sent, sent_type, out, counts, \
+                                   places, type, comm SLIMPI_MORE names);                     \
+  }
+#define SLIMPI_THREE(define, name, way, more, names)                      \
+  define(MPI_##name, name, usual, way, int, more, names)                  \
+      define(MPI_##name##_c, name, large, way, std::int64_t, more, names) \
+          define(PMPI_##name, name, fortran, way, int, more, names)
 
-SLIMPI_EXPORT int MPI_Allgatherv(const void* in, int sent, Word sent_type, void* out,
-                                 const int* counts, const int* places, Word type, Word comm) {
-  return gather_blocks<Way::blocking>(next_Allgatherv, Form::usual, in, sent, sent_type, out,
-                                      counts, places, type, comm);
-}
-SLIMPI_EXPORT int MPI_Allgatherv_c(const void* in, std::int64_t sent, Word sent_type, void* out,
-                                   const std::int64_t* counts, const std::int64_t* places,
-                                   Word type, Word comm) {
-  return gather_blocks<Way::blocking>(next_Allgatherv, Form::large, in, sent, sent_type, out,
-                                      counts, places, type, comm);
-}
-SLIMPI_EXPORT int PMPI_Allgatherv(const void* in, int sent, Word sent_type, void* out,
-                                  const int* counts, const int* places, Word type, Word comm) {
-  return gather_blocks<Way::blocking>(next_Allgatherv, Form::fortran, in, sent, sent_type, out,
-                                      counts, places, type, comm);
-}
-SLIMPI_EXPORT int MPI_Iallgatherv(const void* in, int sent, Word sent_type, void* out,
-                                  const int* counts, const int* places, Word type, Word comm,
-                                  Word handle) {
-  return gather_blocks<Way::nonblocking>(next_Iallgatherv, Form::usual, in, sent, sent_type, out,
-                                         counts, places, type, comm, handle);
-}
-SLIMPI_EXPORT int MPI_Iallgatherv_c(const void* in, std::int64_t sent, Word sent_type, void* out,
-                                    const std::int64_t* counts, const std::int64_t* places,
-                                    Word type, Word comm, Word handle) {
-  return gather_blocks<Way::nonblocking>(next_Iallgatherv, Form::large, in, sent, sent_type, out,
-                                         counts, places, type, comm, handle);
-}
-SLIMPI_EXPORT int PMPI_Iallgatherv(const void* in, int sent, Word sent_type, void* out,
-                                   const int* counts, const int* places, Word type, Word comm,
-                                   Word handle) {
-  return gather_blocks<Way::nonblocking>(next_Iallgatherv, Form::fortran, in, sent, sent_type, out,
-                                         counts, places, type, comm, handle);
-}
-SLIMPI_EXPORT int MPI_Allgatherv_init(const void* in, int sent, Word sent_type, void* out,
-                                      const int* counts, const int* places, Word type, Word comm,
-                                      Word info, Word handle) {
-  return gather_blocks<Way::persistent>(next_Allgatherv_init, Form::usual, in, sent, sent_type, out,
-                                        counts, places, type, comm, info, handle);
-}
-SLIMPI_EXPORT int MPI_Allgatherv_init_c(const void* in, std::int64_t sent, Word sent_type,
-                                        void* out, const std::int64_t* counts,
-                                        const std::int64_t* places, Word type, Word comm, Word info,
-                                        Word handle) {
-  return gather_blocks<Way::persistent>(next_Allgatherv_init, Form::large, in, sent, sent_type, out,
-                                        counts, places, type, comm, info, handle);
-}
-SLIMPI_EXPORT int PMPI_Allgatherv_init(const void* in, int sent, Word sent_type, void* out,
-                                       const int* counts, const int* places, Word type, Word comm,
-                                       Word info, Word handle) {
-  return gather_blocks<Way::persistent>(next_Allgatherv_init, Form::fortran, in, sent, sent_type,
-                                        out, counts, places, type, comm, info, handle);
-}
+SLIMPI_THREE(SLIMPI_GATHER_AS, Allgather, blocking, (), ())
+SLIMPI_THREE(SLIMPI_GATHER_AS, Iallgather, nonblocking, (Word handle), (handle))
+SLIMPI_THREE(SLIMPI_GATHER_AS, Allgather_init, persistent, (Word info, Word handle), (info, handle))
+SLIMPI_THREE(SLIMPI_GATHER_BLOCKS_AS, Allgatherv, blocking, (), ())
+SLIMPI_THREE(SLIMPI_GATHER_BLOCKS_AS, Iallgatherv, nonblocking, (Word handle), (handle))
+SLIMPI_THREE(SLIMPI_GATHER_BLOCKS_AS, Allgatherv_init, persistent, (Word info, Word handle),
+             (info, handle))
 
 }  // namespace slimpi::intercept

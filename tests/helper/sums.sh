@@ -18,7 +18,8 @@ sums_table() {
     esac
     SLIMPI_ALGORITHM=$algorithm SLIMPI_BITS=$bits SLIMPI_BUCKET=$bucket \
       SLIMPI_ROUNDING=$rounding SLIMPI_RANKS_PER_NODE=$per_node SLIMPI_HIERARCHY=$hierarchy \
-      SLIMPI_CALLS=allreduce,reduce_scatter,allgather SLIMPI_MIN_SIZE=0 under "$ranks" "$top_builddir/tests/mpi/sums" "$known" "$bits" \
+      SLIMPI_CALLS=allreduce,reduce_scatter,allgather \
+      SLIMPI_MIN_SIZE=0 under "$ranks" "$top_builddir/tests/mpi/sums" "$known" "$bits" \
       "$bucket" "$rounding" "$per_node" "$flat" "$leader" "$sizes" ${form:-Allreduce} ||
       echo failed >>failed.txt
   done

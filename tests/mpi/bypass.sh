@@ -38,6 +38,18 @@ SLIMPI_BUFFERS=device reasons 2 off 1 sum:100000
 SLIMPI_BUFFERS=device SLIMPI_ALGORITHM=auto reasons 2 off 3 sum:100000 sum:100000 sum:100000
 SLIMPI_BUFFERS=device SLIMPI_RANKS_PER_NODE=2 reasons 2 single_node 2 sum:100000 sum:100000
 reasons 2 off 1 pcontrol:0 sum:100000 pcontrol:1
+# All-gathers are taken, and counted, only if SLIMPI_CALLS names them.
+run_steps "all-gathers that are not chosen" 2 sum:100000 gather:100000 gatherv:100000,3
+expect "$(report report.json calls total) $(grep -c exact out.txt)" "1 4" "not chosen: MPI's own"
+export SLIMPI_CALLS=allreduce,reduce_scatter,allgather
+SLIMPI_ALGORITHM=powersgd reasons 2 function 2 gather:100000 gatherv:100000,3
+reasons 2 small 1 gatherv:16000,7
+SLIMPI_RANKS_PER_NODE=2 reasons 2 single_node 1 gather:100000
+reasons 2 off 1 pcontrol:0 gather:100000 pcontrol:1
+unset SLIMPI_CALLS
+run_steps "an info key" 2 gather:100000 info:slimpi_calls=allgather gather:100000 sum:100000
+expect "$(report report.json calls compressed) $(report report.json calls passed function)" "1 1" \
+  "an info key chooses all-gathers"
 # all_bytes STEP...: bytes between nodes, with those of a first sum, which is compressed
 all_bytes() {
   under 2 "$steps" init sum:100000 "$@" finalize >out.txt || fail "$*: exit status $?"

@@ -126,6 +126,21 @@ refused "counts of equal blocks" "rank [01] passes [0-9]* floats in the first ca
 refused "SLIMPI_CALLS" "SLIMPI_CALLS differs.*: allreduce,reduce_scatter on rank 0, allreduce on" \
   "$on_rank" 1 SLIMPI_CALLS=allreduce "$steps" init block:99999 finalize
 
+# The counts of an all-gather, and other functions than on other ranks.
+export SLIMPI_CALLS=allreduce,reduce_scatter,allgather
+gather_counts=$(echo "$block_counts" | sed 's/MPI_Reduce_scatter/MPI_Allgatherv/')
+refused "blocks of an all-gather" "$gather_counts" \
+  "$steps" init '0?gatherv:99999' '1?gatherv:99999,7' '2?gatherv:99999' finalize
+MULTIPLE=1 refused "blocks of a nonblocking all-gather" "$gather_counts" \
+  "$steps" init '0?igatherv:99999' '1?igatherv:99999,7' '2?igatherv:99999' finalize
+refused "counts of equal blocks of an all-gather" "rank [01] passes [0-9]* floats in the first" \
+  "$steps" init '0?gather:99999' '1?gather:90000' '2?gather:99999' finalize
+refused "functions" "calls MPI_[A-Za-z_]* of floats, and this rank MPI_[A-Za-z_]* of floats" \
+  "$steps" init '0?gather:99999' '1?block:99999' '2?gather:99999' finalize
+unset SLIMPI_CALLS
+refused "SLIMPI_CALLS, all-gathers" "SLIMPI_CALLS differs.* allreduce,reduce_scatter,allgather on" \
+  "$on_rank" 1 SLIMPI_CALLS=allreduce,reduce_scatter,allgather "$steps" init sum:99999 finalize
+
 # Values that cannot be used.
 SLIMPI_BITS=17 refused "bad value" \
   "error: SLIMPI_BITS=17 cannot be used; accepted: 1 to 16, packed also 2.5" \

@@ -5,7 +5,7 @@
 # A change of what slimpi computes needs a reason in the changelog. `golden.sh --print` writes the
 # table.
 . "$top_srcdir/tests/helper/mpi.sh"
-export SLIMPI_MIN_SIZE=0
+export SLIMPI_MIN_SIZE=0 SLIMPI_CALLS=allreduce,reduce_scatter,allgather
 
 row() { # RANKS_PER_NODE "NAME [COUNT KIND [COLLECTIVE]]" [VARIABLE=VALUE...]
   nodes=$1 name=$2
@@ -26,9 +26,14 @@ run() {
     row $per_node "low_precision_decentralized-$per_node 70001 models" \
       SLIMPI_ALGORITHM=low_precision_decentralized
     row $per_node "scatter-4-$per_node 70001 - Reduce_scatter" SLIMPI_BITS=4
+    row $per_node "gather-4-$per_node 70001 - Allgatherv" SLIMPI_BITS=4
+    row $per_node "gather-packed-3-$per_node 70004 - Allgather" SLIMPI_BITS=3 \
+      SLIMPI_ALGORITHM=packed
     row $per_node "scatter-block-$per_node 70004 - Reduce_scatter_block" SLIMPI_BITS=8
   done
   row 1 "scatter-3-feedback 70001 - Reduce_scatter" SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
+  row 2 "gather-leader 70001 - Iallgatherv" SLIMPI_HIERARCHY=leader
+  row 2 "gather-qsgd 70001 - Allgatherv_init" SLIMPI_ALGORITHM=qsgd
   row 1 packed-2.5-feedback SLIMPI_ALGORITHM=packed SLIMPI_BITS=2.5 SLIMPI_ERROR_FEEDBACK=1
   row 2 packed-3-leader SLIMPI_ALGORITHM=packed SLIMPI_BITS=3 SLIMPI_HIERARCHY=leader
   row 2 packed-3-flat SLIMPI_ALGORITHM=packed SLIMPI_BITS=3 SLIMPI_HIERARCHY=flat

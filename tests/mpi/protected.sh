@@ -33,7 +33,14 @@ run 4 2 sharded bytegrad SLIMPI_INTRA=shm SLIMPI_SELFTEST=2
 run 3 2 leader packed SLIMPI_INTRA=mpi
 deeper run 4 3 sharded fp16
 deeper run 2 1 flat bytegrad SLIMPI_BUCKET=0
-unset COLLECTIVE
+# All-gathers, some of whose blocks are empty.
+export COLLECTIVE=Allgatherv SLIMPI_CALLS=allreduce,reduce_scatter,allgather
+run 3 1 flat bytegrad SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1 SLIMPI_SELFTEST=1
+run 4 2 sharded packed SLIMPI_INTRA=shm
+run 3 2 leader bytegrad SLIMPI_INTRA=mpi
+deeper run 4 3 sharded fp16
+deeper run 2 1 flat qsgd
+unset COLLECTIVE SLIMPI_CALLS
 
 # Inside a node, buffers pass through host memory or go by messages.
 run 4 2 leader bytegrad SLIMPI_BITS=4 SLIMPI_LOG=info

@@ -9,6 +9,7 @@
  *   block:N iblock:N scatter:N[,M] iscatter:N[,M]   in place with MPI_Reduce_scatter_block,
  *                                MPI_Reduce_scatter, and nonblocking; rank 0 gets M more than the
  *                                others
+ *   gather:N gatherv:N[,M] igatherv:N[,M]   the same with MPI_Allgather, MPI_Allgatherv
  *   dsum:N disum:N int:N         the same of doubles, with MPI_Allreduce, MPI_Iallreduce; of ints
  *   start:N wait                 isum:N in two steps; wait is for all sums that are started
  *   world self dup split:K       which communicator
@@ -149,11 +150,14 @@ static const struct kind {
              {"iblock:", "Ireduce_scatter_block", 0},
              {"scatter:", "Reduce_scatter", 0},
              {"iscatter:", "Ireduce_scatter", 0},
+             {"gather:", "Allgather", 0},
+             {"gatherv:", "Allgatherv", 0},
+             {"igatherv:", "Iallgatherv", 0},
              {"dsum:", "Allreduce", 1},
              {"disum:", "Iallreduce", 1}};
 
 /* Makes the sum of a step, in place. Of a reduce-scatter rank 0 gets `more` elements more than the
- * others, and the last rank as many fewer. */
+ * others, and the last rank as many fewer. The ranks gather the exact sum. */
 static void sum(const char* step, const struct kind* kind) {
   const char* const comma = strchr(step, ',');
   const int n = atoi(strchr(step, ':') + 1), more = comma == NULL ? 0 : atoi(comma + 1);
@@ -162,22 +166,25 @@ static void sum(const char* step, const struct kind* kind) {
   double* wide = malloc((size_t)(n > 0 ? n : 1) * sizeof *wide);
   MPI_Comm_rank(comm(), &rank);
   MPI_Comm_size(comm(), &size);
-  if (names_blocks(kind->collective)) {
+  const int gathers = names_gather(kind->collective);
+  if (names_blocks(kind->collective) || gathers) {
     for (int r = 0; r < size; ++r) blocks[r] = n / size;
     blocks[0] += more;
     blocks[size - 1] -= more;
     for (int r = 0; r < rank; ++r) first += blocks[r];
     own = blocks[rank];
   }
+  for (int i = first; gathers && i < first + own; ++i)
+    for (int r = 0; r < size; ++r) x[i] += r == rank ? 0 : value(i, r);
   for (int i = 0; kind->doubles && i < n; ++i) wide[i] = x[i];
   if (strcmp(kind->collective, "PMPI") == 0)
     code = PMPI_Allreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm());
   else
     code = sum_elements(kind->collective, MPI_IN_PLACE, kind->doubles ? (void*)wide : (void*)x, n,
-                        names_blocks(kind->collective) ? blocks : NULL, 0,
+                        names_blocks(kind->collective) || gathers ? blocks : NULL, 0,
                         kind->doubles ? MPI_DOUBLE : MPI_FLOAT, comm());
   for (int i = 0; kind->doubles && i < n; ++i) x[i] = (float)wide[i];
-  report(step, code, x, first, own);
+  report(step, code, x, gathers ? 0 : first, gathers ? n / size * size : own);
   free(wide);
   free(x);
 }

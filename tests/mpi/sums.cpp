@@ -131,6 +131,19 @@ void run(Case test, const Oracle& oracle) {
   check_values(test, oracle, first, result);
 }
 
+// A sendcount of one rank that is not its recvcount is an error on all ranks.
+void check_sendcount() {
+  constexpr int kBlock = 20000;
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  const std::vector<float> in(kBlock + 1);
+  std::vector<float> out(std::size_t(g_size) * kBlock);
+  const int code = MPI_Allgather(in.data(), g_rank == 1 ? kBlock + 1 : kBlock, MPI_FLOAT,
+                                 out.data(), kBlock, MPI_FLOAT, comm);
+  check(code != MPI_SUCCESS, "a sendcount that is not the recvcount is no error");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -155,6 +168,7 @@ int main(int argc, char** argv) {
     ++cases;
     if (all_failures() > 20) break;
   }
+  if (std::strcmp(g_collective, "Allgather") == 0 && oracle.nodes() > 1) check_sendcount();
   const int failed = all_failures();
   if (g_rank == 0)
     std::printf("%s %s %s bits %d bucket %zu, %d ranks, %d a node: %d cases, %d failures\n",
