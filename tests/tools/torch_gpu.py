@@ -101,7 +101,8 @@ state = types.SimpleNamespace(world_size=4, iteration=0, _start=0, _comm="comm",
                               _edges=types.SimpleNamespace(layout=lambda sizes: None),
                               _describe=lambda bucket: ("", ()), _holds=lambda bucket: False,
                               _end_iteration=lambda names: None, _names=lambda: [],
-                              _finish=lambda job: job(), _room=threading.Semaphore(1))
+                              _finish=lambda job: job(), _room=threading.Semaphore(1),
+                              follow_timeout=lambda: None)
 bucket = types.SimpleNamespace(buffer=lambda: Buffer("bucket"), is_last=lambda: True,
                                index=lambda: 0)
 module.hook(state, bucket)
