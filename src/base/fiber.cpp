@@ -50,9 +50,11 @@ std::size_t page_bytes() {
   return bytes;
 }
 
+}  // namespace
+
 // Returns the bytes of a stack. A large stack has 1 to 16 MiB, and within these limits as much as
 // the stack of the first thread may have. Without on_threads_stack() every stack is large.
-std::size_t bytes_of(Fiber::Stack stack) {
+std::size_t Fiber::bytes_of(Stack stack) {
   static constexpr std::size_t kSmall = std::size_t(256) << 10;
   static constexpr std::size_t kLeast = std::size_t(1) << 20, kMost = std::size_t(16) << 20;
   static const std::size_t large = [] {
@@ -61,12 +63,10 @@ std::size_t bytes_of(Fiber::Stack stack) {
     return std::clamp<std::size_t>(limit.rlim_cur, kLeast, kMost) / page_bytes() * page_bytes();
   }();
 #ifdef SLIMPI_OWN_SWITCH
-  if (stack == Fiber::Stack::small) return kSmall;
+  if (stack == Stack::small) return kSmall;
 #endif
   return large;
 }
-
-}  // namespace
 
 #ifdef SLIMPI_OWN_SWITCH
 

@@ -30,6 +30,7 @@ class Fiber {
   // How much stack the body needs. small: slimpi's own code runs in the fiber, and calls MPI with
   // on_threads_stack(). large: so does code of the program (a hook) or of a GPU's driver.
   enum class Stack { small, large };
+  static std::size_t bytes_of(Stack stack);
 
   // Makes the next enter() begin body(argument), which must not throw. The body runs in the
   // floating-point environment that the caller of prepare() has. Call prepare() again only after

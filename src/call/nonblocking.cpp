@@ -62,7 +62,8 @@ struct Queue {
 struct Queues {
   std::recursive_mutex mutex;  // a thread must hold it while it runs a fiber; guards all below
   std::vector<std::unique_ptr<Queue>> busy, free;
-  std::thread helper;
+  pthread_t helper{};
+  bool has_helper = false;
   std::mutex sleep;  // the mutex of `wake`, on which the helper sleeps
   std::condition_variable wake;
   std::atomic<bool> ends{false};  // the helper thread must end
@@ -205,6 +206,21 @@ void help() {
   }
 }
 
+// Starts the helper thread, with a large stack: see on_threads_stack(). The usual stack of a thread
+// has only 2 MiB if the program's own has no limit. Returns false if no thread can be made.
+bool start_helper(pthread_t* helper) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setstacksize(&attributes, Fiber::bytes_of(Fiber::Stack::large));
+  void* (*const run)(void*) = [](void*) -> void* {
+    help();
+    return nullptr;
+  };
+  const int code = pthread_create(helper, &attributes, run, nullptr);
+  pthread_attr_destroy(&attributes);
+  return code == 0;
+}
+
 // Returns the first sum with one of these requests; null if there is none. The caller holds the
 // mutex.
 Pending* find(std::span<const mpi::Request> handles) {
@@ -261,8 +277,9 @@ HoldFibers::~HoldFibers() {
 Pending& add_sum(std::unique_ptr<Pending> sum) {
   const HoldFibers held;
   // If the helper thread cannot be made, sums make progress only inside the program's MPI calls.
-  if (std::thread& helper = queues().helper;
-      !helper.joinable() && caught([&] { helper = std::thread(&help); }) != Status::ok)
+  Queues& all = queues();
+  if (!all.has_helper) all.has_helper = start_helper(&all.helper);
+  if (!all.has_helper)
     log_once(LogLevel::warn, "no thread can be made that lets nonblocking sums go on meanwhile");
   Pending& added = *sum;
   queue_of(sum->communicator).sums.push_back(std::move(sum));
@@ -312,14 +329,15 @@ void wait_for_all_sums() {
 
 void end_helper() {
   std::unique_lock lock(queues().mutex);
-  std::thread ending = std::move(queues().helper);
+  const bool has_helper = std::exchange(queues().has_helper, false);
+  const pthread_t ending = queues().helper;
   lock.unlock();
-  if (!ending.joinable()) return;
+  if (!has_helper) return;
   std::unique_lock asleep(queues().sleep);
   queues().ends = true;
   asleep.unlock();
   queues().wake.notify_one();
-  ending.join();
+  pthread_join(ending, nullptr);
   queues().ends = false;
 }
 
