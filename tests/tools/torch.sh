@@ -54,6 +54,21 @@ same plain.txt out.txt "short buckets have the bits that gloo's sums give them"
 [ "$(report report.json algorithms allreduce calls)" -gt 1 ] || fail "slimpi took few short sums"
 
 if expensive; then
+  # In rank order, wherever the ranks are: on one node (0), on four and on two.
+  for per_node in 0 1 2; do
+    for trained in "$program plain" "$top_srcdir/tests/programs/sharded.py fsdp2"; do
+      case $trained in *sharded*) "$python" -c 'import torch.distributed.fsdp as f
+f.fully_shard' 2>build.log || continue ;; esac
+      # shellcheck disable=SC2086
+      torch 4 --ranks-per-node $per_node --algorithm allreduce --hierarchy flat \
+        --report report.json "$python" $trained
+      expect "$status $(report report.json nodes)" "0 4" "$per_node ranks a node, ${trained##*/}"
+      name=placed.${trained##* }.txt
+      [ -e "$name" ] || mv out.txt "$name"
+      [ ! -e out.txt ] || same "$name" out.txt "$per_node ranks a node, ${trained##*/}: the bits"
+    done
+  done
+
   torch 4 "$python" "$program" plain groups
   expect "$status" 0 "four ranks, 8 bits: exit status"
   expect "$(awk '$1 == "plain" { print $4 }' out.txt | sort -u | wc -l)" 1 \
