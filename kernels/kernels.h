@@ -81,8 +81,8 @@ struct Kernels {
   //   result = decode(out)
   // If `out` is null, only result = total, uncompressed. `result` may be the memory of an addend of
   // floats. With Codec::float64 the additions are of doubles, and `residual` is null; only the
-  // host's tables have it, in the four functions that take a format. For sums near the greatest float see is_near_overflow and saturated_sum in
-  // math/quantizer.h.
+  // host's tables have it, in the four functions that take a format. For sums near the greatest
+  // float see is_near_overflow and saturated_sum in math/quantizer.h.
   void (*sum_encode)(const Format& format, const RandomStream& random, const Addend* addends,
                      int addend_count, const float* carry, float* residual, std::size_t count,
                      std::byte* out, float* result, Stream* stream);

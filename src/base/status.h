@@ -19,8 +19,8 @@ enum class [[nodiscard]] Status{
     device,        // the GPU or its driver failed
     hook,          // a user's hook failed; all ranks know, at the same point of the call
     rank_failed,   // MPI says that the process of a rank has failed (ULFM)
-  revoked,       // the program has revoked its communicator (ULFM)
-  unsupported,   // not supported by this build or machine
+    revoked,       // the program has revoked its communicator (ULFM)
+    unsupported,   // not supported by this build or machine
     internal,      // a C++ exception other than std::bad_alloc: a defect of slimpi
 };
 

@@ -96,13 +96,11 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
   const device::Location host;
   const std::size_t bytes = count_ * sizeof(float);
   const auto elements = std::size_t(request_.count);
-  const BoundCheck* const check =
-      type_ == ElementType::float32 ? bound_check_of(call) : nullptr;
+  const BoundCheck* const check = type_ == ElementType::float32 ? bound_check_of(call) : nullptr;
   const std::size_t behind = check == nullptr ? 0 : check->word_count(call) * sizeof(double);
-  Status status = call.scratch.exact.reserve(host, device::Place::device,
-                                             doubles ? elements * sizeof(double)
-                                                     : bytes_of_sum(call) + behind,
-                                             runtime_.statistics);
+  Status status = call.scratch.exact.reserve(
+      host, device::Place::device,
+      doubles ? elements * sizeof(double) : bytes_of_sum(call) + behind, runtime_.statistics);
   if (status == Status::ok && (location_ != host || gather_))
     status = call.scratch.result.reserve(host, device::Place::device, bytes, runtime_.statistics);
   *kept = status == Status::ok;
@@ -142,8 +140,7 @@ Status Sum::verify_result(const comm::Call& call) {
   bool nonfinite = false;
   if (!doubles && !call.plan.algorithm->talks_to_peers)
     SLIMPI_TRY(find_nonfinite(call, exact, &nonfinite));
-  const BoundCheck* const check =
-      type_ == ElementType::float32 ? bound_check_of(call) : nullptr;
+  const BoundCheck* const check = type_ == ElementType::float32 ? bound_check_of(call) : nullptr;
   int code = mpi::kSuccess;
   if (check != nullptr) {
     check->fill(call, exact, words_of_check(call));

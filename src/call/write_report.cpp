@@ -110,8 +110,7 @@ std::unique_ptr<Report> JobReport::describe_job() const {
   report.ranks = std::max(runtime_.world_size.load(), 1);
   report.nodes = runtime_.nodes;
   // Rank 0 may only have communicators of fewer nodes than the job.
-  report.nodes =
-      std::max(report.nodes, comm::nodes_by_options(runtime_.config, report.ranks));
+  report.nodes = std::max(report.nodes, comm::nodes_by_options(runtime_.config, report.ranks));
   report.unmatched_rules = unmatched(runtime_.rules);
   return made;
 }

@@ -135,7 +135,8 @@ constexpr std::size_t kQuantizedKeys = kernels::kMostBits,
 constexpr UsedCodec kPackedCodec{kQuantizedKeys + kValueKeys},
     kLowRankCodec{kQuantizedKeys + kValueKeys + 1}, kHookCodec{kQuantizedKeys + kValueKeys + 2},
     kDoublesCodec{kQuantizedKeys + kValueKeys + 3};
-static_assert(std::size_t(kDoublesCodec) < kMostCodecs, "raise kMostCodecs of observe/statistics.h");
+static_assert(std::size_t(kDoublesCodec) < kMostCodecs,
+              "raise kMostCodecs of observe/statistics.h");
 
 inline UsedCodec used_codec(const kernels::Format& format) {
   if (format.codec == kernels::Codec::quantized) return UsedCodec(format.bits - 1);

@@ -28,10 +28,10 @@ Status find_lowest_here(const mpi::Api& api, mpi::Comm comm, int* lowest) {
 }
 
 // Finds a key of this rank's node, equal on the ranks of one node and nowhere else. With
-// SLIMPI_HIERARCHY=flat every rank is a node of its own, so that the bytes of a sum do not depend on
-// where the ranks run. With ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD are one
-// node (of `comm` if MPI_COMM_WORLD does not exist). With 0, the ranks that can share memory are one
-// node: MPI_Comm_split_type decides, which is collective over `comm` and blocks.
+// SLIMPI_HIERARCHY=flat every rank is a node of its own, so the bytes of a sum do not depend on
+// where the ranks run. With ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD are
+// one node (of `comm` if MPI_COMM_WORLD does not exist). With 0, the ranks that can share memory
+// are one node: MPI_Comm_split_type decides, which is collective over `comm` and blocks.
 Status find_node_key(const mpi::Api& api, mpi::Comm comm, const Config& config,
                      std::uint64_t* key) {
   const std::uint64_t ranks_per_node = config.ranks_per_node;
@@ -153,8 +153,7 @@ Status Communicator::choose_leaders(const void* buffer) {
 // at different times, so they cannot leave calls to MPI together.
 Status Communicator::find_layout() {
   std::vector<std::uint64_t> keys(std::size_t(size_), 0);
-  const Status found =
-      find_node_key(api_, exchange_.comm(), config_, &keys[std::size_t(rank_)]);
+  const Status found = find_node_key(api_, exchange_.comm(), config_, &keys[std::size_t(rank_)]);
   // MPI has no context id left, and fails on all ranks here.
   if (found != Status::ok && !Fiber::inside()) enter(Life::unusable);
   SLIMPI_TRY(found);

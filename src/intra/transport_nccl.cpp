@@ -134,7 +134,8 @@ Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
   if (pairwise)
     add_in_pairs(call_.device_stream(), addends, mine.count, nccl_.partial(), blocks_.piece(), out);
   else
-    add_in_order(call_.device_stream(), call_.plan.format, addends, mine.count, nccl_.partial(), out);
+    add_in_order(call_.device_stream(), call_.plan.format, addends, mine.count, nccl_.partial(),
+                 out);
   return call_.device.record(call_.stream, &added_[block % NcclGroup::kDepth]);
 }
 

@@ -62,7 +62,7 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
       input_count_(count_),
       result_count_(count_),
       left_on_device_(false) {}
-Status Sum::run(std::optional<BypassReason>* bypass) {
+Status Sum::run_steps(std::optional<BypassReason>* bypass) {
   *bypass = g_script.fallback;
   if (!g_script.fallback) ::run(plan_.algorithm->name);
   g_now += g_script.verifying;

@@ -22,7 +22,7 @@ UNIT_TEST(a_fiber_moves_when_it_waits_for_another_message) {
   std::uint64_t seen = 0;
   (void)comm::fibers_moved(&seen);
   count_fibers(1, [] {});
-  fiber.prepare(&receive_three, nullptr);
+  fiber.prepare(&receive_three, nullptr, Fiber::Stack::small);
   assert_true(fiber.enter());
   assert_true(comm::fibers_moved(&seen));
   assert_false(comm::fibers_moved(&seen));

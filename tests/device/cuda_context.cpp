@@ -80,8 +80,9 @@ UNIT_TEST(a_capture_of_the_program_goes_on) {
 // default stream. slimpi's work must come behind the program's all the same. The second time the
 // capture begins after slimpi has asked for it: the driver then refuses the event.
 UNIT_TEST(work_from_before_a_capture_is_awaited) {
-  auto* const queue = reinterpret_cast<CUresult (*)(CUdeviceptr, CUdeviceptr, std::size_t,
-                                                    CUstream)>(gpu_function("cuMemcpyAsync"));
+  auto* const queue =
+      reinterpret_cast<CUresult (*)(CUdeviceptr, CUdeviceptr, std::size_t, CUstream)>(
+          gpu_function("cuMemcpyAsync"));
   for (const bool late : {false, true})
     for (int round = 0; round < 20; ++round) {
       Stream* stream = nullptr;

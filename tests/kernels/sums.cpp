@@ -139,8 +139,8 @@ float limit_at(const Format& format, std::size_t i) {
   return residual_limit(format, {*least, *most});
 }
 
-// Codec::float64 adds doubles in order, on every path of the processor. Encoded segments are aligned
-// to 4 bytes only, and the result may take the place of an addend.
+// Codec::float64 adds doubles in order, on every path of the processor. Encoded segments are
+// aligned to 4 bytes only, and the result may take the place of an addend.
 UNIT_TEST(doubles_are_added_as_doubles) {
   constexpr std::size_t kDoubles = 1031;
   constexpr Format kFormat{Codec::float64};

@@ -265,12 +265,9 @@ int main(int argc, char** argv) {
   const struct {
     const char* name;
     int level;
-  } levels[] = {{"single", MPI_THREAD_SINGLE},
-                {"funneled", MPI_THREAD_FUNNELED},
-                {"serialized", MPI_THREAD_SERIALIZED},
-                {"multiple", MPI_THREAD_MULTIPLE},
-                {"threads", MPI_THREAD_MULTIPLE},
-                {"threadcomm", MPI_THREAD_MULTIPLE}};
+  } levels[] = {{"single", MPI_THREAD_SINGLE},         {"funneled", MPI_THREAD_FUNNELED},
+                {"serialized", MPI_THREAD_SERIALIZED}, {"multiple", MPI_THREAD_MULTIPLE},
+                {"threads", MPI_THREAD_MULTIPLE},      {"threadcomm", MPI_THREAD_MULTIPLE}};
   int level = MPI_THREAD_SINGLE, got, is_main, named = 0;
   MPI_Comm parents;
   for (int i = 0; i < 6; ++i)

@@ -72,8 +72,8 @@ static void test(const char* collective, int doubles, int count) {
   }
   check(wrong == 0, what);
   for (size_t i = 0; i < GUARD * width; ++i)
-    wrong += (unsigned char)memory[i] != 0xa5 ||
-             (unsigned char)out[(size_t)length * width + i] != 0xa5;
+    wrong +=
+        (unsigned char)memory[i] != 0xa5 || (unsigned char)out[(size_t)length * width + i] != 0xa5;
   check(wrong == 0, "the memory around a result");
   check(compressed_calls() == before + 1, "slimpi makes the sum");
   g_digest = digest_of(out, (size_t)length * width, g_digest);
@@ -83,16 +83,16 @@ static void test(const char* collective, int doubles, int count) {
 
 int main(int argc, char** argv) {
   static const char* const collectives[] = {
-      "Allreduce",
-      "Reduce_scatter_block",
-      "Reduce_scatter",
-      "Iallreduce",
-      "Ireduce_scatter_block",
-      "Ireduce_scatter",
+    "Allreduce",
+    "Reduce_scatter_block",
+    "Reduce_scatter",
+    "Iallreduce",
+    "Ireduce_scatter_block",
+    "Ireduce_scatter",
 #if HAS_PERSISTENT_SUMS
-      "Allreduce_init",
-      "Reduce_scatter_block_init",
-      "Reduce_scatter_init",
+    "Allreduce_init",
+    "Reduce_scatter_block_init",
+    "Reduce_scatter_init",
 #endif
   };
   uint64_t all[MOST_RANKS];

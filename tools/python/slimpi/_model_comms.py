@@ -4,8 +4,8 @@
 Each group has communicators and a thread of its own for its models, so no group waits for another,
 whichever threads of the program use the groups, in whichever order. They outlive their group,
 because the ranks must free a communicator together, but a later group of the same ranks takes them
-over. The garbage collector ends a model on each rank at another time, so the state that slimpi keeps
-for a model is dropped when the ranks next make a model on these communicators."""
+over. The garbage collector ends a model on each rank at another time, so the state that slimpi
+keeps for a model is dropped when the ranks next make a model on these communicators."""
 import os
 import weakref
 
