@@ -14,15 +14,16 @@ bool g_heap_is_full = false;
 int g_blocks = 0;  // of the device, in use
 }  // namespace
 
-void* operator new(std::size_t bytes) {
+// Not inlined: the compiler would warn of free() for memory of another operator.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
   void* const memory = g_heap_is_full ? nullptr : std::malloc(bytes);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept {
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
   std::free(memory);
 }
 
