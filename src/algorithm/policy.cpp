@@ -146,7 +146,7 @@ void keep_shorter(Decision& decision, int bits) {
   std::erase_if(decision.plans, [bits](const comm::Plan& plan) {
     const Algorithm& row = *plan.algorithm;
     if (row.sends_factors || row.has_argument()) return false;  // factors, or a hook's own messages
-    // Sent as they are, and added in rank order, which MPI does not promise.
+    // Sent as they are, and added in rank order, which MPI does not guarantee.
     if (row.exact && plan.hierarchy == Hierarchy::flat) return false;
     kernels::Format format = plan.format;
     if (plan.max_error > 0) format = codec_at(format, codec_for_normal_values(plan.max_error));

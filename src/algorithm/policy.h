@@ -32,7 +32,8 @@ Decision make_decision(const Config& config, const Rule* rule,
                        Collective collective = Collective::allreduce);
 
 // For sums of a type with `bits` bits: drops the plans that are expected to send as many bits a
-// value, or more, but keeps an exact sum in rank order. If no plan is left, MPI makes the call.
+// value, or more, but keeps exact sums of doubles, and with SLIMPI_HIERARCHY=flat exact sums of any
+// type. If no plan is left, MPI makes the call.
 void keep_shorter(Decision& decision, int bits);
 
 // Returns the reason why these options cannot be used in this build or together; "" if they can.

@@ -301,6 +301,9 @@ namespace {
   if (communicator == nullptr)
     return {raised ? Outcome::finished(*raised) : bypass_for(BypassReason::comm)};
   if (!runtime->option_error.empty()) runtime->errors.end_job(comm, runtime->option_error);
+  // Runtime::gathers may be true on some ranks only, but the options of the communicator agree.
+  if (request.gathers() && !communicator->config().calls.has(Collective::allgather))
+    return {bypass(*runtime, BypassReason::function)};
   const bool has_peers = communicator->has_peers();
   if (has_blocks && has_peers) {
     count_blocks(request, communicator->rank(), communicator->size());

@@ -190,6 +190,9 @@ Outcome begin_nonblocking(Request& request, void* handle) {
   // If this thread is inside a fiber, a hook has made this call, or a callback that MPI runs. Such
   // a call goes to MPI. A call with a null handle goes to MPI, too, which reports the error.
   if (Fiber::inside() || handle == nullptr) return {};
+  if (const Runtime* const runtime = Runtime::started();
+      request.gathers() && runtime != nullptr && !runtime->gathers)
+    return {};  // the default, for which no call may wait until it can hold the fibers
   take_description(request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
     const HoldFibers held;

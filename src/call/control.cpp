@@ -7,6 +7,7 @@
 #include "algorithm/policy.h"
 #include "base/float_environment.h"
 #include "base/process.h"
+#include "call/nonblocking.h"
 #include "call/runtime.h"
 #include "observe/log.h"
 
@@ -115,8 +116,8 @@ bool set_timeout(mpi::Comm comm, std::uint64_t seconds) {
                                                ? nullptr
                                                : runtime->communicators.find_or_follow(comm);
   if (communicator == nullptr) return false;
-  communicator->config().timeout = seconds;
-  communicator->exchange().set_timeout(std::chrono::seconds(seconds));
+  const HoldFibers held;
+  communicator->limit_waits(std::chrono::seconds(seconds));
   return true;
 }
 

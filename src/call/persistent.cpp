@@ -98,7 +98,13 @@ int Start::prepare() {
   // MPI refuses to start a request that runs already.
   if (found == nullptr || are_in_flight({&handle_, 1})) return mpi::kSuccess;
   const Status status = caught([&] {
-    sum_ = &add_sum(std::make_unique<Pending>(found->runtime, found->communicator, found->request));
+    auto sum = std::make_unique<Pending>(found->runtime, found->communicator, found->request);
+    sum->of_comm = found->of_comm;
+    sum->decision = &found->decision;
+    sum->handle = found->handle;
+    sum->end_argument = &found->communicator.exchange();
+    sum->end = [](void* exchange, bool) { static_cast<comm::Exchange*>(exchange)->complete(); };
+    sum_ = &add_sum(std::move(sum));
   });
   // The other ranks start the sum, and get an error, too.
   if (status != Status::ok) return fail_call(found->runtime, found->communicator, status);
@@ -112,23 +118,20 @@ void Start::accept() {
   Pending& sum = *std::exchange(sum_, nullptr);
   Persistent& persistent = *persistent_;
   forget_failure(persistent.handle);  // the failure of a sum whose completion slimpi did not see
+  comm::Communicator* parent = persistent.runtime.communicators.find(persistent.request.comm);
+  if (parent != nullptr && parent->id != persistent.of_comm) parent = nullptr;
+  if (parent != nullptr)
+    persistent.communicator.exchange().set_timeout(parent->exchange().timeout());
   const bool bypassed = !Runtime::on;
   if (bypassed) sum.bypass = BypassReason::off;
-  sum.of_comm = persistent.of_comm;
-  sum.decision = &persistent.decision;
-  sum.handle = persistent.handle;
-  sum.end_argument = &persistent.communicator.exchange();
-  sum.end = [](void* exchange, bool) { static_cast<comm::Exchange*>(exchange)->complete(); };
   begin_sum(sum);
   // SLIMPI_CALLS_PER_STEP counts this start among the sums of the communicator, unless slimpi is
   // off.
   if (bypassed)
     count_bypass(persistent.runtime, BypassReason::off, persistent.communicator,
                  persistent.request);
-  else if (comm::Communicator* const known =
-               persistent.runtime.communicators.find(persistent.request.comm);
-           known != nullptr && known->id == persistent.of_comm)
-    count_in_order(*known);
+  else if (parent != nullptr)
+    count_in_order(*parent);
 }
 
 bool Start::is_started() const {

@@ -27,7 +27,7 @@ namespace {
 // user's codec) or SLIMPI_MAX_ERROR decides.
 int bits_of(const comm::Plan& plan) {
   if (plan.hook != nullptr || plan.max_error > 0) return 0;
-  return kernels::value_bits(plan.format);
+  return plan.format.codec == kernels::Codec::float64 ? 64 : kernels::value_bits(plan.format);
 }
 
 // Returns the plan for elements of this type. An exact algorithm sends the program's own elements:

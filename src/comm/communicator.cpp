@@ -56,9 +56,7 @@ std::vector<Entry> entries_to_agree(const Config& config, const std::string& rul
       // Shows texts in lower case, except paths: only in paths and in rules (below) case matters.
       const std::string& text = config.given[i].text;
       const std::string published = text.find(":/") != text.npos ? text : lower_case(text);
-      // A rank may change its own limit by call::set_timeout().
-      const bool own = Option(i) == Option::timeout && !config.is_set(Option::timeout);
-      entries.push_back({rows[i].variable, own ? "" : config.value_text(Option(i)),
+      entries.push_back({rows[i].variable, config.value_text(Option(i)),
                          published.empty() ? "(unset)" : published});
     }
   entries.push_back({"SLIMPI_RULES", rules, rules.empty() ? "(no rule)" : rules});
@@ -144,7 +142,7 @@ Communicator::~Communicator() {
 mpi::WaitFor Communicator::waits() {
   return [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
     Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
-    waiter.set_arrivals(arrivals, std::chrono::seconds(limited ? config_.timeout.value_or(0) : 0));
+    waiter.set_arrivals(arrivals, limited ? longest_wait() : std::chrono::seconds(0));
     return wait_until(waiter, poll);
   };
 }
@@ -201,7 +199,7 @@ Status Communicator::compare_options(const std::string& rules) {
                                            "start all ranks with the same value");
   // If any rank has changed options, all ranks together drop all that depends on the options.
   if (extras[kChanged] != 0) start_anew();
-  exchange_.set_timeout(std::chrono::seconds(config_.timeout.value_or(0)));
+  exchange_.set_timeout(longest_wait());
   SLIMPI_TRY(nonblocking.compare_before_agreed(exchange_));
   if (refusal_ != mpi::Refusal::none) enter(Life::unusable);
   SLIMPI_TRY(mpi::refuse(refusal_));
@@ -218,6 +216,15 @@ Status NonblockingSums::compare(Exchange& exchange, std::uint64_t* most) {
   return status;
 }
 
+std::chrono::seconds Communicator::longest_wait() const {
+  return own_limit_.value_or(std::chrono::seconds(config_.timeout.value_or(0)));
+}
+
+void Communicator::limit_waits(std::chrono::seconds most) {
+  own_limit_ = most;
+  exchange_.set_timeout(most);
+}
+
 void Communicator::compare_options_again() {
   if (is_in(Life::agreed)) enter(Life::connected);
   if (is_in(Life::laid_out)) enter(Life::outdated);
@@ -225,7 +232,8 @@ void Communicator::compare_options_again() {
 
 void Communicator::set_freed() {
   freed_ = true;
-  if (!connected()) return;
+  // The program's communicator outlives that of a persistent sum, which has another channel.
+  if (!connected() || exchange_.channel() != 0) return;
   const std::lock_guard lock(exchange_.internal()->mutex);
   exchange_.internal()->user = mpi::abi.comm_null;
 }

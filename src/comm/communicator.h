@@ -10,9 +10,11 @@
 // which persistent sums share with the communicator, has a mutex.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -231,6 +233,9 @@ class Communicator {
   // Keeps the failure text of the thread; throws nothing.
   bool streams_end(std::initializer_list<device::Location> locations);
 
+  // Limits the waits of this rank in later calls; until then SLIMPI_TIMEOUT does.
+  void limit_waits(std::chrono::seconds most);
+
   // Give the next number to a call or a comparison that begins. All ranks call the same function
   // before its first message. begin_numbered() is for a call that slimpi takes, even if the ranks
   // later leave it to MPI, and for the comparison of counts when a persistent sum is made.
@@ -275,6 +280,7 @@ class Communicator {
   void enter(Life life);
   Status make_internal_comm();
   void send_refusal(mpi::Refusal refusal);
+  std::chrono::seconds longest_wait() const;  // 0: no limit
   mpi::WaitFor waits();
   Status find_layout();
   Status choose_leaders(const void* buffer);
@@ -289,6 +295,7 @@ class Communicator {
   int number_ = 0;
   std::uint64_t last_number_ = 0;  // of begin_numbered() and begin_comparison()
   bool inter_ = false, freed_ = false;
+  std::optional<std::chrono::seconds> own_limit_ = {};  // of limit_waits()
   std::string name_;
   std::atomic<Life> life_{Life::fresh};  // also read while a fiber waits for other ranks
   bool foreign_possible_ = false, devices_possible_ = false, threaded_ = false;

@@ -245,8 +245,8 @@ Status Waiter::check_long(Clock::time_point now) {
   if (question_ == Question::timeout && waited >= timeout_)
     return fail(Status::absent,
                 "waited " + describe(waited, absent()) +
-                    "; the limit is SLIMPI_TIMEOUT=" + std::to_string(timeout_.count()) +
-                    ", or the timeout of PyTorch's process group");
+                    "; SLIMPI_TIMEOUT=" + std::to_string(timeout_.count()) +
+                    ", or the timeout of PyTorch's process group, is the limit");
   report(waited);
   return Status::ok;
 }

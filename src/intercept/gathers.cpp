@@ -52,7 +52,8 @@ struct RanksBlocks {
     const auto [count, array, places] = large(request);
     const auto comm = Word(request.comm);
     const auto sent = as_ints(name, count);
-    const auto counts = as_ints(name, array, comm), begins = as_ints(name, places, comm);
+    const auto counts = as_ints(name, array, comm, true),
+               begins = as_ints(name, places, comm, true);
     if (!sent || !counts || !begins) return std::nullopt;
     return Counts<int>{*sent, *counts, *begins};
   }

@@ -71,10 +71,16 @@ inline std::optional<int> as_ints(const char* name, std::int64_t count) {
 
 // Returns an array of the counts as ints. The array is never freed, because MPI may read it until a
 // request is complete, and this code does not learn when that is.
-inline std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, Word comm) {
+// `of_remote`: on an intercommunicator there is a count for each rank of the remote group.
+inline std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, Word comm,
+                                         bool of_remote = false) {
   static std::mutex mutex;
-  int ranks = 0;
-  SLIMPI_NEXT("PMPI_Comm_size", int(Word, int*))(comm, &ranks);
+  int ranks = 0, inter = 0;
+  if (of_remote) SLIMPI_NEXT("PMPI_Comm_test_inter", int(Word, int*))(comm, &inter);
+  if (inter != 0)
+    SLIMPI_NEXT("PMPI_Comm_remote_size", int(Word, int*))(comm, &ranks);
+  else
+    SLIMPI_NEXT("PMPI_Comm_size", int(Word, int*))(comm, &ranks);
   for (int rank = 0; rank < ranks; ++rank)
     if (!as_ints(name, counts[rank])) return std::nullopt;
   std::optional<const int*> kept;
@@ -90,9 +96,10 @@ inline std::optional<const int*> as_ints(const char* name, const std::int64_t* c
 // Calls the next definition of a function or of its form for large counts, by the MPI_ name or, for
 // Fortran, by the PMPI_ name. `more`: the arguments after the communicator. Counts has these
 // functions:
-//   small, large   read the counts of a call, as its function or its form for large counts takes
-//   them ints           returns large counts as small ones; empty if one is too large call calls
-//   the function `next` with the arguments of a request and these counts
+// - small() and large() read the counts of a call, as its function or its form for large counts
+//   takes them,
+// - ints() returns large counts as small ones, or nothing if one is too large,
+// - call() calls the function `next` with the arguments of a request and these counts.
 template <typename Counts>
 struct Next {
   const char *name, *large;                               // both begin with PMPI_

@@ -54,7 +54,7 @@ class Repeating {
   bool ends_ = false;
 };
 
-// The mask is that of the thread that enters, also if another thread has prepared or left the
+// The mask is that of the thread that enters, even if another thread has prepared or left the
 // fiber, and the thread has it afterwards.
 UNIT_TEST(keeps_the_mask_of_the_thread) {
   Repeating seen([](Repeating& self) { self.value = is_blocked(SIGUSR1) ? 1 : 0; });

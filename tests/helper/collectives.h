@@ -62,9 +62,14 @@ static inline int gather_elements(const char* collective, const void* in, void* 
   }
 #define IS(name) (strcmp(collective, name) == 0)
 #define ONE in, blocks[me], type, out, blocks[0], type, comm
-#define ONE_LARGE in, wide[me], type, out, wide[0], type, comm
 #define EACH in, blocks[me], type, out, blocks, places, type, comm
+#if MPI_VERSION < 4
+#define ONE_LARGE ONE
+#define EACH_LARGE EACH
+#else
+#define ONE_LARGE in, wide[me], type, out, wide[0], type, comm
 #define EACH_LARGE in, wide[me], type, out, wide, wide_places, type, comm
+#endif
   if (IS("Allgather")) return large ? MPI_Allgather_c(ONE_LARGE) : MPI_Allgather(ONE);
   if (IS("Allgatherv")) return large ? MPI_Allgatherv_c(EACH_LARGE) : MPI_Allgatherv(EACH);
   if (IS("Iallgather"))
@@ -90,6 +95,7 @@ static inline int gather_elements(const char* collective, const void* in, void* 
 #undef EACH
 #undef EACH_LARGE
 #undef IS
+  (void)wide, (void)wide_places;
   return code == MPI_SUCCESS ? MPI_Wait(&request, MPI_STATUS_IGNORE) : code;
 }
 

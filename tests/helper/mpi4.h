@@ -26,4 +26,10 @@
   MPI_Reduce_scatter_block_init(in, out, (int)(count), __VA_ARGS__)
 #define MPI_Reduce_scatter_init_c(in, out, count, ...) \
   MPI_Reduce_scatter_init(in, out, blocks, __VA_ARGS__)
+#define MPI_Allgather_c MPI_Allgather
+#define MPI_Allgatherv_c MPI_Allgatherv
+#define MPI_Iallgather_c MPI_Iallgather
+#define MPI_Iallgatherv_c MPI_Iallgatherv
+#define MPI_Allgather_init_c MPI_Allgather_init
+#define MPI_Allgatherv_init_c MPI_Allgatherv_init
 #endif
