@@ -96,7 +96,7 @@ def pieces_of_row(collectives, length):
     rows of this length in this thread over the group of `collectives`; else None. All ranks of the
     group get the same result."""
     pieces = getattr(_here, "pieces", None)
-    if not pieces or sum(pieces) != length or collectives not in _here.sums:
+    if not pieces or sum(pieces) != length or collectives not in getattr(_here, "sums", ()):
         return None
     return pieces
 

@@ -76,8 +76,9 @@ def _change_backend(module, init_process_group):
 
         return call
 
-    for name in ("get_backend", "get_backend_config"):
-        setattr(module, name, of_gloo(getattr(module, name)))
+    for name in ("get_backend", "get_backend_config"):  # PyTorch 1 has no configurations
+        if hasattr(module, name):
+            setattr(module, name, of_gloo(getattr(module, name)))
     for made in ("new_group", "split_group"):
         if hasattr(module, made):
             setattr(module, made, of_slimpi(getattr(module, made)))
@@ -185,7 +186,7 @@ def _change_c10d(module):
                 say("nothing is changed, because ranks may leave a process group that has "
                     "enable_reconfigure: its backend makes all sums")
         elif is_whole(names) and (others or _become_rank()):
-            if init_method in (None, "env://") and keywords.get("store") is None:
+            if init_method in (None, "env://") and names.get("store") is None:
                 _find_master()
             if others and _launcher.rank() in (0, None):
                 say("nothing is changed, because torchcomms makes the process groups: unset "

@@ -9,7 +9,7 @@ from torch._C._distributed_c10d import Work
 
 from ._mpi import Error
 from ._sums import Place, unwrapped
-from ._world import world as _world
+from ._world import give_up, hear_goodbyes
 
 _GRACE_SECONDS = 5  # after the timeout; slimpi has the same timeout, and its error says more
 _POLL_SECONDS = 1   # between two searches for sums that take too long
@@ -24,7 +24,7 @@ _watcher = None
 
 def _expire_late():
     if _pending:
-        _world().hear_goodbyes()
+        hear_goodbyes()
     for one in list(_pending):
         one.check()
 
@@ -98,7 +98,7 @@ class SumWork(Work):
         if reason is None and time.monotonic() <= self._deadline:
             return
         if self._began:
-            _world().stuck = True  # MPI may still be in the sum
+            give_up()
         self._end(Error(f"{self.name}: {reason}") if reason else
                   self._late(self._seconds, "the timeout of the process group"))
 

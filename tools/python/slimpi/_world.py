@@ -6,6 +6,7 @@ use any thread level that its MPI_Init_thread gets. If slimpi initialized MPI, i
 the end of the program. If an exception ends the program, slimpi aborts the job, because other ranks
 would wait for sums that never come."""
 import atexit
+import contextlib
 import ctypes
 import functools
 import os
@@ -130,7 +131,7 @@ class World:
         self.models = 0          # how many models have had the hook of slimpi.torch
         self._summed = set()     # communicators that start_sum() has made a sum on
         self.numbers = 0         # the next free number of a group, on this rank: see Collectives
-        self.groups = weakref.WeakSet()  # objects with `members` and `summed`: see count()
+        self.groups = weakref.WeakSet()  # Collectives and States
         self._goodbyes = None    # where ranks say that they leave a group; None without threads
         self.warned = False      # whether count() has warned of groups that cross
         self.stuck = False       # whether MPI may still be in a sum that was given up
@@ -276,12 +277,18 @@ class World:
     def say_goodbye(self, ranks, number, sums):
         """Tells the ranks of a group that this one leaves the group after so many sums."""
         if self._goodbyes is not None and os.getpid() == self.process:
-            self._goodbyes.send(ranks, number, sums)
+            with contextlib.suppress(Error):  # a rank that has failed needs no goodbye
+                self._goodbyes.send(ranks, number, sums)
 
     def hear_goodbyes(self):
-        """Tells the groups which ranks have left them."""
-        for rank, number, sums in self._goodbyes.received() if self._goodbyes else ():
-            for group in list(self.groups):
+        """Tells the groups which ranks have left them. Without MPI's messages, as after the failure
+        of a rank, the sums wait until their timeout."""
+        try:
+            messages = self._goodbyes.received() if self._goodbyes else ()
+        except Error:
+            return
+        for rank, number, sums in messages:
+            for group in self.groups.copy():
                 if getattr(group, "number", None) == number:
                     group.take_goodbye(rank, sums)
 
@@ -357,6 +364,18 @@ def world():
         if _world is None:
             _world = World()
     return _world
+
+
+def hear_goodbyes():
+    """Tells the groups which ranks have left them, if this process has a World."""
+    if _world is not None:
+        _world.hear_goodbyes()
+
+
+def give_up():
+    """Notes that MPI may still be in a sum."""
+    if _world is not None:
+        _world.stuck = True
 
 
 # Exit handlers that are registered after this import run before this one, and may still make sums.

@@ -26,7 +26,7 @@ from ._agreement import EXACT, OF_MODELS, check_answers, describe, name_of, time
 from ._edges import Edges, mixes
 from ._mpi import Error, text_of
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
-from ._sums import FLOAT_BYTES, Iteration, Pending, Sum, WIDE, unwrapped
+from ._sums import FLOAT_BYTES, Iteration, Pending, Sum, unwrapped
 from ._world import world as _world
 
 __all__ = ["State", "compress", "hook", "register"]
@@ -74,7 +74,8 @@ class State:
         answers = [None] * dist.get_world_size(group)
         dist.all_gather_object(answers, {**mine, **_model_comms.answer(group)}, group=group)
         ranks = check_answers(answers, mine)
-        exact = {} if self.algorithm == "off" else EXACT
+        own = {name: value for name, value in self.options.items() if name == "timeout"}
+        exact = {} if self.algorithm == "off" else {**EXACT, **own}
         self._comms = comms = _model_comms.take(self._world, group, (
             tuple(ranks), tuple(sorted(self.options.items())), tuple(sorted(exact.items())),
             name_of(group)), answers)
@@ -168,7 +169,8 @@ class State:
         if seconds != self._seconds and not self._option("timeout"):
             self._seconds = seconds
             for comm in {self._comm, self._exact_comm}:
-                self._world.mpi.set_timeout(comm, seconds)
+                self._comms.worker.submit(
+                    functools.partial(self._world.mpi.set_timeout, comm, seconds))
 
     def _end_iteration(self, names):
         """Waits for the last sum of an iteration, in the worker's thread, which then begins the
