@@ -232,9 +232,13 @@ Status check_revoked(Comm comm) {
   return fail(Status::revoked, "the program has revoked the communicator");
 }
 
+// MPICH is not asked: it looks for failed processes by a question to the process manager, in whose
+// connection lost_rank() looks for a line.
 Status check_failed(const Api& api, Comm comm) {
   static auto* const get_failed =
-      reinterpret_cast<int (*)(Comm, Group*)>(lookup("PMPIX_Comm_get_failed"));
+      abi.name != std::string_view("Open MPI")
+          ? nullptr
+          : reinterpret_cast<int (*)(Comm, Group*)>(lookup("PMPIX_Comm_get_failed"));
   int failed = 0;
   Group group = abi.group_null, all = abi.group_null;
   if (get_failed == nullptr || get_failed(comm, &group) != kSuccess) return Status::ok;
