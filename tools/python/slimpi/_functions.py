@@ -4,6 +4,7 @@ float sums of process groups with any backend, such as nccl, to MPI. All other c
 backend, and the groups stay as the program made them."""
 import functools
 import inspect
+import weakref
 
 from . import _launcher
 
@@ -34,9 +35,9 @@ def _join(module, group):
     # "mpi" is PyTorch's own backend for MPI; the ranks of "fake" do not exist.
     if backend in ("mpi", "fake") or size > (_launcher.size() or size):
         return
-    name = name_of(group)
+    name, reference = name_of(group), weakref.ref(group)  # PyTorch's store ends with the group
     found = _groups[group] = Collectives(
-        module.get_rank(group), size, functools.partial(timeout_of, group), backend,
+        module.get_rank(group), size, lambda: timeout_of(reference()), backend,
         of_attempt(module._world.pg_map[group][1]), lambda: name)
     if found.refusal:
         refused(found)
