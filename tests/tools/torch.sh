@@ -176,8 +176,8 @@ if expensive; then
     fail "decentralized: no reason"
   expect "$status" 0 "decentralized: exit status"
 fi
-no_model() { # PROGRAM SEEN: what the one line of a program without a model says
-  PMI_RANK=0 PMI_SIZE=2 "$run" --torch "$python" -c "$1" 2>err.txt
+no_model() { # PROGRAM SEEN [RANKS]: what the one line of a program without a model says
+  PMI_RANK=0 PMI_SIZE=${3:-2} "$run" --torch "$python" -c "$1" 2>err.txt
   expect "$(grep -c "made no DistributedDataParallel model.*$2.*slimpi.allreduce" err.txt)" 1 \
     "no model: $2"
 }
@@ -190,7 +190,7 @@ for _ in range(3):
 try:
     dist.reduce_scatter(torch.ones(256), [torch.ones(256)])
 except RuntimeError:  # gloo of PyTorch 1.13 has none
-    pass' 'called 3 all_reduce of 2.0 KiB on average, 1 reduce_scatter of 1.0 KiB .*, as FSDP does'
+    pass' 'called 3 all_reduce of 2.0 KiB on average, 1 reduce_scatter of 1.0 KiB .*, as FSDP does' 1
 unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 cat >makes_ranks.py <<'PROGRAM'
 import multiprocessing
