@@ -4,7 +4,8 @@
 // with the function: CallLocals, the floating-point environment, and exceptions that are being
 // handled.
 #pragma once
-#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__)
+#if (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #define SLIMPI_OWN_SWITCH  // switch_stacks.S; AddressSanitizer follows only ucontext's functions
 #else
 #include <ucontext.h>

@@ -176,6 +176,7 @@ class Agreement final : public test::Ranks {
       return *request = mpi::abi.request_null, 0;
     };
     api_.Error_string = [](int, char* text, int* length) { return *text = 0, *length = 0, 0; };
+    api_.Error_class = [](int code, int* known) { return *known = code, 0; };
   }
   int size() const override { return int(of_.size()); }
   int rank_of(int member) const override { return member; }
