@@ -6,7 +6,7 @@
 #pragma once
 #if (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
-#define SLIMPI_OWN_SWITCH  // switch_stacks.S; AddressSanitizer follows only ucontext's functions
+#define SLIMPI_OWN_SWITCH  // switch_stacks.S; the sanitizers follow only ucontext's functions
 #else
 #include <ucontext.h>
 #endif
