@@ -266,12 +266,12 @@ void enter_fibers() noexcept {
     }
 }
 
-HoldFibers::HoldFibers() {
-  queues().mutex.lock();
+HoldFibers::HoldFibers() : locks_(!Fiber::inside()) {
+  if (locks_) queues().mutex.lock();
 }
 
 HoldFibers::~HoldFibers() {
-  queues().mutex.unlock();
+  if (locks_) queues().mutex.unlock();
 }
 
 Pending& add_sum(std::unique_ptr<Pending> sum) {

@@ -94,6 +94,9 @@ class HoldFibers {
   ~HoldFibers();
   HoldFibers(const HoldFibers&) = delete;
   HoldFibers& operator=(const HoldFibers&) = delete;
+
+ private:
+  const bool locks_;  // false in a fiber, whose thread holds the mutex already
 };
 
 // Ends the helper thread, which the next sum starts again. Call it only if no sum is in flight.
