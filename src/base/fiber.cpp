@@ -10,6 +10,9 @@
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
 #endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -26,24 +29,6 @@ namespace {
 thread_local Fiber* t_fiber = nullptr;
 
 std::atomic<void (*)()> g_run{nullptr};
-
-// Tells ThreadSanitizer about fibers: it follows each fiber as it follows a thread.
-#ifdef __SANITIZE_THREAD__
-struct Seen {
-  static void* begin() { return __tsan_create_fiber(0); }
-  static void end(void* fiber) { __tsan_destroy_fiber(fiber); }
-  // The caller must call no other function between this one and the change of stacks.
-  [[gnu::always_inline]] static void change(void* to) { __tsan_switch_to_fiber(to, 0); }
-  static void* current() { return __tsan_get_current_fiber(); }
-};
-#else
-struct Seen {
-  static void* begin() { return nullptr; }
-  static void end(void*) {}
-  static void change(void*) {}
-  static void* current() { return nullptr; }
-};
-#endif
 
 std::size_t page_bytes() {
   static const auto bytes = std::size_t(sysconf(_SC_PAGESIZE));
@@ -91,6 +76,45 @@ void Fiber::change(Context* from, Context* to) {
 
 #endif
 
+// Each change of stacks is between a departure and an arrival, which tell the sanitizer. The caller
+// must call no other function between depart() and change().
+struct Fiber::Sanitizer {
+#ifdef __SANITIZE_THREAD__
+  static void begin(Fiber& fiber) {
+    fiber.seen_.handle = __tsan_create_fiber(0);
+  }
+  static void end(Fiber& fiber) {
+    __tsan_destroy_fiber(fiber.seen_.handle);
+  }
+  [[gnu::always_inline]] static void depart(Seen& from, const Seen& to) {
+    (void)from;
+    __tsan_switch_to_fiber(to.handle, 0);
+  }
+  static void arrive(const Seen&, Seen&) {}
+  static void entering(Fiber& fiber) {
+    fiber.entered_from_seen_.handle = __tsan_get_current_fiber();
+  }
+#elif defined(__SANITIZE_ADDRESS__)
+  static void begin(Fiber& fiber) {
+    fiber.seen_ = {nullptr, fiber.memory_ + page_bytes(), fiber.bytes_};
+  }
+  static void end(Fiber&) {}
+  static void depart(Seen& from, const Seen& to) {
+    __sanitizer_start_switch_fiber(&from.handle, to.stack, to.bytes);
+  }
+  static void arrive(const Seen& here, Seen& from) {
+    __sanitizer_finish_switch_fiber(here.handle, &from.stack, &from.bytes);
+  }
+  static void entering(Fiber&) {}
+#else
+  static void begin(Fiber&) {}
+  static void end(Fiber&) {}
+  static void depart(Seen&, const Seen&) {}
+  static void arrive(const Seen&, Seen&) {}
+  static void entering(Fiber&) {}
+#endif
+};
+
 Fiber::~Fiber() {
   release();
 }
@@ -120,7 +144,7 @@ void Fiber::prepare(void (*body)(void*), void* argument, Stack stack) {
   body_ = body;
   argument_ = argument;
   ended_ = false;
-  seen_ = Seen::begin();
+  Sanitizer::begin(*this);
 #ifdef SLIMPI_OWN_SWITCH
   own_ = slimpi_make_stack(
       memory_ + page_bytes() + bytes_, [](void* self) { static_cast<Fiber*>(self)->begin(); },
@@ -141,9 +165,10 @@ void Fiber::prepare(void (*body)(void*), void* argument, Stack stack) {
 }
 
 void Fiber::begin() {
+  Sanitizer::arrive(seen_, entered_from_seen_);
   body_(argument_);
   ended_ = true;
-  Seen::change(entered_from_seen_);
+  Sanitizer::depart(seen_, entered_from_seen_);
   change(&own_, &entered_from_);
 }
 
@@ -156,14 +181,15 @@ bool Fiber::enter() {
   std::swap(t_locals, locals_);
   std::swap(*exceptions, exceptions_);
   t_fiber = this;
-  entered_from_seen_ = Seen::current();
-  Seen::change(seen_);
+  Sanitizer::entering(*this);
+  Sanitizer::depart(entered_from_seen_, seen_);
   change(&entered_from_, &own_);
+  Sanitizer::arrive(entered_from_seen_, seen_);
   t_fiber = nullptr;
   std::swap(*exceptions, exceptions_);
   std::swap(t_locals, locals_);
   pthread_setcancelstate(cancellation, nullptr);
-  if (ended_) Seen::end(seen_);
+  if (ended_) Sanitizer::end(*this);
   return !ended_;
 }
 
@@ -175,22 +201,25 @@ bool Fiber::inside() {
 [[gnu::noinline]] void Fiber::leave() {
   Fiber* const self = t_fiber;
   if (self->outside_) return;
-  Seen::change(self->entered_from_seen_);
+  Sanitizer::depart(self->seen_, self->entered_from_seen_);
   change(&self->own_, &self->entered_from_);
+  Sanitizer::arrive(self->seen_, self->entered_from_seen_);
 }
 
+// With ucontext's functions the function runs on the stack of the fiber, which is large.
 void Fiber::call_outside(void (*function)(void*), void* argument) {
+  Fiber* const self = t_fiber;
+  if (self->outside_) return function(argument);
+  struct Outside {
+    explicit Outside(bool& its_flag) : flag(its_flag) { flag = true; }
+    ~Outside() { flag = false; }
+    bool& flag;
+  } const outside(self->outside_);
 #ifdef SLIMPI_OWN_SWITCH
-  if (Fiber* const self = t_fiber; !self->outside_) {
-    struct Outside {
-      explicit Outside(bool& its_flag) : flag(its_flag) { flag = true; }
-      ~Outside() { flag = false; }
-      bool& flag;
-    } const outside(self->outside_);
-    return slimpi_call_on_stack(self->entered_from_, function, argument);
-  }
-#endif
+  slimpi_call_on_stack(self->entered_from_, function, argument);
+#else
   function(argument);
+#endif
 }
 
 void call_blocking(void (*function)(void*), void* argument) {

@@ -72,7 +72,14 @@ class Fiber {
   bool ended_ = true;
   bool outside_ = false;  // in call_outside()
   Context own_{}, entered_from_{};
-  void *seen_ = nullptr, *entered_from_seen_ = nullptr;  // ThreadSanitizer's handles of both above
+  // What a sanitizer knows of the two stacks above. It takes a fiber for a thread with this handle
+  // (ThreadSanitizer), or keeps its own data of a stack that does not run (AddressSanitizer).
+  struct Seen {
+    void* handle = nullptr;
+    const void* stack = nullptr;  // its lowest byte
+    std::size_t bytes = 0;
+  } seen_, entered_from_seen_;
+  struct Sanitizer;
   CallLocals locals_;
   struct Exceptions {  // the layout of the C++ ABI's __cxa_eh_globals
     void* caught = nullptr;
