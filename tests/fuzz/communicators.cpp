@@ -117,7 +117,8 @@ std::vector<int> Communicator::node_of() const {
   std::map<int, int> numbers;
   std::vector<int> nodes;
   for (const int rank : world) {
-    const int key = options.ranks_per_node == 0 ? 0 : rank / int(options.ranks_per_node);
+    const int node = options.ranks_per_node == 0 ? 0 : rank / int(options.ranks_per_node);
+    const int key = options.hierarchy == "flat" ? rank : node;
     nodes.push_back(numbers.emplace(key, int(numbers.size())).first->second);
   }
   return nodes;
