@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "comm/call.h"
+#include "comm/verdict.h"
 #include "device/device.h"
 #include "options/config.h"
 #include "options/option_types.h"
@@ -15,7 +16,7 @@ namespace slimpi::algorithm {
 
 // The functions of an algorithm; several algorithms may share them. A null function does nothing.
 struct Functions {
-  Status (*run)(comm::Call& call);  // never null
+  comm::Verdict (*run)(comm::Call& call);  // never null
   // Reserves the scratch memory that run needs. The call has its plan, buffers and scratch; its
   // stream, number and state are not known yet.
   Status (*reserve)(const comm::Call& call) = nullptr;
@@ -68,7 +69,7 @@ struct Algorithm {
   bool shapes = false;                    // uses SLIMPI_POWERSGD_SHAPES
 
   bool has_argument() const { return argument[0] != '\0'; }
-  Status run(comm::Call& call) const { return functions->run(call); }
+  comm::Verdict run(comm::Call& call) const { return functions->run(call); }
   Status reserve(const comm::Call& call) const {
     return functions->reserve == nullptr ? Status::ok : functions->reserve(call);
   }

@@ -361,7 +361,7 @@ Status node_rounding(comm::Call& call, double* bound) {
 
 }  // namespace
 
-Status run_bounded(comm::Call& call) {
+comm::Verdict run_bounded(comm::Call& call) {
   double rounding = 0;
   // node_rounding() reads the input before the sum inside the node may overwrite it.
   SLIMPI_TRY(node_rounding(call, &rounding));

@@ -17,10 +17,11 @@
 #include <span>
 
 #include "comm/call.h"
+#include "comm/verdict.h"
 
 namespace slimpi::algorithm {
 
-Status run_bounded(comm::Call& call);
+comm::Verdict run_bounded(comm::Call& call);
 
 // Reserves the memory that run_bounded() needs, in addition to the memory of run_hierarchical()
 // with any of the codecs.

@@ -127,7 +127,7 @@ class Average : public inter::PeerCodec {
   std::pmr::vector<Term> terms_;
 };
 
-Status run_decentralized(comm::Call& call) {
+comm::Verdict run_decentralized(comm::Call& call) {
   const Config& config = call.communicator.config();
   const bool due = exchange_is_due(call);
   if (due && config.peers == Peers::all) return run_hierarchical(call);

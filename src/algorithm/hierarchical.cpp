@@ -23,7 +23,7 @@ Status exchange(comm::Call& call, const NodeShard& shard) {
 
 }  // namespace
 
-Status run_hierarchical(comm::Call& call) {
+comm::Verdict run_hierarchical(comm::Call& call) {
   if (call.scatter != nullptr) return run_reduce_scatter(call);
   if (call.gather != nullptr) return run_all_gather(call);
   if (call.plan.max_error > 0) return run_bounded(call);

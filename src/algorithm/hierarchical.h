@@ -10,7 +10,7 @@ namespace slimpi::algorithm {
 
 // Makes the sum: inside the nodes (node_frame.h), and between nodes by a schedule. Also makes a
 // reduce-scatter, an all-gather, and a sum under SLIMPI_MAX_ERROR.
-Status run_hierarchical(comm::Call& call);
+comm::Verdict run_hierarchical(comm::Call& call);
 
 // Reserves the scratch memory that run_hierarchical needs for the call's plan and count.
 Status reserve_hierarchical(const comm::Call& call);

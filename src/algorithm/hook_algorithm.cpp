@@ -323,7 +323,7 @@ Status reserve_hook_state(comm::Call& call) {
   return reserve_residual(on_host);
 }
 
-Status run_hook(comm::Call& call) {
+comm::Verdict run_hook(comm::Call& call) {
   const Hook& hook = *hook_of(call.communicator, call.plan);
   if (call.device.staged) SLIMPI_TRY(comm::synchronize(call.device_stream()));
   if (!call.device.staged || hook.takes_device_memory()) return run_in_place(call, hook);

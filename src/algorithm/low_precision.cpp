@@ -141,7 +141,7 @@ Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replica
 
 // Runs a call, and records in state->nonfinite whether a replica overflowed. An infinite replica
 // would stay infinite, so the next call reads the record and drops the replicas.
-Status run_low_precision(comm::Call& call) {
+comm::Verdict run_low_precision(comm::Call& call) {
   const int* flag = nullptr;
   SLIMPI_TRY(run_in_nodes(call, [&](const NodeShard& shard) {
     if (!shard.owned()) return Status::ok;

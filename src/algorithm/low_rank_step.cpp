@@ -111,7 +111,7 @@ Status sum_uncompressed(const comm::Call& call, const device::Location& location
                     .location = location,
                     .stream = location.device == &device::host() ? nullptr : call.stream,
                     .number = number};
-  return run_hierarchical(nested);
+  return run_hierarchical(nested).status();
 }
 
 Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, float** error,
@@ -338,25 +338,19 @@ Status LowRankStep::finish() {
 // Makes the sum. Nothing that outlives the call is written before finish(), so all ranks can still
 // leave the call to MPI. An infinity or a NaN on one rank becomes known to all ranks through the
 // sum of P and of the exact parts.
-Status LowRankStep::run() {
+comm::Verdict LowRankStep::run() {
   SLIMPI_TRY(open_state(call_, matrices_, on_device_, &error_, &last_q_));
   for (const Matrix& matrix : matrices_.low_rank) start_q(matrix);
   SLIMPI_TRY(first_products());
   SLIMPI_TRY(sum(p_, matrices_.p + matrices_.others, 1));
-  if (!finite(p_, matrices_.p + matrices_.others)) {
-    call_.bypass = BypassReason::nonfinite;
-    return Status::ok;
-  }
+  if (!finite(p_, matrices_.p + matrices_.others)) return BypassReason::nonfinite;
   for (const Matrix& matrix : matrices_.low_rank)
     orthonormalize(p_ + matrix.p, matrix.rows, matrix.rank, vector_);
   SLIMPI_TRY(second_products());
   SLIMPI_TRY(sum(q_, matrices_.q, 2));
   const bool in_range =
       std::all_of(q_, q_ + matrices_.q, [](float x) { return std::fabs(x) <= kLargest; });
-  if (!in_range) {
-    call_.bypass = BypassReason::nonfinite;
-    return Status::ok;
-  }
+  if (!in_range) return BypassReason::nonfinite;
   return finish();
 }
 

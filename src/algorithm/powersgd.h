@@ -146,7 +146,7 @@ class LowRankStep {
   // in host memory.
   LowRankStep(comm::Call& call, const Matrices& matrices, bool on_device, const float* in,
               float* out);
-  Status run();
+  comm::Verdict run();
 
  private:
   // A tile of M: consecutive rows and consecutive columns.

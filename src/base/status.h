@@ -63,11 +63,14 @@ class FailureScope {
 // A short name of the status itself ("no memory").
 const char* to_string(Status status);
 
+constexpr bool is_done(Status status) {
+  return status == Status::ok;
+}
+
 }  // namespace slimpi
 
-// Returns from the calling function when `expression` is not ok.
-#define SLIMPI_TRY(expression)                                                                \
-  do {                                                                                        \
-    if (::slimpi::Status slimpi_status = (expression); slimpi_status != ::slimpi::Status::ok) \
-      return slimpi_status;                                                                   \
+// Returns from the calling function when `expression`, a Status or a comm::Verdict, is not done.
+#define SLIMPI_TRY(expression)                                                                  \
+  do {                                                                                          \
+    if (const auto slimpi_result = (expression); !is_done(slimpi_result)) return slimpi_result; \
   } while (0)

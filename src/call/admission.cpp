@@ -76,35 +76,14 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
 }
 
 // Finds the nodes (the ranks that share memory), and finds in which memory the buffers of the call
-// lie. Sets *reason if the call goes to MPI because of its nodes or because of this memory.
-Status find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
-                             const Request& request, std::optional<BypassReason>* reason) {
+// lie. Leaves the call to MPI if its nodes or this memory require it.
+comm::Verdict find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
+                                    const Request& request) {
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
   if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
   if (communicator.on_one_node()) log_one_node(runtime, communicator);
-  if (!stays_on_node(communicator, request)) return agree_on_memory(communicator, request, reason);
-  *reason = BypassReason::single_node;
-  return Status::ok;
-}
-
-// Does a call that slimpi would take while SLIMPI_ESTIMATE is set: MPI makes the sum, and the
-// estimate counts what slimpi would have done.
-Status estimate_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
-                     Outcome* outcome) {
-  std::optional<BypassReason> left;
-  {
-    const ActiveCall active(subject(communicator, request));
-    SLIMPI_TRY(find_nodes_and_memory(runtime, communicator, request, &left));
-  }
-  if (!left && communicator.on_one_node()) left = BypassReason::single_node;
-  if (left) {
-    *outcome = bypass(runtime, *left, communicator, request);
-    return Status::ok;
-  }
-  count_bypass(runtime, BypassReason::off, communicator, request);
-  *outcome =
-      Outcome::finished(CallEstimate::running()->call_mpi(request, communicator.layout().nodes()));
-  return Status::ok;
+  if (stays_on_node(communicator, request)) return BypassReason::single_node;
+  return agree_on_memory(communicator, request);
 }
 
 // Lets the ranks compare their options, and offers the communicator for the report: see
@@ -130,11 +109,33 @@ Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const 
   return bypass(runtime, BypassReason::failure, communicator, request);
 }
 
+// Ends a call after a step that is not done: it has failed, or all ranks leave the call to MPI.
+Outcome end_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
+                 const comm::Verdict& verdict) {
+  return verdict.left() ? bypass(runtime, *verdict.left(), communicator, request)
+                        : fail_or_leave(runtime, communicator, request, verdict.status());
+}
+
 // Ends the job if some ranks have left the sum to MPI and others have not. No error can reach the
 // ranks that are in MPI.
 void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.refusal() < mpi::Refusal::single_threaded) return;
   runtime.errors.end_job(communicator.user(), failure_text());
+}
+
+// Does a call that slimpi would take while SLIMPI_ESTIMATE is set: MPI makes the sum, and the
+// estimate counts what slimpi would have done.
+Outcome estimate_call(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
+  comm::Verdict found = Status::ok;
+  {
+    const ActiveCall active(subject(communicator, request));
+    found = find_nodes_and_memory(runtime, communicator, request);
+  }
+  if (is_done(found) && communicator.on_one_node()) found = BypassReason::single_node;
+  if (!is_done(found)) return end_call(runtime, communicator, request, found);
+  count_bypass(runtime, BypassReason::off, communicator, request);
+  return Outcome::finished(
+      CallEstimate::running()->call_mpi(request, communicator.layout().nodes()));
 }
 
 // Makes a sum by its decision, which says that slimpi takes the sum.
@@ -145,10 +146,8 @@ Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
   // steps of a call that is left to MPI.
   const OwnFloats environment;
   const ActiveCall active(subject(communicator, request));
-  std::optional<BypassReason> reason;
-  const Status found = find_nodes_and_memory(runtime, communicator, request, &reason);
-  if (found != Status::ok) return fail_or_leave(runtime, communicator, request, found);
-  if (reason) return bypass(runtime, *reason, communicator, request);
+  const comm::Verdict found = find_nodes_and_memory(runtime, communicator, request);
+  if (!is_done(found)) return end_call(runtime, communicator, request, found);
   if (decision.automatic && !communicator.on_one_node())
     return run_fastest(runtime, communicator, decision, request);
   return run_plan(runtime, communicator, plans.front(), request);
@@ -241,11 +240,8 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
     return fail_or_leave(runtime, communicator, request, communicator.exchange().check());
   if (const Status status = agree_on_blocks(communicator, request); status != Status::ok)
     return fail_or_leave(runtime, communicator, request, status);
-  if (CallEstimate::running() == nullptr)
-    return run_taken(runtime, communicator, decision, request);
-  Outcome outcome;
-  const Status status = estimate_call(runtime, communicator, request, &outcome);
-  return status == Status::ok ? outcome : fail_or_leave(runtime, communicator, request, status);
+  return CallEstimate::running() == nullptr ? run_taken(runtime, communicator, decision, request)
+                                            : estimate_call(runtime, communicator, request);
 }
 
 bool is_float_sum(const Request& request) {

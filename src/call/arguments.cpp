@@ -94,8 +94,7 @@ bool stays_on_node(const comm::Communicator& communicator, const Request& reques
           type_of(request) != ElementType::float32 || request.collective != Collective::allreduce);
 }
 
-Status agree_on_memory(comm::Communicator& communicator, const Request& request,
-                       std::optional<BypassReason>* reason) {
+comm::Verdict agree_on_memory(comm::Communicator& communicator, const Request& request) {
   const Buffers wanted = communicator.config().buffers;
   const bool one_node = communicator.on_one_node();
   const bool asks = communicator.foreign_possible() || wanted != Buffers::any || one_node;
@@ -119,14 +118,13 @@ Status agree_on_memory(comm::Communicator& communicator, const Request& request,
   const unsigned result = on_device(request.buffer());
   std::uint64_t words[] = {owner != nullptr ? 1u : 0u, result, result | on_device(request.in)};
   SLIMPI_TRY(communicator.exchange().all_max(words));
-  const auto [foreign, device, any_device] = words;
-  if (foreign != 0 || (wanted != Buffers::any && (device != 0) != (wanted == Buffers::device)))
-    *reason = BypassReason::off;
-  else if (one_node && any_device == 0)
-    *reason = BypassReason::single_node;
   if (owner != nullptr)
     log_once(LogLevel::info, std::string("sums of buffers in the memory of ") + owner +
                                  " go to MPI on all ranks: slimpi does not use it");
+  const auto [foreign, device, any_device] = words;
+  if (foreign != 0 || (wanted != Buffers::any && (device != 0) != (wanted == Buffers::device)))
+    return BypassReason::off;
+  if (one_node && any_device == 0) return BypassReason::single_node;
   return Status::ok;
 }
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Arguments of a call that may differ between ranks: counts of blocks, and places of buffers.
 #pragma once
-#include <optional>
-
 #include "base/status.h"
 #include "call/request.h"
 #include "comm/communicator.h"
+#include "comm/verdict.h"
 #include "observe/activity.h"
 
 namespace slimpi::call {
@@ -24,7 +23,7 @@ int ranks_with_blocks(const mpi::Api& api, const Request& request);
 // elements in an all-gather than its own block has.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request);
 
-// Sets *reason if the call goes to MPI because of the memory of its buffers; the same on all ranks.
+// Leaves the call to MPI if the memory of its buffers requires it; the same on all ranks.
 // Buffers of the ranks may lie in different kinds of memory. The call goes to MPI in three cases:
 // (1) A buffer of some rank lies in memory of a GPU that slimpi cannot use (device/foreign.h).
 // (2) SLIMPI_BUFFERS excludes the result buffers. One result buffer on a GPU decides for all ranks.
@@ -32,8 +31,7 @@ Status agree_on_blocks(comm::Communicator& communicator, const Request& request)
 // The ranks exchange no message here if three conditions hold: there are several nodes,
 // SLIMPI_BUFFERS is `any`, and no rank had loaded the library of a GPU of (1) when the ranks
 // compared their options. Then this function usually costs one load from memory.
-Status agree_on_memory(comm::Communicator& communicator, const Request& request,
-                       std::optional<BypassReason>* reason);
+comm::Verdict agree_on_memory(comm::Communicator& communicator, const Request& request);
 
 // Returns whether MPI makes the sum because all ranks share one node, and no rank has to be asked
 // about its buffers. No rank is asked if no rank has a GPU, if the sum is short, or if slimpi never

@@ -160,16 +160,16 @@ std::uint64_t (*candidate_clock)() = steady_nanoseconds;
 
 Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                  const Request& request, std::uint64_t* verifying) {
-  std::optional<BypassReason> reason;
+  comm::Verdict verdict = Status::ok;
   const Status status = caught([&] {
     Sum sum(runtime, communicator, plan, request);
-    const Status ran = sum.run(&reason);
+    verdict = sum.run();
     if (verifying != nullptr) *verifying = sum.verify_nanoseconds();
-    return ran;
+    return verdict.status();
   });
   if (status != Status::ok) return Outcome::finished(fail_call(runtime, communicator, status));
-  if (!reason) return Outcome::finished(mpi::kSuccess);
-  return bypass(runtime, *reason, communicator, request);
+  if (verdict.left()) return bypass(runtime, *verdict.left(), communicator, request);
+  return Outcome::finished(mpi::kSuccess);
 }
 
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,

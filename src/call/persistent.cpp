@@ -163,9 +163,9 @@ Status compare_counts(comm::Communicator& communicator, const Request& request,
   SLIMPI_TRY(communicator.exchange().all_true(&answer->starts_seen));
   answer->stays = stays_on_node(communicator, request);
   if (answer->stays || !communicator.on_one_node()) return Status::ok;
-  std::optional<BypassReason> reason;
-  SLIMPI_TRY(agree_on_memory(communicator, request, &reason));
-  answer->stays = reason == BypassReason::single_node;
+  const comm::Verdict verdict = agree_on_memory(communicator, request);
+  SLIMPI_TRY(verdict.status());
+  answer->stays = verdict.left() == BypassReason::single_node;
   return Status::ok;
 }
 

@@ -187,7 +187,7 @@ Status Sum::run_selftest(const comm::Call& call) {
   if (data != values) SLIMPI_TRY(test.device.copy(data, values, bytes, test.stream));
   {
     const comm::Exchange::Uncounted uncounted(exchange);
-    SLIMPI_TRY(plan.algorithm->run(test));
+    SLIMPI_TRY(plan.algorithm->run(test).status());
   }
   if (data != values) SLIMPI_TRY(test.device.copy(values, data, bytes, test.stream));
   SLIMPI_TRY(comm::synchronize(test.device_stream()));

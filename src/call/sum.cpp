@@ -107,10 +107,10 @@ Status Sum::timed_verify(const Step& step) {
 }
 
 // Makes first the steps in which all ranks decide. Until agree() returns, all ranks can still leave
-// the call to MPI together. Later only Algorithm::run() can do so, and sets call.bypass.
-Status Sum::run_steps(std::optional<BypassReason>* bypass) {
+// the call to MPI together. Later only Algorithm::run() can do so.
+comm::Verdict Sum::run_steps() {
   const Timed inside(runtime_.statistics, &Counts::nanoseconds);
-  if (communicator_.on_one_node()) return run_in_node(bypass);
+  if (communicator_.on_one_node()) return run_in_node();
   if (converts()) conversion_ = take_floats();
   comm::Call call = make_call();
   SLIMPI_TRY(plan_.algorithm->open(call));
@@ -120,13 +120,9 @@ Status Sum::run_steps(std::optional<BypassReason>* bypass) {
     SLIMPI_TRY(timed_verify([&] { return run_selftest(call); }));
   bool ready = false;
   SLIMPI_TRY(algorithm::prepare(call, &ready));
-  if (!ready) {
-    *bypass = BypassReason::failure;
-    return Status::ok;
-  }
+  if (!ready) return BypassReason::failure;
   SLIMPI_TRY(communicator_.stream_for(location_, &call.stream));
-  SLIMPI_TRY(agree(call, bypass));
-  if (*bypass) return Status::ok;
+  SLIMPI_TRY(agree(call));
   log_banner();
   (void)caught([&] { warn_of_rounding(); });  // out of memory here costs only the warning
   const TracedBits bits(plan_);
@@ -135,23 +131,20 @@ Status Sum::run_steps(std::optional<BypassReason>* bypass) {
   bool verify = every != 0 && call.number % every == 0;
   if (verify) SLIMPI_TRY(timed_verify([&] { return keep_input(call, &verify); }));
   SLIMPI_TRY(run_plan(call));
-  if (call.bypass) {
-    *bypass = call.bypass;
-    return Status::ok;
-  }
   if (!verify) return Status::ok;
   return timed_verify([&] { return verify_result(call); });
 }
 
 // Moves input and output to one device, runs the algorithm, and waits until the device has done the
 // work.
-Status Sum::run_plan(comm::Call& call) {
+comm::Verdict Sum::run_plan(comm::Call& call) {
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t sent_before = communicator_.exchange().bytes_sent();
   SLIMPI_TRY(colocate_buffers(call));
-  SLIMPI_TRY(plan_.algorithm->run(call));
+  const comm::Verdict verdict = plan_.algorithm->run(call);
+  SLIMPI_TRY(verdict.status());
   SLIMPI_TRY(comm::synchronize(call.device_stream()));
-  if (call.bypass) return Status::ok;
+  if (verdict.left()) return verdict;
   if (converts()) give_result();
   const auto end = std::chrono::steady_clock::now();
   if (Trace* const trace = Trace::running(); trace != nullptr)
@@ -267,14 +260,11 @@ comm::Range Sum::result_range() const {
 }
 
 // Makes a float sum of ranks that share one node, with a buffer of a GPU on some rank.
-Status Sum::run_in_node(std::optional<BypassReason>* bypass) {
+comm::Verdict Sum::run_in_node() {
   intra::NodeState& node = intra::NodeState::of(communicator_);
   comm::Call call = make_call();
   if (!node.ready()) SLIMPI_TRY(node.prepare(call));
-  if (!*node.ready()) {
-    *bypass = BypassReason::single_node;
-    return Status::ok;
-  }
+  if (!*node.ready()) return BypassReason::single_node;
   // The memory is reserved at every call, because a call may lease another set of scratch memory,
   // in which less memory is reserved.
   SLIMPI_TRY(intra::reserve_intra_allreduce(call));

@@ -8,6 +8,7 @@
 #include "call/runtime.h"
 #include "comm/memory.h"
 #include "comm/scatter.h"
+#include "comm/verdict.h"
 
 namespace slimpi::call {
 
@@ -24,13 +25,12 @@ class Sum {
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;
 
-  // Runs the plan, or adds inside the node that all ranks share. *bypass is set if all ranks agreed
-  // to leave the sum to MPI after all (a fallback); the input is unchanged then. An error means
-  // that the ranks may have stopped at different points.
-  Status run(std::optional<BypassReason>* bypass) {
-    SLIMPI_TRY(run_steps(bypass));
-    ended_ = true;
-    return Status::ok;
+  // Runs the plan, or adds inside the node that all ranks share. An error means that the ranks may
+  // have stopped at different points.
+  comm::Verdict run() {
+    const comm::Verdict verdict = run_steps();
+    ended_ = verdict.status() == Status::ok;
+    return verdict;
   }
 
   // Returns the nanoseconds of run() that SLIMPI_VERIFY and SLIMPI_SELFTEST took.
@@ -62,15 +62,15 @@ class Sum {
   bool can_be_read() const {
     return !left_on_device_ && conversion_ == Status::ok && float32_holds_;
   }
-  Status run_steps(std::optional<BypassReason>* bypass);
-  Status run_plan(comm::Call& call);
-  Status run_in_node(std::optional<BypassReason>* bypass);
+  comm::Verdict run_steps();
+  comm::Verdict run_plan(comm::Call& call);
+  comm::Verdict run_in_node();
   template <typename Step>
   Status timed_verify(const Step& step);
   Status keep_input(const comm::Call& call, bool* kept);
   Status verify_result(const comm::Call& call);
   Status run_selftest(const comm::Call& call);
-  Status agree(comm::Call& call, std::optional<BypassReason>* bypass);
+  comm::Verdict agree(comm::Call& call);
   Status fail_for_shapes();
   comm::TensorKey tensor_key() const;
   std::uint64_t digest_placement() const;
@@ -79,7 +79,7 @@ class Sum {
   void describe_state(const comm::TensorState& state, Agreement* agreement) const;
   Status exchange_agreement(comm::Call& call, Agreement* agreement);
   Status share_state(comm::Call& call, Agreement* agreement);
-  Status act_on(const Agreement& agreement, comm::Call& call, std::optional<BypassReason>* bypass);
+  comm::Verdict act_on(const Agreement& agreement, comm::Call& call);
   void count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent);
   Status check_values(const comm::Call& call, Agreement* agreement);
   Status check_state(comm::Call& call, Agreement* agreement);
@@ -107,7 +107,7 @@ class Sum {
   device::Location in_location_;
   const comm::TensorKey key_;  // key of the tensor, if the plan needs state; without key.placement
   std::uint64_t verify_nanoseconds_ = 0;
-  bool ended_ = false;  // run() has succeeded, so no work is in flight
+  bool ended_ = false;  // run() has not failed, so no work is in flight
   comm::CallScratchLease scratch_;
   std::optional<comm::Scatter> scatter_;  // only in a reduce-scatter; in memory of scratch_
   std::optional<comm::Gather> gather_;    // only in an all-gather; in memory of scratch_

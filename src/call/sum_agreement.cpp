@@ -102,31 +102,29 @@ Status Sum::share_state(comm::Call& call, Agreement* agreement) {
       "say the same name by slimpi_describe_next");
 }
 
-// Decides, from the reduced agreement, how the call continues. Sets *bypass if all ranks leave the
-// call to MPI.
-Status Sum::act_on(const Agreement& agreement, comm::Call& call,
-                   std::optional<BypassReason>* bypass) {
+// Decides, from the reduced agreement, how the call continues.
+comm::Verdict Sum::act_on(const Agreement& agreement, comm::Call& call) {
   if (call.state != nullptr && call.state->calls < plan_.start) {
     ++call.state->calls;
-    *bypass = BypassReason::start;
-  } else if (!agreement.shape.same()) {
+    return BypassReason::start;
+  }
+  if (!agreement.shape.same()) {
     // The length of a factor depends on the shape, so some ranks have made the factor anew in
     // exchange_agreement(). All ranks drop it: otherwise a sum after the program has corrected the
     // shape would mix two factors.
     call.state->close({comm::StateArray::factor});
     return fail_for_shapes();
-  } else if (agreement.on_device != 0) {
-    *bypass = BypassReason::datatype;
-  } else if (agreement.beyond_float32 != 0) {
-    *bypass = BypassReason::precision;
-  } else if (agreement.no_memory != 0) {
+  }
+  if (agreement.on_device != 0) return BypassReason::datatype;
+  if (agreement.beyond_float32 != 0) return BypassReason::precision;
+  if (agreement.no_memory != 0) {
     if (call.state != nullptr && communicator_.rank() == 0)
       log_once(LogLevel::warn, "some rank has no state for a buffer; its calls go to MPI");
     if (call.state != nullptr) call.state->drop();
-    *bypass = BypassReason::failure;
-  } else if (agreement.nonfinite != 0) {
-    *bypass = BypassReason::nonfinite;
-  } else if (agreement.may_overflow != 0) {
+    return BypassReason::failure;
+  }
+  if (agreement.nonfinite != 0) return BypassReason::nonfinite;
+  if (agreement.may_overflow != 0) {
     // The program will discard this training step, so this call runs without error feedback and
     // keeps the residual for the next step.
     plan_.error_feedback = false;
@@ -138,15 +136,15 @@ Status Sum::act_on(const Agreement& agreement, comm::Call& call,
 }
 
 // Finds the buffer's tensor state, if the plan needs one, and makes all ranks use the same state
-// (share_state). Sets *bypass if all ranks leave the call to MPI.
-Status Sum::agree(comm::Call& call, std::optional<BypassReason>* bypass) {
+// (share_state).
+comm::Verdict Sum::agree(comm::Call& call) {
   if (plan_.needs_state)
     SLIMPI_TRY(find_state(call));
   else if (!plan_.algorithm->finite_only && type_ == ElementType::float32)
     return Status::ok;
   Agreement agreement{};
   SLIMPI_TRY(share_state(call, &agreement));
-  return act_on(agreement, call, bypass);
+  return act_on(agreement, call);
 }
 
 // Reports that the ranks have different shapes from slimpi_describe_next.

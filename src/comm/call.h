@@ -70,10 +70,6 @@ struct Call {
   std::uint64_t number = 0;  // counts the communicator's compressed calls; the same on all ranks
   TensorState* state = nullptr;  // what earlier calls kept for this tensor; null: not needed
 
-  // Set by Algorithm::run when all ranks decided together on a fallback: MPI makes the call after
-  // all. The program's input and the state are then unchanged.
-  std::optional<BypassReason> bypass = {};
-
   // Set by Algorithm::run if it used another codec than the codec of the plan's format.
   std::optional<UsedCodec> used_codec = {};
 
@@ -113,8 +109,7 @@ struct Call {
 
 // Returns a call with another plan and with the buffers, scratch memory, stream, number and state
 // of `call`. The new call is plain: it does not have the scatter, gather, shards, copies_input,
-// totals and node_path of `call`. Algorithm::run sets its results (bypass, used_codec) in the new
-// call.
+// totals and node_path of `call`. Algorithm::run sets used_codec in the new call.
 inline Call plain_call_with_plan(const Call& call, const Plan& plan) {
   return {.communicator = call.communicator,
           .scratch = call.scratch,

@@ -62,12 +62,12 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
       input_count_(count_),
       result_count_(count_),
       left_on_device_(false) {}
-Status Sum::run_steps(std::optional<BypassReason>* bypass) {
-  *bypass = g_script.fallback;
+comm::Verdict Sum::run_steps() {
   if (!g_script.fallback) ::run(plan_.algorithm->name);
   g_now += g_script.verifying;
   verify_nanoseconds_ += g_script.verifying;
-  return g_script.plan;
+  SLIMPI_TRY(g_script.plan);
+  return g_script.fallback ? comm::Verdict(*g_script.fallback) : Status::ok;
 }
 
 namespace {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The result of a step in which all ranks can leave a sum to MPI together. Algorithms and the steps
+// of call/sum.h return it; call/candidates.h turns the last one into the outcome of the program's
+// call.
+#pragma once
+#include <optional>
+
+#include "base/status.h"
+#include "observe/statistics.h"
+
+namespace slimpi::comm {
+
+// A step is done, it has failed, or all ranks have decided together that MPI makes the call after
+// all; then the input and the tensor state are unchanged. Made from a Status or from a BypassReason
+// without a cast, so that such a step returns either, and SLIMPI_TRY works in it and with it.
+class [[nodiscard]] Verdict {
+ public:
+  Verdict(Status status) : status_(status) {}
+  Verdict(BypassReason reason) : left_(reason) {}
+
+  Status status() const { return status_; }                   // ok if the call is left to MPI
+  std::optional<BypassReason> left() const { return left_; }  // why MPI makes the call
+  friend bool is_done(const Verdict& verdict) {
+    return verdict.status_ == Status::ok && !verdict.left_;
+  }
+
+ private:
+  Status status_ = Status::ok;
+  std::optional<BypassReason> left_;
+};
+
+}  // namespace slimpi::comm
