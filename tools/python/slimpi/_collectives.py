@@ -21,7 +21,7 @@ from torch._C._distributed_c10d import ReduceOp
 from . import _gradients, _join, _seen, _threads
 from ._agreement import EXACT, OF_MODELS, check_answers, describe, gather
 from ._edges import Memory, Spread, alignment, mixes
-from ._gathers import Weights, check_bits
+from ._gathers import CALLS, Weights, check_bits
 from ._mpi import Error, text_of
 from ._parameters import bytes_of, pieces_of_row
 from ._sums import end_streams
@@ -366,8 +366,9 @@ class Collectives:
     def exact_communicator(self):
         """Returns the communicator of sums without compression. Called in the thread."""
         if self._exact_comm is None:
+            calls = {"calls": CALLS} if self.weights else {}
             self._exact_comm = (self._communicator() if _world().mpi.option("algorithm") == "off"
-                                else self._new_communicator(EXACT))
+                                else self._new_communicator({**EXACT, **calls}))
         return self._limit(self._exact_comm)
 
     def _votes(self, mine, bits=0):
@@ -396,9 +397,9 @@ class Collectives:
         _seen.count_exact(length, place, gradients != 0)
         return self.exact_communicator()
 
-    def sum_exactly(self, doubles):
-        """Sums a tensor of doubles in place. Called in the thread."""
-        _world().sum(self.exact_communicator(), doubles.data_ptr(), doubles.numel(), True)
+    def sum_exactly(self, floats):
+        """Sums a tensor of floats in place, without compression. Called in the thread."""
+        _world().sum(self.exact_communicator(), floats.data_ptr(), floats.numel())
 
     def gather(self, comm, block, rows, count):
         """Gathers a tensor of `count` floats, which is None if this rank's row has it, into the

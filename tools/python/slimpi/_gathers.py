@@ -11,6 +11,7 @@ from ._edges import alignment
 from ._mpi import Error
 from ._sums import end_streams
 
+CALLS = "allreduce,reduce_scatter,allgather"  # what slimpi takes on a group's communicators
 _CHUNK = 1 << 22  # floats that are gathered at a time, so that memory for them is limited
 _MOST = (1 << 31) - 1  # the count of MPI_Allgather is an int
 
@@ -21,7 +22,7 @@ def check_bits(mpi, bits, algorithm, name="--torch-weights"):
     try:
         mpi.check_option("bits", bits)
     except Error as error:
-        raise Error(f"{name}: {error}") from None
+        raise Error(str(error).replace("slimpi_bits", name)) from None
     if float(bits) % 1 and algorithm != "packed":
         raise Error(f"{name}={bits} cannot be combined with {algorithm}; accepted: 1 to 16 without "
                     "a half, or the algorithm packed")
@@ -42,10 +43,12 @@ def _rows_of(results, size):
     return first.as_strided((size, length), (step, 1))
 
 
-def _digest(row):
+def _digits(row):
+    """Returns the hexadecimal digits of the CRC-32 of a row."""
     row = row.contiguous().cpu()
     length = row.numel() * row.element_size()
-    return zlib.crc32((c_char * length).from_address(row.data_ptr()))
+    digest = zlib.crc32((c_char * length).from_address(row.data_ptr()))
+    return [digest >> 4 * place & 15 for place in range(8)]
 
 
 class Weights:
@@ -60,7 +63,7 @@ class Weights:
 
     def options(self):
         """Returns the options of the communicator."""
-        return {"calls": "allgather", "algorithm": self.algorithm, "bits": self.bits,
+        return {"calls": CALLS, "algorithm": self.algorithm, "bits": self.bits,
                 "min_size": "0", "start": "0", "error_feedback": "0"}
 
     def reason(self, tensor, results, size):
@@ -129,11 +132,13 @@ class Weights:
 
 def _agree(sums, held, old):
     """Returns whether all ranks hold the same old copies, and have kept their own in `old`. Ranks
-    sum the digests of all blocks and the squares of these, which shows all ranks the same."""
-    halves = [half for row in held for half in divmod(_digest(row), 1 << 16)]
-    own = 2 * sums.rank  # in the result there is this rank's new block
-    halves[own:own + 2] = (1 << 16, 0) if old is None else divmod(_digest(old), 1 << 16)
-    values = torch.tensor(halves, dtype=torch.float64)
+    sum the hexadecimal digits of each block's digest and the squares of the digits, which are small
+    enough to be exact as floats, so all ranks get the same answer."""
+    digits = [_digits(row) for row in held]
+    # The result has this rank's new block, which the program has written.
+    digits[sums.rank] = [16] * 8 if old is None else _digits(old)
+    values = torch.tensor(digits, dtype=torch.float32).view(-1)
     both = torch.stack([values, values * values])
     sums.sum_exactly(both)
-    return bool((both[0] * both[0] == both[1] * sums.size).all())
+    totals, squares = both.double()
+    return bool((totals * totals == squares * sums.size).all())
