@@ -148,6 +148,8 @@ int main(int argc, char** argv) {
     variables["PYTHONPATH"] = startup + (path.empty() ? "" : ":" + path);
     variables["SLIMPIRUN_TORCH"] = "1";
     if (!arguments.torch_sums.empty()) variables["SLIMPIRUN_TORCH_SUMS"] = arguments.torch_sums;
+    if (!arguments.torch_weights.empty())
+      variables["SLIMPIRUN_TORCH_WEIGHTS"] = arguments.torch_weights;
   }
   if (arguments.dry_run) {
     // Otherwise the library prints the warning, once for all ranks.

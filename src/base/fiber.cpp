@@ -15,9 +15,12 @@
 #endif
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <thread>
 #include <utility>
@@ -222,6 +225,77 @@ void Fiber::call_outside(void (*function)(void*), void* argument) {
 #endif
 }
 
+namespace {
+
+// A function that another thread calls for wait_for_blocking().
+struct BlockingCall {
+  explicit BlockingCall(std::function<void()> its_function) : function(std::move(its_function)) {}
+  const std::function<void()> function;
+  std::atomic<bool> done{false}, left{false};  // left: it has returned or is abandoned
+};
+
+// The threads that make these calls. A thread that has none waits for the next for kSpareTime: on a
+// busy machine a new thread may get its first core much later than a thread that wakes up.
+struct BlockingThreads {
+  static constexpr auto kSpareTime = std::chrono::seconds(1);
+
+  void run(const std::shared_ptr<BlockingCall>& call);
+  void serve();
+
+  std::mutex mutex;  // guards all below
+  std::condition_variable begins, ends;
+  std::deque<std::shared_ptr<BlockingCall>> calls;  // not begun
+  std::size_t idle = 0;                             // threads that wait for a call
+  std::uint64_t ended = 0;                          // calls that have returned
+};
+
+// Returns the only object, which is never destroyed, because its threads may outlive main().
+BlockingThreads& blocking_threads() {
+  static auto* const made = new BlockingThreads;
+  return *made;
+}
+
+// Throws if no thread can be made.
+void BlockingThreads::run(const std::shared_ptr<BlockingCall>& call) {
+  const std::lock_guard lock(mutex);
+  calls.push_back(call);
+  ++g_blocking;
+  try {
+    if (calls.size() > idle) std::thread([this] { serve(); }).detach();
+  } catch (...) {
+    calls.pop_back();
+    --g_blocking;
+    throw;
+  }
+  begins.notify_one();
+}
+
+void BlockingThreads::serve() {
+  // Blocks all signals, so that the program's signal handlers run only in its own threads.
+  sigset_t every;
+  sigfillset(&every);
+  pthread_sigmask(SIG_SETMASK, &every, nullptr);
+  std::unique_lock lock(mutex);
+  for (;;) {
+    ++idle;
+    const bool called = begins.wait_for(lock, kSpareTime, [&] { return !calls.empty(); });
+    --idle;
+    if (!called) return;
+    const std::shared_ptr<BlockingCall> call = std::move(calls.front());
+    calls.pop_front();
+    lock.unlock();
+    call->function();
+    --g_blocking;
+    call->done.store(true, std::memory_order_release);
+    if (call->left.exchange(true)) --g_abandoned;
+    lock.lock();
+    ++ended;
+    ends.notify_all();
+  }
+}
+
+}  // namespace
+
 void call_blocking(void (*function)(void*), void* argument) {
   if (!Fiber::inside()) {
     function(argument);
@@ -236,39 +310,29 @@ void call_blocking(void (*function)(void*), void* argument) {
 
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait) {
-  struct State {
-    std::atomic<bool> done{false}, left{false};  // left: the thread has ended or is abandoned
-  };
-  std::shared_ptr<State> state;
-  std::thread thread;
+  std::shared_ptr<BlockingCall> call;
   try {
-    state = std::make_shared<State>();
-    thread = std::thread([function, state] {
-      // Blocks all signals, so that the program's signal handlers run only in its own threads.
-      sigset_t every;
-      sigfillset(&every);
-      pthread_sigmask(SIG_SETMASK, &every, nullptr);
-      ++g_blocking;
-      function();
-      --g_blocking;
-      state->done.store(true, std::memory_order_release);
-      if (state->left.exchange(true)) --g_abandoned;
-    });
+    call = std::make_shared<BlockingCall>(function);
+    blocking_threads().run(call);
   } catch (const std::exception&) {
     // No thread can be made, so this thread calls the function. The function may block until the
     // other ranks make the same call of MPI.
     function();
     return Status::ok;
   }
-  const Status status = wait(state->done);
-  if (status == Status::ok) {
-    thread.join();
-    return status;
-  }
+  const Status status = wait(call->done);
+  if (status == Status::ok) return status;
   ++g_abandoned;
-  if (state->left.exchange(true)) --g_abandoned;
-  thread.detach();
+  if (call->left.exchange(true)) --g_abandoned;
   return status;
+}
+
+void sleep_beside_blocking(std::chrono::nanoseconds time) {
+  thread_local std::uint64_t seen = 0;
+  BlockingThreads& all = blocking_threads();
+  std::unique_lock lock(all.mutex);
+  all.ends.wait_for(lock, time, [&] { return all.ended != seen; });
+  seen = all.ended;
 }
 
 bool let_fibers_run() {

@@ -12,6 +12,7 @@
 #endif
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <type_traits>
@@ -113,11 +114,16 @@ void call_blocking(Function&& function) {
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait);
 
-// The number of threads that run a function for call_blocking() or wait_for_blocking().
+// The number of functions that call_blocking() and wait_for_blocking() have given to other threads
+// and that have not returned.
 inline constinit std::atomic<int> g_blocking{0};
 
-// The number of these threads that wait_for_blocking() has given up.
+// The number of these functions that wait_for_blocking() has given up.
 inline constinit std::atomic<int> g_abandoned{0};
+
+// Called outside fibers by a thread that polls for sums while such a function runs: sleeps for at
+// most `time`, and wakes when a function has returned since this thread's last call.
+void sleep_beside_blocking(std::chrono::nanoseconds time);
 
 // The number of fibers in flight (begun and not ended), of all threads.
 inline constinit std::atomic<int> g_fibers{0};

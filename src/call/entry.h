@@ -75,9 +75,10 @@ bool make_complete_request(int (&handles)[2]);
 // its MPI request, or leaves the call to MPI. May wait for the other ranks.
 Outcome init_persistent(Request& request, void* handle);
 
-// Starts the program's persistent requests: copies the inputs of staged calls, has MPI start all
-// requests by next(), and then begins the sums among them. Returns the code for the program.
-int start_persistent(int count, const void* handles, const std::function<int()>& next);
+// Starts the program's persistent requests: copies the inputs of staged calls, has MPI start the
+// requests by next(count, handles), and begins the sums among them. Returns the code for the
+// program.
+int start_persistent(int count, void* handles, const std::function<int(int, void*)>& next);
 
 // Refuses MPI_Cancel of a sum, also of one that is complete: raises an error and returns its code.
 // For another request returns MPI_SUCCESS.

@@ -201,7 +201,12 @@ void help() {
     while (sums_in_flight() && !ends &&
            (always || g_entries.load(std::memory_order_relaxed) == seen)) {
       enter_fibers();
-      if (!comm::fibers_moved(&moved)) std::this_thread::sleep_for(time_to_poll());
+      if (comm::fibers_moved(&moved)) continue;
+      // A sum that waits for a blocking function needs no poll until that function has returned.
+      if (const int blocking = g_blocking - g_abandoned; blocking > 0 && g_fibers <= blocking)
+        sleep_beside_blocking(kLongestBetweenPolls);
+      else
+        std::this_thread::sleep_for(time_to_poll());
     }
   }
 }

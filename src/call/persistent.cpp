@@ -5,11 +5,14 @@
 // is compressed, by the options that the communicator has then.
 #include "call/persistent.h"
 
+#include <algorithm>
+#include <cstring>
 #include <deque>
 #include <list>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/described_tensor.h"
 #include "base/exceptions.h"
@@ -69,10 +72,13 @@ Persistent* find(mpi::Request handle) {
 }
 
 // The start of one of the program's requests, which MPI may refuse. Until accept() the object takes
-// the start back when it ends.
+// the start back when it ends. `place` is the address of the request's handle.
 class Start {
  public:
-  explicit Start(mpi::Request handle) : handle_(handle), staged_(staged_number(handle)) {}
+  explicit Start(void* its_place)
+      : place(its_place),
+        handle_(mpi::read<mpi::Request>(its_place)),
+        staged_(staged_number(handle_)) {}
   ~Start();
   Start(const Start&) = delete;
   Start& operator=(const Start&) = delete;
@@ -81,8 +87,10 @@ class Start {
   int prepare();
   // Begins the sum, because MPI has started the request.
   void accept();
-  // Returns whether MPI has started this request in a call that failed.
-  bool is_started() const;
+  // Returns whether prepare() has found work for slimpi in this start.
+  bool is_own() const { return copied_ || sum_ != nullptr; }
+
+  void* const place;
 
  private:
   const mpi::Request handle_;
@@ -134,16 +142,26 @@ void Start::accept() {
     count_in_order(*parent);
 }
 
-bool Start::is_started() const {
-  int complete = 1;
-  if (copied_ || sum_ != nullptr)
-    Runtime::started()->api.Request_get_status(handle_, &complete, mpi::abi.status_ignore);
-  return complete == 0;
-}
-
 Start::~Start() {
   if (copied_) take_back_staged(staged_);
   if (sum_ != nullptr) remove_sum(*sum_);
+}
+
+// Starts the requests that slimpi does not know, in one call. MPI may exchange their handles.
+int start_others(const std::deque<Start>& starts, std::ptrdiff_t own,
+                 const std::function<int(int, void*)>& next) {
+  const std::size_t bytes = mpi::handle_bytes();
+  std::vector<std::byte> others((starts.size() - std::size_t(own)) * bytes);
+  if (others.empty()) return mpi::kSuccess;
+  const auto copy = [&](const auto& act) {
+    std::byte* other = others.data();
+    for (const Start& start : starts)
+      if (!start.is_own()) act(start.place, std::exchange(other, other + bytes));
+  };
+  copy([&](const void* place, void* other) { std::memcpy(other, place, bytes); });
+  const int code = programs_code([&] { return next(int(others.size() / bytes), others.data()); });
+  copy([&](void* place, const void* other) { std::memcpy(place, other, bytes); });
+  return code;
 }
 
 // The agreement of the ranks on a persistent sum at its init.
@@ -251,19 +269,28 @@ Outcome init_persistent(Request& request, void* handle) {
   return make(runtime, communicator, *decision, request, handle);
 }
 
-int start_persistent(int count, const void* handles, const std::function<int()>& next) {
+// After an error of MPI_Startall nobody can say which requests MPI has started: a request that is
+// complete at once looks like one that does not run. So the requests that slimpi knows are started
+// one by one, after the others, among which is the one that MPI refuses.
+int start_persistent(int count, void* handles, const std::function<int(int, void*)>& next) {
+  const auto start_all = [&] { return programs_code([&] { return next(count, handles); }); };
   if (sums().empty() && !device::some_need_copies()) [[likely]]
-    return next();
+    return start_all();
   std::deque<Start> starts;
   for (int i = 0; i < count; ++i)
-    if (const int code = starts.emplace_back(mpi::read_at<mpi::Request>(handles, i)).prepare();
+    if (const int code = starts.emplace_back(mpi::place_at(handles, i)).prepare();
         code != mpi::kSuccess)
       return code;
-  const int code = programs_code(next);
-  // After an error, MPI may have started the requests before that which it refused.
-  for (Start& start : starts)
-    if (code == mpi::kSuccess || start.is_started()) start.accept();
-  return code;
+  const auto own = std::count_if(starts.begin(), starts.end(), std::mem_fn(&Start::is_own));
+  if (own == 0) return start_all();
+  if (const int code = start_others(starts, own, next); code != mpi::kSuccess) return code;
+  for (Start& start : starts) {
+    if (!start.is_own()) continue;
+    const int code = programs_code([&] { return next(1, start.place); });
+    if (code != mpi::kSuccess) return code;
+    start.accept();
+  }
+  return mpi::kSuccess;
 }
 
 int refuse_to_cancel(const void* handle) {

@@ -122,7 +122,7 @@ bool Waiter::give_way() {
 // runs a blocking function of MPI, leaves the core to it: MPI polls there without a pause.
 bool Waiter::pass_time() {
   if (g_blocking <= g_abandoned) return t_policy.rest(rests_);
-  g_system.sleep(kBesideBlocking);
+  sleep_beside_blocking(kBesideBlocking);
   return true;
 }
 

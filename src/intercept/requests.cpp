@@ -244,22 +244,22 @@ int cancel(const auto& next, void* request) {
   return code != 0 ? code : next(request);
 }
 
-// Starts persistent requests. `next` calls the next definition.
-int start(int count, const void* requests, const auto& next) {
+// Starts persistent requests. `next` calls the next definition for some of them.
+int start(int count, void* requests, const auto& next) {
   int code = 0;
   if (sums_in_flight() && is_probe()) return mpi::kSuccess;
-  if (requests == nullptr) return next();
+  if (requests == nullptr) return next(count, requests);
   const Status status = catch_all([&] { code = call::start_persistent(count, requests, next); });
   if (status != Status::ok) end_for(mpi::abi.comm_world, status);
   return code;
 }
 
 int start_one(const auto& next, void* request) {
-  return start(1, request, [&] { return next(request); });
+  return start(1, request, [&](int, void* one) { return next(one); });
 }
 
 int start_all(const auto& next, int count, void* requests) {
-  return start(count, requests, [&] { return next(count, requests); });
+  return start(count, requests, next);
 }
 
 }  // namespace

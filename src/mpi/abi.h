@@ -127,6 +127,11 @@ Handle read(const void* pointer) {
   return Handle(word);
 }
 
+// Returns the address of a handle in an array of the program.
+inline void* place_at(void* handles, int index) {
+  return static_cast<std::byte*>(handles) + handle_bytes() * std::size_t(index);
+}
+
 template <typename Handle>
 Handle read_at(const void* handles, int index) {
   return read<Handle>(static_cast<const std::byte*>(handles) + handle_bytes() * std::size_t(index));

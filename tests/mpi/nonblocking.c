@@ -262,24 +262,30 @@ static void persistent(MPI_Comm comm) {
   }
 }
 
-// MPI refuses to start a null request, or a request that runs. The sum beside the null request must
-// not have begun. When MPI_Waitall fails because of a receive, the persistent sum beside it is
-// complete, and another wait for its inactive request writes nothing.
+// MPI refuses to start a null request, or a request that runs. The sum beside it must not have begun:
+// its next start sums the input of that time. When MPI_Waitall fails because of a receive, the
+// persistent sum beside it is complete, and another wait for its inactive request writes nothing.
 static void refused_starts(MPI_Comm comm) {
-  MPI_Request r[2], sum;
+  MPI_Request r[2], sum, runs;
   MPI_Status s[2];
   const char sent[2] = {1, 2};
-  char received;
+  char received, late;
+  static float in[kCount];
   MPI_Comm self;
   MPI_Comm_dup(MPI_COMM_SELF, &self);
   for (int i = 0; i < 3; ++i)
     MPI_Comm_set_errhandler(i == 0 ? comm : i == 1 ? self : MPI_COMM_SELF, MPI_ERRORS_RETURN);
   MPI_Allreduce_init(g_in[0], g_out[0], kCount, MPI_FLOAT, MPI_SUM, comm, MPI_INFO_NULL, &sum);
-  for (int step = 0; step < 6; ++step) {
+  MPI_Recv_init(&late, 1, MPI_CHAR, 0, 1, self, &runs);
+  MPI_Start(&runs);
+  read_from(in, g_in[0], sizeof in);
+  for (int step = 0; step < 8; ++step) {
     clear(0);
+    write_to(g_in[0], g_values, sizeof g_values);
     r[step % 2] = sum;
-    r[1 - step % 2] = MPI_REQUEST_NULL;
-    must(MPI_Startall(2, r) != MPI_SUCCESS, "Startall with a null request");
+    r[1 - step % 2] = step < 4 ? MPI_REQUEST_NULL : runs;
+    must(MPI_Startall(2, r) != MPI_SUCCESS, "Startall with a request that cannot start");
+    write_to(g_in[0], in, sizeof in);
     if (g_rank == step % g_size) usleep(20000);
     must(MPI_Start(&sum) == MPI_SUCCESS, "Start after a start that was refused");
     if (!g_left) must(MPI_Start(&sum) != MPI_SUCCESS, "Start of a request that runs");
@@ -293,6 +299,9 @@ static void refused_starts(MPI_Comm comm) {
     read_from(g_values, g_out[0], sizeof g_values);
     must(g_values[0] == 0 && g_values[kCount - 1] == 0, "Wait of an inactive request");
   }
+  MPI_Send(sent, 1, MPI_CHAR, 0, 1, self);
+  MPI_Wait(&runs, MPI_STATUS_IGNORE);
+  MPI_Request_free(&runs);
   MPI_Request_free(&sum);
   MPI_Comm_free(&self);
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_ARE_FATAL);

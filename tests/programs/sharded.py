@@ -5,7 +5,8 @@
 # tensor parallelism with fully_shard; a further line says how many parameters differ of which its
 # ranks have copies. stages is a pipeline of two stages, each sharded by fully_shard. zero0, zero1,
 # zero2 and zero3 are stages of DeepSpeed's ZeRO; with one of them DeepSpeed begins
-# torch.distributed.
+# torch.distributed. With --weights a line says whether the weights that computed were rounded, and
+# ranks check that their shards were not.
 import argparse
 import contextlib
 import sys
@@ -20,6 +21,7 @@ parser.add_argument("ways", nargs="*", default=["fsdp2"])
 parser.add_argument("--steps", type=int, default=5)
 parser.add_argument("--width", type=int, default=256)
 parser.add_argument("--time", action="store_true")
+parser.add_argument("--weights", action="store_true")
 parser.add_argument("--device", default="cpu")
 parser.add_argument("--backend", default="gloo")
 parser.add_argument("--extension", action="store_true", help="let DeepSpeed build what it would")
@@ -103,19 +105,59 @@ def build(way):
     return model, optimizer
 
 
-def check_model(way, model):
+def whole_model(way, model):
+    """The bits of all parameters as a checkpoint gets them."""
     context = contextlib.nullcontext()
     if way.startswith("fsdp1"):
         context = type(model).summon_full_params(model)
     if way == "zero3":
         context = deepspeed.zero.GatheredParameters(list(model.parameters()))
     with context, torch.no_grad():
-        mine = torch.cat([(p.full_tensor() if hasattr(p, "full_tensor") else p).reshape(-1).float()
+        return torch.cat([(p.full_tensor() if hasattr(p, "full_tensor") else p).reshape(-1).float()
                           for p in model.parameters()]).view(torch.int32)
+
+
+def check_same(way, mine):
     others = [torch.empty_like(mine) for _ in range(ranks)]
     dist.all_gather(others, mine)
     for other, values in enumerate(others):
         assert torch.equal(values, mine), f"{way}: ranks {rank} and {other} have other models"
+
+
+def shard(way, model, optimizer):
+    """The bits of this rank's masters."""
+    if way.startswith("fsdp1"):
+        parts = [model._handle.flat_param._local_shard]
+    elif way == "zero3":
+        parts = [parameter.ds_tensor for parameter in model.parameters()]
+    elif way.startswith("zero"):
+        parts = optimizer.single_partition_of_fp32_groups
+    else:
+        parts = [parameter.to_local() for parameter in model.parameters()]
+    return torch.cat([part.detach().reshape(-1).float() for part in parts]).view(torch.int32)
+
+
+def check_weights(way, model, optimizer, data):
+    """Computes, then compares what a checkpoint gets with the shards. Returns what computed."""
+    before, seen = shard(way, model, optimizer), []
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            layer.register_forward_pre_hook(
+                lambda layer, *_: seen.append(layer.weight.detach().reshape(-1).float().clone()))
+    with torch.no_grad():
+        model(data)
+    values, seen = whole_model(way, model), torch.cat(seen).view(torch.int32)
+    assert torch.equal(shard(way, model, optimizer), before), f"{way}: the shard has changed"
+    check_same(f"{way}, computing", seen)
+    parts = [torch.empty_like(before) for _ in range(ranks)]
+    dist.all_gather(parts, before)
+    masters = torch.cat(parts)
+    if way not in ("zero1", "zero2"):  # these have no other copy than the one that computes
+        assert torch.equal(values[values != 0].sort()[0], masters[masters != 0].sort()[0]), (
+            f"{way}: a checkpoint does not have the bits of the shards")
+    if way.endswith("bf16"):
+        masters = masters.view(torch.float32).bfloat16().float().view(torch.int32)
+    return "exact" if torch.isin(seen, masters).all() else "rounded"
 
 
 def train(way):
@@ -154,7 +196,9 @@ def train(way):
     if way == "tp":
         text += f"\ncopies {rank} {copies_that_differ(model)}"
     else:
-        check_model(way, model)
+        check_same(way, whole_model(way, model))
+    if arguments.weights:
+        text += f"\n{way} {rank} {check_weights(way, model, optimizer, data)}"
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

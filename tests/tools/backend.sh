@@ -210,6 +210,55 @@ else
 fi
 grep -q '5 sums by hand, .*: exact (sharded.py:[0-9]*; .*slimpi.torch.compress(tensor)' err.txt ||
   fail "a sum of a copy of gradients is not named"
+# Weights are rounded where they compute. The program checks that shards and checkpoints are exact,
+# and that all ranks compute with the same weights.
+weights() { # ALGORITHM BITS WAY...
+  algorithm=$1 bits=$2
+  shift 2
+  for sent in exact rounded; do
+    more=
+    if [ $sent = rounded ]; then more="--torch-weights $bits"; fi
+    # shellcheck disable=SC2086
+    SLIMPI_ALGORITHM=$algorithm torch 2 --report $sent.json $more "$PYTHON" \
+      "$programs/sharded.py" --width 512 --weights "$@"
+    expect "$status $(grep -c " [01] $sent\$" out.txt)" "0 $((2 * $#))" "$*: weights are $sent"
+    grep ' [01] [0-9.]*$' out.txt >$sent.txt
+  done
+  what="$*, weights by $algorithm in $bits bits"
+  expect "$(paste -d' ' exact.txt rounded.txt | awk '{ off = ($3 - $6) / $3
+    if (NF < 6 || off * off > 1e-4) print }')" "" "$what: losses within 1 %"
+  gathers=$(grep -o '[0-9][0-9]* gathers of weights' err.txt | cut -d' ' -f1)
+  [ "${gathers:-0}" -gt 0 ] || fail "$what: the last line counts no gathers of weights"
+  [ "$(report rounded.json calls compressed)" -ge \
+    $(($(report exact.json calls compressed) + gathers - 3)) ] ||
+    fail "$what: slimpi took few of $gathers gathers"
+}
+if [ "$version" -ge 211 ]; then
+  weights bytegrad 8 fsdp1 fsdp2
+  deeper weights packed 6 fsdp1_bf16 fsdp2_bf16
+fi
+cat >weights.py <<'PROGRAM'
+import sys
+import torch, torch.distributed as dist
+from torch.distributed.fsdp import FullyShardedDataParallel
+import slimpi.torch
+dist.init_process_group("slimpi")
+for bits in sys.argv[1:]:
+    try:
+        slimpi.torch.compress(weights=bits.split(",")[dist.get_rank()])
+    except slimpi.Error as error:
+        sys.stdout.write(f"{bits} {dist.get_rank()} {error}\n")
+        sys.stdout.flush()
+model = FullyShardedDataParallel(torch.nn.Linear(256, 256), device_id=torch.device("cpu"))
+model(torch.ones(4, 256)).sum().backward()
+dist.barrier()
+dist.destroy_process_group()
+PROGRAM
+torch 2 --report report.json "$PYTHON" weights.py 17,17 2.5,2.5 8,4 4,4
+expect "$status $(report report.json calls compressed) $(grep -c ' weights=17 cannot be used' \
+  out.txt) $(grep -c 'weights=2.5 cannot be combined with allreduce; ' out.txt) $(
+  grep -c 'different numbers of bits' out.txt)" "0 1 2 2 2" \
+  "slimpi.torch.compress(weights=): one gather, and the errors"
 # torch.distributed.checkpoint has the states of all ranks, and loads them.
 mkdir checkpoint
 for what in save load; do
@@ -246,6 +295,8 @@ elif "$PYTHON" -c 'import deepspeed' >err.txt 2>&1; then
   echo 'raise ImportError("DeepSpeed asks mpi4py")' >mpi4py/__init__.py
   export PYTHONPATH="$work"
   models $((5 + 5 + 5 + 5)) zero0 zero1 zero2 zero3
+  weights bytegrad 8 zero1 zero2 zero3
+  weights packed 4 zero1 zero2
   # With a NaN on one rank all ranks skip the step, whatever codec their group has; ZeRO 0 makes it.
   printf '* * %s\n' 'float32 allreduce *' 'fp16 fp16 *' 'bf16 bf16 *' 'quantized bytegrad 4' \
     'qsgd qsgd 8' 'packed packed 4' 'powersgd powersgd *' >rules

@@ -79,6 +79,9 @@ refused 2 "--log=inf cannot be used; accepted: error, warn, info, debug; did you
   --log inf true
 refused 2 "--torch-sums=sum cannot be used; accepted: gradients, all" --torch --torch-sums sum true
 refused 2 "--torch-sums needs a value; accepted: gradients, all" --torch --torch-sums
+refused 2 "--torch-weights=17 cannot be used; accepted: 1 to 16, packed also 2.5" --torch \
+  --torch-weights 17 true
+refused 2 "--torch-weights needs --torch, whose weights it is for" --torch-weights 8 true
 refused 2 "--torch-sums needs --torch, whose sums it is for" --torch-sums all true
 refused 2 "SLIMPI_ALGORITHM=hook:/no/hook.so cannot be used: No such file or directory" \
   --algorithm hook:/no/hook.so true

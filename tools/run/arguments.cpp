@@ -2,6 +2,7 @@
 #include "tools/run/arguments.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 
 #include "options/config.h"
@@ -45,12 +46,20 @@ std::string value_missing(const OptionRow& row, const std::string& value) {
                                       : "";
 }
 
-const std::string kTorchSums = "gradients, all";
-
 constexpr std::pair<std::string_view, bool Arguments::*> kSwitches[] = {
     {"help", &Arguments::help},         {"version", &Arguments::version},
     {"dry_run", &Arguments::dry_run},   {"compare", &Arguments::compare},
     {"stand_in", &Arguments::stand_in}, {"torch", &Arguments::torch}};
+
+// Options of --torch. `like` has the values of another option; "": those that `accepted` lists.
+struct TorchOption {
+  std::string_view name, like;
+  std::string accepted, what;
+  std::string Arguments::*value;
+};
+const TorchOption kTorchOptions[] = {
+    {"torch_sums", "", "gradients, all", "sums it is for", &Arguments::torch_sums},
+    {"torch_weights", "bits", "", "weights it is for", &Arguments::torch_weights}};
 
 // Pairs of an option that is the first of its group in the table, and the heading of the group.
 constexpr std::pair<std::string_view, const char*> kHeadings[] = {
@@ -121,32 +130,43 @@ Arguments parse_arguments(int argc, const char* const* argv) {
       result.*found->second = true;
       continue;
     }
-    const bool of_torch = name == "torch_sums";
-    const OptionRow* row = find_row(name);
-    if (row == nullptr && !of_torch) return result.error = unknown(given, name), result;
+    const auto* const of_torch =
+        std::find_if(std::begin(kTorchOptions), std::end(kTorchOptions),
+                     [&](const TorchOption& one) { return one.name == name; });
+    const bool is_of_torch = of_torch != std::end(kTorchOptions);
+    const OptionRow* row = find_row(is_of_torch ? std::string(of_torch->like) : name);
+    if (row == nullptr && !is_of_torch) return result.error = unknown(given, name), result;
     if (name == "estimate" && equals == word.npos) {  // the only option whose value may be left out
       result.variables[row->variable] = "stderr";
       continue;
     }
     if (equals == word.npos && at + 1 == argc)
       return result.error =
-                 given + " needs a value; accepted: " + (of_torch ? kTorchSums : row->accepted),
+                 given + " needs a value; accepted: " +
+                 (row == nullptr ? of_torch->accepted : std::string(row->accepted)),
              result;
     const std::string value(equals == word.npos ? argv[++at] : word.substr(equals + 1));
-    if (of_torch) {
-      if (value != "gradients" && value != "all")
-        return result.error = given + "=" + value + " cannot be used; accepted: " + kTorchSums,
+    if (is_of_torch) result.*of_torch->value = value;
+    if (row == nullptr) {
+      if ((", " + of_torch->accepted + ",").find(", " + value + ",") == std::string::npos)
+        return result.error =
+                   given + "=" + value + " cannot be used; accepted: " + of_torch->accepted,
                result;
-      result.torch_sums = value;
       continue;
     }
-    if (const std::string error = probe.set(name, value, Source::file); !error.empty())
-      return result.error = given + error.substr(name.size()) + value_missing(*row, value), result;
+    Config tried;
+    Config& config = is_of_torch ? tried : probe;
+    if (const std::string error = config.set(row->name, value, Source::file); !error.empty())
+      return result.error = given + error.substr(std::strlen(row->name)) +
+                            value_missing(*row, value),
+             result;
+    if (is_of_torch) continue;
     result.variables[row->variable] = value;
   }
   result.program = at;
-  if (!result.torch_sums.empty() && !result.torch)
-    result.error = "--torch-sums needs --torch, whose sums it is for";
+  for (const TorchOption& one : kTorchOptions)
+    if (!(result.*one.value).empty() && !result.torch)
+      result.error = dashed(std::string(one.name)) + " needs --torch, whose " + one.what;
   if (result.compare && result.variables.contains("SLIMPI_ESTIMATE"))
     result.error = "--compare and --estimate cannot be used together; use one after the other";
   return result;
@@ -165,6 +185,9 @@ std::string help_text() {
       "  --torch-sums gradients|all  of --torch: what is compressed: gradients (the default), or "
       "all\n"
       "                              float sums of SLIMPI_MIN_SIZE and more\n"
+      "  --torch-weights N           of --torch: bits of the weights that FSDP and ZeRO gather; "
+      "without\n"
+      "                              it they are exact\n"
       "  --dry-run                   print the variables and the command instead\n"
       "  --version                   print slimpi's version and exit\n"
       "  -h, --help                  print this and exit\n\n"

@@ -12,6 +12,7 @@ struct Arguments {
   bool stand_in = false;   // a library of MPI's name leads to slimpi, too: tools/run/stand_in.h
   bool torch = false;      // DistributedDataParallel models of a Python program get slimpi's hook
   std::string torch_sums;  // which sums are compressed with `torch`; "": not given
+  std::string torch_weights;  // bits of the weights that `torch` gathers; "": not given
   std::map<std::string, std::string> variables;  // SLIMPI_ names and the values given for them
   int program = 0;                               // index of the program in argv; argc if missing
   std::string error;                             // "" or one line

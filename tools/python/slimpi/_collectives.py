@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Float sums of SLIMPI_MIN_SIZE and more that MPI makes for a process group of any backend. Sums of
-gradients are compressed, and sums that slimpi.torch.compress() asked for.
+gradients are compressed, and sums that slimpi.torch.compress() asked for. So are gathers of weights
+if the user says in how many bits.
 
 Whether MPI sums a tensor depends on properties that are the same on all ranks of a group: its type,
 its length, its device, the operation, and the code that asks for the sum. MPI gets all sums that
@@ -20,6 +21,7 @@ from torch._C._distributed_c10d import ReduceOp
 from . import _gradients, _join, _seen, _threads
 from ._agreement import EXACT, OF_MODELS, check_answers, describe, gather
 from ._edges import Memory, Spread, alignment, mixes
+from ._gathers import CALLS, Weights, check_bits
 from ._mpi import Error, text_of
 from ._parameters import bytes_of, pieces_of_row
 from ._sums import end_streams
@@ -45,7 +47,10 @@ def _options_of(world):
         raise Error(f"{algorithm} averages models, and torch.distributed sums gradients: choose "
                     "another algorithm")
     options = {name: world.mpi.option(name) for name in ("min_size", "buffers", "rules")}
-    return dict(options, rules=_rules_of(options["rules"]),
+    weights = os.environ.get("SLIMPIRUN_TORCH_WEIGHTS")
+    if weights:
+        check_bits(world.mpi, weights, algorithm)
+    return dict(options, rules=_rules_of(options["rules"]), weights=weights,
                 sums=os.environ.get("SLIMPIRUN_TORCH_SUMS", "gradients"))
 
 
@@ -74,7 +79,8 @@ class Collectives:
         self.rank, self.size, self.backend, self._timeout = rank, size, backend, timeout
         self._limits = {}  # by communicator: the timeout that slimpi knows
         self._comm, self._worker, self._streams = None, None, {}
-        self._lock, self._memory = threading.Lock(), Memory()
+        self._lock, self.memory = threading.Lock(), Memory()
+        self.weights = None  # Weights; None: the backend gathers them
         self._left = "in a group of one rank" if size == 1 else None
         self.nodes, self.refusal, self.summed = 1, None, 0
         self.number = None  # the group's number in goodbyes, as long as this rank is in the group
@@ -116,7 +122,10 @@ class Collectives:
         self._all = mine["options"]["sums"] == "all"
         self._algorithm = world.mpi.option("algorithm")
         world.groups.add(self)
-        self._align = alignment(self._algorithm, bytes_of(world.mpi.option("bucket")))
+        self._bucket = bytes_of(world.mpi.option("bucket"))
+        self._align = alignment(self._algorithm, self._bucket)
+        if mine["options"]["weights"]:
+            self.weights = Weights(mine["options"]["weights"], self._algorithm, self._bucket)
         self._devices = {"any": ("cpu", "cuda"), "device": ("cuda",), "host": ("cpu",)}[
             mine["options"]["buffers"]]
         world.begin_goodbyes(self.size)
@@ -156,20 +165,21 @@ class Collectives:
             self._worker = None
 
     def _free(self):
-        # All ranks free them in the same order. Both may be one communicator.
-        for comm in filter(None, dict.fromkeys((self._comm, self._exact_comm))):
+        # All ranks free them in the same order. Two may be one communicator.
+        of_weights = self.weights and self.weights.comm
+        for comm in filter(None, dict.fromkeys((self._comm, self._exact_comm, of_weights))):
             try:
                 _world().free(comm)
             except Error:  # of a sum that failed
                 pass
-        self._comm = self._exact_comm = None
+        self._comm = self._exact_comm = self.weights = None
 
     def leave(self, reason):
         """Leaves all sums from now on to the backend. Call it on all ranks."""
         self._left = self._left or reason
 
     def _reason(self, tensors, results, op):
-        """Returns why the backend sums these tensors; None where MPI does."""
+        """Returns why the backend sums or gathers these tensors; None where MPI does."""
         if self._left:
             return self._left
         # Subclasses are DTensor and the result of a functional sum, which may not be complete yet.
@@ -186,7 +196,7 @@ class Collectives:
             return str(others[0]).replace("torch.", "")
         if not (op == ReduceOp.SUM or op == ReduceOp.AVG):
             return "not SUM or AVG"
-        if _floats(tensors) * _FLOAT_BYTES < self._min_size:
+        if max(_floats(tensors), _floats(results)) * _FLOAT_BYTES < self._min_size:
             return "shorter than SLIMPI_MIN_SIZE"
         if tensors[0].is_cuda and torch.cuda.is_current_stream_capturing():
             return "part of a CUDA graph"
@@ -221,8 +231,8 @@ class Collectives:
         if function == self._sum_blocks:
             row //= self.size
         pieces = pieces_of_row(self, row) if self._align else None
-        mixed = mixes(self._algorithm) or bool(
-            self._align and function == self._sum_blocks and not pieces)
+        mixed = self._algorithm if mixes(self._algorithm) or (
+            self._align and function == self._sum_blocks and not pieces) else None
         if known:
             self._count(name, length, mixed)
             choose = self._communicator
@@ -234,10 +244,11 @@ class Collectives:
                            Spread(pieces or (row,), self._align or 1))
 
     def _count(self, name, length, mixed):
-        """Counts a compressed sum. mixed: values of several parameters share scales or bits."""
+        """Counts a compressed sum or gather. mixed: the algorithm if values of several parameters
+        share scales or bits."""
         _seen.count(name, length)
         if mixed:
-            _world().count(self, self._algorithm)
+            _world().count(self, mixed)
         else:
             self.summed += 1
 
@@ -267,11 +278,46 @@ class Collectives:
             reason = _UNLIKE
         return self._take(name, self._sum_blocks, inputs, outputs, op, by_hand, reason)
 
-    def compress(self):
-        """Makes all sums from now on compressed. Collective over the group."""
-        if not self._left:
-            self.submit("slimpi.torch.compress(group)", [], self._votes, 2).wait()
+    def all_gather(self, name, tensor, results, changes):
+        """Returns the Work of a gather of weights; None: the backend must do it. results: one
+        tensor, or one for each rank. changes: whether changes of the results are sent."""
+        if self.weights is None:
+            return None
+        results = list(results)
+        reason = (self._reason([tensor], results, ReduceOp.SUM)
+                  or self.weights.reason(tensor, results, self.size))
+        if self._rule(_floats(results) or 0) == "off":
+            reason = reason or "off by SLIMPI_RULES"
+        length = _seen.bytes_of(results)
+        if reason:
+            _seen.count("", length, f"{reason}, of weights", self.backend)
+            return None
+        before_sum(self)
+        row, align = tensor.numel(), self.weights.align
+        pieces = pieces_of_row(self, row) if align > 1 else None
+        mixed = mixes(self.weights.algorithm) or not pieces
+        self._count("gathers of weights", length, mixed and self.weights.algorithm)
+        return self.submit(name, results, self.weights.gather, self, tensor, results,
+                           Spread(pieces or (row,), align), changes)
+
+    def compress(self, bits=None):
+        """Makes all sums from now on compressed, or gathers of weights in so many bits. Collective
+        over the group."""
+        if self._left:
+            return
+        name = "slimpi.torch.compress(group)"
+        if bits is None:
+            self.submit(name, [], self._votes, 2).wait()
             self._all = True
+            return
+        check_bits(_world().mpi, bits, self._algorithm, "weights")
+        self.submit(name, [], self._set_weights, bits).wait()
+
+    def _set_weights(self, bits):
+        self._votes(2, bits)
+        before, self.weights = self.weights, Weights(bits, self._algorithm, self._bucket)
+        if before is not None and before.comm is not None:
+            _world().free(before.comm)
 
     def submit(self, name, results, function, *arguments):
         seconds = self._timeout()
@@ -311,23 +357,34 @@ class Collectives:
             self._comm = self._new_communicator({})
         return self._limit(self._comm)
 
-    def _exact_communicator(self):
+    def communicator_of_weights(self):
+        """Returns the communicator of gathers of weights. Called in the thread."""
+        if self.weights.comm is None:
+            self.weights.comm = self._new_communicator(self.weights.options())
+        return self._limit(self.weights.comm)
+
+    def exact_communicator(self):
         """Returns the communicator of sums without compression. Called in the thread."""
         if self._exact_comm is None:
+            calls = {"calls": CALLS} if self.weights else {}
             self._exact_comm = (self._communicator() if _world().mpi.option("algorithm") == "off"
-                                else self._new_communicator(EXACT))
+                                else self._new_communicator({**EXACT, **calls}))
         return self._limit(self._exact_comm)
 
-    def _votes(self, mine):
-        """Sums the votes of the ranks: 0: not a gradient, 1: a gradient, 2: compress(). Returns how
-        many ranks voted 0 and how many voted 1. Called in the thread."""
-        votes = torch.zeros(3, dtype=torch.float32)  # whatever type the program made the default
+    def _votes(self, mine, bits=0):
+        """Sums the votes of the ranks: 0: not a gradient, 1: a gradient, 2: compress(). bits: of
+        weights. Returns how many ranks voted 0 and how many voted 1. Called in the thread."""
+        votes = torch.zeros(5, dtype=torch.float32)  # whatever type the program made the default
         votes[mine] = 1
-        _world().sum(self._exact_communicator(), votes.data_ptr(), 3)
-        others, gradients, groups = map(int, votes.tolist())
+        votes[3], votes[4] = float(bits), float(bits) ** 2
+        _world().sum(self.exact_communicator(), votes.data_ptr(), len(votes))
+        others, gradients, groups = map(int, votes.tolist()[:3])
         if groups not in (0, self.size):
             raise Error(f"slimpi.torch.compress(group) was called on {groups} of {self.size} ranks "
                         "of the group, and the others make a sum: call it on all of them")
+        if votes[3] ** 2 != votes[4] * self.size:
+            raise Error("slimpi.torch.compress(group, weights=) got different numbers of bits on "
+                        "the ranks of the group: give all of them the same")
         return others, gradients
 
     def _choose(self, name, length, mixed, is_gradient, place):
@@ -338,11 +395,20 @@ class Collectives:
             self._count(name, length, mixed)
             return self._communicator()
         _seen.count_exact(length, place, gradients != 0)
-        return self._exact_communicator()
+        return self.exact_communicator()
+
+    def sum_exactly(self, floats):
+        """Sums a tensor of floats in place, without compression. Called in the thread."""
+        _world().sum(self.exact_communicator(), floats.data_ptr(), floats.numel())
+
+    def gather(self, comm, block, rows, count):
+        """Gathers a tensor of `count` floats, which is None if this rank's row has it, into the
+        rows of all ranks. Called in the thread."""
+        _world().gather(comm, None if block is None else block.data_ptr(), rows.data_ptr(), count)
 
     def _sum(self, choose, tensors, results, op, spread):
         """Sums the tensors as one buffer, in place. Called in the thread."""
-        whole = spread.spread(_one_buffer(tensors), 1, self._memory)
+        whole = spread.spread(_one_buffer(tensors), 1, self.memory)
         end_streams(whole)
         _world().sum(choose(), whole.data_ptr(), whole.numel())
         if op == ReduceOp.AVG:
@@ -355,7 +421,7 @@ class Collectives:
             whole = _one_buffer(tensors)
         else:
             whole = torch.cat([t.detach().reshape(self.size, -1).float() for t in tensors], 1)
-        whole = spread.spread(whole, self.size, self._memory)
+        whole = spread.spread(whole, self.size, self.memory)
         block = whole.new_empty(whole.numel() // self.size)
         end_streams(whole)
         _world().sum_blocks(choose(), whole.data_ptr(), block.data_ptr(), block.numel())

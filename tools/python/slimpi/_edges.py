@@ -87,24 +87,24 @@ class Spread:
     of the program's tensor the pieces follow one another."""
 
     def __init__(self, pieces, align):
-        self._rows, first, self._length = [], 0, 0
+        self._rows, first, self.length = [], 0, 0
         for count in pieces:
-            self._rows.append((first, count, self._length))
+            self._rows.append((first, count, self.length))
             first += count
-            self._length += -(-count // align) * align
+            self.length += -(-count // align) * align
         if len(self._rows) == 1:
-            self._length = first  # one piece needs no zeros behind it
+            self.length = first  # one piece needs no zeros behind it
         self._count = first
 
     def spread(self, floats, rows, memory):
         """Returns the floats of `rows` rows, with zeros behind the pieces. The next call overwrites
         the memory of the result."""
-        if self._length == self._count:
+        if self.is_plain():
             return floats
         floats, end = floats.view(rows, self._count), 0
-        held = memory.take(floats, rows * self._length)
+        held = memory.take(floats, rows * self.length)
         memory.give(held)
-        spread = held[:rows * self._length].view(rows, self._length)
+        spread = held[:rows * self.length].view(rows, self.length)
         for first, count, place in self._rows:
             spread[:, end:place] = 0
             end = place + count
@@ -112,9 +112,21 @@ class Spread:
         spread[:, end:] = 0
         return spread.view(-1)
 
+    def pieces(self, first, count):
+        """Yields (first float in the program's row, count, first float in the part) of each piece
+        in a part of a row with zeros: `count` floats from `first` on."""
+        for own, length, place in self._rows:
+            begin, end = max(place, first), min(place + length, first + count)
+            if begin < end:
+                yield own + begin - place, end - begin, begin - first
+
+    def is_plain(self):
+        """Returns whether there are no zeros."""
+        return self.length == self._count
+
     def gather(self, spread):
         """Returns the pieces of one row, without the zeros."""
-        if self._length == self._count:
+        if self.is_plain():
             return spread
         return torch.cat([spread[place:place + count] for _, count, place in self._rows])
 

@@ -6,7 +6,7 @@ import functools
 import inspect
 import weakref
 
-from . import _launcher
+from . import _launcher, _weights
 
 active = False  # whether this process is a rank of the job, after init_process_group
 refused = lambda collectives: None  # called where a group cannot use MPI
@@ -65,11 +65,12 @@ def collectives_of(group):
 
 
 def _changed(module, function, inputs, outputs, name):
-    signature = inspect.signature(function)
+    signature, gathers = inspect.signature(function), "gather" in name
 
     @functools.wraps(function)
     def call(*arguments, **keywords):
-        if not active or not module.is_initialized():
+        of_weights = gathers and _weights.kind()
+        if not active or not module.is_initialized() or gathers and not of_weights:
             return function(*arguments, **keywords)
         try:
             bound = signature.bind(*arguments, **keywords)
@@ -77,13 +78,16 @@ def _changed(module, function, inputs, outputs, name):
             return function(*arguments, **keywords)
         bound.apply_defaults()
         names, work = bound.arguments, None
-        tensors = names[inputs] if isinstance(names[inputs], (list, tuple)) else [names[inputs]]
-        if _may_take([*tensors, names[outputs]], names["op"]):
+        tensors, results = (one if isinstance(one, (list, tuple)) else [one]
+                            for one in (names[inputs], names[outputs]))
+        op = names.get("op", module.ReduceOp.SUM)
+        if _may_take([*tensors, *results], op):
             group = names["group"] or module._get_default_group()
             if group in _groups and group not in module._world.pg_coalesce_state:
-                of_group, op = _groups[group], names["op"]
+                of_group = _groups[group]
                 work = (of_group.all_reduce(name, tensors, op, True) if name == "all_reduce" else
-                        of_group.reduce_scatter(name, tensors, [names[outputs]], op, True))
+                        of_group.all_gather(name, *tensors, results, of_weights == _weights.CHANGES) if gathers else
+                        of_group.reduce_scatter(name, tensors, results, op, True))
         if not work:
             return function(*arguments, **keywords)
         if names["async_op"]:
@@ -93,11 +97,15 @@ def _changed(module, function, inputs, outputs, name):
     return call
 
 
-# By function: the argument to sum, the argument for the result, and the name for Collectives.
+# By function: the argument to sum or to gather, the one for the result, and the name for
+# Collectives.
 _FUNCTIONS = {"all_reduce": ("tensor", "tensor", "all_reduce"),
               "reduce_scatter": ("input_list", "output", "reduce_scatter"),
               "reduce_scatter_tensor": ("input", "output", "reduce_scatter_tensor"),
-              "reduce_scatter_single": ("input", "output", "reduce_scatter_tensor")}
+              "reduce_scatter_single": ("input", "output", "reduce_scatter_tensor"),
+              "all_gather": ("tensor", "tensor_list", "all_gather"),
+              "all_gather_into_tensor": ("input_tensor", "output_tensor", "all_gather"),
+              "all_gather_single": ("input_tensor", "output_tensor", "all_gather")}
 
 
 def begin(module):

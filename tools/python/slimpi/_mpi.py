@@ -17,7 +17,8 @@ _KINDS = {"p": ctypes.c_void_p, "h": ctypes.c_size_t, "i": ctypes.c_int, "s": ct
 
 # The types of the arguments. p: a pointer, also to a result; h: a handle; i: an int; s: text.
 _SIGNATURES = {
-    "MPI_Abort": "hi", "MPI_Allreduce": "ppihhh", "MPI_Barrier": "h", "MPI_Bcast": "pihih",
+    "MPI_Abort": "hi", "MPI_Allgather": "pihpihh", "MPI_Allreduce": "ppihhh", "MPI_Barrier": "h",
+    "MPI_Bcast": "pihih",
     "MPI_Comm_create_group": "hhip", "MPI_Comm_free": "p", "MPI_Comm_group": "hp",
     "MPI_Comm_rank": "hp", "MPI_Comm_set_errhandler": "hh", "MPI_Comm_set_info": "hh",
     "MPI_Comm_set_name": "hs", "MPI_Comm_size": "hp", "MPI_Error_string": "ipp",

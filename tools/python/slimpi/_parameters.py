@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Parameters of a model: their names and their shapes. The names stay the same from one iteration
 to the next, and after a checkpoint."""
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -11,8 +12,8 @@ import weakref
 
 from ._mpi import Error
 
-# In a call of fully_shard's foreach_reduce. sums: the Collectives of its two groups; pieces: the
-# lengths of the pieces of a row.
+# In a call of fully_shard's foreach_reduce or foreach_all_gather. sums: the Collectives of its
+# groups; pieces: the lengths of the pieces of a row.
 _here = threading.local()
 
 
@@ -78,17 +79,24 @@ def watch_reduce(collectives_of, module):
 
     @functools.wraps(reduce)
     def foreach_reduce(*arguments, **keywords):
-        names, before = signature.bind(*arguments, **keywords).arguments, dict(vars(_here))
-        _here.sums = [collectives_of(names[name]) for name in (
-            "reduce_scatter_group", "all_reduce_group") if names.get(name) is not None]
-        _here.pieces = None
-        try:
+        names = signature.bind(*arguments, **keywords).arguments
+        with pieces_in([collectives_of(names[name]) for name in (
+                "reduce_scatter_group", "all_reduce_group") if names.get(name) is not None]):
             return reduce(*arguments, **keywords)
-        finally:
-            vars(_here).clear()
-            vars(_here).update(before)
 
     module.foreach_reduce = foreach_reduce
+
+
+@contextlib.contextmanager
+def pieces_in(sums, pieces=None):
+    """Within it, pieces_of_row() knows the pieces, of these Collectives."""
+    before = dict(vars(_here))
+    _here.sums, _here.pieces = sums, pieces
+    try:
+        yield
+    finally:
+        vars(_here).clear()
+        vars(_here).update(before)
 
 
 def pieces_of_row(collectives, length):

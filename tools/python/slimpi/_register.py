@@ -3,7 +3,7 @@
 PyTorch."""
 import functools
 
-from . import _functions, _gradients, _late
+from . import _functions, _gradients, _late, _weights
 from ._late import OLDEST
 from ._mpi import Error
 from ._parameters import watch_pieces, watch_reduce
@@ -48,6 +48,7 @@ def _stay_uncompiled(module):
 
 _late.after("torch.distributed.distributed_c10d", _register)
 _gradients.watch()
+_weights.watch(_functions.collectives_of)
 for _package in ("fsdp._fully_shard", "_composable.fsdp"):  # the second name until PyTorch 2.5
     _late.after(f"torch.distributed.{_package}._fsdp_collectives", watch_pieces)
     _late.after(f"torch.distributed.{_package}._fsdp_param_group",

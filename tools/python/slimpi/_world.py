@@ -268,6 +268,14 @@ class World:
         mpi.call("MPI_Reduce_scatter_block", address, result, count, mpi.constant("MPI_FLOAT"),
                  mpi.constant("MPI_SUM"), comm)
 
+    def gather(self, comm, address, result, count):
+        """Gathers blocks of `count` floats of all ranks. address: None: this rank's block is in its
+        place in the result. Called in a worker's thread."""
+        mpi = self.mpi
+        kind = mpi.constant("MPI_FLOAT")
+        mpi.call("MPI_Allgather", mpi.constant("MPI_IN_PLACE") if address is None else address,
+                 count, kind, result, count, kind, comm)
+
     def begin_goodbyes(self, ranks):
         """Makes it possible to say goodbye to groups, if `ranks` is the number of all ranks.
         Collective over a group of so many ranks."""

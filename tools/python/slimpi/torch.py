@@ -318,13 +318,18 @@ def register(model, **options):
     return state
 
 
-def compress(what=None):
-    """Makes slimpi compress sums that it does not know to be of gradients. Returns `what`.
+def compress(what=None, weights=None):
+    """Makes slimpi compress sums that it does not know to be of gradients, or gathers of weights.
+    Returns `what`.
 
     what: (1) a tensor: sums of the tensor and of its views are compressed, if all ranks call this
         function for their tensors. (2) a process group, or None for the default group: all its
-        float sums of SLIMPI_MIN_SIZE and more are compressed. Call it on all ranks of the group."""
+        float sums of SLIMPI_MIN_SIZE and more are compressed. Call it on all ranks of the group.
+    weights: in how many bits FSDP and ZeRO gather weights over the process group `what`, such as 8.
+        Its sums stay as they are."""
     if isinstance(what, torch.Tensor):
+        if weights is not None:
+            raise TypeError("slimpi.torch.compress: weights= is for a process group, not a tensor")
         _gradients.mark(what)
         return what
     group = what or dist.distributed_c10d._get_default_group()
@@ -334,5 +339,5 @@ def compress(what=None):
     if collectives is None:
         raise Error("slimpi makes no sums of this process group: use slimpi-run --torch, or "
                     'init_process_group("slimpi")')
-    collectives.compress()
+    collectives.compress(None if weights is None else str(weights))
     return what

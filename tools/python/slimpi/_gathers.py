@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gathers of weights, compressed. The optimizer's own shard is never rounded: every rank, the owner
+of a block included, gets the decoded bytes of the block."""
+import weakref
+import zlib
+from ctypes import c_char
+
+import torch
+
+from ._edges import alignment
+from ._mpi import Error
+from ._sums import end_streams
+
+CALLS = "allreduce,reduce_scatter,allgather"  # what slimpi takes on a group's communicators
+_CHUNK = 1 << 22  # floats that are gathered at a time, so that memory for them is limited
+_MOST = (1 << 31) - 1  # the count of MPI_Allgather is an int
+
+
+def check_bits(mpi, bits, algorithm, name="--torch-weights"):
+    """Raises an Error that names the option or argument if weights cannot be sent in so many
+    bits."""
+    try:
+        mpi.check_option("bits", bits)
+    except Error as error:
+        raise Error(str(error).replace("slimpi_bits", name)) from None
+    if float(bits) % 1 and algorithm != "packed":
+        raise Error(f"{name}={bits} cannot be combined with {algorithm}; accepted: 1 to 16 without "
+                    "a half, or the algorithm packed")
+
+
+def _rows_of(results, size):
+    """Returns the memory of a gather's results as a matrix with a row for each rank; None if it is
+    no such matrix."""
+    first = results[0].detach()
+    if len(results) == 1:
+        return first.view(size, -1) if first.is_contiguous() else None
+    length, step = first.numel(), results[1].storage_offset() - first.storage_offset()
+    if step < length or any(
+            one.untyped_storage().data_ptr() != first.untyped_storage().data_ptr()
+            or one.storage_offset() != first.storage_offset() + rank * step
+            or not one.is_contiguous() for rank, one in enumerate(results)):
+        return None
+    return first.as_strided((size, length), (step, 1))
+
+
+def _digits(row):
+    """Returns the hexadecimal digits of the CRC-32 of a row."""
+    row = row.contiguous().cpu()
+    length = row.numel() * row.element_size()
+    digest = zlib.crc32((c_char * length).from_address(row.data_ptr()))
+    return [digest >> 4 * place & 15 for place in range(8)]
+
+
+class Weights:
+    """How one process group gathers weights: in so many bits, by `packed` if it sums gradients so,
+    else by `bytegrad`."""
+
+    def __init__(self, bits, algorithm, bucket):
+        self.bits, self.algorithm = bits, "packed" if algorithm == "packed" else "bytegrad"
+        self.align = alignment(self.algorithm, bucket) or 1
+        self.comm = None  # the communicator of these gathers; the first of them makes it
+        self._kept = {}  # by id() of a result: weak reference, this rank's block as all ranks got it
+
+    def options(self):
+        """Returns the options of the communicator."""
+        return {"calls": CALLS, "algorithm": self.algorithm, "bits": self.bits,
+                "min_size": "0", "start": "0", "error_feedback": "0"}
+
+    def reason(self, tensor, results, size):
+        """Returns why the backend gathers this tensor into these results; None where MPI does."""
+        if any(one.dtype != tensor.dtype for one in results) or any(
+                len(results) * one.numel() != size * tensor.numel() for one in results):
+            return "of tensors of unlike types or lengths"
+        if tensor.numel() > _MOST:
+            return "too long"
+        if float(self.bits) >= 8 * tensor.element_size():
+            return f"of {tensor.element_size()}-byte floats, which {self.bits} bits do not shorten"
+        return None
+
+    def gather(self, sums, tensor, results, spread, changes):
+        """Gathers a tensor, in the thread of the Collectives `sums`. changes: whether the results
+        hold what the last gather wrote, so that only its change is sent. If copies of it differ
+        between ranks, all weights are sent, without rounding."""
+        rows = _rows_of(results, sums.size)
+        held = tensor.new_empty(sums.size, tensor.numel()) if rows is None else rows
+        block, comm, old = tensor.detach().reshape(-1).float(), sums.communicator_of_weights(), None
+        if changes:
+            old = self._kept.get(id(results[0]), (None, None))[1]
+            if not _agree(sums, held, old):
+                comm, old = sums.exact_communicator(), None
+        if old is not None:
+            block = block - old.float()
+            held[sums.rank].copy_(old)
+        self._gather(sums, comm, block, held, spread, old is not None)
+        if changes:
+            self._keep(results[0], held[sums.rank])
+        for result, row in zip(results, held.view(len(results), -1) if rows is None else ()):
+            result.detach().copy_(row.view_as(result))
+
+    def _keep(self, result, block):
+        # With a value that is not finite, no later change could make its copies finite again.
+        key, self_of = id(result), weakref.ref(self)
+        if not torch.isfinite(block).all():
+            self._kept.pop(key, None)
+            return
+
+        def drop(_):
+            kept = getattr(self_of(), "_kept", {})
+            kept.pop(key, None)
+
+        self._kept[key] = weakref.ref(result, drop), block.clone()
+
+    def _gather(self, sums, comm, block, rows, spread, adds):
+        if not adds and spread.is_plain() and rows.is_contiguous() and rows.dtype == block.dtype:
+            own = rows[sums.rank].data_ptr()
+            end_streams(block)
+            sums.gather(comm, None if block.data_ptr() == own else block, rows, block.numel())
+            return
+        step = max(1, _CHUNK // sums.size // self.align) * self.align
+        taken = sums.memory.take(block, sums.size * min(step, spread.length))
+        block = spread.spread(block, 1, sums.memory)
+        for first in range(0, spread.length, step):
+            part = block[first:first + step]
+            gathered = taken[:sums.size * part.numel()].view(sums.size, -1)
+            end_streams(part)
+            sums.gather(comm, part, gathered, part.numel())
+            for place, count, at in spread.pieces(first, part.numel()):
+                target = rows[:, place:place + count]
+                (target.add_ if adds else target.copy_)(gathered[:, at:at + count])
+        sums.memory.give(taken)
+
+
+def _agree(sums, held, old):
+    """Returns whether all ranks hold the same old copies, and have kept their own in `old`. Ranks
+    sum the hexadecimal digits of each block's digest and the squares of the digits, which are small
+    enough to be exact as floats, so all ranks get the same answer."""
+    digits = [_digits(row) for row in held]
+    # The result has this rank's new block, which the program has written.
+    digits[sums.rank] = [16] * 8 if old is None else _digits(old)
+    values = torch.tensor(digits, dtype=torch.float32).view(-1)
+    both = torch.stack([values, values * values])
+    sums.sum_exactly(both)
+    totals, squares = both.double()
+    return bool((totals * totals == squares * sums.size).all())
