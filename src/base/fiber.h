@@ -73,11 +73,11 @@ class Fiber {
   bool ended_ = true;
   bool outside_ = false;  // in call_outside()
   Context own_{}, entered_from_{};
-  // What a sanitizer knows of the two stacks above. It takes a fiber for a thread with this handle
-  // (ThreadSanitizer), or keeps its own data of a stack that does not run (AddressSanitizer).
+  // The two stacks above as a sanitizer sees them. ThreadSanitizer takes a fiber for a thread with
+  // this handle; AddressSanitizer keeps data of a stack that does not run in it.
   struct Seen {
     void* handle = nullptr;
-    const void* stack = nullptr;  // its lowest byte
+    const void* stack = nullptr;  // the lowest byte
     std::size_t bytes = 0;
   } seen_, entered_from_seen_;
   struct Sanitizer;
@@ -121,7 +121,7 @@ inline constinit std::atomic<int> g_blocking{0};
 // The number of these functions that wait_for_blocking() has given up.
 inline constinit std::atomic<int> g_abandoned{0};
 
-// Called outside fibers by a thread that polls for sums while such a function runs: sleeps for at
+// Called outside fibers by a thread that polls for sums while a function of this kind runs: sleeps for at
 // most `time`, and wakes when a function has returned since this thread's last call.
 void sleep_beside_blocking(std::chrono::nanoseconds time);
 

@@ -12,7 +12,7 @@ namespace slimpi::comm {
 
 // A step is done, it has failed, or all ranks have decided together that MPI makes the call after
 // all; then the input and the tensor state are unchanged. Made from a Status or from a BypassReason
-// without a cast, so that such a step returns either, and SLIMPI_TRY works in it and with it.
+// without a cast, so a function that returns a Verdict may return either, and SLIMPI_TRY works in it.
 class [[nodiscard]] Verdict {
  public:
   Verdict(Status status) : status_(status) {}
