@@ -36,6 +36,10 @@ try() {
     [ "$status" = 0 ] || head -n 20 under.txt
     expect "$status" 0 "$mpich: $what"
     expect "$(report report.json calls compressed)" "$compressed" "$mpich: $what: compressed"
+    late=0
+    [ "$what" != after ] || late=1
+    expect "$(grep -c 'float sums after MPI_Finalize are left' under.txt)" $late \
+      "$mpich: $what: a line says which sums are not counted"
   done <<'E2'
 plain 15
 threads 15
