@@ -16,7 +16,7 @@ try() {
   while read -r what compressed; do
     # Each variant runs without the library first: not every MPICH survives its own end.
     bits=8 without=$what
-    [ "$what" != error ] || bits=4 without=plain
+    case $what in error | freed) bits=4 without=plain ;; esac
     if ! plain 2 "./$mpich" "$without" >plain.txt 2>&1; then
       echo "$mpich: $what does not work without the library: left out"
       continue
@@ -50,6 +50,7 @@ world 17
 before 16
 after 1
 error 0
+freed 0
 E2
 }
 
