@@ -250,6 +250,16 @@ bool is_float_sum(const Request& request) {
 
 namespace {
 
+// Says that a sum is missing in the report, which was written in MPI_Finalize: a program may still
+// have sessions. After slimpi_finish() there is nothing to say.
+[[gnu::cold]] void warn_of_late_sum(const Runtime& runtime, const Request& request) {
+  if (runtime.world_rank != 0 || request.gathers() || !element_type(request.datatype) ||
+      mpi::has_world(runtime.api))
+    return;
+  log_once(LogLevel::warn,
+           "float sums after MPI_Finalize are left to MPI, and the report does not count them");
+}
+
 // Makes the first steps of admit(), which need no communicator. Most calls that are left to MPI end
 // here, so every instruction matters. Sets *its_runtime, and returns nothing if the other steps
 // must decide.
@@ -257,7 +267,11 @@ namespace {
                                                                        Runtime** its_runtime) {
   if (Finalizing::is_finalizing()) return Outcome();
   Runtime* const runtime = *its_runtime = Runtime::get(request.comm);
-  if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return Outcome();
+  if (runtime == nullptr) return Outcome();
+  if (runtime->finished.load(std::memory_order_relaxed)) [[unlikely]] {
+    warn_of_late_sum(*runtime, request);
+    return Outcome();
+  }
   if (request.gathers() && !runtime->gathers.load(std::memory_order_relaxed)) return Outcome();
   if (!on_host(request)) find_devices();
   if (algorithm::inside_hook()) return Outcome();

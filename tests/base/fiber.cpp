@@ -3,8 +3,11 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cfenv>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 
@@ -125,6 +128,33 @@ UNIT_TEST(a_function_runs_on_the_stack_of_the_thread) {
   int outside_of_all = 0;
   slimpi::on_threads_stack([&] { ++outside_of_all; });
   assert_int_equal(outside_of_all, 1);
+}
+
+// A function that blocks runs in another thread, which makes the next such call, too. It counts
+// before this thread has begun, so that threads which poll leave their cores to it.
+UNIT_TEST(a_thread_makes_one_blocking_call_after_another) {
+  static pid_t made_by[2];
+  static std::atomic<bool> may_return;
+  Repeating blocks([](Repeating& self) {
+    slimpi::call_blocking([&] {
+      while (!may_return) std::this_thread::yield();
+      made_by[self.value % 2] = gettid();
+    });
+    ++self.value;
+  });
+  for (int call = 0; call < 2; ++call) {
+    may_return = false;
+    assert_true(blocks.fiber.enter());
+    assert_int_equal(slimpi::g_blocking, 1);
+    may_return = true;
+    while (blocks.value == call) {
+      slimpi::sleep_beside_blocking(std::chrono::milliseconds(100));
+      assert_true(blocks.fiber.enter());
+    }
+    assert_int_equal(slimpi::g_blocking, 0);
+  }
+  assert_true(made_by[0] == made_by[1]);
+  assert_true(made_by[0] != gettid());
 }
 
 }  // namespace

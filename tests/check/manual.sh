@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The manual pages: mandoc finds nothing wrong, they refer to pages that exist, and their HTML links
-# to such pages. Files that the pages for developers name exist. LocalSteps of docs/PYTORCH.md is
-# that of a program of the tests. Every guarantee has its tests, and every key of the report its
-# description.
+# to such pages. Files that the pages for developers name exist. Every guarantee has its tests, and
+# every key of the report its description.
 set -eu
 cd "${top_srcdir:-.}/man"
 status=0
@@ -32,12 +31,6 @@ for file in $(grep -oh '`[a-zA-Z0-9_]*/[a-zA-Z0-9_/]*\.[a-z]*`' ../docs/ARCHITEC
   [ -e "../$file" ] || [ -e "../src/$file" ] ||
     { echo "there is no $file, which a page for developers names" && status=1; }
 done
-# The class of PYTORCH.md is the one of the program that tests run.
-sed -n '/^    class LocalSteps/,/vector_to_parameters(self/p' ../docs/PYTORCH.md |
-  sed 's/^    //' >"$scratch/page"
-sed -n '/^class LocalSteps/,/vector_to_parameters(self/p' ../tests/programs/local_steps.py |
-  diff "$scratch/page" - || { echo "LocalSteps of docs/PYTORCH.md is another one" && status=1; }
-[ -s "$scratch/page" ] || { echo "no LocalSteps in docs/PYTORCH.md" && status=1; }
 for page in ../*.md ../docs/*.md; do
   [ -z "$(tail -c 1 "$page")" ] || { echo "$page: no newline at the end" && status=1; }
 done

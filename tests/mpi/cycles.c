@@ -6,6 +6,7 @@
  *   keyval     the program makes a keyval and sets an attribute first, from the second one on
  *   leak       communicators are not freed
  *   error      an error of slimpi in every session (SLIMPI_BITS differs between ranks)
+ *   freed      the same, nonblocking; the communicator is freed before MPI_Wait returns the error
  *   two        each session inside another that lives longer
  *   world      the sessions between MPI_Init and MPI_Finalize
  *   before     the sessions, then MPI_Init
@@ -21,6 +22,15 @@ static const char* what;
 static void report(const char* text) {
   printf("%s a communicator\n", text);
   fflush(stdout);
+}
+
+/* The error of the sum is raised without its communicator and without MPI_COMM_WORLD. */
+static void free_before_wait(MPI_Comm* comm) {
+  static float x[COUNT];
+  MPI_Request request;
+  MPI_Iallreduce(MPI_IN_PLACE, x, COUNT, MPI_FLOAT, MPI_SUM, *comm, &request);
+  MPI_Comm_free(comm);
+  check(MPI_Wait(&request, MPI_STATUS_IGNORE) != MPI_SUCCESS, "an error after MPI_Comm_free");
 }
 
 static void sum(MPI_Comm comm) {
@@ -48,11 +58,11 @@ static void cycle(int number) {
   MPI_Comm comm;
   char tag[20];
   int keyval = MPI_KEYVAL_INVALID;
-  const int errors = !strcmp(what, "error");
+  const int freed = !strcmp(what, "freed"), errors = freed || !strcmp(what, "error");
   const int attribute = !strcmp(what, "keyval") && number > 0;
   snprintf(tag, sizeof tag, "cycle %d", number);
   MPI_Info_create(&info);
-  if (!strcmp(what, "threads")) MPI_Info_set(info, "thread_level", "MPI_THREAD_MULTIPLE");
+  if (freed || !strcmp(what, "threads")) MPI_Info_set(info, "thread_level", "MPI_THREAD_MULTIPLE");
   MPI_Session_init(info, MPI_ERRORS_ARE_FATAL, &session);
   MPI_Info_free(&info);
   MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
@@ -65,8 +75,9 @@ static void cycle(int number) {
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &keyval, NULL);
     MPI_Comm_set_attr(comm, keyval, &deletes);
   }
-  for (int call = 0; call < (errors ? 1 : 3); ++call) sum(comm);
-  if (strcmp(what, "leak") != 0) MPI_Comm_free(&comm);
+  if (freed) free_before_wait(&comm);
+  for (int call = 0; call < (errors ? 1 : 3) && !freed; ++call) sum(comm);
+  if (strcmp(what, "leak") != 0 && !freed) MPI_Comm_free(&comm);
   if (attribute) {
     MPI_Comm_free_keyval(&keyval);
     check(deletes == number, "the program's delete callback ran another number of times");

@@ -16,7 +16,7 @@ try() {
   while read -r what compressed; do
     # Each variant runs without the library first: not every MPICH survives its own end.
     bits=8 without=$what
-    [ "$what" != error ] || bits=4 without=plain
+    case $what in error | freed) bits=4 without=plain ;; esac
     if ! plain 2 "./$mpich" "$without" >plain.txt 2>&1; then
       echo "$mpich: $what does not work without the library: left out"
       continue
@@ -36,6 +36,10 @@ try() {
     [ "$status" = 0 ] || head -n 20 under.txt
     expect "$status" 0 "$mpich: $what"
     expect "$(report report.json calls compressed)" "$compressed" "$mpich: $what: compressed"
+    late=0
+    [ "$what" != after ] || late=1
+    expect "$(grep -c 'float sums after MPI_Finalize are left' under.txt)" $late \
+      "$mpich: $what: a line says which sums are not counted"
   done <<'E2'
 plain 15
 threads 15
@@ -46,6 +50,7 @@ world 17
 before 16
 after 1
 error 0
+freed 0
 E2
 }
 

@@ -1,46 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trains a character model of nanoGPT's size by local steps: TEXT STEPS H DELAY. Fails where the
-ranks differ after an outer step. Rank 0 prints the loss on the last tenth of TEXT."""
+"""Trains a character model of nanoGPT's size by local steps: TEXT STEPS H DELAY [RESUME].
+Saves and loads their state after step RESUME. Fails where the ranks differ after an outer step.
+Rank 0 prints the loss on the last tenth of TEXT, and a digest of all outer steps."""
+import io
 import sys
 import time
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 from math import cos, pi
 
 import torch
 from torch import nn
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 import slimpi
-
-
-class LocalSteps:
-    def __init__(self, model, every, delay=0, rate=0.7):
-        self.model, self.every, self.delay, self.steps = model, every, delay, 0
-        self.shared = torch.nn.Parameter(self.values())  # the same bytes on all ranks
-        self.change = torch.empty_like(self.shared.data)
-        self.outer = torch.optim.SGD([self.shared], rate, 0.9, nesterov=True)
-        self.thread, self.sum = ThreadPoolExecutor(1), None
-
-    def values(self):
-        return parameters_to_vector(self.model.parameters()).detach()
-
-    def step(self, last=False):  # after each step of the rank's own optimizer
-        self.steps += 1
-        if self.steps % self.every == 0:
-            self.start = self.values()
-            torch.sub(self.shared.data, self.start, out=self.change)
-            self.sum = self.thread.submit(slimpi.allreduce, self.change, name="change")
-        if self.sum and (last or self.steps % self.every == self.delay):
-            self.shared.grad = self.sum.result() / slimpi.size()
-            self.sum = None
-            self.outer.step()
-            moved = self.values() - self.start  # during the sum
-            vector_to_parameters(self.shared.data + moved, self.model.parameters())
+from slimpi.torch import LocalSteps
 
 
 LAYERS, HEADS, WIDTH, BLOCK, BATCH, RATE = 4, 4, 128, 64, 12, 1e-3
 text, (STEPS, H, DELAY) = open(sys.argv[1], "rb").read(), map(int, sys.argv[2:5])
+RESUME = int(sys.argv[5]) if len(sys.argv) > 5 else 0
 known, text = torch.tensor(list(text)).unique(return_inverse=True)
 training, test = text[:int(0.9 * len(text))], text[int(0.9 * len(text)):]
 rank, size = slimpi.rank(), slimpi.size()
@@ -83,6 +60,13 @@ for step in range(1, STEPS + 1):
     waited -= time.monotonic()
     local_steps.step(last=step == STEPS)
     waited += time.monotonic()
+    if step == RESUME:  # as after a checkpoint, through a file
+        file = io.BytesIO()
+        torch.save(local_steps.state_dict(), file)
+        file.seek(0)
+        slimpi.set_state("slimpi.torch.LocalSteps", None)
+        local_steps = LocalSteps(model, H, DELAY)
+        local_steps.load_state_dict(torch.load(file))
     digest = zlib.crc32(local_steps.shared.detach().numpy(), digest)
 waited, batches = waited / (time.monotonic() - begin), torch.Generator().manual_seed(99)
 with torch.no_grad():
@@ -90,4 +74,5 @@ with torch.no_grad():
 sums = slimpi.allreduce(torch.tensor([loss, digest, waited], dtype=torch.float64)) / size
 assert sums[1] == digest, "ranks differ"
 if rank == 0:
+    print(f"digest {digest}")
     print(f"loss {sums[0]:.4f}, {100 - 100 * sums[2]:.1f} % of the time computes")

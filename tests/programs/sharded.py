@@ -152,7 +152,7 @@ def check_weights(way, model, optimizer, data):
     parts = [torch.empty_like(before) for _ in range(ranks)]
     dist.all_gather(parts, before)
     masters = torch.cat(parts)
-    if way not in ("zero1", "zero2"):  # these have no other copy than the one that computes
+    if way not in ("zero1", "zero2"):  # ZeRO 1 and 2 have no copy but the one that computes
         assert torch.equal(values[values != 0].sort()[0], masters[masters != 0].sort()[0]), (
             f"{way}: a checkpoint does not have the bits of the shards")
     if way.endswith("bf16"):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The data that the ranks of a process group exchange before slimpi makes its sums."""
 import json
+import os
 
 import torch
 
-from ._mpi import Error
+from ._mpi import Error, check_bits
+from ._parameters import bytes_of
 
 OF_MODELS = ("decentralized", "low_precision_decentralized")  # algorithms that average models
 # Options of the communicator for sums that are not compressed: those of the first iterations of
@@ -12,6 +14,34 @@ OF_MODELS = ("decentralized", "low_precision_decentralized")  # algorithms that 
 # sums itself, because MPI's ranks wait without a pause and take the core from ranks that compute.
 # Bits: `allreduce` refuses the half bits that packed may have by SLIMPI_BITS.
 EXACT = {"algorithm": "allreduce", "bits": "8", "min_size": "0", "start": "0"}
+
+
+def options_of(world):
+    """Returns the options that decide which sums are taken; the ranks compare them."""
+    algorithm = world.mpi.option("algorithm")
+    if algorithm in OF_MODELS:
+        raise Error(f"{algorithm} averages models, and torch.distributed sums gradients: choose "
+                    "another algorithm")
+    options = {name: world.mpi.option(name) for name in ("min_size", "buffers", "rules")}
+    weights = os.environ.get("SLIMPIRUN_TORCH_WEIGHTS")
+    if weights:
+        check_bits(world.mpi, weights, algorithm)
+    return dict(options, rules=_rules_of(options["rules"]), weights=weights,
+                sums=os.environ.get("SLIMPIRUN_TORCH_SUMS", "gradients"))
+
+
+def _rules_of(path):
+    """Returns [least bytes, most bytes, pattern of a name, algorithm] of each row of
+    SLIMPI_RULES."""
+    rows = []
+    if path:
+        try:
+            with open(path) as file:
+                rows = [line.partition("#")[0].split() for line in file]
+        except OSError as error:  # the program may have changed its directory
+            raise Error(f"SLIMPI_RULES: {error}: give its absolute path") from error
+    return [[0 if row[0] == "*" else bytes_of(row[0]),
+             None if row[1] == "*" else bytes_of(row[1]), *row[2:4]] for row in rows if row]
 
 
 def gather(store, rank, size, mine):

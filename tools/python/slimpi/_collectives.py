@@ -19,10 +19,10 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import ReduceOp
 
 from . import _gradients, _join, _seen, _threads
-from ._agreement import EXACT, OF_MODELS, check_answers, describe, gather
+from ._agreement import EXACT, check_answers, describe, gather, options_of
 from ._edges import Memory, Spread, alignment, mixes
-from ._gathers import CALLS, Weights, check_bits
-from ._mpi import Error, text_of
+from ._gathers import CALLS, Weights
+from ._mpi import Error, check_bits, text_of
 from ._parameters import bytes_of, pieces_of_row
 from ._sums import end_streams
 from ._work import SumWork
@@ -38,34 +38,6 @@ _UNLIKE = "of tensors of unlike types or lengths"
 
 lenient = False  # true: a group that cannot use MPI leaves sums to its backend; false: an error
 before_sum = lambda collectives: None  # called before each sum that MPI gets
-
-
-def _options_of(world):
-    """Returns the options that decide which sums are taken; the ranks compare them."""
-    algorithm = world.mpi.option("algorithm")
-    if algorithm in OF_MODELS:
-        raise Error(f"{algorithm} averages models, and torch.distributed sums gradients: choose "
-                    "another algorithm")
-    options = {name: world.mpi.option(name) for name in ("min_size", "buffers", "rules")}
-    weights = os.environ.get("SLIMPIRUN_TORCH_WEIGHTS")
-    if weights:
-        check_bits(world.mpi, weights, algorithm)
-    return dict(options, rules=_rules_of(options["rules"]), weights=weights,
-                sums=os.environ.get("SLIMPIRUN_TORCH_SUMS", "gradients"))
-
-
-def _rules_of(path):
-    """Returns [least bytes, most bytes, pattern of a name, algorithm] of each row of
-    SLIMPI_RULES."""
-    rows = []
-    if path:
-        try:
-            with open(path) as file:
-                rows = [line.partition("#")[0].split() for line in file]
-        except OSError as error:  # the program may have changed its directory
-            raise Error(f"SLIMPI_RULES: {error}: give its absolute path") from error
-    return [[0 if row[0] == "*" else bytes_of(row[0]),
-             None if row[1] == "*" else bytes_of(row[1]), *row[2:4]] for row in rows if row]
 
 
 class Collectives:
@@ -97,7 +69,7 @@ class Collectives:
             _join.offered = store, self.rank, self.size
         try:
             world = _world()
-            mine.update(options=_options_of(world), rank=world.rank, size=world.size,
+            mine.update(options=options_of(world), rank=world.rank, size=world.size,
                         number=world.numbers)
         except Exception as error:  # of any kind, because the others wait for this rank's answer
             mine["error"] = text_of(error)
@@ -178,7 +150,7 @@ class Collectives:
         """Leaves all sums from now on to the backend. Call it on all ranks."""
         self._left = self._left or reason
 
-    def _reason(self, tensors, results, op):
+    def reason(self, tensors, results, op):
         """Returns why the backend sums or gathers these tensors; None where MPI does."""
         if self._left:
             return self._left
@@ -202,7 +174,7 @@ class Collectives:
             return "part of a CUDA graph"
         return None
 
-    def _rule(self, count):
+    def rule(self, count):
         """Returns the algorithm of the row of SLIMPI_RULES that decides a sum of `count` floats;
         None if the row is for all names or there is no row."""
         length = count * _FLOAT_BYTES
@@ -215,8 +187,8 @@ class Collectives:
     def _take(self, name, function, tensors, results, op, by_hand, reason=None):
         """Submits the sum to the thread, which calls the function, and returns its Work; returns
         None if the backend sums these tensors."""
-        reason = reason or self._reason(tensors, results, op)
-        rule = None if reason else self._rule(_floats(tensors))
+        reason = reason or self.reason(tensors, results, op)
+        rule = None if reason else self.rule(_floats(tensors))
         if rule == "off":
             reason = "off by SLIMPI_RULES"
         known = self._all or rule or _gradients.is_reducing()
@@ -234,7 +206,7 @@ class Collectives:
         mixed = self._algorithm if mixes(self._algorithm) or (
             self._align and function == self._sum_blocks and not pieces) else None
         if known:
-            self._count(name, length, mixed)
+            self.count(name, length, mixed)
             choose = self._communicator
         else:
             is_gradient = _gradients.are_gradients(tensors)
@@ -243,7 +215,7 @@ class Collectives:
         return self.submit(name, results, function, choose, tensors, results, op,
                            Spread(pieces or (row,), self._align or 1))
 
-    def _count(self, name, length, mixed):
+    def count(self, name, length, mixed):
         """Counts a compressed sum or gather. mixed: the algorithm if values of several parameters
         share scales or bits."""
         _seen.count(name, length)
@@ -278,27 +250,14 @@ class Collectives:
             reason = _UNLIKE
         return self._take(name, self._sum_blocks, inputs, outputs, op, by_hand, reason)
 
+    def announce(self):
+        """Calls before_sum, before MPI gets a sum or a gather."""
+        before_sum(self)
+
     def all_gather(self, name, tensor, results, changes):
         """Returns the Work of a gather of weights; None: the backend must do it. results: one
         tensor, or one for each rank. changes: whether changes of the results are sent."""
-        if self.weights is None:
-            return None
-        results = list(results)
-        reason = (self._reason([tensor], results, ReduceOp.SUM)
-                  or self.weights.reason(tensor, results, self.size))
-        if self._rule(_floats(results) or 0) == "off":
-            reason = reason or "off by SLIMPI_RULES"
-        length = _seen.bytes_of(results)
-        if reason:
-            _seen.count("", length, f"{reason}, of weights", self.backend)
-            return None
-        before_sum(self)
-        row, align = tensor.numel(), self.weights.align
-        pieces = pieces_of_row(self, row) if align > 1 else None
-        mixed = mixes(self.weights.algorithm) or not pieces
-        self._count("gathers of weights", length, mixed and self.weights.algorithm)
-        return self.submit(name, results, self.weights.gather, self, tensor, results,
-                           Spread(pieces or (row,), align), changes)
+        return self.weights and self.weights.submit(self, name, tensor, list(results), changes)
 
     def compress(self, bits=None):
         """Makes all sums from now on compressed, or gathers of weights in so many bits. Collective
@@ -336,7 +295,7 @@ class Collectives:
         self._seconds = seconds
         function(*arguments)
 
-    def _limit(self, comm):
+    def limit(self, comm):
         """Gives slimpi the timeout of the sum for its waits. Called in the thread."""
         if self._limited and self._limits.get(comm) != self._seconds:
             self._limits[comm] = self._seconds
@@ -346,7 +305,7 @@ class Collectives:
     def describe(self):
         return describe(_world().mpi, _world().mpi.option)
 
-    def _new_communicator(self, options):
+    def new_communicator(self, options):
         return _world().new_communicator(self.members, options, self._name(),
                                          1 + self._number % _TAGS)
 
@@ -354,22 +313,16 @@ class Collectives:
         """Returns the communicator of compressed sums; the first call makes it. Called in the
         thread."""
         if self._comm is None:
-            self._comm = self._new_communicator({})
-        return self._limit(self._comm)
-
-    def communicator_of_weights(self):
-        """Returns the communicator of gathers of weights. Called in the thread."""
-        if self.weights.comm is None:
-            self.weights.comm = self._new_communicator(self.weights.options())
-        return self._limit(self.weights.comm)
+            self._comm = self.new_communicator({})
+        return self.limit(self._comm)
 
     def exact_communicator(self):
         """Returns the communicator of sums without compression. Called in the thread."""
         if self._exact_comm is None:
             calls = {"calls": CALLS} if self.weights else {}
             self._exact_comm = (self._communicator() if _world().mpi.option("algorithm") == "off"
-                                else self._new_communicator({**EXACT, **calls}))
-        return self._limit(self._exact_comm)
+                                else self.new_communicator({**EXACT, **calls}))
+        return self.limit(self._exact_comm)
 
     def _votes(self, mine, bits=0):
         """Sums the votes of the ranks: 0: not a gradient, 1: a gradient, 2: compress(). bits: of
@@ -392,19 +345,10 @@ class Collectives:
         thread."""
         others, gradients = self._votes(int(is_gradient))
         if not others:
-            self._count(name, length, mixed)
+            self.count(name, length, mixed)
             return self._communicator()
         _seen.count_exact(length, place, gradients != 0)
         return self.exact_communicator()
-
-    def sum_exactly(self, floats):
-        """Sums a tensor of floats in place, without compression. Called in the thread."""
-        _world().sum(self.exact_communicator(), floats.data_ptr(), floats.numel())
-
-    def gather(self, comm, block, rows, count):
-        """Gathers a tensor of `count` floats, which is None if this rank's row has it, into the
-        rows of all ranks. Called in the thread."""
-        _world().gather(comm, None if block is None else block.data_ptr(), rows.data_ptr(), count)
 
     def _sum(self, choose, tensors, results, op, spread):
         """Sums the tensors as one buffer, in place. Called in the thread."""

@@ -86,7 +86,8 @@ def _changed(module, function, inputs, outputs, name):
             if group in _groups and group not in module._world.pg_coalesce_state:
                 of_group = _groups[group]
                 work = (of_group.all_reduce(name, tensors, op, True) if name == "all_reduce" else
-                        of_group.all_gather(name, *tensors, results, of_weights == _weights.CHANGES) if gathers else
+                        of_group.all_gather(name, *tensors, results,
+                                            of_weights == _weights.CHANGES) if gathers else
                         of_group.reduce_scatter(name, tensors, results, op, True))
         if not work:
             return function(*arguments, **keywords)

@@ -7,25 +7,15 @@ from ctypes import c_char
 
 import torch
 
-from ._edges import alignment
-from ._mpi import Error
+from . import _seen
+from ._edges import Spread, alignment, mixes
+from ._parameters import pieces_of_row
 from ._sums import end_streams
+from ._world import world as _world
 
 CALLS = "allreduce,reduce_scatter,allgather"  # what slimpi takes on a group's communicators
 _CHUNK = 1 << 22  # floats that are gathered at a time, so that memory for them is limited
 _MOST = (1 << 31) - 1  # the count of MPI_Allgather is an int
-
-
-def check_bits(mpi, bits, algorithm, name="--torch-weights"):
-    """Raises an Error that names the option or argument if weights cannot be sent in so many
-    bits."""
-    try:
-        mpi.check_option("bits", bits)
-    except Error as error:
-        raise Error(str(error).replace("slimpi_bits", name)) from None
-    if float(bits) % 1 and algorithm != "packed":
-        raise Error(f"{name}={bits} cannot be combined with {algorithm}; accepted: 1 to 16 without "
-                    "a half, or the algorithm packed")
 
 
 def _rows_of(results, size):
@@ -59,14 +49,35 @@ class Weights:
         self.bits, self.algorithm = bits, "packed" if algorithm == "packed" else "bytegrad"
         self.align = alignment(self.algorithm, bucket) or 1
         self.comm = None  # the communicator of these gathers; the first of them makes it
-        self._kept = {}  # by id() of a result: weak reference, this rank's block as all ranks got it
+        # By id() of a result: a weak reference to it, and this rank's block as all ranks got it.
+        self._kept = {}
 
-    def options(self):
-        """Returns the options of the communicator."""
-        return {"calls": CALLS, "algorithm": self.algorithm, "bits": self.bits,
-                "min_size": "0", "start": "0", "error_feedback": "0"}
+    def _communicator(self, sums):
+        if self.comm is None:
+            self.comm = sums.new_communicator({
+                "calls": CALLS, "algorithm": self.algorithm, "bits": self.bits, "min_size": "0",
+                "start": "0", "error_feedback": "0"})
+        return sums.limit(self.comm)
 
-    def reason(self, tensor, results, size):
+    def submit(self, sums, name, tensor, results, changes):
+        """Returns the Work of a gather; None: the backend must do it. sums: the Collectives of the
+        group. changes: see _gather."""
+        length = _seen.bytes_of(results)
+        reason = (sums.reason([tensor], results, torch.distributed.ReduceOp.SUM)
+                  or self._reason(tensor, results, sums.size)
+                  or (sums.rule(tensor.numel() * sums.size) == "off" and "off by SLIMPI_RULES"))
+        if reason:
+            _seen.count(name, length, f"{reason}, of weights", sums.backend)
+            return None
+        sums.announce()
+        row = tensor.numel()
+        pieces = pieces_of_row(sums, row) if self.align > 1 else None
+        mixed = self.algorithm if mixes(self.algorithm) or not pieces else None
+        sums.count("gathers of weights", length, mixed)
+        return sums.submit(name, results, self._gather, sums, tensor, results,
+                           Spread(pieces or (row,), self.align), changes)
+
+    def _reason(self, tensor, results, size):
         """Returns why the backend gathers this tensor into these results; None where MPI does."""
         if any(one.dtype != tensor.dtype for one in results) or any(
                 len(results) * one.numel() != size * tensor.numel() for one in results):
@@ -77,13 +88,13 @@ class Weights:
             return f"of {tensor.element_size()}-byte floats, which {self.bits} bits do not shorten"
         return None
 
-    def gather(self, sums, tensor, results, spread, changes):
+    def _gather(self, sums, tensor, results, spread, changes):
         """Gathers a tensor, in the thread of the Collectives `sums`. changes: whether the results
         hold what the last gather wrote, so that only its change is sent. If copies of it differ
         between ranks, all weights are sent, without rounding."""
         rows = _rows_of(results, sums.size)
         held = tensor.new_empty(sums.size, tensor.numel()) if rows is None else rows
-        block, comm, old = tensor.detach().reshape(-1).float(), sums.communicator_of_weights(), None
+        block, comm, old = tensor.detach().reshape(-1).float(), self._communicator(sums), None
         if changes:
             old = self._kept.get(id(results[0]), (None, None))[1]
             if not _agree(sums, held, old):
@@ -91,7 +102,7 @@ class Weights:
         if old is not None:
             block = block - old.float()
             held[sums.rank].copy_(old)
-        self._gather(sums, comm, block, held, spread, old is not None)
+        self._gather_floats(sums, comm, block, held, spread, old is not None)
         if changes:
             self._keep(results[0], held[sums.rank])
         for result, row in zip(results, held.view(len(results), -1) if rows is None else ()):
@@ -110,11 +121,12 @@ class Weights:
 
         self._kept[key] = weakref.ref(result, drop), block.clone()
 
-    def _gather(self, sums, comm, block, rows, spread, adds):
+    def _gather_floats(self, sums, comm, block, rows, spread, adds):
         if not adds and spread.is_plain() and rows.is_contiguous() and rows.dtype == block.dtype:
             own = rows[sums.rank].data_ptr()
             end_streams(block)
-            sums.gather(comm, None if block.data_ptr() == own else block, rows, block.numel())
+            mine = block.data_ptr() if block.data_ptr() != own else None
+            _world().gather(comm, mine, rows.data_ptr(), block.numel())
             return
         step = max(1, _CHUNK // sums.size // self.align) * self.align
         taken = sums.memory.take(block, sums.size * min(step, spread.length))
@@ -123,7 +135,7 @@ class Weights:
             part = block[first:first + step]
             gathered = taken[:sums.size * part.numel()].view(sums.size, -1)
             end_streams(part)
-            sums.gather(comm, part, gathered, part.numel())
+            _world().gather(comm, part.data_ptr(), gathered.data_ptr(), part.numel())
             for place, count, at in spread.pieces(first, part.numel()):
                 target = rows[:, place:place + count]
                 (target.add_ if adds else target.copy_)(gathered[:, at:at + count])
@@ -139,6 +151,6 @@ def _agree(sums, held, old):
     digits[sums.rank] = [16] * 8 if old is None else _digits(old)
     values = torch.tensor(digits, dtype=torch.float32).view(-1)
     both = torch.stack([values, values * values])
-    sums.sum_exactly(both)
+    _world().sum(sums.exact_communicator(), both.data_ptr(), both.numel())
     totals, squares = both.double()
     return bool((totals * totals == squares * sums.size).all())

@@ -221,3 +221,15 @@ class Mpi:
         comm = ctypes.c_uint64(comm)
         return self.slimpi.slimpi_set_state(ctypes.byref(comm), name.encode(), state,
                                             ctypes.c_uint64(len(state or b""))) == 0
+
+
+def check_bits(mpi, bits, algorithm, name="--torch-weights"):
+    """Raises an Error that names the option or argument if weights cannot be sent in so many
+    bits."""
+    try:
+        mpi.check_option("bits", bits)
+    except Error as error:
+        raise Error(str(error).replace("slimpi_bits", name)) from None
+    if float(bits) % 1 and algorithm != "packed":
+        raise Error(f"{name}={bits} cannot be combined with {algorithm}; accepted: 1 to 16 without "
+                    "a half, or the algorithm packed")

@@ -24,12 +24,13 @@ import torch.distributed as dist
 from . import _functions, _gradients, _model_comms
 from ._agreement import EXACT, OF_MODELS, check_answers, describe, name_of, timeout_of
 from ._edges import Edges, mixes
+from ._local_steps import LocalSteps
 from ._mpi import Error, text_of
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
 from ._sums import FLOAT_BYTES, Iteration, Pending, Sum, unwrapped
 from ._world import world as _world
 
-__all__ = ["State", "compress", "hook", "register"]
+__all__ = ["LocalSteps", "State", "compress", "hook", "register"]
 
 _STATEFUL = ("powersgd", "batched_powersgd")
 _MOST_IN_FLIGHT = 2  # buckets: one uses the network while the other does not

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Training with fewer sums: DiLoCo, "Distributed Low-Communication Training of Language Models"."""
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import torch
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from . import allreduce, get_state, set_state, size
+
+_NAME = "slimpi.torch.LocalSteps"  # of the sum, whose state error feedback keeps
+_COUNTERS = "every", "delay", "steps"
+
+
+class LocalSteps:
+    """Each rank trains by itself for `every` steps; then the ranks sum how far their parameters
+    moved. The mean change is the gradient of an outer optimizer, SGD with Nesterov momentum. The
+    sum runs beside the next `delay` steps. All ranks must begin with the same parameters."""
+
+    def __init__(self, model, every, delay=0, rate=0.7):
+        if not 0 <= delay < every:
+            raise ValueError(f"slimpi.torch.LocalSteps: delay={delay} must be less than "
+                             f"every={every}, and 0 or more")
+        self.model, self.every, self.delay, self.steps = model, every, delay, 0
+        self.shared = torch.nn.Parameter(self._values())  # the same bytes on all ranks
+        self._change, self._start = torch.empty_like(self.shared.data), None
+        self.outer = torch.optim.SGD([self.shared], rate, 0.9, nesterov=True)
+        self._thread, self._sum = ThreadPoolExecutor(1), None
+
+    def _values(self):
+        return parameters_to_vector(self.model.parameters()).detach()
+
+    def step(self, last=False):
+        """Call it after each step of the rank's own optimizer. last: whether training ends."""
+        self.steps += 1
+        if self.steps % self.every == 0:
+            self._start = self._values()
+            torch.sub(self.shared.data, self._start, out=self._change)
+            self._sum = self._thread.submit(allreduce, self._change, name=_NAME)
+        if self._sum and (last or self.steps % self.every == self.delay):
+            self.shared.grad = self._sum.result() / size()
+            self._sum = None
+            self.outer.step()
+            moved = self._values() - self._start  # during the sum
+            vector_to_parameters(self.shared.data + moved, self.model.parameters())
+
+    def state_dict(self):
+        """Returns, for a checkpoint, all that later steps depend on except the model and its own
+        optimizer. Each rank saves its own. Waits for a sum on its way."""
+        change = self._sum.result().clone() if self._sum else None
+        kept = get_state(_NAME)
+        return {**{name: getattr(self, name) for name in _COUNTERS},
+                "shared": self.shared.data.clone(), "outer": self.outer.state_dict(),
+                "change": change, "start": self._start,
+                "kept": kept and torch.frombuffer(bytearray(kept), dtype=torch.uint8)}
+
+    def load_state_dict(self, state):
+        """Takes over the state_dict() of the same rank. Call it on all ranks, after the model has
+        its parameters."""
+        mine = {name: getattr(self, name) for name in _COUNTERS[:2]}
+        saved = {name: state[name] for name in mine}
+        if saved != mine:
+            raise ValueError(f"the checkpoint of slimpi.torch.LocalSteps has {saved}, and this has "
+                             f"{mine}: give it the same")
+        self.steps, self._start, self._sum = state["steps"], state["start"], None
+        self.shared.data.copy_(state["shared"])
+        self.outer.load_state_dict(state["outer"])
+        if state["change"] is not None:
+            self._sum = Future()
+            self._sum.set_result(self._change.copy_(state["change"]))
+        if state["kept"] is not None:
+            set_state(_NAME, bytes(state["kept"].numpy()))
