@@ -121,8 +121,8 @@ inline constinit std::atomic<int> g_blocking{0};
 // The number of these functions that wait_for_blocking() has given up.
 inline constinit std::atomic<int> g_abandoned{0};
 
-// Called outside fibers by a thread that polls for sums while a function of this kind runs: sleeps for at
-// most `time`, and wakes when a function has returned since this thread's last call.
+// Called outside fibers by a thread that polls for sums while a function of this kind runs. Sleeps
+// for at most `time`, and wakes when a function has returned since this thread's last call.
 void sleep_beside_blocking(std::chrono::nanoseconds time);
 
 // The number of fibers in flight (begun and not ended), of all threads.

@@ -11,8 +11,9 @@
 namespace slimpi::comm {
 
 // A step is done, it has failed, or all ranks have decided together that MPI makes the call after
-// all; then the input and the tensor state are unchanged. Made from a Status or from a BypassReason
-// without a cast, so a function that returns a Verdict may return either, and SLIMPI_TRY works in it.
+// all; then the input and the tensor state are unchanged. A Status and a
+// BypassReason become a Verdict without a cast, so a function that returns a Verdict may return
+// either, and SLIMPI_TRY works in it.
 class [[nodiscard]] Verdict {
  public:
   Verdict(Status status) : status_(status) {}
