@@ -50,8 +50,8 @@ std::string leader_text(const topology::Topology& topology);
 // Returns the NUMA nodes, GPUs and NICs, and the rank that would talk to other nodes.
 std::string topology_text(const topology::Topology& topology);
 
-// Returns what a report of a defect needs, without hosts, users, home directories and the command of
-// the job. `problem` is the line that would end a job; `topology` may be null.
+// Returns what a report of a defect needs, without hosts, users, home directories and the job's
+// command. `problem` is the line that would end a job; `topology` may be null.
 std::string bug_text(const Loaded& loaded, const std::string& problem,
                      const topology::Topology* topology);
 
