@@ -27,7 +27,7 @@ constexpr int kBadUse = 2;
 
 struct Wanted {
   bool version = false, options = false, documented = false, topology = false;
-  bool json = false, list = false, reasons = false, mdoc = false;
+  bool json = false, list = false, reasons = false, mdoc = false, bug = false;
   std::string pid, svg;
   std::vector<std::string> traces;
 };
@@ -66,6 +66,14 @@ int tell(const Wanted& wanted) {
                       wanted.topology ? &found : nullptr);
   tools::put(text);
   return status;
+}
+
+int tell_for_bug() {
+  const Loaded loaded = load_config(slimpi_environment());
+  topology::Topology found;
+  const bool known = load(found, topology::DeviceNames::pci_database) == Status::ok;
+  tools::put(info::bug_text(loaded, tools::problem(loaded), known ? &found : nullptr));
+  return 0;
 }
 
 int failed(const std::string& problem) {
@@ -135,6 +143,8 @@ int run(int argc, char** argv) {
                "with -c: meaning and accepted values, too, as a file for SLIMPI_CONFIG");
   app.add_flag("-t,--topology", wanted.topology,
                "NUMA nodes, GPUs and NICs of this machine, and who leads");
+  app.add_flag("--bug", wanted.bug,
+               "what a report of a defect needs, without names of hosts and users");
   app.add_option("--attach", wanted.pid, "what the rank with this process id does, or waits for")
       ->option_text("PID");
   app.add_option("--svg", wanted.svg, "draw this machine with hwloc's lstopo; - is standard output")
@@ -162,6 +172,7 @@ int run(int argc, char** argv) {
     return tools::put(wanted.mdoc ? info::reasons_mdoc() : info::reasons_list()), 0;
   if (wanted.list) return tools::put(info::options_list()), 0;
   if (wanted.mdoc) return tools::put(info::options_mdoc()), 0;
+  if (wanted.bug) return tell_for_bug();
   if (app.count("--attach") != 0) return tell_of_process(wanted.pid, wanted.json);
   if (app.count("--svg") != 0) return draw(wanted.svg);
   if (app.count("--trace") != 0) return sum_up_traces(wanted.traces);

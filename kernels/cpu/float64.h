@@ -2,6 +2,10 @@
 // Converts float64 to float32 and finds out whether float32 can hold a block
 // (kernels/math/float64.h). Adds doubles for Codec::float64. For loops.cpp alone.
 #pragma once
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
 #include "kernels/cpu/tiles.h"
 #include "kernels/math/float64.h"
 
@@ -9,8 +13,13 @@ namespace slimpi::kernels {
 namespace {
 
 // The results of one pass over a block. The fields are vectors, because a compiler that respects
-// NaNs does not vectorize a maximum.
+// NaNs does not vectorize a maximum. On aarch64 they are one register each, because g++ 12 selects
+// and converts the elements of longer vectors one by one there.
+#if defined(__aarch64__)
+constexpr std::size_t kDoubleLanes = 2;
+#else
 constexpr std::size_t kDoubleLanes = 8;
+#endif
 using Doubles [[gnu::vector_size(kDoubleLanes * sizeof(double))]] = double;
 using Floats [[gnu::vector_size(kDoubleLanes * sizeof(float))]] = float;
 using Masks [[gnu::vector_size(kDoubleLanes * sizeof(double))]] = long long;
@@ -29,8 +38,13 @@ Found nothing_found() {
 // Includes `values` in `found`, and sets *narrow to the values, rounded. The arguments are passed
 // by pointers, because not every ABI has registers of this size.
 SLIMPI_HD void include_doubles(Found& found, const Doubles& values, Floats* narrow) {
+#if defined(__aarch64__)
+  *narrow = (Floats)vcvt_f32_f64((float64x2_t)values);
+  const auto wide = (Doubles)vcvt_f64_f32((float32x2_t)*narrow);
+#else
   *narrow = __builtin_convertvector(values, Floats);
   const Doubles wide = __builtin_convertvector(*narrow, Doubles);
+#endif
   found.least = values < found.least ? values : found.least;
   found.greatest = values > found.greatest ? values : found.greatest;
   found.numbers &= values == values;

@@ -3,12 +3,14 @@
 // alone.
 //
 // The generator of kernels/math/philox.h, with one block per 64-bit lane. Between rounds only the
-// low 32 bits of each lane are used, because all x86 CPUs have an instruction that multiplies
+// low 32 bits of each lane are used, because x86-64 and aarch64 have instructions that multiply
 // these. GCC does not vectorize philox() automatically; the explicit vectors here are eight times
-// as fast.
+// as fast on x86-64.
 #pragma once
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "kernels/math/philox.h"
@@ -31,6 +33,11 @@ SLIMPI_HD WordLanes multiply_low(WordLanes a, WordLanes b) {
 typedef std::uint64_t WordLanes __attribute__((vector_size(16)));
 SLIMPI_HD WordLanes multiply_low(WordLanes a, WordLanes b) {
   return (WordLanes)_mm_mul_epu32((__m128i)a, (__m128i)b);
+}
+#elif defined(__aarch64__)
+typedef std::uint64_t WordLanes __attribute__((vector_size(16)));
+SLIMPI_HD WordLanes multiply_low(WordLanes a, WordLanes b) {
+  return (WordLanes)vmull_u32(vmovn_u64((uint64x2_t)a), vmovn_u64((uint64x2_t)b));
 }
 #else
 typedef std::uint64_t WordLanes __attribute__((vector_size(16)));

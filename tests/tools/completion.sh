@@ -45,5 +45,5 @@ expect "$(offered slimpi-lab --set-rate a)" "all=100mbit" "lab: a link"
 expect "$(offered slimpi-lab --rate 1)" "100mbit 10gbit 1gbit" "lab: rates"
 expect "$(offered slimpi-lab --hosts 2 -- rul)" "rules.txt" "lab: a program"
 expect "$(offered slimpi-info --to)" "--topology" "an option of slimpi-info"
-expect "$(offered slimpi-info --)" "--attach --config --full --help --json --mdoc \
+expect "$(offered slimpi-info --)" "--attach --bug --config --full --help --json --mdoc \
 --options --reasons --svg --topology --trace --version" "all options of slimpi-info"

@@ -54,6 +54,27 @@ expect "$(cat again)" "bits = 3
 seed = 7" "-cf: what is set, and nothing else"
 unset SLIMPI_CONFIG SLIMPI_SEED SLIMPI_RULES
 
+# --bug has what -v has and the last report, and names neither host, user, home nor command.
+cat >report.json <<'R'
+{"slimpi": "0.1.0", "command": "/secret/train --key x", "hosts": ["node17", "node18"], "ranks": 4,
+ "options": {"SLIMPI_RULES": "/home/somebody/rules"}}
+R
+export HOME=$work/home SLIMPI_REPORT=$work/report.json SLIMPI_BITS=5
+mkdir -p "$HOME"
+cp report.json "$HOME/here.json"
+SLIMPI_REPORT=$HOME/here.json "$info" --bug >bug.txt 2>err || fail "--bug: $(cat err)"
+for text in '^slimpi [0-9]' '^  commit  ' '^  compiler  ' '^  launcher  ' '^  system .*glibc' \
+  'SLIMPI_BITS=5 (environment)' 'SLIMPI_REPORT=~/here.json' '"hosts": 2' '"ranks": 4' \
+  '"SLIMPI_RULES": "~/rules"'; do
+  holds "--bug: $text" grep -q "$text" bug.txt
+done
+for text in "$HOME" "$(hostname)" node17 secret somebody; do
+  holds "--bug leaves out $text" sh -c '! grep -qwF "$1" bug.txt' sh "$text"
+done
+SLIMPI_REPORT=$work/none.json "$info" --bug >bug.txt 2>err || fail "--bug: $(cat err)"
+holds "--bug without a report" grep -q 'SLIMPI_REPORT names a file that cannot be read' bug.txt
+unset SLIMPI_REPORT SLIMPI_BITS
+
 # No line is wider than the page, whatever is asked.
 export SLIMPI_REPORT=/a/rather/long/path/for/a/report/file.json
 expect "$("$info" -v -cf -t | awk 'length > 100')" "" "at most 100 columns"

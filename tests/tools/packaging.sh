@@ -16,6 +16,24 @@ holds "CHANGELOG.md: this version, or what comes after it" sh -c 'grep -m 1 "^##
   grep -Eqx "## (Unreleased|$2 - 20[0-9]{2}-[0-9]{2}-[0-9]{2})"' sh "$top_srcdir/CHANGELOG.md" \
   "$version"
 
+# Two releases of one commit have the same bytes.
+if [ -e "$top_srcdir/.git" ]; then
+  for directory in one two; do
+    shows "tools/release" env -u MAKEFLAGS "$top_srcdir/tools/release" --head --sources \
+      --directory "$work/$directory"
+  done
+  same one/SHA256SUMS two/SHA256SUMS "the files of a release can be made again"
+  for file in configure commit.txt tools/cross tools/release man/slimpi.7; do
+    holds "the tarball has $file" sh -c 'tar -tzf one/slimpi-*.tar.gz | grep -qx "slimpi-[^/]*/$1"' \
+      sh "$file"
+  done
+  holds "SHA256SUMS" sh -c 'cd one && sha256sum --quiet -c SHA256SUMS'
+  holds "the notes are those of CHANGELOG.md" grep -q 'Sums' one/slimpi-*-notes.md
+  status=0
+  "$top_srcdir/tools/release" --sources --directory "$work/one" >out.txt 2>&1 || status=$?
+  expect "$status" 1 "no release without a tag, or into a directory with files"
+fi
+
 # tools/packages and debian/control name the same packages for a build. Packages that are needed
 # only to run slimpi stand elsewhere.
 "$top_srcdir/tools/packages" --list build | grep -vx -e build-essential -e dataset-fashion-mnist \

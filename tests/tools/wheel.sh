@@ -25,6 +25,12 @@ print(*sorted(requires("slimpi")), sep=", ")' | tr -d '"')" \
 expect "$("$bin/slimpi-run" --version)" "$("$top_builddir/tools/slimpi-run" --version)" "slimpi-run"
 "$bin/slimpi-bench" --predict --nodes 4 --size 1M | grep -q 'sharded \*' || fail "slimpi-bench"
 ! readelf -d "$bin/slimpi-bench" | grep -q 'NEEDED.*mpi' || fail "slimpi-bench is linked to an MPI"
+# The name of the wheel says the oldest glibc that suffices.
+newest=$(find "$work/environment" -path '*slimpi*' -name '*.so*' -exec objdump -T {} + 2>/dev/null |
+  grep -o 'GLIBC_2\.[0-9]*' | sed 's/.*\.//' | sort -n | tail -n 1)
+named=$(echo "$wheel" | sed 's/.*manylinux_2_\([0-9]*\)_.*/\1/')
+holds "glibc 2.$named of the name is as new as 2.$newest, and not newer than 2.34" \
+  test "$newest" -le "$named" -a "$named" -le 34
 # Newer functions of glibc come from nothing but the machine that built it.
 libraries=$(find "$work/environment" -path '*slimpi*' -name '*.so*')
 # shellcheck disable=SC2086

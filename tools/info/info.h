@@ -19,6 +19,7 @@ struct Build {
     std::string name, note;
     bool built, installed;
   };
+  std::string commit;  // the commit of the sources; "" if it is not known
   std::string library, compiler, mpis, used_path;
   std::vector<Path> paths;
   std::vector<Plugin> plugins;
@@ -48,6 +49,14 @@ std::string leader_text(const topology::Topology& topology);
 
 // Returns the NUMA nodes, GPUs and NICs, and the rank that would talk to other nodes.
 std::string topology_text(const topology::Topology& topology);
+
+// Returns what a report of a defect needs, without hosts, users, home directories and the job's
+// command. `problem` is the line that would end a job; `topology` may be null.
+std::string bug_text(const Loaded& loaded, const std::string& problem,
+                     const topology::Topology* topology);
+
+// Returns the JSON of a report without the names of hosts and without the command.
+std::string report_without_names(const std::string& report);
 
 // Returns a JSON object with a key for each argument that is not null: version, options, topology.
 std::string to_json(const Build* build, const Config* config, const topology::Topology* topology);

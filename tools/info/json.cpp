@@ -30,6 +30,7 @@ Json json_of(const Build& build) {
   }
   for (const Build::Plugin& plugin : build.plugins) plugins[plugin.name] = plugin.installed;
   return {{"slimpi", SLIMPI_PACKAGE_VERSION},
+          {"commit", text_or_null(build.commit)},
           {"library", text_or_null(build.library)},
           {"compiler", build.compiler},
           {"mpi", build.mpis},
@@ -112,6 +113,14 @@ std::string text_of(const Json& json) {
 }
 
 }  // namespace
+
+std::string report_without_names(const std::string& report) {
+  Json json = Json::parse(report, nullptr, false);
+  if (!json.is_object()) return "  it is not a report\n";
+  if (json.contains("hosts") && json["hosts"].is_array()) json["hosts"] = json["hosts"].size();
+  if (json.contains("command")) json.erase("command");
+  return json.dump(2) + "\n";
+}
 
 std::string to_json(const Build* build, const Config* config, const Topology* topology) {
   Json json = Json::object();

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "kernels/cpu/cpu.h"
 #include "tools/common/text.h"
+#include "tools/info/commit.h"
 #include "tools/info/info.h"
 
 namespace slimpi::info {
@@ -47,6 +48,7 @@ Build::Plugin plugin(const char* name, const char* file, bool built, const char*
 
 Build build() {
   Build build;
+  build.commit = SLIMPI_COMMIT;
   build.library = find_library();
   build.compiler = kCompiler;
   build.mpis = "MPICH and others of its ABI, Open MPI 4 and 5, the ABI of MPI 5.0";
@@ -79,6 +81,7 @@ std::string build_text(const Build& build) {
                                             : "not built",
                            plugin.built ? plugin.note : "");
   return "slimpi " PACKAGE_VERSION "\n" +
+         wrapped("  commit      ", build.commit.empty() ? "not known" : build.commit) +
          wrapped("  library     ",
                  build.library.empty() ? "not found beside this program" : build.library) +
          wrapped("  compiler    ", build.compiler) + wrapped("  MPI         ", build.mpis) +

@@ -18,7 +18,9 @@ import zipfile
 
 # The libraries that PEP 600 lets every Linux have, as far as slimpi uses them.
 SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1",
-          "libstdc++.so.6", "ld-linux-x86-64.so.2"}
+          "libstdc++.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+# The names of wheels for the machine numbers of ELF.
+MACHINES = {62: "x86_64", 183: "aarch64"}
 # The glibc of the oldest Linux with this version of GLIBCXX.
 GLIBC_OF_GLIBCXX = {29: 34, 30: 35}
 # Packages that `pip install slimpi[NAME]` installs, too.
@@ -38,6 +40,11 @@ def output(*words):
 def is_elf(path):
     with open(path, "rb") as file:
         return file.read(4) == b"\x7fELF"
+
+
+def machine_of(path):
+    with open(path, "rb") as file:
+        return MACHINES[int.from_bytes(file.read(20)[18:20], "little")]
 
 
 def needed(path):
@@ -88,7 +95,7 @@ class Wheel:
 
 def main(stage, prefix, version, licences, readme, out):
     root = stage + prefix
-    files, oldest = [], 17
+    files, oldest, machine = [], 17, ""
     for path, file in sorted(installed(root)):
         if is_elf(file):
             foreign = needed(file) - SYSTEM
@@ -97,8 +104,9 @@ def main(stage, prefix, version, licences, readme, out):
                       file=sys.stderr)
                 continue
             oldest = max(oldest, glibc(file))
+            machine = machine_of(file)
         files.append((path, file))
-    tag = f"py3-none-manylinux_2_{oldest}_x86_64"
+    tag = f"py3-none-manylinux_2_{oldest}_{machine}"
     info = f"slimpi-{version}.dist-info"
     name = os.path.join(out, f"slimpi-{version}-{tag}.whl")
     wheel = Wheel(name, info)

@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# tools/cross builds slimpi for aarch64, and under qemu-user it computes the bytes of x86-64: the
+# kernels, the sums of docs/DIGESTS.md, sums in rank order, and jobs of both kinds of ranks on one
+# node. Training, a hook, slimpi-run and slimpi-info run, too. Skips without the cross
+# compiler, qemu, or Debian's servers. The build stays in aarch64 of the build directory.
+. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+need aarch64-linux-gnu-g++ qemu-aarch64 apt-get dpkg-deb mpiexec.mpich
+case $MPIEXEC in *mpich*) ;; *) skip "the build is not for MPICH" ;; esac
+[ ! -e "$top_srcdir/config.status" ] || skip "the source directory is configured itself"
+unset MAKEFLAGS MFLAGS MAKELEVEL
+usual=$top_builddir arm=$top_builddir/aarch64 seconds=300
+"$top_srcdir/tools/cross" --no-install --directory "$arm" --training >build.txt 2>&1 || {
+  ! grep -q 'packages could not be unpacked' build.txt || skip "no arm64 packages: $(cat build.txt)"
+  cat build.txt
+  fail "tools/cross"
+  exit
+}
+make -s -j2 -C "$arm" tools/slimpi-bench tools/slimpi-info tests/mpi/golden tests/mpi/hooks \
+  tests/mpi/ordered tests/kernels/float16 tests/kernels/paths tests/inter/schedule \
+  tests/helper/libyielding_ucx.la >build.txt 2>&1 || {
+  tail -n 20 build.txt
+  fail "the programs of the tests"
+  exit
+}
+
+# Long, and alone on a core, while the jobs run.
+timeout 600 "$arm/run" "$arm/tests/kernels/paths" >paths.txt 2>&1 &
+paths=$!
+for test in kernels/float16 inter/schedule; do
+  shows "$test on aarch64" timeout 300 "$arm/run" "$arm/tests/$test"
+done
+
+# here KIND COMMAND...: runs it in the build for aarch64; KIND mixed: every second rank is x86-64's.
+here() {
+  kind=$1
+  shift
+  [ "$kind" = aarch64 ] && both= || both=$usual
+  env CROSS_WITH="$both" top_builddir="$arm" MPIEXEC="$arm/mpiexec" MPICC="$arm/mpicc" \
+    MPI_TEST_SECONDS=$seconds RUN_EXPENSIVE_TESTS=no "$@"
+}
+for kind in aarch64 mixed; do
+  shows "the digests of docs/DIGESTS.md, $kind ranks" \
+    here $kind sh "$top_srcdir/tests/mpi/digests.sh"
+done
+
+# Each rank counts as a node. SLIMPI_REPORT is rank 0's, a process of x86-64 in mixed jobs.
+top_builddir=$arm preload=$arm/.libs/libslimpi.so
+export SLIMPI_MIN_SIZE=0 SLIMPI_REPORT=$work/report.json
+in_order() { # COMMAND...
+  SLIMPI_ALGORITHM=allreduce SLIMPI_HIERARCHY=flat SLIMPI_TYPES=float,double "$@" 97 70001
+}
+preload=$usual/.libs/libslimpi.so
+in_order under 3 "$usual/tests/mpi/ordered" >usual.txt 2>err.txt ||
+  fail "in rank order: $(cat err.txt)"
+preload=$arm/.libs/libslimpi.so MPIEXEC=$arm/mpiexec
+for both in '' "$usual"; do
+  export CROSS_WITH="$both"
+  in_order under 3 "$arm/tests/mpi/ordered" >arm.txt 2>err.txt ||
+    fail "in rank order: $(cat err.txt)"
+  same usual.txt arm.txt "sums in rank order, with ${both:+some }ranks of aarch64"
+  SLIMPI_BITS=4 SLIMPI_RANKS_PER_NODE=2 under 4 "$arm/tests/mpi/golden" bytegrad-4-2 >arm.txt \
+    2>err.txt || fail "golden: $(cat err.txt)"
+  holds "the bytes of tests/mpi/golden.txt" grep -qxFf arm.txt "$top_srcdir/tests/mpi/golden.txt"
+done
+unset CROSS_WITH
+
+MPICC=$arm/mpicc hook topk topk
+SLIMPI_ALGORITHM=hook:$work/topk.so SLIMPI_RANKS_PER_NODE=1 shows "a hook" \
+  under 3 "$arm/tests/mpi/hooks" exact 70000
+expect "$(report report.json calls compressed)" 2 "the hook's calls were taken over"
+if [ -d /usr/share/datasets/fashion-mnist ]; then
+  SLIMPI_RANKS_PER_NODE=1 shows "training" \
+    under 4 "$arm/tests/programs/train" --epochs 1 --limit 400
+  holds "its sums are compressed" test "$(report report.json calls compressed)" -gt 0
+fi
+
+# Without binfmt_misc a program of aarch64 starts none, so slimpi-run starts qemu again.
+export QEMU_LD_PREFIX="$arm/sysroot"
+shows "slimpi-run" timeout "$seconds" mpiexec.mpich -n 2 env UCX_TLS=posix,self "$arm/run" \
+  "$arm/tools/slimpi-run" --bits 4 --ranks-per-node 1 \
+  qemu-aarch64 "$arm/tests/mpi/golden" any
+holds "slimpi-run preloads the library" test "$(report report.json calls compressed)" -gt 0
+expect "$("$arm/run" "$arm/tools/slimpi-info" -v | sed -n 's/^  CPU paths *//p')" \
+  "avx512 (not built), avx2 (not built), generic (used)" "slimpi-info"
+
+wait $paths || { cat paths.txt; fail "the kernels on aarch64"; }
+"$usual/tests/kernels/paths" >own.txt 2>&1 || fail "the kernels"
+expect "$(grep -o 'all bytes: .*' paths.txt)" "$(grep -o 'all bytes: .*' own.txt)" \
+  "the kernels' bytes"
