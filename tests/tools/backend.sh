@@ -145,8 +145,8 @@ sys.exit(3)
 PROGRAM
 torch 2 "$PYTHON" exits.py
 expect "$status $(grep -c 'made no' err.txt)" "3 0" "sys.exit(3): no line about sums"
-# slimpi.torch.LocalSteps: the program fails where ranks differ after an outer step. With a delay the next
-# inner step does not wait for the sum.
+# slimpi.torch.LocalSteps: the program fails where ranks differ after an outer step. With a delay
+# the next inner step does not wait for the sum.
 seq 1 2000 >text.txt
 for delay in 0 1; do
   digest=
