@@ -282,6 +282,12 @@ if [ "$version" -ge 207 ]; then
     "tensor parallelism: copies of parameters that differ"
   expect "$(report report.json calls compressed)" 5 "tensor parallelism: compressed sums"
   expect "$(grep -c 'groups of ranks' err.txt)" 0 "tensor parallelism, 8 bits: no warning"
+  if expensive; then
+    SLIMPI_ALGORITHM=bytegrad torch 4 --bits 8 --torch-weights 8 "$PYTHON" \
+      "$programs/sharded.py" tp
+    expect "$status $(awk '$1 == "copies" { print $3 }' out.txt | xargs)" "0 0 0 0 0" \
+      "tensor parallelism, rounded weights: copies of parameters that differ"
+  fi
   for sums in gradients all; do
     SLIMPI_ALGORITHM=bytegrad torch 4 --bits 8 --torch-sums $sums "$PYTHON" \
       "$programs/sharded.py" stages
@@ -317,6 +323,9 @@ elif "$PYTHON" -c 'import deepspeed' >err.txt 2>&1; then
         -gt 0 ] || fail "$name: no sum"
     done
   done
+  torch 2 --torch-weights 8 --rules rules "$PYTHON" "$programs/zero.py" 123 float32 nan
+  expect "$(sed -n 's/^float32 zero[123] //p' out.txt | sort -u)" "moved kept moved 1" \
+    "rounded weights: a step with a NaN on one rank"
   # ZeRO 2 and 3 sum each micro-batch, ZeRO 0 and 1 the sum of the micro-batches.
   for row in 0:3 1:3 2:9 3:9; do
     torch 2 --report report.json "$PYTHON" "$programs/zero.py" "${row%:*}" any '' 3

@@ -23,9 +23,9 @@ if [ -e "$top_srcdir/.git" ]; then
       --directory "$work/$directory"
   done
   same one/SHA256SUMS two/SHA256SUMS "the files of a release can be made again"
+  tar -tzf "one/slimpi-$version.tar.gz" >files.txt || fail "the tarball"
   for file in configure commit.txt tools/cross tools/release man/slimpi.7; do
-    holds "the tarball has $file" sh -c 'tar -tzf one/slimpi-*.tar.gz | grep -qx "slimpi-[^/]*/$1"' \
-      sh "$file"
+    holds "the tarball has $file" grep -qx "slimpi-$version/$file" files.txt
   done
   holds "SHA256SUMS" sh -c 'cd one && sha256sum --quiet -c SHA256SUMS'
   holds "the notes are those of CHANGELOG.md" grep -q 'Sums' one/slimpi-*-notes.md

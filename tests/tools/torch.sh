@@ -107,18 +107,38 @@ if expensive; then
 fi
 
 # MPICH 4.0 over UCX and TCP may stay in MPI_Finalize for ever; here each rank does, in a library
-# whose name is one of MPI's: a tool may take its time.
+# whose name is one of MPI's. In a library with another name, a tool may take its time.
 echo 'int pause(void); int MPI_Finalize(void) { for (;;) pause(); }' >stays.c
-# shellcheck disable=SC2016
-if [ "$(plain 1 sh -c 'echo "${PMI_FD:-none}"')" != none ] &&
-  ${CC:-cc} -shared -fPIC -o libmpi_stays.so stays.c; then
-  seconds=60 yielding=$work/libmpi_stays.so:$yielding torch 2 --report report.json "$python" -c '
+cat >slow.c <<'TOOL'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+int MPI_Finalize(void) {
+  void* const next = dlsym(RTLD_DEFAULT, "PMPI_Finalize");
+  sleep(4); /* twice as long as MPI may take */
+  FILE* const profile = fopen("profile.txt", "a");
+  fputs("written\n", profile);
+  fclose(profile);
+  return next == NULL ? 0 : ((int (*)(void))next)();
+}
+TOOL
+finalizes() { # LIBRARY
+  seconds=60 yielding=$work/$1:$yielding torch 2 --report report.json "$python" -c '
 import torch, slimpi
 slimpi.allreduce(torch.ones(9))
 import sys
 sys.stdout.write(f"end of {slimpi.rank()}\n")  # in one piece: the lines of ranks meet'
   expect "$status $(xargs <out.txt) $(report report.json calls compressed)" \
-    "0 end of 0 end of 1 1" "MPI_Finalize does not return: exit status, output, report"
+    "0 end of 0 end of 1 1" "$1, in MPI_Finalize: exit status, output, report"
+}
+# shellcheck disable=SC2016
+if [ "$(plain 1 sh -c 'echo "${PMI_FD:-none}"')" != none ] &&
+  ${CC:-cc} -shared -fPIC -o libmpi_stays.so stays.c &&
+  ${CC:-cc} -shared -fPIC -o libslow.so slow.c -ldl; then
+  finalizes libmpi_stays.so
+  finalizes libslow.so
+  expect "$(xargs <profile.txt)" "written written" "a slow tool in MPI_Finalize writes its profile"
 fi
 # The hosts are made without slimpi-lab. Status 77: hosts cannot be made here.
 if expensive; then hosts="2 3 4"; else hosts=3; fi
