@@ -121,7 +121,7 @@ inline constinit std::atomic<int> g_blocking{0};
 // The number of these functions that wait_for_blocking() has given up.
 inline constinit std::atomic<int> g_abandoned{0};
 
-// Called outside fibers by a thread that polls for sums while such a function runs: sleeps for at
+// Called outside fibers by a thread that polls for sums while g_blocking is not 0: sleeps for at
 // most `time`, and wakes when a function has returned since this thread's last call.
 void sleep_beside_blocking(std::chrono::nanoseconds time);
 

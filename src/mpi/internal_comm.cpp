@@ -258,7 +258,7 @@ void make_hidden_world(const Api& api) {
   api.Group_free(&group);
 }
 
-// Open MPI does not make a group's communicator from one that has lost a process, also if the group
+// Open MPI does not make a group's communicator from one that has lost a process, even if the group
 // has lost none.
 bool can_make_internal_in_fiber(const Api& api) {
   return !mpi::abi.create_group_is_seen ||
