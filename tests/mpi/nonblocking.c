@@ -263,8 +263,9 @@ static void persistent(MPI_Comm comm) {
 }
 
 // MPI refuses to start a null request, or a request that runs. The sum beside it must not have
-// begun: its next start sums the input of that time. When MPI_Waitall fails because of a receive, the
-// persistent sum beside it is complete, and another wait for its inactive request writes nothing.
+// begun: its next start sums the input of that time. When MPI_Waitall fails because of a receive,
+// the persistent sum beside it is complete, and another wait for its inactive request writes
+// nothing.
 static void refused_starts(MPI_Comm comm) {
   MPI_Request r[2], sum, runs;
   MPI_Status s[2];
