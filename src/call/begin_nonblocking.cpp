@@ -74,7 +74,7 @@ int cancel(void*, int complete) {
 
 // Returns whether this rank can make the internal communicator (slimpi's own) in a fiber.
 bool can_meet_in_fiber(const Runtime& runtime) {
-  return mpi::can_help(runtime.api) && mpi::can_make_internal_in_fiber();
+  return mpi::can_help(runtime.api) && mpi::can_make_internal_in_fiber(runtime.api);
 }
 
 // Returns whether the ranks can make nonblocking sums of the communicator; the same on all ranks at

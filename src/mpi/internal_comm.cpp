@@ -258,8 +258,11 @@ void make_hidden_world(const Api& api) {
   api.Group_free(&group);
 }
 
-bool can_make_internal_in_fiber() {
-  return !mpi::abi.create_group_is_seen || g_has_hidden_world;
+// Open MPI does not make a group's communicator from one that has lost a process, even if the group
+// has lost none.
+bool can_make_internal_in_fiber(const Api& api) {
+  return !mpi::abi.create_group_is_seen ||
+         (g_has_hidden_world && check_failed(api, g_hidden_world) == Status::ok);
 }
 
 Status refuse(Refusal why) {

@@ -132,8 +132,8 @@ Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* mad
 // and copy_internal() then make none. Collective over MPI_COMM_WORLD.
 void make_hidden_world(const Api& api);
 // Returns whether make_internal() can be called in a fiber; the same on all ranks, unless they
-// initialized MPI differently.
-bool can_make_internal_in_fiber();
+// initialized MPI differently, or only some of them know that a process has failed (ULFM).
+bool can_make_internal_in_fiber(const Api& api);
 
 // Returns whether MPI has context ids for another communicator, besides those being made. Local.
 bool has_room_in_fiber(const Api& api, mpi::Comm comm);
