@@ -106,7 +106,7 @@ if expensive; then
   ends SIGTERM 'signal 15\|Terminated'
 fi
 
-# MPICH 4.0 over UCX and TCP may stay in MPI_Finalize for ever; here each rank does, in a library
+# MPICH 4.0 over UCX and TCP may hang in MPI_Finalize; here each rank does, in a library
 # whose name is one of MPI's: a tool may take its time.
 echo 'int pause(void); int MPI_Finalize(void) { for (;;) pause(); }' >stays.c
 # shellcheck disable=SC2016
