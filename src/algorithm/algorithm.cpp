@@ -42,7 +42,7 @@ namespace {
 struct Prepared : comm::Attachment {
   void options_changed() override { largest.clear(); }
 
-  // The largest count for which all ranks were ready. The key: algorithm, bits, bucket, hierarchy,
+  // The largest count that all ranks were ready for. The key: algorithm, bits, bucket, hierarchy,
   // hook, and whether the call is a reduce-scatter or an all-gather. The counts must be the same on
   // all ranks: they decide whether prepare() communicates.
   std::map<

@@ -192,7 +192,7 @@ Outcome begin_nonblocking(Request& request, void* handle) {
   if (Fiber::inside() || handle == nullptr) return {};
   if (const Runtime* const runtime = Runtime::started();
       request.gathers() && runtime != nullptr && !runtime->gathers)
-    return {};  // the default, for which no call may wait until it can hold the fibers
+    return {};  // the default, so no call may wait until it can hold the fibers
   take_description(request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
     const HoldFibers held;

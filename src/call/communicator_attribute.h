@@ -34,7 +34,7 @@ class Registry {
   // Returns slimpi's state if there is one already; null otherwise. Calls no MPI function.
   comm::Communicator* find(mpi::Comm comm);
 
-  // Returns the largest communicator that slimpi follows and the program has not freed; null: none.
+  // Returns the largest communicator that slimpi follows and the program has not freed, or null.
   mpi::Comm largest();
 
   // Drops the states of communicators that MPI freed late: after the program's free had returned
@@ -42,7 +42,7 @@ class Registry {
   void drop_late();
 
   // Waits until all ranks have called MPI_Finalize. Meanwhile answers ranks that wait for this rank
-  // in a sum, so that they get an error and do not wait for ever. `meet`, which may be empty, is
+  // in a sum, so that they get an error instead of a hang. `meet`, which may be empty, is
   // called again and again: it returns true once all ranks are there, and false if this rank no
   // longer waits for them. Returns what it returned last.
   bool wait_for_finalize(const std::function<std::optional<bool>()>& meet);

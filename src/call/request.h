@@ -84,7 +84,7 @@ struct Request {
   }
   // Returns the number of elements that this rank passes.
   std::int64_t input_count() const { return gathers() ? own_count : count; }
-  // Returns the buffer by whose address and memory slimpi finds the tensor's state and the device:
+  // Returns the buffer whose address and memory identify the tensor's state and the device:
   // `out`, or the input if this rank's block is empty, because `out` may then have any address.
   const void* buffer() const { return result_count() == 0 && in != mpi::abi.in_place ? in : out; }
 };

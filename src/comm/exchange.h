@@ -72,7 +72,7 @@ class InternalComm {
   std::recursive_mutex mutex;
 
   // With ULFM: check_revoked() fails if the program's communicator is revoked, check_processes()
-  // also if it has lost a rank. A rank that waits would otherwise wait for ranks that have left the
+  // even if it has lost a rank. A rank that waits would otherwise wait for ranks that have left the
   // sum for this reason; it asks MPI ten times a second at most. The caller holds the mutex.
   Status check_revoked() const {
     return user == mpi::abi.comm_null ? Status::ok : mpi::check_revoked(user);

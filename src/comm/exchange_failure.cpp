@@ -40,7 +40,7 @@ std::chrono::milliseconds patience(Status status) {
 constexpr auto kLookForProcesses = std::chrono::milliseconds(100);
 
 // The time after which a report of a later call ends the present call. After an error of the
-// program the ranks may count calls differently; without this limit a rank could wait for ever.
+// program the ranks may count calls differently; without this limit a rank could hang.
 constexpr auto kLongestDelay = std::chrono::seconds(10);
 
 }  // namespace

@@ -75,7 +75,7 @@ class WaitPolicy {
   // A yield that takes at least this long is a loss of the core. The limit is shorter than the time
   // slices of Linux, 0.7 to 4 ms, and longer than most work of a rank between two waits.
   static constexpr Time kLoss = std::chrono::microseconds(500);
-  // The delay: the time after a loss for which a core is seen as contended. If the loss took more
+  // The delay: how long after a loss a core is seen as contended. If the loss took more
   // than 1/kLostPart of the time since the thread began to yield, the delay is twice the last
   // delay; otherwise it is kFirstDelay, or kAloneDelay if the program waited.
   static constexpr Time kFirstDelay = std::chrono::milliseconds(100);

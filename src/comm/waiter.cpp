@@ -70,7 +70,7 @@ constinit Linux g_system;
 // Each thread has a policy, because each has its own core and competitors.
 constinit thread_local WaitPolicy t_policy(g_system);
 constinit thread_local bool t_without_rest = false;
-// The earliest due time of the messages for which fibers wait; 0: not known.
+// The earliest due time of the messages that fibers wait for; 0: not known.
 constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
 // The number of waits that fibers have begun.
 constinit std::atomic<std::uint64_t> g_fiber_waits{0};

@@ -61,11 +61,11 @@ namespace {
 //                           number of segments that may be in flight, plus at least three. In one
 //                           phase alone any number of steps may be in flight, because steps of
 //                           empty chunks have 0 bytes. It posts a segment again right after the
-//                           segment's last step, for which `ready` waits.
+//                           segment's last step, which `ready` awaits.
 //
-// Why no rank waits for ever: all ranks have the same sequence of segments and rounds, and step i
+// Why no rank hangs: all ranks have the same sequence of segments and rounds, and step i
 // of a rank receives the message that another rank sends in its step i. Let i be the lowest step
-// for which a rank waits in finish. Every other rank waits in finish for step i or a later step, or
+// that a rank waits for in finish. Every other rank waits in finish for step i or a later step, or
 // waits for its device, which waits for no rank. So every rank has begun step i, and has posted its
 // receives of that segment. So the messages of step i can complete in both directions.
 class PairwiseExchange {

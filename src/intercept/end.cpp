@@ -171,7 +171,7 @@ void leave(int) {
 }
 
 // Limits the time of MPI_Finalize, which takes milliseconds once all ranks have met. MPICH 4.0 over
-// UCX and TCP may wait in it for ever, on two or more hosts. Under Open MPI this function does
+// UCX and TCP may hang in it, on two or more hosts. Under Open MPI this function does
 // nothing: MPI_Finalize lacks this fault there, and a process must not end without calling it.
 void limit_finalize() {
   if (std::string_view(mpi::abi.name) == "Open MPI" ||

@@ -148,7 +148,7 @@ Status MpiPass::take(std::uint64_t block) {
   if (const comm::Range mine = own(block); sums_ && mine.count != 0)
     add_in_order(call_.device_stream(), call_.plan.format, addends, mine.count,
                  call_.scratch.sums.floats(), call_.out + mine.first);
-  // Waits for the copies and additions: they read the buffers for which receives are posted next.
+  // Waits for the copies and additions: they read the buffers of the receives posted next.
   return finish_copies();
 }
 

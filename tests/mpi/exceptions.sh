@@ -15,7 +15,7 @@ export SLIMPI_RANKS_PER_NODE=1 SLIMPI_MIN_SIZE=0 UCX_LOG_LEVEL=error
 without=$preload preload=$preload:$top_builddir/tests/helper/.libs/liballocations.so
 
 # returns WHAT RANKS RANK MORE COUNT N...: the program, with the options in the environment. Each N
-# has a sum or an error, and the job goes on.
+# has a sum or an error, and the job continues.
 returns() {
   returns=$1 ranks=$2
   shift 2
@@ -23,7 +23,7 @@ returns() {
   holds "$returns: nothing is wrong" test -z "$(grep WRONG out.txt)"
 }
 
-# ends WHAT RANKS RANK MORE COUNT N...: a job for each N. It ends with one line, or goes on.
+# ends WHAT RANKS RANK MORE COUNT N...: a job for each N. It ends with one line, or continues.
 ends() {
   ended="$1" ranks=$2 rank=$3 more=$4 count=$5
   shift 5
@@ -39,7 +39,7 @@ ends() {
 }
 
 # sweep WHAT RANKS RANK MORE COUNT LAST: the allocations of the first call. Up to number LAST the
-# ranks may have no communicator to tell a failure, so the job may end; beyond it goes on.
+# ranks may have no communicator to tell a failure, so the job may end; beyond it continues.
 every=11
 if expensive; then every=1; fi
 sweep() {

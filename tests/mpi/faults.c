@@ -9,7 +9,7 @@
  *   flipped        a bit of a value in its payload is another; TEST_FLIP=WORD:BIT in the
  *                  environment picks which one of the message
  *   copy           a call makes a communicator, but returns it on the other ranks only
- *   agree          the call returns MPI_ERR_OTHER, of messages by which ranks agree
+ *   agree          the call returns MPI_ERR_OTHER, of messages with which ranks agree
  *   stop           after this send the process stops for TEST_SECONDS in the environment; counts
  *                  only messages of TEST_BYTES or more, with the tag (modulo 16) TEST_TAG. A rank
  *                  that receives into memory of a message that it has given up says so and aborts

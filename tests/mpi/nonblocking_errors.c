@@ -202,7 +202,7 @@ static void limited(void) {
 #endif
 }
 
-// While a sum is in flight, wrong arguments are MPI's to report, and the sum goes on.
+// While a sum is in flight, wrong arguments are MPI's to report, and the sum continues.
 static void wrong_arguments(void) {
   MPI_Request r;
   MPI_Status s[2];

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # ULFM: a program that loses a rank, or revokes its communicator, gets ULFM's error classes from
-# sums and goes on with a communicator whose sums are compressed. Only under Open MPI 5.
+# sums and continues with a communicator whose sums are compressed. Only under Open MPI 5.
 . "$top_srcdir/tests/helper/mpi.sh"
 program=$top_builddir/tests/mpi/ulfm
 "$program" || skip "this MPI has no ULFM"

@@ -106,8 +106,8 @@ if expensive; then
   ends SIGTERM 'signal 15\|Terminated'
 fi
 
-# MPICH 4.0 over UCX and TCP may stay in MPI_Finalize for ever; here each rank does, in a library
-# whose name is one of MPI's. In a library with another name, a tool may take its time.
+# MPICH 4.0 over UCX and TCP may hang in MPI_Finalize; here each rank does, in a library whose name
+# is one of MPI's. In a library with another name, a tool may take its time.
 echo 'int pause(void); int MPI_Finalize(void) { for (;;) pause(); }' >stays.c
 cat >slow.c <<'TOOL'
 #define _GNU_SOURCE
