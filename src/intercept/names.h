@@ -98,7 +98,7 @@ inline bool has_f08_of_mpich() {
 
 // Defines mpi_NAME_f08_. The expression `ours` does the call and gives its error code. In it,
 // next() ignores its arguments, calls the next definition with the program's arguments, and returns
-// the error code.
+// the error code; `definition` and `code` are for a call with other arguments.
 #define SLIMPI_F08(name, parameters, ours, ...)                                  \
   SLIMPI_EXPORT void mpi_##name##_f08_ parameters {                              \
     const bool of_mpich = ::slimpi::intercept::has_f08_of_mpich();               \
@@ -106,7 +106,7 @@ inline bool has_f08_of_mpich() {
     if (!of_mpich) return definition(__VA_ARGS__ __VA_OPT__(, ) error);          \
     int own = 0;                                                                 \
     int* const code = error != nullptr ? error : &own;                           \
-    const auto next = [&](auto...) {                                             \
+    [[maybe_unused]] const auto next = [&](auto...) {                            \
       definition(__VA_ARGS__ __VA_OPT__(, ) code);                               \
       return *code;                                                              \
     };                                                                           \

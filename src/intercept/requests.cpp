@@ -320,7 +320,13 @@ SLIMPI_EXPORT int PMPI_Waitsome(int count, void* requests, int* found, int* indi
 
 SLIMPI_F08(start, (void* request, int* error), start_one(next, request), request)
 SLIMPI_F08(startall, (const int* count, void* requests, int* error),
-           start_all(next, *count, requests), count, requests)
+           start_all(
+               [&](int some, void* of_them) {
+                 definition(&some, of_them, code);
+                 return *code;
+               },
+               *count, requests),
+           count, requests)
 SLIMPI_F08(request_free, (void* request, int* error), free_request(next, request), request)
 SLIMPI_F08(cancel, (void* request, int* error), cancel(next, request), request)
 SLIMPI_F08(wait, (void* request, void* status, int* error), wait_one(next, request, status),
