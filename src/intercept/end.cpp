@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ends MPI in a program for which slimpi initialized it through a binding, such as the Python
+// Ends MPI in a program that did not initialize it: slimpi did, through a binding such as the Python
 // package. The program does not call MPI_Finalize, and may end while other ranks still work for
 // hours.
 #include <dlfcn.h>
