@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Selects the table of the host's kernels: each instruction set has a copy of all kernels.
+// Selects the host's kernels: each instruction set has a copy of all of them, and the process uses
+// the best copy that its processor can run.
 #pragma once
 #include "kernels/kernels.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The floating-point environment that the loops need: round to nearest even, subnormal numbers
-// unchanged, no traps. A program may have set another environment. Each file that includes this
-// header gets its own copy.
+// Sets the floating-point environment in which the loops give the same bytes on every rank: round
+// to nearest even, subnormal numbers kept, no traps. The program may run in another environment,
+// which is restored afterwards. Each file that includes this header gets its own copy, because each
+// is compiled for another instruction set.
 #pragma once
 #if !defined(__SSE__)
 #include <cfenv>

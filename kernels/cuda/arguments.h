@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interface between the launchers and the CUDA kernels: the names of the kernels, and the
-// structure that each kernel takes as its argument. The structures are plain data, so that a launch
-// copies bytes.
+// The interface between the launchers and the CUDA kernels: the name of each kernel and the
+// structure that it takes as its only argument. The structures are plain data, because a launch
+// copies their bytes.
 #pragma once
 #include "kernels/kernels.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encodes a tile. Its values stay in registers until they are rounded, so memory is read only once.
+// Encodes a tile. The values stay in registers until they are rounded, so memory is read only once.
 #pragma once
 #include "kernels/cuda/levels.h"
 #include "kernels/math/feedback.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Makes the table of algorithms from src/options/algorithms.def. prepare() makes, before the first
-// message of a call, the memory and streams that the call needs. It also decides whether messages
-// are small or large (Communicator::use_segments).
+// Makes the table of algorithms from src/options/algorithms.def. prepare() reserves the memory and
+// opens the streams that a call needs before its first message, and decides whether messages are
+// small or large (Communicator::use_segments).
 #include "algorithm/algorithm.h"
 
 #include <algorithm>

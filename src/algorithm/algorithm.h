@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An algorithm is a row of src/options/algorithms.def, with functions from a file of this
-// directory.
+// The algorithms that call/sum.h can run. Each is a row of src/options/algorithms.def, whose
+// functions a file of this directory defines.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sums whose error the user has bounded (SLIMPI_MAX_ERROR). The exchange between nodes begins with
-// the codec whose error was small enough in the last sum of this size (codec_choice.h). After the
-// exchange all ranks check together whether the relative L2 error is within the bound. If not, the
-// exchange is repeated with a finer codec. The last repetition uses float32, which needs no check.
-// All ranks take the same decisions.
+// the codec whose error was small enough in the last sum of this size (codec_choice.h). Afterwards
+// all ranks check together whether the relative L2 error is within the bound; if it is not, they
+// repeat the exchange with a finer codec, at the latest with float32, which needs no check.
 //
 // The check: every rank compares the values that it encoded with the decoded values, tile by tile.
 // As a sender it compares the sums of its node, as an owner the sums of its chunk. Then the ranks

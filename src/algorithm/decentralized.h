@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parts that both decentralized algorithms have: decentralized.cpp and low_precision.cpp.
+// Code that decentralized.cpp and low_precision.cpp share: both average the models of a few peers
+// where the other algorithms sum over all ranks.
 #pragma once
 #include <memory_resource>
 #include <vector>

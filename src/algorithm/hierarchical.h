@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The algorithms that do a reduce-scatter and an all-gather between nodes: bytegrad, qsgd, packed,
-// fp16, bf16 and allreduce. They do the program's reduce-scatters and all-gathers, too.
+// The algorithms that exchange by a reduce-scatter and an all-gather between nodes: bytegrad, qsgd,
+// packed, fp16, bf16 and allreduce. The program's own reduce-scatters and all-gathers are one half
+// of this exchange, so they run here, too.
 #pragma once
 #include "algorithm/algorithm.h"
 

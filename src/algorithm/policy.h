@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decides for a float sum whether slimpi does it, and how: the plan. A rank that decides
-// differently from the other ranks deadlocks the job. So all inputs are the same on every rank: the
-// count, the options that were compared, and the name of the communicator.
+// Decides for a float sum whether slimpi takes it, and makes the plan for it. Ranks that decided
+// differently would deadlock, so every input is the same on all ranks: the count, the options that
+// the ranks have compared, and the name of the communicator.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A reduce-scatter of the program: only the first phase of an allreduce. The sum of each node is
-// encoded once. A rank that takes no part in the exchange between nodes gets its block inside the
-// node. comm::Scatter says which rank makes which sum.
+// A reduce-scatter of the program, which is the first phase of an allreduce alone: the sum of each
+// node is encoded once. A rank that takes no part in the exchange between nodes gets its block
+// inside the node. comm::Scatter says which rank makes which sum.
 #include "algorithm/hierarchical.h"
 #include "algorithm/node_frame.h"
 #include "comm/communicator.h"

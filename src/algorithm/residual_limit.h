@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bounds of the change that error feedback makes in one sum. Error feedback adds the residual: what
-// compression lost in earlier calls. But the residual may be of another tensor
-// (comm/tensor_state.h), so its values are not trusted. For codecs with buckets the kernels limit
-// what is added (kernels/math/feedback.h).
+// Bounds how far error feedback can change one sum. Error feedback adds the residual, which is what
+// compression lost in earlier calls, but the residual may belong to another tensor
+// (comm/tensor_state.h) and therefore is not trusted. For codecs with buckets the kernels apply the
+// limit themselves (kernels/math/feedback.h).
 #pragma once
 #include "comm/call.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The state that a thread keeps for the calls of MPI that it is in. A call in a fiber (on a stack
-// of its own, fiber.h) has its own state, which moves with the fiber from thread to thread. Each
-// member is used only by the file that its comment names.
+// Per-thread state of the calls of MPI that a thread is in. A call in a fiber has its own copy,
+// which moves with the fiber from thread to thread (fiber.h). Each member is used only by the file
+// that its comment names.
 #pragma once
 #include <cstdint>
 

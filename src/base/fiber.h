@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Fiber runs a function on a stack of its own. A thread can leave the function in its middle, and
-// the same or another thread can later enter it again there. The per-thread state of the call moves
-// with the function: CallLocals, the floating-point environment, and exceptions that are being
-// handled.
+// A Fiber runs a function on a stack of its own, so a thread can leave the function in the middle,
+// and the same or another thread can enter it again there. Nonblocking sums run in fibers: they
+// leave at every wait, while the program computes (call/nonblocking.h). The per-thread state of the
+// call moves with the function: CallLocals, the floating-point environment, and exceptions that are
+// being handled.
 #pragma once
 #if (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The floating-point environment of the calling thread: rounding, subnormal numbers, traps and
-// exception flags. slimpi's computations between nodes must not depend on the program's settings,
-// and must not trap. The program's MPI and its callbacks must compute in the program's environment.
+// Saves, sets and restores the floating-point environment of the calling thread: rounding,
+// subnormal numbers, traps and exception flags. slimpi's computations between nodes must neither
+// depend on the program's settings nor trap, while the program's MPI and its callbacks must compute
+// in the program's environment.
 #pragma once
 #include <cfenv>
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Errors inside slimpi. The function that detects an error sets its text with fail(); all callers
-// return the Status without adding to it.
+// How functions of slimpi report errors to each other. The function that detects an error describes
+// it with fail(), and its callers pass the Status on unchanged, so the description of the cause
+// reaches the program.
 #pragma once
 #include <cstddef>
 #include <span>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Arguments of a call that may differ between ranks: counts of blocks, and places of buffers.
+// Compares the arguments of a call that may differ between ranks (counts of blocks, memory of
+// buffers), so that all ranks take the same path or fail together.
 #pragma once
 #include "base/status.h"
 #include "call/request.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a nonblocking sum begins, and whether it is decided at once or in its fiber.
+// Starts nonblocking sums, and decides at once where that needs no other rank; otherwise the fiber
+// of the sum decides.
 #include <atomic>
 #include <list>
 #include <memory>

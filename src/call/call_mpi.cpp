@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lets MPI do a call: with a slice in the trace and a record in the estimate, if these run, and on
-// copies of buffers that MPI cannot take.
+// Forwards a call to MPI: with a slice in the trace and a record in the estimate, if these run, and
+// with staged copies of buffers that MPI cannot access.
 #include <chrono>
 #include <cstdint>
 #include <string>

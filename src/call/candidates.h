@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The decisions for the calls of one communicator, and the functions that do a call by its
-// decision. A decision has one plan (a way to do the call: algorithm, codec, hierarchy), or several
-// plans. Then the autotuner finds the fastest candidate, a plan or MPI's own sum, by timing calls.
+// The decisions for the calls of one communicator, and the functions that run a call by its
+// decision. A decision names one plan (algorithm, codec, hierarchy), or several; with several, the
+// autotuner times the program's calls to find which of the plans and MPI's own sum is fastest.
 #pragma once
 #include <array>
 #include <atomic>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The work that follows when a function of MPI has completed requests. slimpi copies the results of
-// staged calls, which MPI made on copies of the buffers, to the program, and raises the errors of
-// failed sums.
+// Called after a function of MPI has completed requests: copies the results of staged calls, which
+// MPI wrote to copies of the buffers, back to the program, and raises the errors of failed sums.
 #pragma once
 #include <cstdint>
 #include <memory>

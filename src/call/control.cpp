@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The settings that the program makes while it runs. Levels of MPI_Pcontrol switch slimpi off and
-// on. Info keys set options of one communicator. An invalid value ends the job, and so does a key
-// for an option of the whole process. slimpi warns of an unknown key.
+// Settings that the program changes while it runs. Levels of MPI_Pcontrol switch slimpi off and on,
+// and info keys set options of one communicator. An unknown key costs a warning, while an invalid
+// value, or a key for an option of the whole process, ends the job.
 #include "call/control.h"
 
 #include "algorithm/policy.h"

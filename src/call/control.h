@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The settings that the program makes while it runs: MPI_Pcontrol, info keys, options by name.
+// Settings that the program changes while it runs: by MPI_Pcontrol, by info keys, and by the
+// functions of slimpi.h that take an option's name.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// With SLIMPI_ESTIMATE every call goes to MPI. A CallEstimate counts the calls, and says what
-// slimpi would have done with them (algorithm/policy.h decides this).
+// SLIMPI_ESTIMATE: MPI makes every call, and a CallEstimate counts what slimpi would have done with
+// it, which algorithm/policy.h decides as usual.
 #pragma once
 #include <atomic>
 #include <compare>

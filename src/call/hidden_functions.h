@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A tool in front of slimpi may call MPI's functions by their PMPI_ names. Then slimpi does not see
-// these calls of the program: the tool hides the functions from slimpi.
+// Finds out which functions of MPI a tool in front of slimpi hides from it: the tool calls MPI by
+// its PMPI_ names, so slimpi never sees these calls of the program.
 #pragma once
 
 namespace slimpi::call {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Nonblocking sums, and the starts of persistent sums. Each runs in a fiber, a function on a stack
-// of its own, and leaves the fiber at every wait (comm::Waiter). The fiber is entered again in the
-// program's MPI calls, or by a helper thread: always with SLIMPI_PROGRESS=thread, otherwise after 1
-// ms without any of these calls. The sums of one communicator run in sequence, in the order in
-// which they began. Sums of different communicators and of persistent requests run side by side.
+// Nonblocking sums, and the starts of persistent sums. Each runs in a fiber (base/fiber.h) and
+// leaves it at every wait (comm::Waiter). The fiber is entered again in the program's MPI calls, or
+// by a helper thread: always with SLIMPI_PROGRESS=thread, otherwise after 1 ms without any of these
+// calls. Sums of one communicator run in sequence, in the order in which they began, while sums of
+// different communicators and of persistent requests run side by side.
 //
-// The program holds a generalized request for a nonblocking sum. For a persistent sum the program
-// holds a persistent receive of an empty message, which this process sends to itself when the sum
-// is complete.
+// For a nonblocking sum the program holds a generalized request, and for a persistent sum a
+// persistent receive of an empty message, which this process sends to itself when the sum is
+// complete.
 #pragma once
 #include <memory>
 #include <optional>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Persistent sums. Ranks may start the sums of one communicator in different orders. So each sum
+// Persistent sums. Ranks may start the sums of one communicator in different orders, so each sum
 // has its own channel (tags of messages) on the internal communicator, and its own state. All ranks
-// make both together at MPI_Allreduce_init. At that call they also decide whether and how the sum
-// is compressed, by the options that the communicator has then.
+// make both together in MPI_Allreduce_init, where they also decide whether and how the sum is
+// compressed, by the options that the communicator has then.
 #include "call/persistent.h"
 
 #include <algorithm>

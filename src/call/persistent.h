@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Persistent sums: functions that end them, and that find the sum of a tensor.
+// Functions for persistent sums that other files of this directory call: they end a sum, and find
+// the sum of a tensor.
 #pragma once
 #include <cstdint>
 #include <string>

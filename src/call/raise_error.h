@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How failures become MPI errors on the program's communicators, or the end of the job.
+// Turns a failure into an MPI error on the program's communicator or, where no error can reach the
+// program, ends the job.
 #pragma once
 #include <array>
 #include <mutex>

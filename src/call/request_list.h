@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The requests of one kind that the program holds, and what slimpi keeps for each. Any thread may
-// call the functions. An element that find() returns is used without the mutex: as MPI demands, one
-// thread at a time uses a request.
+// A list of the requests of one kind that the program holds, with what slimpi keeps for each. Any
+// thread may call the functions. An element that find() returns is used without the mutex, because
+// MPI demands that one thread at a time uses a request.
 #pragma once
 #include <atomic>
 #include <list>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The states of a named tensor as bytes, for checkpoints: slimpi_get_state writes them and
-// slimpi_set_state reads them. Only states of error feedback and of the low-rank algorithms are
-// saved. The replicas of the decentralized algorithms must fit those of the peers, and a hook keeps
-// its own data.
+// Saves and restores the states of a named tensor as bytes, for checkpoints: slimpi_get_state
+// writes them and slimpi_set_state reads them. Only states of error feedback and of the low-rank
+// algorithms are saved, because the replicas of the decentralized algorithms must fit those of the
+// peers, and a hook keeps its own data.
 #include "call/saved_state.h"
 
 #include <algorithm>

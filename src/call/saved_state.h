@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The states of a named tensor (its residual or low-rank factors) as bytes, for checkpoints.
+// Saves and restores the states of a named tensor (the residual or low-rank factors) as bytes, for
+// checkpoints of the program.
 #pragma once
 #include <cstddef>
 #include <optional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The test of SLIMPI_SELFTEST: a sum of whole numbers that every rank knows, by the messages and
-// the shared memory of the communicator's sums. It is a reduce-scatter where the call is one. All
-// ranks of the call make it, or none.
+// SLIMPI_SELFTEST: sums whole numbers that every rank knows, by the messages and the shared memory
+// of the communicator's own sums, and as a reduce-scatter where the program's call is one. Either
+// all ranks of the call run the test or none does.
 #include <fmt/core.h>
 
 #include <algorithm>

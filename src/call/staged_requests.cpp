@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Nonblocking and persistent calls that MPI makes on copies of buffers, because MPI cannot take the
-// buffers. The program holds MPI's own request. The input is copied when the call begins, or, for a
-// persistent call, at each start. The function that completes the request copies the result.
+// Nonblocking and persistent calls that MPI makes on copies of buffers that it cannot access. The
+// program holds MPI's own request. The input is copied when the call begins or, for a persistent
+// call, at each start, and the function that completes the request copies the result back.
 #include "call/staged_requests.h"
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The requests of calls that MPI makes on copies of buffers, because MPI cannot take the buffers.
-// Each request gets a number. Its handle cannot identify it: once the request is complete, MPI uses
-// the handle again, maybe in another thread. 0: no request.
+// The requests of calls that MPI makes on copies of buffers that it cannot access. Each has a
+// number (never 0), because its handle cannot identify it: as soon as the request is complete, MPI
+// may use the handle again in another thread.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call with buffers that MPI cannot take, such as GPU memory. MPI does the call on copies in host
-// memory (staging), for every datatype and operation, so the result has MPI's own bytes.
+// Runs a call whose buffers MPI cannot access, such as GPU memory: MPI makes the call on copies in
+// host memory (staging), for every datatype and operation, so the result has MPI's own bytes.
 #pragma once
 #include <cstddef>
 

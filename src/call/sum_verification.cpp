@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The measurement of SLIMPI_VERIFY: the error of a call against MPI's own sum of the same input.
-// Both sums lie in the call's scratch memory on the host. All ranks of the call verify it, or none.
+// SLIMPI_VERIFY: measures the error of a call against MPI's own sum of the same input. Both sums
+// lie in the call's scratch memory on the host. Either all ranks of the call verify it or none
+// does.
 #include "call/sum.h"
 
 #include <fmt/core.h>

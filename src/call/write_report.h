@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of the job: the numbers of all ranks, the report, the estimate and the trace.
+// Called at the end of the job: sums the numbers of all ranks and writes the report, the estimate
+// and the trace.
 #pragma once
 #include <atomic>
 #include <cstdint>

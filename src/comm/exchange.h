@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exchange sends and receives the messages of slimpi, by MPI on a communicator of slimpi's own, and
-// reports a failure of one rank to all ranks.
+// Exchange sends and receives slimpi's messages, by MPI on a communicator of slimpi's own. It also
+// spreads a failure of one rank to all ranks, so that none of them waits for a message that will
+// not come.
 #pragma once
 #include <array>
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A few values that a kernel finds and the host then reads. The kernel writes the values to memory
-// of the device, because a kernel cannot reach the host's stack. fetch() queues a copy to the host.
+// Brings a few values that a kernel finds to the host. A kernel cannot reach the host's stack, so
+// it writes the values to memory of the device, and fetch() queues a copy to the host.
 #pragma once
 #include "comm/call.h"
 #include "comm/communicator.h"

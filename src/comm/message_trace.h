@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes the messages of a communicator to the trace (SLIMPI_TRACE). Each message is an arrow from
-// its sender to its receiver. Both ranks compute the same number for the arrow. While no trace is
-// written, these functions do nothing.
+// Writes the messages of a communicator to the trace (SLIMPI_TRACE), each as an arrow from its
+// sender to its receiver; both ranks compute the same number for it. While no trace is written,
+// these functions do nothing.
 #pragma once
 #include <cstdint>
 #include <map>

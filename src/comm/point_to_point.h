@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interface that schedules (inter/schedule.h) use to send and receive messages. Exchange
-// (exchange.h) does so by MPI. A test implements the interface in memory and runs all ranks in one
+// The interface through which schedules (inter/schedule.h) send and receive messages. Exchange
+// (exchange.h) implements it by MPI; a test implements it in memory and runs all ranks in one
 // process.
 #pragma once
 #include "mpi/abi.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lets a rank that waits too long find out where the other ranks are. The rank asks all others or,
-// in a very large communicator, only the rank that it waits for. Every rank that itself waits in
-// slimpi or in MPI_Finalize answers. A rank that does not answer is outside of slimpi, or is busy.
-// The rank first asks after two seconds, or earlier with a short SLIMPI_STALL or SLIMPI_TIMEOUT.
+// Finds out where the other ranks are when a rank has waited too long: after two seconds, or
+// earlier with a short SLIMPI_STALL or SLIMPI_TIMEOUT, it asks all others or, in a very large
+// communicator, only the rank that it waits for. Every rank that itself waits in slimpi or in
+// MPI_Finalize answers, so a rank that does not answer is outside of slimpi, or busy.
 #pragma once
 #include <cstdint>
 #include <deque>

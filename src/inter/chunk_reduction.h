@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arithmetic of a reduce-scatter and all-gather on one rank. It encodes the values that the
+// The arithmetic of one rank in a reduce-scatter and all-gather: it encodes the values that the
 // rank sends, sums the chunk that the rank owns, and decodes the sums that the rank gets.
-// ChunkCodec sends and receives nothing. Every schedule uses ChunkCodec, so all schedules give the
-// same bytes. A class for hooks (users' codecs) derives from it (algorithm/hook_algorithm.cpp).
+// ChunkCodec communicates nothing itself and every schedule uses it, which is why all schedules
+// give the same bytes. A class for hooks (users' codecs) derives from it
+// (algorithm/hook_algorithm.cpp).
 #pragma once
 #include <functional>
 

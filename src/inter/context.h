@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parts of one call that a schedule between nodes uses. A schedule knows no communicator and
-// calls no MPI, so a test can make a context and run all ranks in one process.
+// The parts of a call that a schedule between nodes uses. A schedule knows no communicator and
+// calls no MPI, so a test can make a Context and run all ranks in one process.
 #pragma once
 #include <cstdint>
 #include <memory_resource>

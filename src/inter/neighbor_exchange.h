@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Neighbor exchange: a rank sends the same message to each of a few peers, and receives one from
+// Neighbor exchange: a rank sends the same message to each of a few peers and receives one from
 // each. The decentralized algorithms use it between nodes. The segments of the shard form a
-// pipeline, so that encoding, sending and decoding overlap.
+// pipeline, so encoding, sending and decoding overlap.
 //
 // Cost: a rank with k peers sends and receives k * n * bits/8 bytes, for any number of ranks.
 #pragma once

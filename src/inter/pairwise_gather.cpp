@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An all-gather of the program: the second phase of the pairwise schedule (pairwise.cpp) alone,
-// with the program's blocks as chunks.
+// An all-gather of the program, which is the second phase of the pairwise schedule (pairwise.cpp)
+// alone, with the program's blocks as chunks.
 #include "comm/scatter.h"
 #include "inter/chunk_reduction.h"
 #include "inter/pairwise.h"

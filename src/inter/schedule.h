@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of the schedules. A schedule says which rank sends which values when, and to whom, in
-// the exchange between nodes. Every call uses the cheapest schedule for its size and the number of
-// nodes. All schedules give the same bytes.
+// The table of the schedules, each of which says which rank sends which values when, and to whom,
+// in the exchange between nodes. A call uses the cheapest schedule for its size and number of
+// nodes; the bytes of the result do not depend on that choice.
 #pragma once
 #include <map>
 #include <memory>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of a program whose MPI slimpi initialized for a binding, such as the Python package. The
-// program knows nothing of MPI_Finalize, and may end while other ranks still work for hours.
+// Ends MPI in a program that did not initialize it: slimpi did, through a binding such as the Python
+// package. The program does not call MPI_Finalize, and may end while other ranks still work for
+// hours.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -2,9 +2,9 @@
 // The common code of the functions that slimpi can take (sums.cpp, gathers.cpp), with their
 // nonblocking, persistent and large-count forms.
 //
-// Programs such as mpi4py call a function for large counts if they find one. The process's MPI may
-// lack it (an MPI older than 4.0, or another than MPICH). Then the function here calls the function
-// for small counts.
+// Programs such as mpi4py call the function for large counts wherever they find one, but the
+// process's MPI may lack it (an MPI older than 4.0, or another than MPICH). The function here then
+// calls the one for small counts.
 #pragma once
 #include <atomic>
 #include <climits>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The start and the end of MPI. slimpi intercepts MPI_Init and MPI_Init_thread for sums that are
-// not blocking. These need MPI_THREAD_MULTIPLE, and under Open MPI a communicator that the program
+// The start and the end of MPI. slimpi intercepts MPI_Init and MPI_Init_thread because nonblocking
+// and persistent sums need MPI_THREAD_MULTIPLE, and under Open MPI a communicator that the program
 // does not see. MPI_Init_thread returns the level that MPI provides; as with any MPI, this may be
-// more than the program asked for. slimpi intercepts MPI_Session_init and MPI_Session_finalize to
-// count the open sessions. In MPI_Finalize it waits for its sums, and leaves new sums to MPI.
+// more than the program asked for. MPI_Session_init and MPI_Session_finalize are intercepted to
+// count the open sessions. In MPI_Finalize slimpi waits for its sums, and leaves new sums to MPI.
 #include <elf.h>
 #include <link.h>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions that complete, start, cancel or free requests. While nonblocking sums are in
-// flight, waits and tests make these sums progress, which MPI cannot do. MPI_Wait and MPI_Waitall
-// wait for the sums among the requests, then call the next definition. MPI_Waitany and MPI_Waitsome
-// poll with the next MPI_Testany or MPI_Testsome. Without sums in flight slimpi adds one test.
+// The functions that complete, start, cancel or free requests. MPI cannot make slimpi's nonblocking
+// sums progress, so waits and tests do it while sums are in flight: MPI_Wait and MPI_Waitall wait
+// for the sums among the requests before they call the next definition, and MPI_Waitany and
+// MPI_Waitsome poll with the next MPI_Testany or MPI_Testsome. Without sums in flight slimpi adds
+// one test.
 #include <dlfcn.h>
 
 #include <optional>

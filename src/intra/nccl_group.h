@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The NCCL communicator of a node, with one GPU per rank, that the ranks use to send each other
-// device memory. The ranks create it together, at the first call in which all of them have buffers
-// on a CUDA device. All ranks know whether that worked.
+// The NCCL communicator of a node, with one GPU per rank, through which the ranks exchange device
+// memory. They create it together, at the first call in which all of them have buffers on a CUDA
+// device, and all learn whether that worked.
 #pragma once
 #include <algorithm>
 #include <cstdint>

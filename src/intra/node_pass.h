@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The common part of the transports, which are the ways to exchange inside a node (transports.h). A
-// transport passes a vector, block by block, between the ranks; this file has the blocks' ranges.
+// The code that the transports share. A transport passes a vector, block by block, between the
+// ranks of a node (transports.h); this file computes the ranges of the blocks.
 #pragma once
 #include <algorithm>
 #include <cstddef>

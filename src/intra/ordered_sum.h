@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions that add the values of a node's ranks, in memory that the kernels of the device can
-// read. All transports (transports.h) use them, so all give the same bytes. add_in_order is for
-// sums that are then exchanged between nodes, add_in_pairs for ranks that share one node.
+// Adds the values of a node's ranks, in memory that the kernels of the device can read. All
+// transports (transports.h) call these functions, so all give the same bytes: add_in_order() for
+// sums that are then exchanged between nodes, add_in_pairs() for ranks that share one node.
 #pragma once
 #include <cstdint>
 #include <memory_resource>

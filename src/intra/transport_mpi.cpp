@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The mpi transport: exchange inside a node by MPI messages, which work between any ranks. Every
-// rank sends its values of a shard to the owner of this shard. The owner adds them in rank order.
-// Later the owner sends its finished shard to all ranks of the node. The shards pass block by
-// block. The receives of block n are posted when the buffers of block n - 2 are free, so at most
-// two messages are in flight from one rank to another. MPI sends from, and receives into, message
-// buffers: after a failure it may still use them (Exchange::memory_left), which memory of the
-// program does not allow.
+// rank sends its values of a shard to the owner of this shard, which adds them in rank order and
+// later sends the finished shard to all ranks of the node. The shards pass block by block. The
+// receives of block n are posted when the buffers of block n - 2 are free, so at most two messages
+// are in flight from one rank to another. MPI sends from, and receives into, message buffers and
+// never the program's memory, because after a failure it may still use them
+// (Exchange::memory_left).
 #include <memory_resource>
 #include <string>
 #include <vector>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The nccl transport: exchange inside a node by NCCL, GPU to GPU. The node-local ranks send their
-// values of a shard to its owner, directly from the program's buffers, block by block. The owner
-// adds a block while it receives the next block. Later each owner sends its finished shard to
-// all ranks in one group of transfers. All work is queued on two streams, NCCL's and the call's.
-// The streams wait for each other by events. The second half of this file defines the class
-// NcclGroup.
+// values of a shard to its owner, directly from the program's buffers and block by block, so the
+// owner adds a block while it receives the next one. Later each owner sends its finished shard to
+// all ranks in one group of transfers. All work is queued on two streams, NCCL's and the call's,
+// which wait for each other by events. The second half of this file defines the class NcclGroup.
 #include <atomic>
 #include <chrono>
 #include <cstring>

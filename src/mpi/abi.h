@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI's types, for any MPI that the process may have: slimpi is built without an MPI. A handle is a
-// machine word here; in MPICH it is an int, in other MPIs a pointer. The facts that differ among
-// MPIs (values of constants, the size of a handle, the layout of MPI_Status) are data, known once
-// the process's MPI is found.
+// MPI's types, for any MPI that the process may have, because slimpi is built without one. A handle
+// is a machine word here; in MPICH it is an int, in other MPIs a pointer. What differs among MPIs
+// (values of constants, the size of a handle, the layout of MPI_Status) is data, known once the
+// process's MPI is found.
 #pragma once
 #include <atomic>
 #include <cstdint>

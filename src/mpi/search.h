@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds MPI's functions and data. A process may have several MPIs: one that it is linked to, and
-// others by dlopen. All functions and data that are found belong to one MPI: the MPI that the
+// Finds MPI's functions and data in the process. There may be several MPIs, one that the program is
+// linked to and others from dlopen, so everything that is found belongs to the one MPI that the
 // program's calls are meant for.
 #pragma once
 #include <cstddef>

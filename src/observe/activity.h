@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The current calls of this process, for other processes to read: `slimpi-info --attach`. Each call
-// that slimpi takes has a record. The records are in a file in memory, which a process of the same
-// user can open through /proc/PID/fd. A bypassed call has no record. If MPI does a call as a
-// candidate of the autotuner or as a fallback, the record has the state in_mpi.
+// Records the current calls of this process for other processes to read (`slimpi-info --attach`).
+// The records lie in a file in memory, which a process of the same user can open through
+// /proc/PID/fd. Each call that slimpi takes has a record, and a bypassed call has none; while MPI
+// makes a call as a candidate of the autotuner or as a fallback, the state of the record is in_mpi.
 #pragma once
 #include <array>
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The numbers of SLIMPI_ESTIMATE. With this option MPI does all calls. slimpi counts them, and
-// computes which of them it would compress, and to how many bytes.
+// The numbers of SLIMPI_ESTIMATE: how many calls slimpi would compress, and to how many bytes,
+// counted while MPI makes all of them.
 #pragma once
 #include <cstdint>
 #include <optional>

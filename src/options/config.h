@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The values of all options, as plain data generated from options.def. Loading depends only on the
-// given environment and on the file that SLIMPI_CONFIG in this environment names.
+// The values of all options as plain data, generated from options.def. They depend only on the
+// given environment and on the file that SLIMPI_CONFIG names in it.
 #pragma once
 #include <cstddef>
 #include <optional>

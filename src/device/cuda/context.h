@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The CUDA contexts in which the program's memory lies. slimpi works in these contexts and makes no
-// context of its own: it does not use a GPU that the program does not use.
+// The CUDA contexts that have the program's memory. slimpi works in these and creates none, so it
+// never uses a GPU that the program does not use.
 #pragma once
 #include <atomic>
 

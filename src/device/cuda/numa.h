@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds the NUMA node of a PCI device, and makes a thread prefer memory of this node.
+// Finds the NUMA node of a PCI device and makes a thread prefer memory of this node, so that
+// staging buffers lie beside the GPU.
 #pragma once
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Streams of a GPU (device.h). A kernel launch returns no status, so a stream stores its first
-// failure, and the next function of the stream that returns a Status returns this failure.
+// failure, and the next function of the stream that returns a Status reports it.
 #pragma once
 #include "device/cuda/context.h"
 #include "device/device.h"
