@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ends MPI in a program that did not initialize it: slimpi did, through a binding such as the Python
-// package. The program does not call MPI_Finalize, and may end while other ranks still work for
-// hours.
+// Ends MPI in a program that did not initialize it: slimpi did, through a binding such as the
+// Python package. The program does not call MPI_Finalize, and may end while other ranks still work
+// for hours.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
