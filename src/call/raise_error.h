@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Turns a failure into an MPI error on the program's communicator or, where no error can reach the
+// Raises a failure as an MPI error on the program's communicator or, where no error can reach the
 // program, ends the job.
 #pragma once
 #include <array>

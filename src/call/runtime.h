@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The one object behind the intercepted functions: it has the options, and starts and ends slimpi
 // in this process. slimpi starts at the first intercepted call that needs it and finds MPI running.
-// It cannot rely on intercepting MPI_Init or MPI_Finalize, so it ends in the delete callback of an
-// attribute of MPI_COMM_SELF, which MPI_Finalize calls.
+// Because MPI_Init and MPI_Finalize may not be intercepted, slimpi ends in the delete callback of
+// an attribute of MPI_COMM_SELF, which MPI_Finalize calls.
 #pragma once
 #include <atomic>
 #include <functional>

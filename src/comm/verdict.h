@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The result of a step in which all ranks can leave a sum to MPI together. Algorithms and the steps
-// of call/sum.h return it; call/candidates.h turns the last one into the outcome of the program's
-// call.
+// of call/sum.h return it, and call/candidates.h makes the outcome of the program's call from it.
 #pragma once
 #include <optional>
 

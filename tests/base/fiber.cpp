@@ -130,8 +130,8 @@ UNIT_TEST(a_function_runs_on_the_stack_of_the_thread) {
   assert_int_equal(outside_of_all, 1);
 }
 
-// A function that blocks runs in another thread, which makes the next such call, too. It counts
-// before this thread has begun, so that threads which poll leave their cores to it.
+// A function that blocks runs in another thread, which also runs the next one. It counts as soon as
+// it is handed over, so that threads which poll leave a core to a thread that has not begun.
 UNIT_TEST(a_thread_makes_one_blocking_call_after_another) {
   static pid_t made_by[2];
   static std::atomic<bool> may_return;

@@ -264,6 +264,37 @@ expect "$status $(report report.json calls compressed) $(grep -c ' weights=17 ca
   out.txt) $(grep -c 'weights=2.5 cannot be combined with allreduce; ' out.txt) $(
   grep -c 'different numbers of bits' out.txt)" "0 1 2 2 2" \
   "slimpi.torch.compress(weights=): one gather, and the errors"
+# ZeRO 1 and 2 send changes of weights. A rank whose copy of another rank's block is not what was
+# gathered makes all ranks gather exactly; so does the first gather.
+cat >copies.py <<'PROGRAM'
+import sys, zlib
+import torch, torch.distributed as dist
+import slimpi.torch
+from slimpi import _weights
+dist.init_process_group("slimpi")
+slimpi.torch.compress(weights=4)
+rank, blocks = dist.get_rank(), list(torch.zeros(80 * 1024).chunk(2))
+for step in range(5):
+    old = [block.clone() for block in blocks]
+    new = [torch.randn(80 * 512, generator=torch.Generator().manual_seed(2 * step + one))
+           for one in range(2)]
+    if step == 3 and rank == 1:
+        blocks[0][-1] += 1
+    blocks[rank].copy_(new[rank])
+    with _weights._gathering(_weights.CHANGES):
+        dist.all_gather(blocks, blocks[rank])
+    exact = all(map(torch.equal, blocks, new))
+    change, error = (torch.stack(new) - torch.stack(one) for one in (old, blocks))
+    low, high = change.view(-1, 512).aminmax(dim=1)
+    within = error.view(-1, 512).abs().amax(1) <= (high - low) / 30 + 1e-5  # half a step of 4 bits
+    sent = "exact" if exact else "rounded" if within.all() else "wrong"
+    sys.stdout.write(f"{step} {sent} {zlib.crc32(torch.cat(blocks).numpy().tobytes())}\n")
+    sys.stdout.flush()
+dist.destroy_process_group()
+PROGRAM
+torch 2 "$PYTHON" copies.py
+expect "$status $(uniq -d out.txt | cut -d ' ' -f 2 | xargs)" \
+  "0 exact rounded rounded exact rounded" "changes of weights: all ranks the same bytes"
 # torch.distributed.checkpoint has the states of all ranks, and loads them.
 mkdir checkpoint
 for what in save load; do
