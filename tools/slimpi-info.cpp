@@ -48,7 +48,8 @@ int tell(const Wanted& wanted) {
   const Loaded loaded = load_config(slimpi_environment());
   if ((wanted.version || wanted.options) && !say_problems(loaded)) status = kBadUse;
   const info::Build build = info::build();
-  if (wanted.version) part(info::build_text(build));
+  if (wanted.version)
+    part(info::build_text(build) + "  defects     slimpi-info --bug prints what a report needs\n");
   if (wanted.options) part(info::options_text(loaded.config, wanted.documented));
   topology::Topology found;
   if (wanted.topology) {

@@ -170,6 +170,7 @@ Status Communicator::make_internal_comm() {
 // the first option that differs. Every rank makes the same steps, whatever its own values are.
 Status Communicator::compare_options(const std::string& rules) {
   if (!connected()) SLIMPI_TRY(make_internal_comm());
+  exchange_.set_timeout(longest_wait());
 
   const std::vector<Entry> entries = entries_to_agree(config_, rules);
   std::vector<std::uint64_t> words;
@@ -199,7 +200,6 @@ Status Communicator::compare_options(const std::string& rules) {
                                            "start all ranks with the same value");
   // If any rank has changed options, all ranks together drop all that depends on the options.
   if (extras[kChanged] != 0) start_anew();
-  exchange_.set_timeout(longest_wait());
   SLIMPI_TRY(nonblocking.compare_before_agreed(exchange_));
   if (refusal_ != mpi::Refusal::none) enter(Life::unusable);
   SLIMPI_TRY(mpi::refuse(refusal_));

@@ -61,8 +61,9 @@ std::string check_exact(const Options& options, const Case& test,
   const bool stochastic = options.scheme().stochastic;
   const bool may_pack = options.algorithm == "packed" || options.algorithm == "auto";
   for (std::size_t i = 0; i < result.size(); ++i) {
-    if (test.family == Family::constant && !may_pack && result[i] != 0.75f * float(test.ranks))
-      return at(i, "of a constant", result[i], 0.75 * test.ranks, 0);
+    const float constant = 0.75f * float(test.gathers ? 1 : test.ranks);
+    if (test.family == Family::constant && !may_pack && result[i] != constant)
+      return at(i, "of a constant", result[i], double(constant), 0);
     if (test.family == Family::sparse && i % 37 != 0 && !stochastic && result[i] != 0)
       return at(i, "is zero on all ranks", result[i], 0, 0);
   }
@@ -94,7 +95,7 @@ std::string check_elements(const Options& options, bool positive_zeros, double c
 
 bool may_be_taken(const Run& run, const Communicator& on, const Case& test) {
   const Options& options = on.options;
-  // Some algorithms, and a bound of the error, have no reduce-scatter.
+  // Some algorithms, and a bound of the error, have neither reduce-scatter nor all-gather.
   const bool without = !test.blocks.empty() && (options.low_rank() || options.decentralized() ||
                                                 !options.max_error.empty());
   return run.on && on.size > 1 && test.count > 0 && !without &&

@@ -102,23 +102,44 @@ int allreduce(Run& run, const Buffers& buffers, const void* input, std::size_t c
 // The collectives that a run draws from.
 const char* draw_collective(const Run& run, Draws& draws) {
   if (!run.ways)
-    return draws.among({"Allreduce", "Allreduce", "Reduce_scatter", "Reduce_scatter_block"});
+    return draws.among({"Allreduce", "Allreduce", "Allreduce", "Reduce_scatter",
+                        "Reduce_scatter_block", "Allgather", "Allgatherv"});
   return draws.among({"Allreduce", "Allreduce", "Iallreduce", "Iallreduce", "Allreduce_init",
                       "Reduce_scatter", "Reduce_scatter_block", "Ireduce_scatter",
-                      "Ireduce_scatter_block", "Reduce_scatter_init", "Reduce_scatter_block_init"});
+                      "Ireduce_scatter_block", "Reduce_scatter_init", "Reduce_scatter_block_init",
+                      "Allgather", "Allgatherv", "Iallgather", "Iallgatherv", "Allgather_init",
+                      "Allgatherv_init"});
 }
 
 bool is_blocking(const char* collective) {
   return *collective != 'I' && std::strstr(collective, "_init") == nullptr;
 }
 
-// Makes MPI's own sum, blocking, and returns the part of this rank.
-std::vector<char> sum_by_mpi(Run& run, const Communicator& on, const char* collective,
-                             const void* input, std::size_t count, const int* blocks,
-                             std::size_t bytes, MPI_Datatype type) {
+std::vector<int> places_of(const Communicator& on, const int* blocks) {
+  std::vector<int> first(std::size_t(on.size) + 1);
+  for (int r = 0; r < on.size; ++r) first[std::size_t(r) + 1] = first[std::size_t(r)] + blocks[r];
+  return first;
+}
+
+// Writes the blocks of all ranks, gathered by MPI; `own` is the block of this rank.
+void gather_blocks(const Communicator& on, const void* own, const int* blocks, MPI_Datatype type,
+                   void* all) {
+  PMPI_Allgatherv(own, blocks[on.rank], type, all, blocks, places_of(on, blocks).data(), type,
+                  on.comm);
+}
+
+// Makes MPI's own sum or all-gather, blocking, and returns what this rank gets.
+std::vector<char> call_mpi(Run& run, const Communicator& on, const char* collective,
+                           const void* input, std::size_t count, const int* blocks,
+                           std::size_t bytes, MPI_Datatype type, std::size_t width) {
   std::vector<char> reference(bytes);
   run.disturbance.enter();
-  if (names_blocks(collective) == 0)
+  if (names_gather(collective) != 0)
+    gather_blocks(on,
+                  static_cast<const char*>(input) +
+                      std::size_t(places_of(on, blocks)[std::size_t(on.rank)]) * width,
+                  blocks, type, reference.data());
+  else if (names_blocks(collective) == 0)
     PMPI_Allreduce(input, reference.data(), int(count), type, MPI_SUM, on.comm);
   else if (names_equal_blocks(collective) != 0)
     PMPI_Reduce_scatter_block(input, reference.data(), blocks[0], type, MPI_SUM, on.comm);
@@ -126,16 +147,6 @@ std::vector<char> sum_by_mpi(Run& run, const Communicator& on, const char* colle
     PMPI_Reduce_scatter(input, reference.data(), blocks, type, MPI_SUM, on.comm);
   run.disturbance.leave();
   return reference;
-}
-
-// Returns the blocks of all ranks; `own` is the block of this rank.
-std::vector<float> gather_blocks(const float* own, const int* blocks, int ranks, int rank,
-                                 MPI_Comm comm) {
-  std::vector<int> first(std::size_t(ranks) + 1);
-  for (int r = 0; r < ranks; ++r) first[std::size_t(r) + 1] = first[std::size_t(r)] + blocks[r];
-  std::vector<float> all(std::size_t(first.back()));
-  PMPI_Allgatherv(own, blocks[rank], MPI_FLOAT, all.data(), blocks, first.data(), MPI_FLOAT, comm);
-  return all;
 }
 
 std::string describe(const Communicator& on, const Case& test, const Buffers& buffers) {
@@ -155,8 +166,8 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
   MPI_Datatype type = draws.among({MPI_FLOAT, MPI_FLOAT, MPI_REAL, MPI_REAL4});
   const char* const collective = draw_collective(run, draws);
   Buffers buffers(draws, on.rank);
+  const bool scatters = names_blocks(collective) != 0, gathers = names_gather(collective) != 0;
   // MPICH 4.0.2 itself aborts at some in-place reduce-scatters: "memory ranges overlap".
-  const bool scatters = names_blocks(collective) != 0;
   if (scatters && names_equal_blocks(collective) == 0) buffers.in_place = false;
   const bool doubles = run.doubles && draws.one_in(3);
   // Error feedback would carry the residuals of huge values into later calls.
@@ -166,7 +177,8 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
 
   Case test{family, drawn, seed, buffers.in_place, false, large, on.size, first};
   int blocks[MOST_RANKS] = {};
-  if (scatters) {
+  test.gathers = gathers;
+  if (scatters || gathers) {
     test.count = std::size_t(divide_blocks(collective, long(drawn), on.size, blocks));
     const std::size_t kept = seed % std::size_t(on.size);
     for (std::size_t rank = 0; run.empty && rank < std::size_t(on.size); ++rank)
@@ -209,7 +221,7 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
   const bool same_way =
       is_blocking(collective) && (way == nullptr || std::strcmp(way, "blocking") == 0);
   const auto is_mpis = [&] {
-    return sum_by_mpi(run, on, collective, input, count, blocks, own * width, type) == bytes;
+    return call_mpi(run, on, collective, input, count, blocks, own * width, type, width) == bytes;
   };
   bool taken = run.alone && compressed_calls() != before;
   if (!run.alone) {
@@ -231,7 +243,11 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
     return;
   }
   ++run.taken;
-  if (scatters) result = gather_blocks(result.data(), blocks, on.size, on.rank, on.comm);
+  if (scatters) {
+    std::vector<float> all(count);
+    gather_blocks(on, result.data(), blocks, MPI_FLOAT, all.data());
+    result = all;
+  }
   if (on.options.algorithm != "auto")
     run.digest =
         run.digest * 1099511628211ull ^ digest_of(result.data(), count * sizeof(float), kDigest);

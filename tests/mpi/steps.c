@@ -24,7 +24,7 @@
  *   closed                       fail if one of the standard streams is open
  *   many:COUNT                   COUNT sums of 2000 floats, which print nothing
  *   memory:KIB                   RLIMIT_AS, above the address space in use
- *   sleep:MS                     milliseconds
+ *   sleep:MS stop:MS             milliseconds; stop: SIGSTOP, and a child sends SIGCONT
  *   tensor:NAME                  slimpi_describe_next, where there is one
  *   R?STEP                       STEP on rank R of the world only
  * Each sum prints a line: RANK STEP exact|near|wrong DIGEST, or RANK STEP error TEXT.
@@ -35,6 +35,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #ifdef __SSE__
@@ -255,6 +256,18 @@ static void end(void) {
   MPI_Finalize();
 }
 
+/* Stops the process, all its threads, for so many milliseconds. */
+static void stop(int ms) {
+  const pid_t stopped = getpid(), child = fork();
+  if (child == 0) {
+    usleep((useconds_t)ms * 1000);
+    kill(stopped, SIGCONT);
+    _exit(0);
+  }
+  kill(stopped, SIGSTOP);
+  waitpid(child, NULL, 0);
+}
+
 static void make_children(void) {
   fflush(stdout);
   for (int kind = 0; kind < 2; ++kind) {
@@ -370,6 +383,8 @@ static void run(const char* step) {
     limit_memory(atol(rest));
   } else if ((rest = argument(step, "sleep:"))) {
     usleep((useconds_t)atoi(rest) * 1000);
+  } else if ((rest = argument(step, "stop:"))) {
+    stop(atoi(rest));
   } else if ((rest = argument(step, "tensor:"))) {
     int (*describe)(const slimpi_tensor_t*) =
         (int (*)(const slimpi_tensor_t*))dlsym(RTLD_DEFAULT, "slimpi_describe_next");

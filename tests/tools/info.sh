@@ -219,6 +219,7 @@ expect "$status" 1 "exit status without the hwloc part"
 holds "the reason" grep -q 'because slimpi-hwloc.so is not installed' out
 # All pages say the same about the GPUs that slimpi has run on.
 "$info" -v >version.txt
+holds "-v names the command for a report of a defect" grep -q 'slimpi-info --bug' version.txt
 for page in README.md man/slimpi-gpu.7 CHANGELOG.md docs/DESIGN.md docs/RESULTS.md; do
   holds "$page says on what GPUs slimpi has run" \
     sh -c "tr '\n' ' ' <'$top_srcdir/$page' | grep -q 'has run on single GPUs only'"
