@@ -135,8 +135,9 @@ void JobReport::add_up(mpi::Comm comm, Totals& totals) const {
 // meet for a limited time. They find the largest communicator that any of them has added up,
 // because all must decide the same.
 void JobReport::collect(comm::Communicator& communicator) {
-  if (!communicator.without_world() || !communicator.reports() || !communicator.connected() ||
-      communicator.failed())
+  // MPI_Finalize has written the report and left the communicators of open sessions to MPI.
+  if (runtime_.finished || !communicator.without_world() || !communicator.reports() ||
+      !communicator.connected() || communicator.failed())
     return;
   const OwnFloats environment;
   const std::lock_guard lock(writing_);

@@ -80,6 +80,7 @@ if "$steps" sessions; then
   expect "$(report report.json ranks)" 3 "session: ranks"
   expect "$(report report.json ranks_counted)" 3 "session: numbers of all ranks"
   holds "session: bytes" test "$(report report.json bytes sent)" -gt 0
+  works "a session around MPI_Init and MPI_Finalize" 3 session sum:100000 inside finalize
   SLIMPI_TRACE=$work/trace-%r.json works "session with a trace" 2 session sum:100000 finalize
   holds "session: trace" grep -q bytegrad trace-1.json
   holds "session: the trace's slices nest" \

@@ -2,6 +2,7 @@
 /* A program made of the steps that its arguments name, one after the other:
  *   init multiple session finalize exit:N   begin and end (multiple: MPI_THREAD_MULTIPLE, as init
  *                                with MULTIPLE in the environment)
+ *   inside                       in a session: init, a sum on MPI_COMM_WORLD, and MPI_Finalize
  *   sessions                     alone: the exit status says whether this MPI has them
  *   atexit                       finalize in an exit handler
  *   sum:N isum:N persistent:N psum:N   sum N floats in place with MPI_Allreduce, MPI_Iallreduce,
@@ -332,6 +333,12 @@ static void run(const char* step) {
     begin(step);
   } else if (!strcmp(step, "finalize")) {
     end();
+  } else if (!strcmp(step, "inside")) {
+    begin_mpi_with(MPI_THREAD_SINGLE);
+    push(MPI_COMM_WORLD);
+    run("sum:100000");
+    --depth;
+    MPI_Finalize();
   } else if (!strcmp(step, "atexit")) {
     atexit(end);
   } else if ((rest = argument(step, "exit:"))) {
