@@ -129,8 +129,8 @@ for way in blocking persistent; do
   by_way $way
   SLIMPI_TIMEOUT=2 never_ends 2 2 "SLIMPI_TIMEOUT" init return 1?sleep:4000 sum:100000 finalize
 done
-# The ranks have begun the first sum when one of them is stopped. It finds the communicator made, and
-# does not wait without end for those that have given up.
+# The ranks have begun the first sum when one of them is stopped. It finds the communicator made,
+# and does not wait without end for those that have given up.
 SLIMPI_TIMEOUT=2 never_ends 2 2 "waited 2 s in the first call on .*SLIMPI_TIMEOUT=2" multiple \
   return start:100000 1?stop:3000 wait 0?sleep:5000 finalize
 # A thread of MPI waits for the other ranks without end, so MPI_Finalize ends the job.

@@ -36,13 +36,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
 
+#include "tests/helper/children.h"
 #include "tests/helper/collectives.h"
 
 #define MOST 64
@@ -257,30 +256,6 @@ static void end(void) {
   MPI_Finalize();
 }
 
-/* Stops the process, all its threads, for so many milliseconds. */
-static void stop(int ms) {
-  const pid_t stopped = getpid(), child = fork();
-  if (child == 0) {
-    usleep((useconds_t)ms * 1000);
-    kill(stopped, SIGCONT);
-    _exit(0);
-  }
-  kill(stopped, SIGSTOP);
-  waitpid(child, NULL, 0);
-}
-
-static void make_children(void) {
-  fflush(stdout);
-  for (int kind = 0; kind < 2; ++kind) {
-    const pid_t child = fork();
-    if (child == 0) {
-      if (kind == 0) execl("/bin/true", "true", (char*)NULL);
-      exit(0);
-    }
-    waitpid(child, NULL, 0);
-  }
-}
-
 static void limit(int resource, rlim_t most) {
   const struct rlimit limit = {most, most};
   if (setrlimit(resource, &limit) != 0) exit(3);
@@ -391,14 +366,14 @@ static void run(const char* step) {
   } else if ((rest = argument(step, "sleep:"))) {
     usleep((useconds_t)atoi(rest) * 1000);
   } else if ((rest = argument(step, "stop:"))) {
-    stop(atoi(rest));
+    stop_for(atoi(rest));
   } else if ((rest = argument(step, "tensor:"))) {
     int (*describe)(const slimpi_tensor_t*) =
         (int (*)(const slimpi_tensor_t*))dlsym(RTLD_DEFAULT, "slimpi_describe_next");
     const slimpi_tensor_t tensor = {sizeof tensor, rest, NULL, 0};
     if (describe != NULL) describe(&tensor);
   } else if (!strcmp(step, "fork")) {
-    make_children();
+    let_children_exit();
   } else if (!strcmp(step, "pid")) {
     write_pid();
   } else if ((rest = argument(step, "chdir:"))) {
