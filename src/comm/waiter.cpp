@@ -216,9 +216,9 @@ void Waiter::report(seconds waited) {
   const seconds stall = stall_limit();
   if (stall.count() == 0 || waited < stall || reported_) return;
   reported_ = true;
-  const std::vector<int> ranks = absent();
-  log_warn("waits for " + describe(waited, ranks));
-  if (ActiveCall* const call = ActiveCall::current(); call != nullptr) call->reported(ranks);
+  log_warn("waits for " + describe(waited));
+  if (ActiveCall* const call = ActiveCall::current(); call != nullptr)
+    call->reported(describe_absent());
 }
 
 // Handles a wait that lasts long: asks the ranks, compares their answers, reports, and fails after
@@ -243,10 +243,9 @@ Status Waiter::check_long(Clock::time_point now) {
     return Status::ok;
   const auto waited = std::chrono::floor<seconds>(now - began_);
   if (question_ == Question::timeout && waited >= timeout_)
-    return fail(Status::absent,
-                "waited " + describe(waited, absent()) +
-                    "; SLIMPI_TIMEOUT=" + std::to_string(timeout_.count()) +
-                    ", or the timeout of PyTorch's process group, is the limit");
+    return fail(Status::absent, "waited " + describe(waited) +
+                                    "; SLIMPI_TIMEOUT=" + std::to_string(timeout_.count()) +
+                                    ", or the timeout of PyTorch's process group, is the limit");
   report(waited);
   return Status::ok;
 }
@@ -262,20 +261,21 @@ std::vector<int> Waiter::absent() const {
   return absent;
 }
 
-std::string Waiter::describe_absent(const std::vector<int>& absent) const {
+std::string Waiter::describe_absent() const {
+  const std::vector<int> absent = this->absent();
   if (absent.empty() && asked_) return "every rank that was asked has answered";
   if (absent.empty() && stage_ == WaitStage::device) return "for a device of this rank";
   if (absent.empty()) return "MPI does not tell from which ranks";
-  return "not heard from: " + describe_ranks(absent, absent.size()) + ", which " +
+  return "not heard from: " + describe_ranks(absent) + ", which " +
          (absent.size() == 1 ? "is" : "are") + " late, or left this call to MPI, or run" +
          (absent.size() == 1 ? "s" : "") + " without slimpi";
 }
 
-std::string Waiter::describe(seconds waited, const std::vector<int>& absent) const {
+std::string Waiter::describe(seconds waited) const {
   const ActiveCall* const call = ActiveCall::current();
   std::string text = std::to_string(waited.count()) + " s in ";
   text += call != nullptr ? describe_call(call->record()) : "no call";
-  text += std::string(", stage ") + to_string(stage_) + ": " + describe_absent(absent);
+  text += std::string(", stage ") + to_string(stage_) + ": " + describe_absent();
   if (asked_ && call != nullptr) text += asks_->roll_call().describe(*call);
   return text;
 }

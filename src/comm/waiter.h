@@ -74,8 +74,8 @@ class Waiter {
   void ask_if_due(Clock::time_point now);
   void report(std::chrono::seconds waited);
   std::vector<int> absent() const;
-  std::string describe_absent(const std::vector<int>& absent) const;
-  std::string describe(std::chrono::seconds waited, const std::vector<int>& absent) const;
+  std::string describe_absent() const;
+  std::string describe(std::chrono::seconds waited) const;
   void end();
 
   const Poll poll_;

@@ -56,7 +56,6 @@ struct Function {
 // machine share.
 struct Activity {
   enum class State : std::uint32_t { works, waits, in_mpi };
-  static constexpr std::size_t kAbsent = 16;
 
   std::uint32_t version = 0;  // odd while the record is being written
   std::uint32_t in_use = 0;
@@ -68,15 +67,12 @@ struct Activity {
   std::uint32_t function = 0;  // Function::word()
   std::int64_t since = 0, waits_since = 0;
   char name[48] = "";
-  char tensor[64] = "";  // the name (slimpi_describe_next), cut to this length; "": none
-  // reported: 1 after the warning of SLIMPI_STALL. absent_count: the number of ranks not heard from
-  // at that time; absent: these ranks, as many as fit.
-  std::uint32_t reported = 0, absent_count = 0;
-  std::array<std::int32_t, kAbsent> absent{};
+  char tensor[64] = "";   // the name (slimpi_describe_next), cut to this length; "": none
+  char report[256] = "";  // for whom the call waits, as SLIMPI_STALL's warning says it; "" before
 };
 
 struct ActivityFile {
-  static constexpr std::uint64_t kMagic = 0x3476746361706c73;  // "slpactv4" in memory
+  static constexpr std::uint64_t kMagic = 0x3576746361706c73;  // "slpactv5" in memory
   static constexpr const char* kName = "slimpi-activity";
   static constexpr std::size_t kRecords = 16;
 
@@ -126,7 +122,7 @@ class ActiveCall {
   void works();
   void in_mpi();
   void waits(WaitStage stage, std::chrono::steady_clock::time_point since);
-  void reported(std::span<const int> absent);
+  void reported(std::string_view report);
 
   // Values for slices of the trace. Only the thread of the call uses them.
   struct Traced {
@@ -162,8 +158,7 @@ std::string describe_other_function(int rank, Function theirs);
 // passes 100 floats in call 7 on ...; all ranks must pass the same count".
 std::string describe_other_sum(int rank, std::uint64_t word, int bits);
 
-// Returns a text such as "rank 3" or "ranks 1, 2 and 5"; at most `most` are named.
-std::string describe_ranks(std::span<const int> ranks, std::size_t count,
-                           std::size_t most = Activity::kAbsent);
+// Returns a text such as "rank 3" or "ranks 1, 2 and 5"; of many ranks, the first 16 are named.
+std::string describe_ranks(std::span<const int> ranks);
 
 }  // namespace slimpi
