@@ -18,10 +18,10 @@ namespace {
 
 using std::chrono::seconds;
 
-// If a poll reads a word in memory: how many polls come before the first check and before the first
-// yield. They take one or two microseconds.
+// The polls of a word in memory before the first check and before the first yield; they take one or
+// two microseconds.
 constexpr unsigned kMemoryPolls = 64;
-// If a poll calls MPI or a driver: the polls between two checks, a fraction of a millisecond.
+// The polls of MPI or a driver between two checks, a fraction of a millisecond.
 constexpr unsigned kLibraryPolls = 1024;
 // Polls of a nonblocking call between two checks. The program's MPI calls make these polls.
 constexpr unsigned kFiberPolls = 16;
@@ -35,7 +35,7 @@ constexpr auto kPublished = std::chrono::milliseconds(50);
 constexpr seconds kCompared(2);
 // The time that the other ranks have to answer.
 constexpr seconds kTimeToAnswer(1);
-// The most that the time between two checks adds to the time of a wait.
+// However late a check comes, it adds at most this to the time of a wait.
 constexpr seconds kLongestLook(1);
 
 class Linux final : public WaitPolicy::System {
@@ -104,7 +104,7 @@ Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Re
       stage_(stage) {}
 
 bool Waiter::give_way() {
-  // A poll of a driver sends no message, and a peer may wait for one that MPI has not sent yet.
+  // A poll of a driver sends no message, while a peer may wait for one that MPI has not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
   if (Fiber::inside())
     note_fiber();
@@ -113,13 +113,13 @@ bool Waiter::give_way() {
   rested_ = true;
   if (let_fibers_run() || t_without_rest) return false;
   if (poll_ != Poll::device) return !follow_fibers() && pass_time();
-  // Some operations of a driver go on only while the driver is polled, so the thread never sleeps.
+  // Some operations of a driver make progress only while it is polled, so the thread never sleeps.
   sched_yield();
   return false;
 }
 
-// Passes the time, and returns whether the core was given away for long. While a thread of slimpi
-// runs a blocking function of MPI, leaves the core to it: MPI polls there without a pause.
+// Passes the time, and returns whether the core was given away for long. Leaves the core to a
+// thread of slimpi that runs a blocking function of MPI, because MPI polls there without a pause.
 bool Waiter::pass_time() {
   if (g_blocking <= g_abandoned) return t_policy.rest(rests_);
   sleep_beside_blocking(kBesideBlocking);
@@ -138,8 +138,8 @@ void Waiter::note_fiber() {
     g_fiber_due.store(due, std::memory_order_relaxed);
 }
 
-// For a thread that waits for fibers: makes its wait end when the next message of a fiber is due.
-// Returns true if messages of fibers have arrived since the last look. Then more may be there, and
+// For a thread that waits for fibers: makes its wait end when a fiber's next message is due.
+// Returns true if messages of fibers have arrived since the last look; more may then be there, so
 // the thread polls again at once.
 bool Waiter::follow_fibers() {
   if (request_ != nullptr || poll_ != Poll::mpi || g_fibers == 0) return false;
@@ -175,7 +175,7 @@ Status Waiter::check() {
   const auto now = Clock::now();
   // The clock is not read before the first check: most waits end earlier.
   if (began_ == Clock::time_point{}) began_ = looked_ = now;
-  // Time in which the process was suspended, or did not check for another reason, does not count.
+  // Time in which the process was suspended, or could not check for another reason, does not count.
   if (const auto stood = now - looked_ - kLongestLook; stood > Clock::duration::zero()) {
     began_ += stood;
     asked_at_ += stood;
@@ -186,8 +186,8 @@ Status Waiter::check() {
 }
 
 Waiter::Question Waiter::question_due(Clock::duration waited) const {
-  // A limit of 0 means never. The question of the timeout comes kTimeToAnswer before the timeout,
-  // so that the answers are there in time.
+  // A limit of 0 means never. The question before a timeout comes kTimeToAnswer earlier, so that
+  // the answers are there in time.
   if (timeout_.count() != 0 && waited >= timeout_ - kTimeToAnswer) return Question::timeout;
   if (const seconds stall = stall_limit(); stall.count() != 0 && waited >= stall)
     return Question::report;
