@@ -115,9 +115,9 @@ class ActiveCall {
   std::uint64_t count() const { return record_->count; }
   int first() const { return first_; }
   Function function() const { return Function::of(record_->function); }
-  // Returns a word of `bits` bits that describes the sum: ranks compare their words to find out
-  // that their sums differ. The word consists of the function and the low bits of the count. For a
-  // tensor with a name it is a hash of function, count and name, with the highest bit set.
+  // Returns a word of `bits` bits that describes the sum; ranks compare their words to find out
+  // that their sums differ. It has the function and the low bits of the count or, for a tensor with
+  // a name, a hash of function, count and name with the highest bit set.
   std::uint64_t sum_word(int bits) const;
   void works();
   void in_mpi();
@@ -153,8 +153,8 @@ std::string describe_call(const Activity& record);
 // floats, in call 7 ...".
 std::string describe_other_function(int rank, Function theirs);
 
-// Returns the text for an error: the sum of `rank`, with sum_word() `word`, is not the sum of this
-// thread's call. It says what differs: function and type, named tensor, or count, such as "rank 1
+// Returns the error text for a `rank` whose sum, with sum_word() `word`, is not that of this
+// thread's call. It says what differs (function and type, named tensor, or count), such as "rank 1
 // passes 100 floats in call 7 on ...; all ranks must pass the same count".
 std::string describe_other_sum(int rank, std::uint64_t word, int bits);
 
