@@ -31,8 +31,8 @@ struct slimpi_statistics_t {
  * MPI_Init, and after MPI_Finalize. Only slimpi_finish, slimpi_get_state and slimpi_set_state call
  * MPI, and only between MPI_Init and MPI_Finalize. */
 
-/* Fills as many fields of *statistics as `size` says. Returns 0, or 1 if slimpi is inert (there is
- * no MPI yet, or an MPI of another ABI) or `size` is not set. */
+/* Fills the fields that the caller's `size` covers. Returns 0, or 1 if `size` is not set or slimpi
+ * is inert, because there is no MPI yet or one with an unknown ABI. */
 int slimpi_get_statistics(struct slimpi_statistics_t* statistics);
 
 /* A matrix in a buffer, row by row. */
@@ -71,12 +71,12 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
  * `state` is NULL, it writes only the length. Returns 0, or 1 if there is no such state or *size is
  * too small.
  *
- * slimpi_set_state makes the next sum of that name begin with this state, which slimpi copies; if
- * `state` is NULL and `size` 0, without a state. All ranks must do the same between the same two
- * sums. If they do not, all ranks drop the state at the next sum of that name; rank 0 warns of it.
- * All ranks also drop a state that belongs to another function, other counts or another hierarchy
- * than that sum. Returns 0, or 1 if the bytes are not those of this rank, or the communicator has
- * had no sum. The order of the program's other sums does not matter. */
+ * slimpi_set_state copies `state`, and the next sum of that name begins with it; if `state` is NULL
+ * and `size` 0, that sum begins without a state. All ranks must do the same between the same two
+ * sums of that name, in whatever order they make other sums. If some rank does not, all ranks drop
+ * the state at the next sum of that name, and rank 0 warns. They also drop a state that was saved
+ * for another function, other counts or another hierarchy. Returns 0, or 1 if the bytes are not a
+ * state of this rank or the communicator has had no sum. */
 int slimpi_get_state(const void* comm, const char* name, void* state, uint64_t* size);
 int slimpi_set_state(const void* comm, const char* name, const void* state, uint64_t size);
 
@@ -90,17 +90,18 @@ int slimpi_set_state(const void* comm, const char* name, const void* state, uint
  * that slimpi supports.
  *
  * slimpi_check_option returns 0 if the info key slimpi_NAME may have this value. Otherwise it
- * returns 1, and writes the error line with which a job would end to `reason`, of `size` bytes.
+ * returns 1, and writes to `reason`, of `size` bytes, the line that would end a job.
  *
  * slimpi_finalize_at_exit makes exit() end MPI: by MPI_Finalize if the exit status is 0, else by
  * MPI_Abort with the status, because other ranks may wait for this rank. All ranks wait for each
- * other before MPI_Finalize. A rank ends without MPI_Finalize if another rank has ended without it,
- * as the server of the Python package says, or if no rank has come for SLIMPI_TIMEOUT, by default
- * 30 minutes. It also does so if MPI_Finalize itself takes longer than 2 seconds in which the
- * process writes nothing, unless its MPI is Open MPI or another tool defines MPI_Finalize. Returns
- * 0, or 1 if exit() cannot be made to end MPI.
+ * other before MPI_Finalize. A rank stops waiting, and ends without MPI_Finalize, if the server of
+ * the Python package says that another rank has ended without it, or if no further rank has come
+ * within SLIMPI_TIMEOUT (30 minutes by default). It also ends once MPI_Finalize has run for 2
+ * seconds in which the process wrote nothing, except under Open MPI or if another tool defines
+ * MPI_Finalize. Returns 0, or 1 if exit() cannot be made to end MPI.
  *
- * slimpi_finalize_now does at once what exit(0) would then do, for a program that ends by _exit(0).
+ * slimpi_finalize_now ends MPI at once, as exit(0) would then do, for a program that ends by
+ * _exit(0).
  *
  * slimpi_set_timeout limits this rank's waits in later sums on a communicator, as SLIMPI_TIMEOUT
  * does on all communicators. `comm` is as in slimpi_get_state. Ranks may have different limits.

@@ -14,23 +14,24 @@
 
 namespace slimpi::algorithm {
 
-// The functions of an algorithm; several algorithms may share them. A null function does nothing.
+// The functions of an algorithm, which several algorithms may share. A null function has nothing to
+// do.
 struct Functions {
   comm::Verdict (*run)(comm::Call& call);  // never null
-  // Reserves the scratch memory that run needs. The call has its plan, buffers and scratch; its
-  // stream, number and state are not known yet.
+  // Reserves the scratch memory that run needs. The call has its plan, buffers and scratch, but not
+  // yet its stream, number and state.
   Status (*reserve)(const comm::Call& call) = nullptr;
-  // Allocates the arrays that run needs in call.state (data that is kept from call to call). Called
-  // before run, so that the ranks can agree whether all succeeded. Not called without state.
+  // Allocates the arrays that run needs in call.state (data that is kept from call to call), before
+  // run, so that the ranks can agree whether all succeeded. Not called without state.
   Status (*reserve_state)(comm::Call& call) = nullptr;
-  // Checks whether call.state, which an earlier call has used, can belong to this call's values.
-  // Sets *fits to true only if the state can change the result by no more than a bound that follows
+  // Checks whether call.state, which an earlier call has used, can belong to this call's values:
+  // *fits may be true only if the state changes the result by no more than a bound that follows
   // from the values. If *fits is false on any rank, all ranks begin anew, with state that is
   // `uninitialized`. Called after reserve_state, when input and output are in memory of one device.
   // Not collective.
   Status (*state_fits)(comm::Call& call, bool* fits) = nullptr;
-  // Opens the objects that calls of this plan need, such as a hook. It is called before prepare().
-  // Collective; an error is returned on all ranks.
+  // Opens the objects that calls of this plan need, such as a hook, before prepare(). Collective;
+  // an error is returned on all ranks.
   Status (*open)(const comm::Call& call) = nullptr;
   // Returns the rows and columns of the matrix that a call makes of its buffer. The ranks compare
   // these shapes if Algorithm::shapes is set.
@@ -90,8 +91,8 @@ const Algorithm* find(std::string_view value);
 std::span<const Algorithm> all();
 
 // Reserves memory for the call by Functions::reserve, and opens its streams. At a larger count than
-// before, the ranks ask each other, and *ready says whether that worked on all ranks. Otherwise
-// *ready is of this rank only, and a failure is an error of the call. Once the ranks know that one
+// before, the ranks ask each other, and *ready says whether that worked on all of them. Otherwise
+// *ready is this rank's alone, and a failure is an error of the call. Once the ranks know that one
 // has buffers on a staged device, the segment class of the communicator stays `large`.
 Status prepare(const comm::Call& call, bool* ready);
 

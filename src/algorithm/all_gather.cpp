@@ -67,7 +67,7 @@ Status AllGather::pass(const Ranges& shards, const comm::InterNodeGroup& group) 
 }
 
 // Sends the blocks of ranks that own no shard to the owners, which encode them. The empty
-// reduce-scatter before chooses the transport, and compares the calls of the node's ranks.
+// reduce-scatter before it chooses the transport, and compares the calls of the node's ranks.
 Status AllGather::hand_over() {
   const Ranges none = ranges(std::size_t(group_.shards));
   call_.shards = none;

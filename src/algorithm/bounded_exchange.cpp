@@ -21,8 +21,7 @@ namespace slimpi::algorithm {
 namespace {
 
 constexpr int kMostTries = 3;  // exchanges in one call; the last exchange is exact
-// The largest magnitude of a sum with a known bound of its error. A larger sum may saturate, and
-// then its error has no bound.
+// The largest magnitude of a sum whose error is bounded: a larger sum may saturate.
 constexpr double kGreatestSum = 0x1p126;
 constexpr std::uint64_t kPiece = 16384;  // about how many elements the check encodes in one step
 constexpr std::uint64_t kLanes = 8;  // accumulators, so that additions do not wait for each other
@@ -168,7 +167,7 @@ Status Tiles::gather(comm::Exchange& exchange, double (&more)[2]) {
   return Status::ok;
 }
 
-// Makes one call: repeats the exchange with finer and finer codecs until the error is small enough.
+// Runs one call: repeats the exchange with finer and finer codecs until the error is small enough.
 class Bounded {
  public:
   // `rounding`: a bound of the L2 error of the float additions in this rank's share of the sum
@@ -232,8 +231,8 @@ Status Bounded::keep_input() {
 //   the coarsest codec  if all values are zero: zeros need no levels
 //   otherwise           the finest codec that some rank chose
 Status Bounded::agree_on_first(CodecChoice& choice) {
-  // Compares the bits of the values as integers, without the sign. The bits of a NaN are greater
-  // than those of infinity, and these are greater than the bits of any finite value.
+  // Compares the bits of the values as integers, without the sign: those of a NaN are greater than
+  // those of infinity, which are greater than those of any finite value.
   std::uint32_t largest = 0;
   for (std::uint64_t i = 0; takes_part_ && i < shard_.count; ++i)
     largest = std::max(largest, std::bit_cast<std::uint32_t>(host_in_[i]) & 0x7fffffffu);
@@ -272,8 +271,7 @@ void Bounded::add_sent(const kernels::Format& format, comm::Range chunk, Tiles* 
 }
 
 // Sets *excess to the bound of the error divided by the allowed error; infinite if there is no
-// bound. The check passes if *excess is at most 1. Collective; *excess may differ between ranks in
-// its last bits.
+// bound. The check passes up to 1. Collective; *excess may differ between ranks in its last bits.
 Status Bounded::measure(double* excess) {
   const Timed timed(call_.communicator.statistics(), Stage::encode, "check", 4 * shard_.count);
   Tiles tiles(call_, group_);
@@ -294,12 +292,11 @@ Status Bounded::measure(double* excess) {
         double(members - 1) * kRounding * std::sqrt(device::squared_norm(host_in_, shard_.count));
   }
   SLIMPI_TRY(tiles.gather(call_.communicator.exchange(), sums));
-  // sums[1] bounds the rounding of additions by the norms of the values before encoding. But the
-  // owners add decoded values, whose norms may be larger by the error. The factor 1.0001 covers
-  // this additional rounding.
+  // sums[1] bounds the rounding of additions by the norms of the values before encoding. The owners
+  // add decoded values, whose norms may be larger by the error, which the factor 1.0001 covers.
   const double error = (std::sqrt(tiles.energy_bound()) + sums[1]) * 1.0001;
-  // max_error is relative to the norm of the exact sum. That norm is at least the norm of the
-  // result minus the error.
+  // max_error is relative to the norm of the exact sum, which is at least the norm of the result
+  // minus the error.
   const double allowed = call_.plan.max_error / (1 + call_.plan.max_error) * std::sqrt(sums[0]);
   const bool bounded = allowed > 0 && std::isfinite(allowed) && !std::isnan(error);
   *excess = error == 0 ? 0 : bounded ? error / allowed : std::numeric_limits<double>::infinity();

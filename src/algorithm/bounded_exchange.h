@@ -51,9 +51,9 @@ struct ErrorTile {
 double error_energy_bound(std::span<const ErrorTile> tiles,
                           std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
-// Returns the number of elements in one tile of the check, for a vector of `count` elements. The
-// tiles of a short vector are short, so that many elements are drawn. The tiles of a long vector
-// are longer, so that their number, and with it the size of the message, is limited.
+// Returns the number of elements in one tile of the check, for a vector of `count` elements. A
+// short vector has short tiles, so that many elements are drawn; a long vector has longer ones,
+// which limits their number and with it the size of the message.
 std::uint64_t check_tile_elements(std::uint64_t count);
 
 // Returns the drawn element with number `place` in a tile of `count` elements; `stream` identifies

@@ -21,8 +21,8 @@ constexpr struct {
 } kShort{Codec::fp16, 0x1p-13, 0x1p-11};
 constexpr int kShortIndex = kQuantizers;
 
-// The margin in the number of levels of the next quantizer, so that its sum does not narrowly fail
-// the check. The error of a quantizer is only about inversely proportional to its number of levels.
+// The next quantizer gets so many times the levels that it needs, because its error is only about
+// inversely proportional to them, and its sum should not narrowly fail the check.
 constexpr double kMargin = 1.05;
 double levels(int index) {
   return std::exp2(index + 1) - 1;
@@ -61,8 +61,8 @@ int next_codec(int index, double excess, double max_error, double peak) {
     if (!passed) return kUncompressed;
     return index == kUncompressed && held ? kShortIndex : kQuantizers - 1;
   }
-  // `share` is the bound of the error divided by the norm of the result. The result contains the
-  // error, so from a share of 1 on, the error relative to the exact sum is not known.
+  // `share` is the bound of the error divided by the norm of the result, which contains the error;
+  // from 1 on, the error relative to the exact sum is not known.
   const double share = excess * max_error / (1 + max_error);
   if (!passed)
     excess =

@@ -64,8 +64,8 @@ class CodecChoice {
   int needed_ = kFewest;  // the value of sums_ at which a coarser codec is tried
 };
 
-// The choices of a communicator, by size. Two sizes may share one choice. That costs bytes or
-// repeated exchanges, but a call allocates no memory.
+// The choices of a communicator, by size. Two sizes may share a choice, which costs bytes or
+// repeated exchanges but saves a call from allocating memory.
 class CodecChoices : public comm::Attachment {
  public:
   CodecChoice& of(std::uint64_t count);

@@ -10,7 +10,8 @@
 
 namespace slimpi::algorithm {
 
-// Returns whether this call exchanges with peers. Every SLIMPI_INTERVAL-th call of its tensor does.
+// Returns whether this call exchanges with peers, as every SLIMPI_INTERVAL-th call of its tensor
+// does.
 bool exchange_is_due(const comm::Call& call);
 
 // Writes the result of a call in which this worker (a node, or a rank if the hierarchy is flat)

@@ -60,8 +60,8 @@ double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance
 }  // namespace
 
 double error_energy_bound(std::span<const ErrorTile> tiles, std::pmr::memory_resource* memory) {
-  // Tiles whose largest errors have the same binary exponent share one sample. If all tiles shared
-  // one sample, the tile with the largest error would make the bound of the other tiles useless.
+  // Tiles whose largest errors have the same binary exponent share one sample. With one sample for
+  // all, the tile with the largest error would make the bound of the other tiles useless.
   std::pmr::map<int, std::pmr::vector<const ErrorTile*>> classes(memory);
   std::pmr::vector<const ErrorTile*> all(memory);
   for (const ErrorTile& tile : tiles) {

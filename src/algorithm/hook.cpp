@@ -27,7 +27,7 @@ constexpr std::uint64_t kPiece = 65536, kLongestPiece = std::uint64_t(1) << 28;
 constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;  // of the payload of a segment
 constexpr char kGuard = '\xa5';
 
-// While an object of this struct lives, the thread is in a hook function: see inside_hook().
+// Marks that the thread is in a hook function while the object lives; see inside_hook().
 struct InsideHook {
   InsideHook() {
     ++t_locals.inside_hook;
@@ -39,7 +39,7 @@ struct InsideHook {
   }
 };
 
-// Calls a function of the hook, and returns its code; 0: success. If the function throws, returns
+// Calls a function of the hook and returns its code, 0 for success. If the function throws, returns
 // -1 and writes the text of the exception to `reason`, which has SLIMPI_HOOK_REASON_BYTES.
 template <typename Function>
 int call_hook(char* reason, const Function& function) {
@@ -74,9 +74,9 @@ struct Hook::Arguments {
     about.count = call.count;
     if (call.state != nullptr) {
       about.slot = call.state->number;
-      // A slot (tensor state) that only the buffer's address identifies may now be of another
-      // tensor. Nothing bounds the effect of a hook's old data on the sum, so 0 makes the hook drop
-      // the data.
+      // A slot (tensor state) that only the buffer's address identifies may belong to another
+      // tensor by now. Nothing would bound the effect of old data on the sum, so 0 makes the hook
+      // drop the data.
       about.slot_calls = call.state->uninitialized || !call.state->named() ? 0 : call.state->calls;
     }
     about.seed = call.communicator.config().seed;
@@ -188,9 +188,9 @@ std::uint64_t Hook::identity() const {
   return hash.value();
 }
 
-// Calls a function of the hook. If the function fails, returns Status::hook with an error text. A
-// strategy may block in MPI until all ranks have called it. The ranks may come to the hooks of two
-// nonblocking sums in different orders, so call_blocking() lets other sums go on meanwhile.
+// Calls a function of the hook; if it fails, returns Status::hook with an error text. A strategy
+// may block in MPI until all ranks have called it, and the ranks may come to the hooks of two
+// nonblocking sums in different orders, so call_blocking() lets other sums proceed meanwhile.
 template <typename Function>
 Status Hook::call_function(const char* name, Arguments& arguments, const Function& function) const {
   int code = 0;

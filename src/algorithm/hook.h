@@ -16,9 +16,9 @@
 
 namespace slimpi::algorithm {
 
-// Returns a string with this path: the same string for equal paths. The string lives until the
-// process ends. So a plan (comm::Plan) holds only the address of the string, and two plans have the
-// same hook exactly if they hold the same address. Any thread may call this.
+// Returns a string with this path, the same one for equal paths, which lives until the process
+// ends. A plan (comm::Plan) holds only its address, so two plans have the same hook exactly if they
+// hold the same address. Any thread may call this.
 const std::string& hook_file(const std::string& path);
 
 // Fails with "SLIMPI_ALGORITHM=hook:PATH cannot be used: " and the reason.
@@ -62,9 +62,9 @@ class Hook {
     bool total;
   };
 
-  // Encode and decode a segment. The buffer `out` of encode() has most_bytes() bytes and
-  // kGuardBytes more. By the bytes behind the bound of this piece encode() detects an overrun. It
-  // sets *bytes to the number of bytes that the hook wrote.
+  // Encode and decode a segment. The `out` of encode() has most_bytes() bytes and kGuardBytes more;
+  // the bytes behind the bound of this piece show encode() an overrun. *bytes gets the number of
+  // bytes that the hook wrote.
   Status encode(const comm::Call& call, const Piece& piece, const float* in, std::byte* out,
                 std::uint64_t* bytes) const;
   Status decode(const comm::Call& call, const Piece& piece, const std::byte* in,
@@ -91,8 +91,8 @@ class Hook {
 };
 
 // The number of hook functions that are running, in all threads; t_locals.inside_hook counts those
-// of this thread. The counts are needed because a hook calls MPI through the names that slimpi
-// exports, and no argument says that a hook is the caller.
+// of this thread. Needed because a hook calls MPI through the names that slimpi exports, where no
+// argument says that a hook is the caller.
 inline std::atomic<int> g_all_inside{0};
 
 // Returns the error text of the hook function that this thread has just called; "" if `status`, its

@@ -36,8 +36,8 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// The hooks that were opened for one communicator, by all its ranks together. A hook stays open
-// while the communicator lives, even if its options change.
+// The hooks that were opened for one communicator, by all its ranks together. They stay open while
+// the communicator lives, even if its options change.
 struct Hooks : comm::Attachment {
   void abandon() override {
     for (const auto& hook : opened) hook->abandon();
@@ -309,8 +309,8 @@ Status run_together(comm::Call& call, const Hook& hook) {
   return agree_on_failure(communicator, failure_of(hook.allreduce(call)));
 }
 
-// Runs the hook on the call's buffers. If the hook fails, the tensor state may hold residuals of a
-// result that no rank uses, so all ranks drop the state.
+// Runs the hook on the call's buffers. If it fails, all ranks drop the tensor state, which may hold
+// residuals of a result that no rank uses.
 Status run_in_place(comm::Call& call, const Hook& hook) {
   const Status status = run_together(call, hook);
   if (status == Status::hook && call.state != nullptr) call.state->drop();

@@ -127,8 +127,8 @@ Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& repl
   return Status::ok;
 }
 
-// Queues a search for infinities in the own replica. *flag can be read when the stream has passed
-// the search. The memory is the call's scratch.
+// Queues a search for infinities in this worker's replica. *flag, in the call's scratch memory, can
+// be read when the stream has passed the search.
 Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replicas,
              const int** flag) {
   comm::KernelResult<int> infinite;
@@ -139,8 +139,8 @@ Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replica
   return infinite.fetch(call.stream);
 }
 
-// Runs a call, and records in state->nonfinite whether a replica overflowed. An infinite replica
-// would stay infinite, so the next call reads the record and drops the replicas.
+// Runs a call, and records in state->nonfinite whether a replica overflowed. The next call then
+// drops the replicas, because an infinite one would stay infinite.
 comm::Verdict run_low_precision(comm::Call& call) {
   const int* flag = nullptr;
   SLIMPI_TRY(run_in_nodes(call, [&](const NodeShard& shard) {

@@ -19,9 +19,9 @@ namespace {
 // dot() has this number of partial sums, so that compilers vectorize it with a fixed order.
 constexpr int kLanes = 8;
 
-// The limit of rounding noise. orthonormalize_in_double() subtracts from a vector its projections
-// on the vectors before it. If the norm after that is at most kNothingLeft times the norm before,
-// the rest is only rounding noise. The input is floats, so a rest that is not noise is far larger.
+// orthonormalize_in_double() subtracts from a vector its projections on the vectors before it. What
+// remains is only rounding noise if its norm is at most kNothingLeft times the norm before: the
+// input is floats, so anything else is far larger.
 constexpr double kNothingLeft = 1e-12;
 
 // The largest element of Q: with larger elements, P Q^T could overflow. A row of P has at most 64
@@ -233,9 +233,9 @@ void LowRankStep::start_q(const Matrix& matrix) {
   std::memcpy(q, last_q_ + matrix.q, matrix.q_floats() * sizeof(float));
   for (int k = 0; k < matrix.rank; ++k) {
     if (orthonormalize_vector(q, matrix.columns, k, vector_)) continue;
-    // kStream takes the place of a rank number. A rank number never has the top bit set, so this
-    // random stream differs from the stream of each rank. All buffers use this stream, so the
-    // numbers of a buffer do not depend on the program's other buffers.
+    // kStream takes the place of a rank number. No rank number has the top bit set, so this random
+    // stream differs from that of each rank. All buffers use it, so a buffer's numbers do not
+    // depend on the program's other buffers.
     constexpr std::uint32_t kStream = 0x80000000;
     const std::uint64_t first = std::uint64_t(k) * matrix.columns;
     draw_normal({communicator_.config().seed, kStream, call_.state->calls, matrix.q + first},
@@ -335,9 +335,9 @@ Status LowRankStep::finish() {
   return Status::ok;
 }
 
-// Makes the sum. Nothing that outlives the call is written before finish(), so all ranks can still
-// leave the call to MPI. An infinity or a NaN on one rank becomes known to all ranks through the
-// sum of P and of the exact parts.
+// Runs the sum. Nothing that outlives the call is written before finish(), so all ranks can still
+// leave the call to MPI. The sums of P and of the exact parts tell all ranks of an infinity or a
+// NaN on one.
 comm::Verdict LowRankStep::run() {
   SLIMPI_TRY(open_state(call_, matrices_, on_device_, &error_, &last_q_));
   for (const Matrix& matrix : matrices_.low_rank) start_q(matrix);

@@ -25,13 +25,14 @@ bool works_in_node(const comm::Call& call);
 // Returns the shard of the call's vector that this rank owns; empty if it owns none.
 comm::Range own_shard(const comm::Call& call);
 
-// The three parts of run_in_nodes(). The first and the last do nothing unless works_in_node().
+// The three parts of run_in_nodes(). Unless works_in_node(), sum_in_node() and share_in_node() do
+// nothing.
 Status sum_in_node(comm::Call& call);
 NodeShard node_shard(comm::Call& call);
 Status share_in_node(comm::Call& call);
 
-// Runs all three parts. `exchange` is called once on every rank, also on a rank that owns no shard,
-// and must leave the result in the `out` of its argument.
+// Runs all three parts. `exchange` is called once on every rank, even one that owns no shard, and
+// must leave the result in the `out` of its argument.
 template <typename Exchange>
 Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
   SLIMPI_TRY(sum_in_node(call));
@@ -40,8 +41,7 @@ Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
 }
 
 // Sets *residual to what compression lost of `shard` in earlier calls: an array in the call's
-// tensor state, which is made at its first use. Sets *residual to null without error feedback or
-// without a state.
+// tensor state, made at its first use; null without error feedback or without a state.
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual);
 
 // Makes the array of find_residual() before the exchange, which then needs no memory for it.

@@ -75,8 +75,8 @@ std::string refuse_algorithm(const Config& config, const std::string& name, doub
   return "SLIMPI_MAX_ERROR cannot be combined with " + name + "; accepted: " + able + "auto, off";
 }
 
-// Returns an error if two results have the same file, because the later one would replace the
-// earlier one; otherwise "". Two results may go to one stream or one device.
+// Returns an error if two results have the same file, because the later would replace the earlier;
+// otherwise "". Two results may go to one stream or one device.
 std::string refuse_files(const Config& config) {
   const std::pair<const char*, const std::optional<std::string>*> results[] = {
       {"SLIMPI_REPORT", &config.report},
@@ -104,8 +104,8 @@ Decision bypass(BypassReason reason) {
 
 }  // namespace
 
-// Returns whether the rules apply. An info key of this communicator is more specific than
-// SLIMPI_RULES of the whole job, so it takes precedence.
+// Returns whether the rules apply. An info key of this communicator takes precedence over
+// SLIMPI_RULES, which is of the whole job and so less specific.
 bool rules_apply(const Config& config) {
   const auto of_communicator = [&](Option option) {
     return config.given[std::size_t(option)].source == Source::info;

@@ -15,7 +15,7 @@ namespace slimpi::algorithm {
 struct Decision {
   bool take = false;                        // slimpi does the call; false: MPI does (bypass)
   BypassReason reason = BypassReason::off;  // reason of the bypass
-  // One plan. With SLIMPI_ALGORITHM=auto several plans: the autotuner finds the fastest of these
+  // One plan; several with SLIMPI_ALGORITHM=auto, where the autotuner finds the fastest of these
   // and of plain MPI.
   std::vector<comm::Plan> plans;
   bool automatic = false;
@@ -26,14 +26,14 @@ struct Decision {
 // Returns whether SLIMPI_RULES decides about a communicator with these options.
 bool rules_apply(const Config& config);
 
-// Returns the decision for calls of SLIMPI_MIN_SIZE or more. `rule`: the first row of SLIMPI_RULES
-// that matches the call, or null. Does not communicate.
+// Returns the decision for calls of SLIMPI_MIN_SIZE or more. `rule`: the row of SLIMPI_RULES that
+// decides about the call, or null. Does not communicate.
 Decision make_decision(const Config& config, const Rule* rule,
                        Collective collective = Collective::allreduce);
 
-// For sums of a type with `bits` bits: drops the plans that are expected to send as many bits a
-// value, or more, but keeps exact sums of doubles, and with SLIMPI_HIERARCHY=flat exact sums of any
-// type. If no plan is left, MPI makes the call.
+// For sums of a type with `bits` bits: drops the plans that would send as many bits a value, or
+// more, except exact sums of doubles and, with SLIMPI_HIERARCHY=flat, exact sums of any type. If no
+// plan is left, MPI makes the call.
 void keep_shorter(Decision& decision, int bits);
 
 // Returns the reason why these options cannot be used in this build or together; "" if they can.

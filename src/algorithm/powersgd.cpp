@@ -22,8 +22,8 @@ std::uint64_t side_of_square(std::uint64_t count) {
   return side;
 }
 
-// Returns the size of the matrix for `count` floats, if the program has described no matrices: the
-// size in SLIMPI_POWERSGD_SHAPES for this count, otherwise the smallest square that holds them.
+// Returns the size of the matrix for `count` floats if the program has described no matrices: that
+// of SLIMPI_POWERSGD_SHAPES for this count, or else the smallest square that holds them.
 MatrixSize whole_matrix(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   if (plan.algorithm->shapes && config.powersgd_shapes)
     for (const Shape& shape : *config.powersgd_shapes)
@@ -99,10 +99,9 @@ comm::Verdict run_powersgd(comm::Call& call) {
   return comm::copy_and_wait(call.device_stream(), "copy in", call.out, copy, bytes);
 }
 
-// Allocates the arrays in the tensor state: all Q, and with error feedback `count` floats. Also
-// reserves the scratch memory. Functions::reserve cannot do that: after that function the ranks
-// agree only if the count is larger than before, but a smaller count with other shapes may need
-// more memory.
+// Allocates the arrays in the tensor state (all Q, and with error feedback `count` floats), and
+// reserves the scratch memory. Functions::reserve cannot do that: after it the ranks agree only at
+// a larger count than before, but a smaller count with other shapes may need more memory.
 Status reserve_powersgd(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const Matrices matrices = matrices_of(call);

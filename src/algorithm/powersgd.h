@@ -71,15 +71,15 @@ Matrices matrices_of(const comm::Call& call);
 // result from the exact sum is at most f times the sum over the ranks of |M|.
 double most_norms(const comm::Plan& plan);
 
-// The arithmetic of a low-rank sum that every rank does on the same numbers. It gives the same
-// bytes on every machine, because the order of operations is fixed and no math library is used.
+// The arithmetic of a low-rank sum that every rank does on the same numbers. It has the same bytes
+// on every machine, because the order of operations is fixed and no math library is used.
 //
 // A factor is `rank` consecutive vectors of `length` floats.
 
-// Makes vector k of the factor orthogonal to the k vectors before it, and scales it to norm 1. The
-// vectors before it must be orthonormal or zero. The method is modified Gram-Schmidt, twice, in
-// double. If the vector is zero, or if almost nothing of it remains, it becomes zero, and the
-// function returns false. `scratch` has `length` doubles.
+// Makes vector k of the factor orthogonal to the k vectors before it, which must be orthonormal or
+// zero, and scales it to norm 1, by modified Gram-Schmidt, twice, in double. A vector that is zero,
+// or of which almost nothing remains, becomes zero, and the function returns false. `scratch` has
+// `length` doubles.
 bool orthonormalize_vector(float* factor, std::uint64_t length, int k, double* scratch);
 
 // Calls orthonormalize_vector() for all vectors, in order.
@@ -99,10 +99,10 @@ struct TileSize {
 constexpr TileSize kHostTile = {64 << 10, 16 << 10};
 constexpr TileSize kDeviceTile = {4 << 20, 4 << 20};
 
-// Bytes in the call's scratch memory. The contents, in order: a vector of doubles, the norms of
-// matrices and residuals, a tile, P, the parts that are summed exactly, and Q. If a GPU makes the
-// products, all but the tile lie in staging memory. The tile lies in GPU memory, with copies of the
-// norms and of the factors.
+// The layout of the call's scratch memory, in bytes. In this order: a vector of doubles, the norms
+// of matrices and residuals, a tile, P, the parts that are summed exactly, and Q. If a GPU makes
+// the products, the tile lies in GPU memory, with copies of the norms and of the factors, and all
+// else in staging memory.
 struct LowRankScratch {
   explicit LowRankScratch(const Matrices& matrices)
       : factor_bytes((matrices.p + matrices.q) * sizeof(float)),
@@ -132,14 +132,14 @@ comm::Plan uncompressed_plan(const comm::Plan& plan);
 Status sum_uncompressed(const comm::Call& call, const device::Location& location, const float* in,
                         float* out, std::uint64_t count, std::uint64_t number);
 
-// Gets what the tensor state keeps from call to call: all Q, in host memory, and the residual, in
+// Opens what the tensor state keeps from call to call: all Q, in host memory, and the residual, in
 // the memory of the device that makes the products. *error is null without error feedback.
 Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, float** error,
                   float** last_q);
 
-// One sum (low_rank_step.cpp): the order of its steps, and where the matrix and the factors lie.
-// The step works on M in tiles. So the sum of input and residual needs memory for one tile only;
-// only the residual in the tensor state has the length of the buffer.
+// One sum (low_rank_step.cpp): the order of its steps, and where the matrix and the factors lie. It
+// works on M in tiles, so the sum of input and residual needs memory for one tile only; the
+// residual in the tensor state alone has the length of the buffer.
 class LowRankStep {
  public:
   // Prepares the sum. `in` and `out` are in the memory of the call's device if on_device, otherwise

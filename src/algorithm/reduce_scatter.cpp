@@ -52,8 +52,8 @@ class ReduceScatter {
   float* const program_out_;
 };
 
-// If the exchange needs the blocks in another order than the program's (comm/scatter.h), copies the
-// blocks to ordered_ in that order. ordered_ is then the input of the call.
+// If the exchange needs the blocks in another order than the program's (comm/scatter.h), copies
+// them to ordered_ in that order, which is then the input of the call.
 Status ReduceScatter::put_in_order() {
   if (scatter_.in_order) return Status::ok;
   for (std::size_t rank = 0; rank < scatter_.blocks.size(); ++rank) {
@@ -73,9 +73,8 @@ Status ReduceScatter::sum_in_node() {
   return Status::ok;
 }
 
-// Makes the exchange between nodes. With MPI_IN_PLACE the place of the result may overlap input
-// that the kernel still reads. If so, the kernel writes to ordered_, from where the result is
-// copied.
+// Runs the exchange between nodes. With MPI_IN_PLACE the result may overlap input that the kernel
+// still reads; the kernel then writes to ordered_, from where the result is copied.
 Status ReduceScatter::exchange() {
   if (group_.shard_index < 0) return Status::ok;
   const comm::Range shard = own_shard(call_);

@@ -8,10 +8,10 @@
 
 namespace slimpi::algorithm {
 
-// Returns the largest safe magnitude of input values with error feedback. If no input value on any
-// of `ranks` ranks has a larger magnitude, nothing overflows with this codec: no node sum, no sum
-// with a residual, and no decoded value. A call with larger values is done without error feedback,
-// and leaves the residuals as they were.
+// Returns the largest safe magnitude of input values with error feedback: if no value on any of
+// `ranks` ranks is larger, nothing overflows with this codec, neither a node's sum nor a sum with a
+// residual nor a decoded value. A call with larger values runs without error feedback, and leaves
+// the residuals as they were.
 float safe_limit(const kernels::Format& format, int ranks);
 
 // Returns the factor f of the guarantee of slimpi(7) for quantized buckets. For any residuals
@@ -29,17 +29,17 @@ double most_packed_error(const kernels::Format& format, double bucket, double ti
                          int nodes = 1);
 
 // The residuals of low-rank sums and of hooks are not clamped, because no bucket gives a step for
-// that. Instead the L2 norm of a residual is limited to kResidualNorms times the L2 norm of the
-// values that it is added to: those of a matrix, or of a segment that a hook encodes. A residual
-// above the limit is scaled down by one factor for all elements, so that its direction stays.
+// that. Instead the L2 norm of a residual is limited to kResidualNorms times that of the values
+// that it is added to (those of a matrix, or of a segment that a hook encodes). One factor scales a
+// larger residual down, so that its direction stays.
 
-// The largest norm of a residual, in norms of the values. A lower limit would also cut residuals of
-// the right tensor, and cost accuracy (docs/DESIGN.md).
+// The largest norm of a residual, in norms of the values. A lower limit would also cut residuals
+// that belong to the tensor, and cost accuracy (docs/DESIGN.md).
 constexpr double kResidualNorms = 32;
 
-// Returns the factor for the residual, 0 to 1. `values` and `residual` are sums of squares, of the
-// values and of the residual. The factor is 0 if one of these sums is not finite, or if all values
-// are zero and the residual is not.
+// Returns the factor for the residual, 0 to 1, from the sums of squares of the values and of the
+// residual. It is 0 if one of these sums is not finite, or if all values are zero and the residual
+// is not.
 float residual_factor(double values, double residual);
 
 }  // namespace slimpi::algorithm

@@ -14,8 +14,8 @@ struct MatrixSize {
 
 struct DescribedTensor {
   std::string name;  // identifies the data kept for the tensor (comm/tensor_state.h); "": no name
-  // The consecutive matrices of the buffer, from its first float on. Floats behind the last matrix
-  // belong to no matrix. For algorithms with the trait `shapes` (PowerSGD).
+  // The consecutive matrices of the buffer, from its first float on, for algorithms with the trait
+  // `shapes` (PowerSGD). Floats behind the last matrix belong to none.
   std::vector<MatrixSize> matrices;
 
   // Sets the description of the next float sum of the calling thread. Replaces a description that
@@ -29,8 +29,8 @@ struct DescribedTensor {
 
  private:
   static bool thread_has();
-  // The number of threads with a description. Relaxed order is enough: a thread always sees its own
-  // increment, and increments of other threads do not matter to it.
+  // The number of threads with a description. Relaxed order is enough, because a thread always sees
+  // its own increment and does not depend on those of others.
   static inline std::atomic<int> g_waiting{0};
 };
 

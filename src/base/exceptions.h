@@ -20,8 +20,8 @@
 
 namespace slimpi {
 
-// Whether the exception that passes through this thread is the program's own. Set by
-// programs_code(), cleared by the catch-all in src/intercept through which the exception leaves.
+// Whether the exception that passes through this thread is the program's own: set by
+// programs_code(), cleared by the catch-all in src/intercept that the exception leaves through.
 inline thread_local bool t_programs_exception = false;
 
 // Called in a catch (...) block: keeps the exception's text with fail() and returns its status.

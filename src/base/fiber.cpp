@@ -40,8 +40,8 @@ std::size_t page_bytes() {
 
 }  // namespace
 
-// Returns the bytes of a stack. A large stack has 1 to 16 MiB, and within these limits as much as
-// the stack of the first thread may have. Without on_threads_stack() every stack is large.
+// Returns the bytes of a stack. A large stack is as long as that of the first thread may be,
+// between 1 and 16 MiB. Without on_threads_stack() every stack is large.
 std::size_t Fiber::bytes_of(Stack stack) {
   static constexpr std::size_t kSmall = std::size_t(256) << 10;
   static constexpr std::size_t kLeast = std::size_t(1) << 20, kMost = std::size_t(16) << 20;
@@ -79,8 +79,8 @@ void Fiber::change(Context* from, Context* to) {
 
 #endif
 
-// Each change of stacks is between a departure and an arrival, which tell the sanitizer. The caller
-// must call no other function between depart() and change().
+// Tells the sanitizer of each change of stacks, by a departure before and an arrival after it. The
+// caller must call no other function between depart() and change().
 struct Fiber::Sanitizer {
 #ifdef __SANITIZE_THREAD__
   static void begin(Fiber& fiber) {
@@ -128,8 +128,8 @@ void Fiber::release() {
   bytes_ = 0;
 }
 
-// Gets a stack of at least `bytes`. A protected page lies below it. A huge page would take 2 MiB of
-// memory at the first touch.
+// Gets a stack of at least `bytes`, below which lies a protected page. Huge pages are refused,
+// because the first touch of one would take 2 MiB.
 void Fiber::reserve(std::size_t bytes) {
   if (bytes <= bytes_) return;
   release();
@@ -175,8 +175,8 @@ void Fiber::begin() {
   change(&own_, &entered_from_);
 }
 
-// Disables the cancellation of the thread while the function runs: a cancellation would unwind the
-// fiber's stack, not the thread's own.
+// Disables the cancellation of the thread while the body runs, because a cancellation would unwind
+// the fiber's stack and not the thread's own.
 bool Fiber::enter() {
   int cancellation = 0;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
@@ -234,8 +234,8 @@ struct BlockingCall {
   std::atomic<bool> done{false}, left{false};  // left: it has returned or is abandoned
 };
 
-// The threads that make these calls. A thread that has none waits for the next for kSpareTime: on a
-// busy machine a new thread may get its first core much later than a thread that wakes up.
+// The threads that make these calls. An idle thread waits for its next call for kSpareTime, because
+// on a busy machine a new thread may get its first core much later than a thread that wakes up.
 struct BlockingThreads {
   static constexpr auto kSpareTime = std::chrono::seconds(1);
 

@@ -30,24 +30,25 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // How much stack the body needs. small: slimpi's own code runs in the fiber, and calls MPI with
-  // on_threads_stack(). large: so does code of the program (a hook) or of a GPU's driver.
+  // How much stack the body needs: small for slimpi's own code, which calls MPI with
+  // on_threads_stack(); large if code of the program (a hook) or of a GPU's driver runs in the
+  // fiber, too.
   enum class Stack { small, large };
   static std::size_t bytes_of(Stack stack);
 
-  // Makes the next enter() begin body(argument), which must not throw. The body runs in the
-  // floating-point environment that the caller of prepare() has. Call prepare() again only after
-  // the body has ended. Throws std::bad_alloc if there is no memory for the stack.
+  // Makes the next enter() begin body(argument), which must not throw, in the floating-point
+  // environment of prepare()'s caller. An earlier body must have ended. Throws std::bad_alloc if
+  // there is no memory for the stack.
   void prepare(void (*body)(void*), void* argument, Stack stack);
 
-  // Runs the function until it leaves or ends. Returns false if the function has ended. Do not call
-  // enter() inside a fiber. One thread at a time may call it.
+  // Runs the body until it leaves the fiber or ends; returns false if it has ended. Must not be
+  // called inside a fiber, nor by two threads at a time.
   bool enter();
 
   // Returns whether the calling thread runs a fiber.
   static bool inside();
 
-  // Called by the function: makes enter() return. leave() itself returns at the next enter(). Does
+  // Called by the body: makes enter() return. leave() itself returns at the next enter(). Does
   // nothing below call_outside().
   static void leave();
 
@@ -89,8 +90,8 @@ class Fiber {
   } exceptions_;
 };
 
-// Calls function(), in a fiber with Fiber::call_outside(). All calls of MPI are made so, because
-// MPI may call functions of the program, such as an MPI_Op of another request.
+// Calls function(), and in a fiber does so with Fiber::call_outside(). All calls of MPI are made in
+// this way, because MPI may call functions of the program, such as an MPI_Op of another request.
 template <typename Function>
 void on_threads_stack(const Function& function) {
   if (!Fiber::inside()) return function();
@@ -98,9 +99,9 @@ void on_threads_stack(const Function& function) {
                       const_cast<Function*>(&function));
 }
 
-// Calls function(argument), which may block in MPI. Inside a fiber another thread calls the
-// function, and the fiber is left meanwhile, so the program is not blocked. CallLocals are not set
-// in the other thread, so the function must get all that it needs through `argument`.
+// Calls function(argument), which may block in MPI. Inside a fiber another thread calls it and the
+// fiber is left meanwhile, so that the program is not blocked. The other thread has no CallLocals,
+// so the function must get all that it needs through `argument`.
 void call_blocking(void (*function)(void*), void* argument);
 
 template <typename Function>
@@ -109,7 +110,7 @@ void call_blocking(Function&& function) {
                 &function);
 }
 
-// Calls function(), which may never return, in another thread. Use only inside a fiber. Meanwhile
+// For use inside a fiber: calls function(), which may never return, in another thread. Meanwhile
 // calls wait(done), which returns ok when `done` is true, or a failure; returns that status. After
 // a failure nothing waits for the other thread any more.
 Status wait_for_blocking(std::function<void()> function,
@@ -129,12 +130,12 @@ void sleep_beside_blocking(std::chrono::nanoseconds time);
 // The number of fibers in flight (begun and not ended), of all threads.
 inline constinit std::atomic<int> g_fibers{0};
 
-// Called by code that waits, between two polls. Inside a fiber: leaves the fiber, and returns true
-// when the fiber is entered again. Elsewhere: runs the fibers in flight, and returns false.
+// Called by code that waits, between two polls. Inside a fiber, leaves it and returns true when it
+// is entered again. Elsewhere, runs the fibers in flight and returns false.
 bool let_fibers_run();
 
-// Adds `change` to the number of fibers in flight. run() lets these fibers go on, and must not
-// throw. let_fibers_run() calls run() while the number is not 0.
+// Adds `change` to the number of fibers in flight. While that is not 0, let_fibers_run() calls
+// run(), which enters these fibers and must not throw.
 void count_fibers(int change, void (*run)());
 
 }  // namespace slimpi

@@ -7,8 +7,8 @@
 
 namespace slimpi {
 
-// Reads the file `path` into `text`. Returns "", or why the file cannot be read. Refuses everything
-// but a regular file of at most 1 MiB, because reading a pipe or a device might never end.
+// Reads the file `path` into `text`. Returns "", or why it cannot be read. Takes only a regular
+// file of at most 1 MiB, because reading a pipe or a device might never end.
 std::string read_text_file(const std::string& path, std::string& text);
 
 // Returns whether the process may make a file of `bytes` bytes. Beyond the process's limit
@@ -25,8 +25,8 @@ const char* why_no_result(int error);
 
 // Returns a descriptor of `file` whose number is above 2, because text that the program or the log
 // writes to a standard stream must never reach a file of slimpi. If the program has closed a
-// standard stream, open() may return 0, 1 or 2; this function then duplicates `file` (closed on
-// exec) to a higher number and closes the low number. -1 stays -1.
+// standard stream, open() may have returned 0, 1 or 2; `file` is then duplicated (closed on exec)
+// to a higher number and closed. -1 stays -1.
 int above_standard_streams(int file);
 
 // Owns a file descriptor.

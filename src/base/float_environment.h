@@ -17,10 +17,10 @@ struct SavedFloats {
   std::fenv_t environment{};  // valid if `all`
 };
 
-// Sets slimpi's own environment while the object lives: round to nearest even, subnormal numbers
-// unchanged, no traps. Then restores the caller's environment, flags included. Objects nest, in one
-// thread. Do no arithmetic in the function that makes the object: the compiler may move the
-// arithmetic out of the object's lifetime.
+// Sets slimpi's own environment while the object lives (round to nearest even, subnormal numbers
+// unchanged, no traps), then restores the caller's, flags included. Objects nest, in one thread.
+// The function that makes the object must do no arithmetic, because the compiler may move it out of
+// the object's lifetime.
 class OwnFloats {
  public:
   OwnFloats();
@@ -34,9 +34,9 @@ class OwnFloats {
   OwnFloats* const outer_;
 };
 
-// While the object lives, restores the environment that the innermost OwnFloats has saved: code of
-// the program or of MPI runs in it. Flags that are raised meanwhile stay raised in that
-// environment. Does nothing outside an OwnFloats.
+// Restores, while the object lives, the environment that the innermost OwnFloats has saved, so that
+// code of the program or of MPI runs in it. Flags that are raised meanwhile stay raised there. Does
+// nothing outside an OwnFloats.
 class CallersFloats {
  public:
   CallersFloats();

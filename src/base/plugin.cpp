@@ -47,13 +47,13 @@ bool usable(const path& file) {
   return access(file.c_str(), R_OK) == 0;
 }
 
-// Automake leaves this file in every directory that it compiles into, and never installs the file.
-// So a program beside this file is in a build tree. Trusting the file is safe: a user who can make
-// it there can also replace the program.
+// Automake leaves this file in every directory that it compiles into and never installs it, so a
+// program beside it is in a build tree. Trusting it is safe: a user who can make it there can also
+// replace the program.
 constexpr const char* kBuilt = ".dirstamp";
 
-// Returns the library directory for a program in the directory `own`; "" if there is none: .libs of
-// the program's build tree, or the lib directory of the installation in whose bin/ the program is.
+// Returns the library directory for a program in the directory `own`: .libs of the program's build
+// tree, or the lib directory of the installation whose bin/ has the program; "" if there is none.
 // No other directory is used, because users who did not install slimpi might write to it.
 path libraries_of_program(const path& own) {
   if (usable(own / kBuilt)) {

@@ -42,10 +42,10 @@ std::string launched_rank() {
   return environment_variable("WORLD_SIZE").empty() ? "" : environment_variable("RANK");
 }
 
-// Returns 0 ranks if a launcher's variable has the number `world_size`. Then this launcher started
+// Returns 0 ranks if a launcher's variable has the number `world_size`: this launcher started
 // MPI_COMM_WORLD, and a larger number is that of an outer launcher, whose variables are still set.
-// Slurm's variable proves nothing: in a job step of one task a shell may start several ranks by
-// another launcher, and with a wrong MPI each of them is a world of one rank.
+// Slurm's variable proves nothing, because in a job step of one task a shell may start several
+// ranks by another launcher, and with a wrong MPI each of them is a world of one rank.
 LaunchedRanks launched_ranks(int world_size) {
   LaunchedRanks found;
   for (const char* name :

@@ -35,10 +35,10 @@ std::string failure_text();
 // Writes failure_text() to `text`, cut to its size. Allocates nothing.
 void copy_failure_text(std::span<char> text);
 
-// Protects the failure text of the thread while code that may fail again handles a failure. While
-// the object lives, new failures have a text of their own. When it ends, failure_text() is again
-// the text from before. Objects lie on the stack and nest; the innermost one gets new texts.
-// Allocates nothing.
+// Protects the thread's failure text while code that may fail again handles a failure: new failures
+// have a text of their own while the object lives, and failure_text() is the old text again
+// afterwards. Objects lie on the stack and nest; the innermost one gets new texts. Allocates
+// nothing.
 class FailureScope {
  public:
   FailureScope();

@@ -34,25 +34,25 @@ void ask_mpi_about_devices() {
   device::set_mpi_takes_device_memory(takes);
 }
 
-// Looks for kinds of memory, such as a GPU's, that the process has got since the last call. If a
-// buffer of a call may be in device memory, the search is at the start of the call, because MPI may
-// need a copy of the buffer. If both buffers are in host memory, the search is at the end of
-// admit_sum(), so a call that goes to MPI before pays nothing for it.
+// Looks for kinds of memory, such as a GPU's, that have come into the process since the last call.
+// A call whose buffers may lie on a device searches at its start, because MPI may need copies of
+// them. Otherwise admit_sum() searches at its end, so that most calls that are left to MPI pay
+// nothing.
 void find_devices() {
   device::load_plugins();
   if (device::others()) ask_mpi_about_devices();
   device::begin_call();
 }
 
-// Returns whether both buffers are certainly in host memory. With a derived datatype the answer is
-// false, because its elements may lie elsewhere.
+// Returns whether both buffers are known to be in host memory. Returns false for a derived
+// datatype, because its elements may lie elsewhere.
 bool on_host(const Request& request) {
   return mpi::is_predefined(request.datatype) && device::in_process_memory(request.buffer()) &&
          (request.in == mpi::abi.in_place || device::in_process_memory(request.in));
 }
 
-// Returns whether the communicator may have other ranks, by its handle. Calls no MPI function,
-// because the handle may be invalid.
+// Guesses from the handle alone whether the communicator can have other ranks. The handle may be
+// invalid, so it must not be passed to MPI here.
 bool may_have_others(const Request& request) {
   const auto comm = request.comm;
   return comm != mpi::abi.comm_self && comm != mpi::abi.comm_null;
@@ -65,7 +65,8 @@ bool has_type_of(const Request& request) {
   return runtime != nullptr && runtime->config.types.has(*type);
 }
 
-// Prints, in place of the banner (the line at the first call), that nothing will be compressed.
+// Prints, in place of the banner (the line at the first call), that all ranks share one node and
+// nothing will be compressed.
 void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
   if (communicator.rank() != 0 || communicator.size() < runtime.world_size ||
       runtime.banner_logged.exchange(true))
@@ -75,8 +76,8 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
-// Finds the nodes (the ranks that share memory), and finds in which memory the buffers of the call
-// lie. Leaves the call to MPI if its nodes or this memory require it.
+// Finds the nodes (groups of ranks that share memory) and the memory of the call's buffers. Leaves
+// the call to MPI if either requires it.
 comm::Verdict find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
                                     const Request& request) {
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
@@ -86,8 +87,8 @@ comm::Verdict find_nodes_and_memory(Runtime& runtime, comm::Communicator& commun
   return agree_on_memory(communicator, request);
 }
 
-// Lets the ranks compare their options, and offers the communicator for the report: see
-// JobReport::offer(). To be called before the first call and again after MPI_Comm_set_info.
+// Lets the ranks compare their options, and offers the communicator to the report
+// (JobReport::offer). Called before the first call and again after MPI_Comm_set_info.
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   const Config& config = communicator.config();
   const Rules& rules = runtime.rules_of(communicator);
@@ -97,34 +98,34 @@ Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   return runtime.report.offer(communicator);
 }
 
-// Ends a call after a step that all ranks make together has failed. If slimpi cannot use the
-// communicator, the call goes to MPI; otherwise the call fails. Returns the outcome.
+// Ends a call after a collective step has failed. Leaves the call to MPI if slimpi cannot use the
+// communicator; otherwise the call fails. Returns the outcome.
 Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                       Status status) {
   if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
-  // Status::unsupported: a limit of communicators is reached (mpi::refuse), and nothing is wrong.
+  // Status::unsupported is no error: a limit of communicators is reached (mpi::refuse).
   if (communicator.rank() == 0)
     log_failure_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
                      "calls on a communicator go to MPI");
   return bypass(runtime, BypassReason::failure, communicator, request);
 }
 
-// Ends a call after a step that is not done: it has failed, or all ranks leave the call to MPI.
+// Ends a call whose step has failed, or has left the call to MPI on all ranks.
 Outcome end_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                  const comm::Verdict& verdict) {
   return verdict.left() ? bypass(runtime, *verdict.left(), communicator, request)
                         : fail_or_leave(runtime, communicator, request, verdict.status());
 }
 
-// Ends the job if some ranks have left the sum to MPI and others have not. No error can reach the
-// ranks that are in MPI.
+// Ends the job if only some ranks have left the sum to MPI, because no error can reach the ranks
+// that are inside MPI.
 void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.refusal() < mpi::Refusal::single_threaded) return;
   runtime.errors.end_job(communicator.user(), failure_text());
 }
 
-// Does a call that slimpi would take while SLIMPI_ESTIMATE is set: MPI makes the sum, and the
-// estimate counts what slimpi would have done.
+// Called with SLIMPI_ESTIMATE for a sum that slimpi would take: lets MPI make the sum, and counts
+// what slimpi would have done.
 Outcome estimate_call(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
   comm::Verdict found = Status::ok;
   {
@@ -138,7 +139,7 @@ Outcome estimate_call(Runtime& runtime, comm::Communicator& communicator, const 
       CallEstimate::running()->call_mpi(request, communicator.layout().nodes()));
 }
 
-// Makes a sum by its decision, which says that slimpi takes the sum.
+// Runs a sum whose decision says that slimpi takes it.
 Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
                   const algorithm::Decision& decision, const Request& request) {
   const std::vector<comm::Plan>& plans = decision.plans;
@@ -193,8 +194,8 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
   if (!communicator.agreed() && !communicator.failed()) {
     communicator.read_name();  // subject() below shows the name
     const OwnFloats environment;
-    // The comparison gets its own number. It cannot have the number of the last call, in which
-    // other ranks may still be, nor that of this call, which may go to MPI without a number.
+    // The comparison has a number of its own: other ranks may still be in the last call, and this
+    // call gets no number if it goes to MPI.
     communicator.begin_comparison();
     const ActiveCall active(subject(communicator, request));
     const Status begun = begin_communicator(runtime, communicator);
@@ -203,9 +204,9 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
       return {fail_or_leave(runtime, communicator, request, begun)};
     }
   }
-  // If the comparison of options failed on this rank in an earlier call, this rank prepares its
-  // decisions now. The other ranks may have prepared theirs: a call that their options take fails
-  // there, and any other call goes to MPI. This rank must decide the same.
+  // The comparison of options may have failed on this rank alone, in an earlier call. The other
+  // ranks then have their decisions and follow them: a call that slimpi takes fails, and any other
+  // goes to MPI. So this rank prepares its decisions now, to do the same.
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
   const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
   if (decision.take) return {{}, &decision};
@@ -250,8 +251,8 @@ bool is_float_sum(const Request& request) {
 
 namespace {
 
-// Says that a sum is missing in the report, which was written in MPI_Finalize: a program may still
-// have sessions. After slimpi_finish() there is nothing to say.
+// Warns of a sum that the report lacks because the report was written in MPI_Finalize, before a
+// session of the program made the sum. After slimpi_finish() no warning is due.
 [[gnu::cold]] void warn_of_late_sum(const Runtime& runtime, const Request& request) {
   if (runtime.world_rank != 0 || request.gathers() || !element_type(request.datatype) ||
       mpi::has_world(runtime.api))
@@ -260,9 +261,9 @@ namespace {
            "float sums after MPI_Finalize are left to MPI, and the report does not count them");
 }
 
-// Makes the first steps of admit(), which need no communicator. Most calls that are left to MPI end
-// here, so every instruction matters. Sets *its_runtime, and returns nothing if the other steps
-// must decide.
+// Runs the steps of admit() that need no communicator. Most calls that are left to MPI end here, so
+// every instruction matters. Sets *its_runtime, and returns nothing if the call must go on to
+// admit_sum().
 [[gnu::always_inline]] inline std::optional<Outcome> bypassed_at_sight(const Request& request,
                                                                        Runtime** its_runtime) {
   if (Finalizing::is_finalizing()) return Outcome();
@@ -294,11 +295,11 @@ namespace {
   return std::nullopt;
 }
 
-// Makes the other steps of admit(), which need the communicator but no other rank.
+// Runs the steps of admit() that need the communicator but no other rank.
 [[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, Request& request, Way way) {
   const ElementType type = type_of(request);
-  // If SLIMPI_TYPES does not name the type, the call is counted under `datatype`, whatever other
-  // reason there is to leave it to MPI.
+  // A type that SLIMPI_TYPES does not name is counted as `datatype`, even if there are other
+  // reasons to leave the call to MPI.
   const bool named = runtime->config.types.has(type);
   const auto bypass_for = [&](BypassReason reason) {
     return bypass(*runtime, named ? reason : BypassReason::datatype);
@@ -325,9 +326,9 @@ namespace {
     return {bypass(*runtime, BypassReason::datatype)};
   }
   if (!has_peers) return {bypass(*runtime, BypassReason::comm)};
-  // A small blocking sum goes to MPI here, before the steps that cost more, because most calls that
-  // are left to MPI are small. decide_or_begin() or the fiber of a nonblocking sum decides this
-  // later. At the init of a persistent sum the ranks first compare its count.
+  // Most calls that are left to MPI are small blocking sums, so they leave here, before the steps
+  // that cost more. A nonblocking sum leaves in decide_or_begin() or in its fiber, and a persistent
+  // one only after the ranks have compared its count.
   if (way == Way::blocking && communicator->agreed() && !communicator->unusable() &&
       bytes_of(request) < communicator->config().min_size)
     return {bypass(*runtime, BypassReason::small, *communicator, request)};

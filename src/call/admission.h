@@ -19,8 +19,8 @@
 
 namespace slimpi::call {
 
-// The result of admit(), which says whether slimpi may take a call. If `communicator` is null,
-// slimpi does not take the call, and `outcome` is the result of the call.
+// The result of admit(). If `communicator` is null, slimpi does not take the call, and `outcome` is
+// what the call returns.
 struct Admission {
   Outcome outcome;
   Runtime* runtime = nullptr;
@@ -28,10 +28,9 @@ struct Admission {
 };
 Admission admit(Request& request, Way way);
 
-// The result of decide(). `decision` is the same on all ranks. There are three cases:
-//   undecided()      the ranks could not decide; `outcome` is the result of the call
-//   !decision->take  slimpi does not take the call; `outcome` is the result of the call
-//   decision->take   slimpi takes the call; `outcome` has no meaning
+// The result of decide(). `decision` is the same on all ranks, and says whether slimpi takes the
+// call (`take`). `outcome` is what the call returns if slimpi does not take it, or if the ranks
+// could not decide (undecided()).
 struct Decided {
   bool undecided() const { return decision == nullptr; }
 
@@ -39,15 +38,15 @@ struct Decided {
   const algorithm::Decision* decision = nullptr;
 };
 
-// Decides by the options whether slimpi takes a call, and under what plan (a way to sum: algorithm,
-// codec, hierarchy). Collective. No other nonblocking sum of the communicator may be in flight.
+// Decides from the options whether slimpi takes a call, and under which plan (algorithm, codec,
+// hierarchy). Collective. No other nonblocking sum of the communicator may be in flight.
 Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
-// Makes a sum that slimpi takes, or leaves the sum to MPI if all ranks agree on that. Collective.
+// Runs a sum that slimpi takes, or leaves it to MPI if all ranks agree on that. Collective.
 Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
             const Request& request);
 
-// Raises an MPI error instead of making a sum, because an earlier sum of the communicator failed.
+// Called in place of run() once an earlier sum of the communicator has failed: raises an MPI error.
 Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator);
 
 // Calls decide() and, if slimpi takes the call, run(). Counts the sum among the sums of the
@@ -58,21 +57,22 @@ Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const
 // SLIMPI_TYPES names.
 bool is_float_sum(const Request& request);
 
-// If the program has described its next sum by slimpi_describe_next, moves the description into the
-// request of a float sum, also of one without elements. A sum that goes to MPI takes the
-// description, too, because a description is for one sum and must not stay for the next.
+// Moves the description that slimpi_describe_next made of the next sum, if there is one, into the
+// request of a float sum. A sum that goes to MPI, or has no elements, takes its description too, so
+// that no later sum gets it.
 void take_description(Request& request);
 
-// Decides in advance, by this rank's options, on the calls of every size and type.
+// Fills the communicator's table of decisions (Decisions) for calls of every size and type, from
+// this rank's options.
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
 
 // Counts a float sum that goes to MPI for this reason, and its bytes.
 void count_bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
                   const Request& request);
 
-// Count a call that goes to MPI and, for a float sum, its bytes; return the outcome. If the nodes
-// are known, the bytes are this rank's part of those that an optimal algorithm sends between nodes.
-// Otherwise Counts::bytes_bypassed_elsewhere counts the bytes.
+// bypass() counts a call that goes to MPI and, for a float sum, its bytes, and returns the outcome.
+// The bytes are this rank's share of what an optimal algorithm would send between nodes. As long as
+// the nodes are not known, the bytes go to Counts::bytes_bypassed_elsewhere.
 inline Outcome bypass(Runtime& runtime, BypassReason reason) {
   runtime.statistics.bypassed(reason);
   return Outcome::bypassed(reason);

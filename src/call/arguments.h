@@ -11,36 +11,36 @@
 namespace slimpi::call {
 
 // Sets `count` (all elements) and `own_count` (this rank's block) of a reduce-scatter or
-// all-gather. If the count of a block is negative, or the sum of the counts overflows, `count` is
-// negative.
+// all-gather. Sets `count` to a negative number if a block has a negative count or the sum
+// overflows.
 void count_blocks(Request& request, int rank, int ranks);
 
-// Returns how many counts the arrays of a call with blocks have that MPI makes on any communicator;
-// 0 for an all-gather on an intercommunicator.
+// Returns the length of the count arrays of a call that MPI makes, on whatever communicator; 0 for
+// an all-gather on an intercommunicator.
 int ranks_with_blocks(const mpi::Api& api, const Request& request);
 
-// Fails unless all ranks pass the same array of counts. Collective for calls with an array; other
-// calls have one count, and nothing is compared. Also fails if this rank sends another number of
-// elements in an all-gather than its own block has.
+// Fails unless all ranks pass the same array of counts and, in an all-gather, each rank sends as
+// many elements as its own block has. Collective for calls with an array; calls with a single count
+// compare nothing here.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request);
 
-// Leaves the call to MPI if the memory of its buffers requires it; the same on all ranks.
-// Buffers of the ranks may lie in different kinds of memory. The call goes to MPI in three cases:
-// (1) A buffer of some rank lies in memory of a GPU that slimpi cannot use (device/foreign.h).
-// (2) SLIMPI_BUFFERS excludes the result buffers. One result buffer on a GPU decides for all ranks.
-// (3) All ranks share one node, and no buffer is a GPU's.
-// The ranks exchange no message here if three conditions hold: there are several nodes,
-// SLIMPI_BUFFERS is `any`, and no rank had loaded the library of a GPU of (1) when the ranks
-// compared their options. Then this function usually costs one load from memory.
+// Leaves the call to MPI if the memory of its buffers requires it, with the same result on all
+// ranks, although their buffers may lie in different kinds of memory. There are three such cases:
+//   (1) a buffer of some rank lies on a GPU that slimpi cannot use (device/foreign.h);
+//   (2) SLIMPI_BUFFERS excludes the result buffers, where one rank's on a GPU decides for all;
+//   (3) all ranks share one node, and no buffer is a GPU's.
+// In most jobs no message is needed, and the function costs one load from memory: there are several
+// nodes, SLIMPI_BUFFERS is `any`, and no rank had loaded the library of a GPU of case (1) when the
+// ranks compared their options.
 comm::Verdict agree_on_memory(comm::Communicator& communicator, const Request& request);
 
-// Returns whether MPI makes the sum because all ranks share one node, and no rank has to be asked
-// about its buffers. No rank is asked if no rank has a GPU, if the sum is short, or if slimpi never
-// makes a sum of this type or collective on one node.
+// Returns whether the ranks share one node and MPI makes the sum there without asking any rank
+// about its buffers: no rank has a GPU, or the sum is short, or slimpi never makes sums of this
+// type or collective on one node.
 bool stays_on_node(const comm::Communicator& communicator, const Request& request);
 
-// Returns the description of a call, for the trace and messages; an ActiveCall (the record of this
-// thread's call) takes it. `init`: the call is the init of a persistent sum.
+// Returns the description of a call that ActiveCall records, for the trace and for messages.
+// `init`: the call is the init of a persistent sum.
 ActiveCall::Subject subject(const comm::Communicator& communicator, const Request& request,
                             bool init = false);
 

@@ -85,18 +85,18 @@ double rounding_of(const comm::Call& call, double magnitude) {
   return (double(call.communicator.size()) + 24) * (0x1p-24 * magnitude + 0x1p-149);
 }
 
-// Returns whether the bound of error feedback applies to the call. It does not if a bucket (values
-// that share one scale) may lie in blocks of a reduce-scatter that are not adjacent in the vector.
+// Returns whether the bound of error feedback applies. In a reduce-scatter a bucket (values that
+// share one scale) may span blocks that are not adjacent in the vector, and then it does not.
 bool has_feedback(const comm::Call& call) {
   if (call.scatter != nullptr && !call.scatter->in_order) return false;
   return call.plan.error_feedback && call.plan.format.codec == kernels::Codec::quantized &&
          call.plan.hook == nullptr;
 }
 
-// Returns the blocks that get a bound each. The schedule decides where a bucket begins, but no
-// bucket is longer than a block. So the bucket of an element lies within the element's block and
-// the two blocks beside it. The quantization step of these three blocks together is at least that
-// of the bucket, so the bound that is computed here is at least the bound that holds.
+// Returns the blocks that get a bound each. Where buckets begin depends on the schedule, but no
+// bucket is longer than a block, so the bucket of an element lies within the element's block and
+// the two beside it. The quantization step of these three blocks together is at least the bucket's,
+// so the bound computed from them is on the safe side.
 Blocks blocks_of(const comm::Call& call) {
   return {call.count,
           std::max<std::uint64_t>(1, kernels::bucket_elements(call.plan.format, call.count))};
@@ -111,7 +111,8 @@ double quantization_step(const comm::Call& call, std::span<const float> values) 
   return (double(*greatest) - double(*least)) / last_level(call);
 }
 
-// Returns how many words: quantization step and magnitude of each block with its neighbors.
+// Returns the number of words: for each block, the quantization step and the magnitude of the block
+// with its neighbors.
 std::size_t words_of_blocks(const comm::Call& call) {
   return 2 * blocks_of(call).number();
 }
@@ -124,8 +125,8 @@ void fill_steps(const comm::Call& call, const float* in, double* words) {
   }
 }
 
-// Compares each element with its bound. The sum that the owner encodes has the errors of phase 1,
-// so its range can be larger than that of the exact sum: hence the factor 1 + 2 most / last_level.
+// Compares each element with its bound. The sum that the owner encodes already has the errors of
+// phase 1, which can widen its range; the factor 1 + 2 most / last_level allows for that.
 void compare_elements(const comm::Call& call, const Verified& verified, const double* words) {
   const Blocks blocks = blocks_of(call);
   const double most = algorithm::most_steps(call.plan.format);
@@ -136,18 +137,17 @@ void compare_elements(const comm::Call& call, const Verified& verified, const do
   });
 }
 
-// Returns whether the bound of the codec packed applies. It does not in a reduce-scatter, because
-// its chunks, and so its buckets, may begin at any element.
+// Returns whether the bound of the codec packed applies: not in a reduce-scatter, where chunks, and
+// so buckets, may begin at any element.
 bool is_packed(const comm::Call& call) {
   return call.collective() == Collective::allreduce &&
          call.plan.format.codec == kernels::Codec::packed && call.plan.hook == nullptr &&
          call.plan.max_error == 0;
 }
 
-// Return the blocks that get a bound of packed each. The blocks of buckets_of() are the buckets,
-// which begin at multiples of their length. The blocks of tiles_of() have Format::bucket elements.
-// A tile (buckets that share a budget of bits) may begin anywhere, but lies within one of these
-// blocks and the two blocks beside it.
+// buckets_of() returns the buckets of packed, which begin at multiples of their length. tiles_of()
+// returns blocks of Format::bucket elements: a tile (buckets that share a budget of bits) may begin
+// anywhere, but lies within one of these blocks and the two beside it.
 Blocks buckets_of(const comm::Call& call) {
   return {call.count, kernels::kPackedBucket};
 }
@@ -240,8 +240,8 @@ double most_value_error(const kernels::Format& format, float value) {
   return std::max(magnitude * (fp16 ? 0x1p-11 : 0x1p-8), fp16 ? 0x1p-25 : 0x1p-134);
 }
 
-// Compares each element of an all-gather with the bound of its own bucket: buckets begin at the
-// beginning of a rank's block. The terms of rounding are those of kernels/math/quantizer.h.
+// Compares each element of an all-gather with the bound of its own bucket; the first bucket begins
+// with the rank's block. kernels/math/quantizer.h explains the rounding terms.
 void compare_gathered(const comm::Call& call, const Verified& verified, const double*) {
   const kernels::Format& format = call.plan.format;
   const std::uint64_t tile =

@@ -21,8 +21,8 @@ struct Verified {
   comm::Range range;
 };
 
-// One kind of check. Each rank computes some numbers from its input, which are called words here.
-// The bound follows from the sums of these words over all ranks.
+// One kind of check. Each rank computes numbers from its input, the words, whose sums over all
+// ranks give the bound.
 struct BoundCheck {
   bool (*applies)(const comm::Call& call);
   std::size_t (*word_count)(const comm::Call& call);
@@ -35,7 +35,7 @@ struct BoundCheck {
 // Returns the check for a call of floats; null if there is none. The same on all ranks.
 const BoundCheck* bound_check_of(const comm::Call& call);
 
-// Adds `elements`, those whose error is beyond the bound, to the wrong elements in the report.
+// Adds the number of elements beyond their bound to the wrong elements in the report.
 void count_beyond(const comm::Call& call, std::uint64_t elements);
 
 }  // namespace slimpi::call

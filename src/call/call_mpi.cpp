@@ -19,8 +19,8 @@ namespace slimpi::call {
 
 namespace {
 
-// Lets MPI do the call, on copies if MPI cannot take a buffer. To be called only if the process has
-// memory that MPI cannot take, because asking the driver where the buffers lie takes time.
+// Forwards the call to MPI, with copies of buffers that MPI cannot take. Called only if the process
+// has such memory, because asking the driver where a buffer lies takes time.
 int call_mpi_staged(const Request& request) {
   Runtime& runtime = *Runtime::started();  // exists: it added the other devices
   if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(request);
@@ -54,7 +54,7 @@ struct TimedCall {
   std::uint64_t nanoseconds;
 };
 
-// Times a call that MPI does. `name`: the name of the slice in the trace; a literal.
+// Forwards a call to MPI and times it. `name`: the name of its slice in the trace; a literal.
 TimedCall call_mpi_timed(const Request& request, const char* name) {
   const auto begin = Trace::Clock::now();
   const int code = call_mpi_untraced(request);
@@ -78,8 +78,7 @@ TimedCall call_mpi_timed(const Request& request, const char* name) {
 
 }  // namespace
 
-// In the usual case this function costs three loads: a call that is left to MPI must cost nothing
-// else.
+// A call that is left to MPI must cost next to nothing, so the usual path has three loads.
 int call_mpi(const Request& request, std::optional<BypassReason> reason) {
   if (Trace::running() == nullptr && CallEstimate::running() == nullptr) [[likely]] {
     const int code = call_mpi_untraced(request);

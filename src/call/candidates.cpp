@@ -20,7 +20,8 @@ namespace slimpi::call {
 
 namespace {
 
-// Returns the decisions for the calls of a row of the rules; null: for calls that no row fits.
+// Returns the decisions for the calls of a row of the rules. A null row stands for the calls that
+// no row fits.
 Decisions::ByCall prepared(const Config& config, const Rule* rule, std::size_t number) {
   Decisions::ByCall decisions;
   for (std::size_t i = 0; i < decisions.size(); ++i) {
@@ -145,8 +146,9 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   return done;
 }
 
-// Returns the size class of a call; calls of one class share an autotuner. Each type and collective
-// has its own classes. So have sums in fibers (nonblocking), which are slower beside computation.
+// Returns the size class of a call. Calls of one class share an autotuner. Each type and collective
+// has classes of its own, and so do nonblocking sums, because sums in fibers are slower beside
+// computation.
 std::size_t size_class(const Request& request) {
   constexpr std::size_t kClasses = 65;  // bits of a count
   const std::size_t kind = std::size_t(request.collective) * 2 + (Fiber::inside() ? 1 : 0);

@@ -17,18 +17,18 @@
 
 namespace slimpi::call {
 
-// The decisions of one communicator. The size of a call affects its decision only by
-// SLIMPI_MIN_SIZE and by the rows of the rules (an algorithm for a range of sizes). So prepare()
-// makes all decisions in advance, and find() allocates nothing. If find() could fail for lack of
-// memory on one rank, the other ranks might leave that call to MPI and wait there for this rank.
+// The decisions of one communicator. The size of a call matters only where SLIMPI_MIN_SIZE or a row
+// of the rules (an algorithm for a range of sizes) says so, which is why prepare() can make all
+// decisions in advance. find() then allocates nothing, so it cannot fail on one rank while the
+// other ranks leave the call to MPI and wait there.
 class Decisions : public comm::Attachment {
  public:
-  // Makes the decisions for the communicator called `name`. To be called each time before the ranks
-  // compare their options.
+  // Makes the decisions for the communicator called `name`, each time before the ranks compare
+  // their options.
   void prepare(const Config& config, const Rules& rules, const std::string& name);
 
-  // Return the decision for a call, or for a call of so many bytes; the same on all ranks. slimpi
-  // must be able to sum the type. The decision is valid until prepare().
+  // Return the decision for a call, or for a call of so many bytes, valid until prepare(). The same
+  // on all ranks. slimpi must be able to sum the type.
   const algorithm::Decision& find(const Request& request) noexcept;
   const algorithm::Decision& find(std::uint64_t bytes, ElementType type = ElementType::float32,
                                   Collective collective = Collective::allreduce) noexcept;
@@ -50,17 +50,17 @@ class Decisions : public comm::Attachment {
   algorithm::Decision small_;   // for calls of less than min_size_
 };
 
-// The clock that times candidates, in nanoseconds. A unit test sets another clock.
+// Times candidates, in nanoseconds. Unit tests replace it.
 extern std::uint64_t (*candidate_clock)();
 
-// Does a call between nodes with SLIMPI_ALGORITHM=auto. The autotuner chooses how: MPI's own sum,
-// or one of the plans.
+// Runs a call between nodes with SLIMPI_ALGORITHM=auto: by MPI, or under the plan that the
+// autotuner chooses.
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
                     const algorithm::Decision& decision, const Request& request);
 
-// Runs a call under a plan. If all ranks share one node, adds inside the node, uncompressed. If the
-// ranks agree that slimpi cannot do the call (a fallback), the call is left to MPI. *verifying, if
-// given, gets the nanoseconds that SLIMPI_VERIFY and SLIMPI_SELFTEST took in the call.
+// Runs a call under a plan, or adds uncompressed inside the node that all ranks share. Leaves the
+// call to MPI if the ranks agree that slimpi cannot make it (a fallback). *verifying, if given,
+// gets the nanoseconds that SLIMPI_VERIFY and SLIMPI_SELFTEST took.
 Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                  const Request& request, std::uint64_t* verifying = nullptr);
 

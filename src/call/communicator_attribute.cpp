@@ -16,7 +16,7 @@
 
 namespace slimpi::call {
 
-// Keeps keyval_ from being freed while this object lives. A thread that uses keyval_ holds a Pin.
+// Held by a thread while it uses keyval_, which is not freed meanwhile.
 class Registry::Pin {
  public:
   explicit Pin(Registry& registry) : registry_(registry) {
@@ -35,8 +35,8 @@ class Registry::Pin {
 };
 
 comm::Communicator* Registry::find_or_follow(mpi::Comm comm, std::optional<int>* raised) {
-  // The last communicator that this thread used. Before MPI reuses its handle, MPI calls forget(),
-  // which increments generation_.
+  // The last communicator that this thread used, valid as long as generation_ has not changed: MPI
+  // calls forget(), which increments it, before it reuses a handle.
   thread_local mpi::Comm last_comm{};
   thread_local std::uint64_t last_generation = 0;
   thread_local comm::Communicator* last = nullptr;
@@ -78,9 +78,10 @@ mpi::Comm Registry::largest() {
   return found;
 }
 
-// Finds or makes the state. The program's handle may be invalid. The first MPI call here finds that
-// out: if it fails, no other follows. Under MPICH 5 its code is not enough: if the error handler is
-// a function of the program, a failed call returns MPI_SUCCESS and leaves `known` unset.
+// Finds or makes the state of a handle that may be invalid. The MPI call that comes first here
+// finds that out, and no other follows if it fails. Under MPICH 5 its return code is not enough: if
+// the program's error handler is a function, a failed call returns MPI_SUCCESS and leaves `known`
+// unset.
 comm::Communicator* Registry::follow(mpi::Comm comm, std::optional<int>* raised) {
   constexpr int kUnset = -1;
   const Pin pin(*this);
@@ -115,7 +116,7 @@ comm::Communicator* Registry::follow(mpi::Comm comm, std::optional<int>* raised)
   return made.release();  // the attribute owns it
 }
 
-// Makes keyval_ unless another thread was faster. The caller holds a pin.
+// Makes keyval_ unless another thread has already made it. The caller holds a pin.
 bool Registry::make_keyval(int* keyval) {
   if (*keyval != mpi::abi.keyval_invalid) return true;
   int made = mpi::abi.keyval_invalid;
@@ -144,8 +145,8 @@ void Registry::unpin() {
 int Registry::forget(mpi::Comm comm, int, void* value, void* self) {
   auto* const registry = static_cast<Registry*>(self);
   auto* const communicator = static_cast<comm::Communicator*>(value);
-  // MPI may free the communicator after the program's free has returned: when the last request on
-  // it is complete. Then MPI calls forget() inside other work, where no MPI function may be called.
+  // MPI may free the communicator only when its last request is complete, after the program's free
+  // has returned. It then calls forget() inside other work, where no MPI function may be called.
   const bool late = !registry->abandoned_ && !Freeing::is_freeing(comm);
   registry->handles_end();
   {
@@ -276,9 +277,9 @@ void finish_on(mpi::Comm comm) {
   communicator->set_freed();
 }
 
-// How slimpi notices that MPI has ended in a process that continues: the last session is finalized,
-// and MPI_COMM_WORLD is not in use. MPI then forgets keyvals, error classes and codes,
-// communicators and everything else, and the next session starts MPI again.
+// Detects that MPI has ended in a process that continues: the last session is finalized, and
+// MPI_COMM_WORLD is not in use. MPI then forgets keyvals, error classes and codes, communicators
+// and everything else, and the next session starts MPI again.
 
 namespace {
 std::atomic<int> g_open{0}, g_seen{0};

@@ -24,11 +24,11 @@ class Registry {
  public:
   explicit Registry(Runtime& runtime) : runtime_(runtime) {}
 
-  // Returns slimpi's state for the user's communicator. The first call for a communicator makes the
-  // state. Null in five cases: MPI_COMM_NULL; a communicator that is being freed; a thread
-  // communicator, whose ranks would share one state; MPI cannot attach the state; MPI does not know
-  // the communicator. In the last case the error handler has run, and *raised, if given, is the
-  // code for the program.
+  // Returns slimpi's state for the user's communicator, which the first call makes. Returns null
+  // for MPI_COMM_NULL, for a communicator that is being freed, for a thread communicator (whose
+  // ranks would share one state), and if MPI cannot attach the state. Also returns null if MPI does
+  // not know the communicator: then the error handler has run, and *raised, if given, is the code
+  // for the program.
   comm::Communicator* find_or_follow(mpi::Comm comm, std::optional<int>* raised = nullptr);
 
   // Returns slimpi's state if there is one already; null otherwise. Calls no MPI function.
@@ -37,27 +37,27 @@ class Registry {
   // Returns the largest communicator that slimpi follows and the program has not freed, or null.
   mpi::Comm largest();
 
-  // Drops the states of communicators that MPI freed late: after the program's free had returned
-  // (see forget()). Not to be called in a callback of MPI, where no MPI function may be called.
+  // Drops the states of communicators that MPI freed late, after the program's free had returned
+  // (see forget()). Must not be called in a callback of MPI, where no MPI function may be called.
   void drop_late();
 
   // Waits until all ranks have called MPI_Finalize. Meanwhile answers ranks that wait for this rank
-  // in a sum, so that they get an error instead of a hang. `meet`, which may be empty, is
-  // called again and again: it returns true once all ranks are there, and false if this rank no
-  // longer waits for them. Returns what it returned last.
+  // in a sum, which would otherwise hang instead of failing. Calls `meet` repeatedly, which may be
+  // empty, and returns its last result: true once all ranks are there, false if this rank no longer
+  // waits for them.
   bool wait_for_finalize(const std::function<std::optional<bool>()>& meet);
 
   // Makes all communicators abandon their handles: afterwards they call no MPI function. mpi_works:
   // MPI still works, so messages of roll calls (a stalled rank's questions) are received first.
   void abandon(bool mpi_works);
 
-  // Drops all states after MPI has ended: every handle is invalid, also of communicators that were
-  // never freed.
+  // Drops all states after MPI has ended, when every handle is invalid, even those of communicators
+  // that were never freed.
   void mpi_ended();
 
-  // For each type that SLIMPI_TYPES does not name: the communicator on which this rank last left a
-  // sum of that type to MPI. Communicator::refuse_type() has told the other ranks all that they
-  // need, so later sums of the type on that communicator go to MPI at once.
+  // For each type that SLIMPI_TYPES does not name, the communicator on which this rank last left a
+  // sum of that type to MPI. Communicator::refuse_type() has told the other ranks there, so later
+  // sums of the type on that communicator go to MPI at once.
   std::array<std::atomic<mpi::Comm>, kElementTypes> refused_types{};
 
  private:

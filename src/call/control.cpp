@@ -14,7 +14,8 @@
 namespace slimpi::call {
 
 void control(int level) {
-  // The switch is a flag of the process, because before MPI_Init no MPI function may be called.
+  // MPI_Pcontrol may come before MPI_Init, when no MPI function may be called, so the switch is a
+  // flag of the process.
   if (level == 0) Runtime::on = false;
   if (level == 1) Runtime::on = true;
   Runtime* const runtime = Runtime::get();
@@ -86,7 +87,7 @@ int take_info(mpi::Comm comm, mpi::Info info) {
     return mpi::kSuccess;
   const mpi::Api& api = runtime->api;
   // All ranks are in this call, but their keys may differ. So every rank compares its options
-  // again, even if it gets no key, or has no memory below.
+  // again, even a rank that gets no key or runs out of memory below.
   comm::Communicator* communicator = runtime->communicators.find(comm);
   if (communicator != nullptr) communicator->compare_options_again();
   int keys = 0;

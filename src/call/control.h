@@ -10,21 +10,21 @@
 
 namespace slimpi::call {
 
-// Does what a level of MPI_Pcontrol means: 0 switches slimpi off, 1 on, 2 writes the report.
+// Carries out MPI_Pcontrol: level 0 switches slimpi off, 1 on, 2 writes the report.
 void control(int level);
 
-// Reads the slimpi_ keys of `info` as options of a communicator that was just made or changed.
-// Returns the code that the program gets.
+// Takes the slimpi_ keys of `info` as options of a communicator that was just made or changed.
+// Returns the code for the program.
 int take_info(mpi::Comm comm, mpi::Info info);
 
-// Limits this rank's waits in sums on a communicator; 0: they have no limit. Other ranks may have
-// other limits. Returns false if slimpi cannot follow the communicator.
+// Limits this rank's waits in sums on a communicator (0: no limit); ranks may have different
+// limits. Returns false if slimpi cannot follow the communicator.
 bool set_timeout(mpi::Comm comm, std::uint64_t seconds);
 
-// Returns "", or the line that says why a communicator's option cannot have this value.
+// Returns the line that says why a communicator's option cannot have this value; "" if it can.
 std::string check_option(const char* name, const char* value);
 
-// Returns the process's value of an option, "" if it is unset; empty if there is no such option.
+// Returns the process's value of an option: "" if it is unset, empty if there is no such option.
 std::optional<std::string> option_value(const char* name);
 
 }  // namespace slimpi::call

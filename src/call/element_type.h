@@ -12,8 +12,8 @@
 
 namespace slimpi::call {
 
-// Returns the type of elements that an MPI datatype stands for; empty if slimpi sums no such
-// elements. Compares the handle only and calls no MPI function.
+// Returns the element type of an MPI datatype; empty if slimpi cannot sum it. Compares the handle
+// only and calls no MPI function.
 inline std::optional<ElementType> element_type(mpi::Datatype type) {
   const mpi::Abi& abi = mpi::abi;
   if (type == abi.type_float || type == abi.type_real || type == abi.type_real4)

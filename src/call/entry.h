@@ -15,16 +15,16 @@ namespace slimpi::call {
 
 // admission.cpp
 
-// Does a blocking call, or leaves it to MPI; the outcome says which. dispatch(),
-// begin_nonblocking() and init_persistent() also set the counts of a reduce-scatter (count_blocks),
-// unless an earlier step leaves the call to MPI.
+// Runs a blocking call, or leaves it to MPI; the outcome says which. Like begin_nonblocking() and
+// init_persistent(), sets the counts of a reduce-scatter (count_blocks), unless an earlier step
+// leaves the call to MPI.
 Outcome dispatch(Request& request);
 
 // raise_error.cpp
 
-// Logs one line and ends the job, because other ranks may wait for this rank in a sum. Does nothing
-// if slimpi has not started. To be called if a sum's call or MPI_Start fails, and in MPI_Finalize
-// if MPI's own would crash. `status` is the failure.
+// Logs one line with `status`, a failure, and ends the job, because other ranks may wait for this
+// rank in a sum. Called if a sum's call or MPI_Start fails, and in MPI_Finalize if MPI's own would
+// crash. Does nothing before slimpi has started.
 void end_for(mpi::Comm comm, Status status);
 
 // Raises an MPI error on the communicator after an exception in any other function. Returns the
@@ -33,17 +33,17 @@ int fail_on(mpi::Comm comm, Status status);
 
 // call_mpi.cpp
 
-// Lets MPI do the call: calls the next definition of the function, another tool's or MPI's. If MPI
-// cannot take a buffer, it gets a copy (staging). The trace shows `reason`. SLIMPI_ESTIMATE also
-// needs the reason, and records no call without one.
+// Forwards the call to the next definition of the function, another tool's or MPI's, with copies of
+// buffers that MPI cannot take. The trace shows `reason`; SLIMPI_ESTIMATE records no call without
+// one.
 int call_mpi(const Request& request, std::optional<BypassReason> reason);
 
 // Calls the next definition without staging, trace and estimate. src/intercept defines it.
 int call_mpi_unstaged(const Request& request);
 
-// Counts the bytes of a call that MPI made because of its type. The report needs these bytes for
-// the share that was compressed. count_other_bytes() counts them for any operation except MPI_MAX
-// and MPI_MIN, because an operation that the program defined may be a sum.
+// Counts the bytes of a call that MPI made because of its type, for the share of compressed bytes
+// in the report. count_other_bytes() leaves out MPI_MAX and MPI_MIN only, because an operation that
+// the program defined may be a sum.
 void count_bytes_of(const Request& request);
 inline void count_other_bytes(const Request& request, int code) {
   if (code == mpi::kSuccess && request.op != mpi::abi.op_max && request.op != mpi::abi.op_min)
@@ -51,7 +51,7 @@ inline void count_other_bytes(const Request& request, int code) {
 }
 
 // Logs that a count above INT_MAX is refused, because the process's MPI lacks the function `name`
-// for large counts. The caller returns mpi::kErrCount.
+// for large counts. The caller then returns mpi::kErrCount.
 void refuse_count(const char* name, std::int64_t count);
 
 // estimate.cpp
@@ -61,12 +61,13 @@ void estimate_nonblocking(const Request& request, BypassReason reason);
 
 // begin_nonblocking.cpp
 
-// Begins a nonblocking call in the background, or leaves it to MPI. If slimpi begins the call, it
-// writes an MPI request to `handle`, the address of the program's request.
+// Begins a nonblocking call in the background, and writes its MPI request to `handle`, the address
+// of the program's request; or leaves the call to MPI.
 Outcome begin_nonblocking(Request& request, void* handle);
 
-// Writes MPI_REQUEST_NULL to handles[0] and a complete request to handles[1], for a test of MPICH's
-// mpi_f08 (intercept/requests.cpp). Returns false if MPI fails.
+// Writes MPI_REQUEST_NULL to handles[0] and a complete request to handles[1].
+// intercept/requests.cpp passes both to MPICH's mpi_f08 to learn whether it counts requests from 0
+// or 1. Returns false if MPI fails.
 bool make_complete_request(int (&handles)[2]);
 
 // persistent.cpp
@@ -103,14 +104,14 @@ inline bool sums_in_flight() {
 // Waits until all sums in flight are complete.
 void wait_for_all_sums();
 
-// Notes that the program frees a request. No function will complete it, so an error of its sum is
-// not kept.
+// Called when the program frees a request: nobody will complete it, so an error of its sum is
+// dropped.
 void drop_request(const void* handle);
 
-// Lets MPI make the sum of the fiber that calls this, on slimpi's own communicator: on that of the
-// program, other collectives may have begun since the sum, so the order could differ among ranks.
-// begin() calls MPI's nonblocking function for the same collective, because another collective may
-// add in another order. Returns MPI's code.
+// Lets MPI make the sum of the calling fiber, on slimpi's own communicator: the program may have
+// begun other collectives on its own since, in an order that differs among ranks. begin() must call
+// MPI's nonblocking function for the same collective, because another collective may add in another
+// order. Returns MPI's code.
 int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi::Request* handle));
 
 // communicator_attribute.cpp
@@ -118,8 +119,8 @@ int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi:
 // Waits until the nonblocking sums of the communicator are complete.
 void wait_for_sums_on(mpi::Comm comm);
 
-// To be called before a communicator is freed. Waits for its nonblocking sums, because they use its
-// state, and for slimpi's own requests on it: MPI would keep a communicator that has a request, and
+// Called before a communicator is freed. Waits for its nonblocking sums, which use its state, and
+// for slimpi's own requests on it: MPI would keep a communicator that has a request, and
 // MPI_Comm_disconnect would wait.
 void finish_on(mpi::Comm comm);
 

@@ -21,18 +21,18 @@ class Runtime;
 
 class CallEstimate {
  public:
-  // Returns the running object; null while SLIMPI_ESTIMATE is unset. After start() the object lives
-  // until the process ends.
+  // Returns the running object, which lives until the process ends; null if SLIMPI_ESTIMATE is
+  // unset or start() has not been called.
   static CallEstimate* running() { return running_.load(std::memory_order_acquire); }
   static void start(const mpi::Api& api, const Config& config);
 
-  // Counts a call that MPI has done, and that slimpi would leave to MPI in any case, for `reason`.
+  // Counts a call that MPI has made and that slimpi would leave to MPI in any case, for `reason`.
   void left(const Request& request, BypassReason reason, bool blocking,
             std::uint64_t nanoseconds) noexcept;
   // Counts a nonblocking or persistent call that slimpi would take. nodes: the number of nodes;
   // 0 if the ranks do not know this yet.
   void begun(const Request& request, int nodes) noexcept;
-  // Lets MPI do a call that slimpi would take between `nodes` nodes, and counts the call.
+  // Forwards a call to MPI that slimpi would compress between `nodes` nodes, and counts it.
   int call_mpi(const Request& request, int nodes);
 
   // Returns all calls so far. `job`: the description of the job.

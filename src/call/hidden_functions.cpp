@@ -62,8 +62,8 @@ bool has_tool_in_front(const char* name) {
 }
 
 // Probes the functions that start or complete requests. If a tool in front of slimpi calls one of
-// them by its PMPI_ name, slimpi does not see the program's calls of this function. Then a sum that
-// slimpi has taken might never start, or might not end.
+// them by its PMPI_ name, slimpi does not see the program's calls of this function, and a sum that
+// slimpi has taken might never start or complete.
 void find_hidden_functions(const Runtime& runtime) {
   mpi::Request null = mpi::abi.request_null;
   int flag = 0, index = 0, found = 0;

@@ -22,9 +22,10 @@ std::string describe_failure(Status status) {
 
 }  // namespace
 
-// Returns the MPI error code of a kind of failure; the first use makes the code. MPI has room for
-// few codes, so all failures of a kind share one code, and its text is that of the last of them.
-// Programs that use ULFM ask for its error classes, so these failures get MPI's own codes.
+// Returns the MPI error code of a kind of failure, which its first use makes. MPI has room for few
+// codes, so all failures of a kind share one code, whose text is that of the latest failure.
+// Failures that ULFM has error classes for get MPI's own codes, because programs ask for these
+// classes.
 int Errors::code_of(Status status, const std::string& text) {
   if (status == Status::rank_failed) return mpi::abi.err_proc_failed;
   if (status == Status::revoked) return mpi::abi.err_revoked;
@@ -60,8 +61,8 @@ int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
     if (logging == Logging::here && (status != Status::hook || rank == 0)) log_it();
   });
   if (is_fatal(comm)) {
-    // Another rank logs the failure. This rank logs it only if that rank has not ended the job
-    // within 1 s. After a disagreement rank 0 has logged it already.
+    // Another rank logs the failure and usually ends the job, so this rank waits 1 s before it logs
+    // it as well. After a disagreement rank 0 has logged it already.
     if (logging == Logging::elsewhere && status != Status::disagreement) {
       sleep(1);
       (void)caught([&] { log_it(); });
@@ -76,8 +77,8 @@ int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
   });
 }
 
-// Returns `comm`. In a program that has no MPI_COMM_WORLD, returns another communicator in its
-// place, or null if there is none.
+// Returns `comm` or, in a program without MPI_COMM_WORLD, another communicator in its place; null
+// if there is none.
 mpi::Comm Errors::existing(mpi::Comm comm) const {
   if (comm != mpi::abi.comm_world || mpi::has_world(runtime_.api)) return comm;
   return runtime_.communicators.largest();

@@ -20,9 +20,9 @@ class Errors {
  public:
   explicit Errors(Runtime& runtime) : runtime_(runtime) {}
 
-  // Raises an MPI error on the user's communicator: its error handler runs. Returns the code for
-  // the program. An error that belongs to no communicator is raised on MPI_COMM_WORLD or, in a
-  // program that has only sessions, on its largest communicator.
+  // Raises an MPI error on the user's communicator, which runs its error handler, and returns the
+  // code for the program. An error that belongs to no communicator is raised on MPI_COMM_WORLD or,
+  // in a program that has only sessions, on its largest communicator.
   int raise(mpi::Comm comm, Status status, Logging logging = Logging::here);
 
   // Ends the job, with one line that says why.

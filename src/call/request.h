@@ -26,8 +26,8 @@ struct BlockCounts {
   const void* array = nullptr;  // recvcounts: of int, or of MPI_Count
   bool wide = false;            // the arrays are of MPI_Count and MPI_Aint
   bool agreed = false;          // the ranks have compared the counts
-  // The displacements of MPI_Allgatherv: where each block begins in the receive buffer of this
-  // rank, in elements. Of int, or of MPI_Aint; null: the blocks lie one after the other.
+  // The displacements of MPI_Allgatherv, an array of int or MPI_Aint: where each block begins in
+  // this rank's receive buffer, in elements. Null if the blocks are contiguous and in rank order.
   const void* places = nullptr;
 
   std::int64_t of(int rank) const { return array == nullptr ? each : element(array, rank); }
@@ -58,9 +58,9 @@ struct SentBlock {
   mpi::Datatype datatype{};
 };
 
-// The arguments of a call of the program to a function of SLIMPI_CALLS. The handles are made by
-// cut() of mpi/abi.h. A request owns its tensor and, after keep(), its counts. An all-gather has
-// the operation MPI_SUM: its result is the sum of vectors in which each rank has only its block.
+// The arguments of the program's call to a function of SLIMPI_CALLS. The handles were made by cut()
+// of mpi/abi.h. A request owns its tensor and, after keep(), its counts. An all-gather has the
+// operation MPI_SUM: its result is the sum of vectors in which each rank has only its block.
 struct Request {
   const void* in;
   void* out;
@@ -105,7 +105,7 @@ struct Outcome {
 // its own errors if there are any.
 inline bool is_invalid(const Request& request) {
   if (request.count <= 0 || request.out == mpi::abi.in_place) return true;
-  // Other ranks may send blocks, so a rank whose own block is empty must not leave the call to MPI.
+  // A rank with an empty block must stay in the call, because other ranks may send theirs.
   if (request.gathers())
     return request.out == nullptr || (request.in == nullptr && request.own_count != 0);
   const bool writes = request.result_count() != 0 || request.in == mpi::abi.in_place;

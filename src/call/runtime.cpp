@@ -27,9 +27,9 @@ namespace {
 std::atomic<bool> g_inert{false};  // found an MPI that slimpi does not support, and said so
 
 // Ends slimpi in processes that never call MPI_Finalize, such as those with sessions. An exit
-// handler would end slimpi too early: it would run before the exit handlers and the destructors of
-// static objects that the program registered before its first sum, and these may call
-// MPI_Finalize. This destructor of the library runs after them.
+// handler would run too early: before the exit handlers and static destructors that the program
+// registered before its first sum, which may still call MPI_Finalize. This destructor of the
+// library runs after them.
 [[gnu::destructor]] void unload() {
   if (Runtime* const runtime = Runtime::started(); runtime != nullptr)
     runtime->leave();
@@ -37,9 +37,9 @@ std::atomic<bool> g_inert{false};  // found an MPI that slimpi does not support,
     (void)caught(report_no_sums);
 }
 
-// Prefixes the directory in which the process started to the relative paths of the files that are
-// written at the end of the job, because the process may have another directory by then. In the
-// path of the trace, a percent sign of that directory is written twice.
+// Makes the paths of files that are written at the end of the job absolute, because the process may
+// have changed its directory by then. In the path of the trace, a percent sign of the directory is
+// doubled.
 void keep_directory(Config& config) {
   for (std::optional<std::string>* const path : {&config.report, &config.estimate})
     if (*path && !is_stream(**path)) *path = path_from_start(**path);
@@ -51,8 +51,8 @@ void keep_directory(Config& config) {
   *config.trace = directory + *config.trace;
 }
 
-// Ends the job because slimpi cannot start on this rank: the other ranks would wait for this rank
-// in a sum. This rank has no communicator yet to tell them.
+// Ends the job because slimpi cannot start on this rank, which has no communicator yet to tell the
+// other ranks; they would wait for it in a sum.
 void cannot_start(mpi::Comm comm) {
   using Initialized = int(int*);
   using Abort = int(mpi::Comm, int);
@@ -77,8 +77,8 @@ bool Runtime::finds_mpi() {
   return mpi::find(found, version) == mpi::Found::yes;
 }
 
-// Starts the runtime if it can start now. If there is no MPI, or MPI is not initialized, the next
-// call tries again. If slimpi does not know the MPI's ABI, no later call tries again.
+// Starts the runtime if it can start now. Before MPI_Init, or without an MPI, the next call tries
+// again; with an unknown ABI no later call does.
 Runtime* Runtime::begin(mpi::Comm comm) {
   static std::mutex mutex;
   if (g_inert.load(std::memory_order_relaxed)) return nullptr;
@@ -113,8 +113,8 @@ Runtime* Runtime::begin(mpi::Comm comm) {
   return runtime.release();
 }
 
-// Returns whether MPI can be called now. If a program has only sessions, MPI_Initialized says no,
-// but a communicator other than MPI_COMM_WORLD and MPI_COMM_SELF proves that a session is open.
+// Returns whether MPI can be called now. In a program that has only sessions MPI_Initialized says
+// no, but a communicator other than MPI_COMM_WORLD and MPI_COMM_SELF proves that a session is open.
 bool Runtime::mpi_runs(const mpi::Api& api, mpi::Comm comm) {
   if (mpi::has_world(api)) return true;
   return comm != mpi::abi.comm_null && comm != mpi::abi.comm_world && comm != mpi::abi.comm_self;
@@ -170,8 +170,8 @@ void Runtime::start(Loaded loaded) {
   process_ = getpid();
 }
 
-// Warns of the launcher of another MPI. Under it every process is a separate job: the sums of these
-// ranks are wrong without any error.
+// Warns if another MPI's launcher started the process. Every process is then a job of its own, and
+// the sums of the ranks are wrong without any error.
 void Runtime::warn_of_launcher() const {
   const LaunchedRanks launched = launched_ranks(world_size);
   if (launched.ranks > world_size)

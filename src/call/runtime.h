@@ -28,10 +28,10 @@ struct RulesOfInfo : comm::Attachment {
 
 class Runtime {
  public:
-  // Returns the running object. The first call between MPI_Init and MPI_Finalize starts it. Null
-  // before that, in a process without MPI, and if MPI has an ABI that slimpi does not know. `comm`
-  // is the communicator of the program's call: in a program that has only sessions, nothing else
-  // proves that MPI runs.
+  // Returns the running object, which the first call between MPI_Init and MPI_Finalize starts.
+  // Returns null before that, in a process without MPI, and under an unknown ABI. `comm` is the
+  // communicator of the program's call: in a program that has only sessions, nothing else proves
+  // that MPI runs.
   static Runtime* get(mpi::Comm comm = mpi::abi.comm_null) {
     Runtime* const runtime = started();
     return runtime != nullptr ? runtime : begin(comm);
@@ -45,15 +45,16 @@ class Runtime {
   // MPI_Init.
   static bool finds_mpi();
 
-  // Forgets all handles after the last session was finalized, if there is no MPI_COMM_WORLD: every
-  // handle is invalid, also of communicators that were never freed. MPI may start again.
+  // Forgets all handles after the last session was finalized in a process without MPI_COMM_WORLD:
+  // every handle is invalid then, even those of communicators that were never freed. MPI may start
+  // again.
   void mpi_ended();
 
   // Returns the rules of SLIMPI_RULES, or the rules that the program set on this communicator.
   const Rules& rules_of(comm::Communicator& communicator) const;
 
-  // Ends slimpi: writes report and trace. Afterwards every call goes to MPI. If MPI does not work
-  // any more, the report has only the numbers of this process. meet: as in
+  // Ends slimpi: writes report and trace, and leaves every later call to MPI. If MPI no longer
+  // works, the report has only the numbers of this process. `meet` is as in
   // Registry::wait_for_finalize().
   void finish(bool mpi_works = true, const std::function<std::optional<bool>()>& meet = {});
 

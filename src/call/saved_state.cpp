@@ -129,9 +129,9 @@ std::optional<SavedState> copy_of(comm::Communicator& communicator,
   return copy;
 }
 
-// Returns the communicator that owns the states of a name: that of the persistent sum with this
-// name, or else that of the program. No sum is in flight on it when this returns. Null if slimpi
-// does not know `comm`.
+// Returns the communicator that owns the states of a name, once no sum is in flight on it: that of
+// the persistent sum with this name, or else the program's. Returns null if slimpi does not know
+// `comm`.
 comm::Communicator* find_owner(mpi::Comm comm, const std::string& name) {
   Runtime* const runtime = Runtime::get(comm);
   if (runtime == nullptr || runtime->finished) return nullptr;

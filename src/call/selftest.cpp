@@ -26,8 +26,8 @@ struct Tested : comm::Attachment {
   std::uint64_t sums = 0;  // sums, except those whose test failed; the same on all ranks
 };
 
-// The vector of a test. Every sum over some ranks is a whole number below 2^24, which a float holds
-// exactly, so the order of additions does not matter. This holds for up to 500,000 ranks.
+// The vector of a test. For up to 500,000 ranks every partial sum is a whole number below 2^24,
+// which a float holds exactly, so the order of additions does not matter.
 class Numbers {
  public:
   Numbers(int ranks, std::uint64_t test) : ranks_(ranks), test_(test) {}
@@ -51,9 +51,9 @@ class Numbers {
   const std::uint64_t test_;  // so that each test has other values
 };
 
-// Returns how many floats to sum. For an allreduce: 4096, doubled until the test has the same
-// schedule (messages between nodes) as the call, or until the floats are as many as those of the
-// call. For a reduce-scatter, which has one schedule: enough that it uses its buffers again.
+// Returns how many floats to sum. An allreduce starts with 4096 and doubles this until the test has
+// the same schedule (messages between nodes) as the call, or as many floats. A reduce-scatter,
+// which has one schedule, takes enough to use its buffers again.
 std::uint64_t floats_for(const comm::Call& call, const kernels::Format& format) {
   constexpr std::uint64_t kBlock = 64 << 10;
   if (call.scatter != nullptr)
@@ -138,8 +138,8 @@ Status fail_for_wrong_element(const comm::Call& call, const Numbers& numbers, st
 
 }  // namespace
 
-// Makes the test before the call is prepared. Preparing the test may make the segments longer
-// (SegmentClass::large), and then every size must be prepared again.
+// Runs the test before the call is prepared, because preparing the test may lengthen the segments
+// (SegmentClass::large), and every size is then prepared again.
 Status Sum::run_selftest(const comm::Call& call) {
   Tested& tested = communicator_.attachment<Tested>();
   if (tested.sums % communicator_.config().selftest != 0) {

@@ -19,7 +19,7 @@ using device::Location;
 
 constexpr std::size_t kAlignment = 256;  // a copy has its buffer's address modulo this
 
-// Staging memory of calls that MPI does on copies. It is kept for later calls. Any thread may use
+// Keeps the staging memory of calls that MPI makes on copies, for later calls. Any thread may use
 // it.
 class StagingPool {
  public:
@@ -30,8 +30,8 @@ class StagingPool {
     return *pool;
   }
 
-  // Takes a free staging buffer of `bytes` at the location; enlarges one or makes a new one if none
-  // fits. The buffer is the caller's until release(), even if this function fails.
+  // Takes a free staging buffer of `bytes` at the location, enlarged or newly made if none fits.
+  // The buffer is the caller's until release(), even if this function fails.
   Status take(const device::Location& location, std::size_t bytes, Statistics& statistics,
               StagingBuffer** buffer);
   void release(StagingBuffer* buffer);
@@ -98,7 +98,7 @@ StagingBuffer* StagingPool::pick(const device::Location& location, std::size_t b
   return found;
 }
 
-// Finds the bytes that `count` elements of a type span; none if count is 0. Returns false if
+// Finds the bytes that `count` elements of a type span (none if count is 0). Returns false if
 // elements have no bytes, or if MPI will reject the call.
 bool find_span(const mpi::Api& api, mpi::Datatype type, std::int64_t count, Span* span) {
   if (count < 0 || type == mpi::abi.datatype_null) return false;

@@ -40,7 +40,8 @@ comm::Plan plan_for(const comm::Plan& plan, ElementType type) {
 }
 
 // While this object lives, the trace shows the bits of the plan beside the parts of the thread's
-// call. If the call afterwards goes to MPI, its slice must not show them.
+// call. It ends with the plan, because the slice of a call that then goes to MPI must not show
+// them.
 class TracedBits {
  public:
   explicit TracedBits(const comm::Plan& plan) : call_(ActiveCall::current()) {
@@ -106,8 +107,8 @@ Status Sum::timed_verify(const Step& step) {
   return status;
 }
 
-// Makes first the steps in which all ranks decide. Until agree() returns, all ranks can still leave
-// the call to MPI together. Later only Algorithm::run() can do so.
+// Runs the steps of a sum. Until agree() returns, all ranks can still leave the call to MPI
+// together; after that only Algorithm::run() can.
 comm::Verdict Sum::run_steps() {
   const Timed inside(runtime_.statistics, &Counts::nanoseconds);
   if (communicator_.on_one_node()) return run_in_node();
@@ -171,9 +172,9 @@ std::byte* Sum::programs_block(int rank) const {
 }
 
 // Converts the values to floats. Does nothing if a GPU has the buffers, because the ranks leave
-// that call to MPI. Sets float32_holds_ to false if float32 cannot hold the doubles; then the ranks
-// leave the call to MPI, too. The greatest double allowed is algorithm::safe_limit(), the limit of
-// error feedback, also without error feedback. So the sum in float32 cannot overflow.
+// that call to MPI. They also do if float32 cannot hold the doubles, which clears float32_holds_. A
+// double may be as large as algorithm::safe_limit(), the limit of error feedback (used here in any
+// case), so the sum in float32 cannot overflow.
 Status Sum::take_floats() {
   if (left_on_device_) return Status::ok;
   comm::Memory& copy = scratch_.take()->floats;
@@ -259,7 +260,7 @@ comm::Range Sum::result_range() const {
   return scatter_ ? scatter_->blocks[std::size_t(communicator_.rank())] : comm::Range{0, count_};
 }
 
-// Makes a float sum of ranks that share one node, with a buffer of a GPU on some rank.
+// Sums floats among ranks that share one node, with a buffer of a GPU on some rank.
 comm::Verdict Sum::run_in_node() {
   intra::NodeState& node = intra::NodeState::of(communicator_);
   comm::Call call = make_call();
@@ -275,9 +276,10 @@ comm::Verdict Sum::run_in_node() {
   return comm::synchronize(call.device_stream());
 }
 
-// Copies the input if input and output are in memory of different devices or of different GPUs. The
-// copy goes to the output, whose device does the work: in an all-gather to this rank's block. In a
-// reduce-scatter the output is too short, so the copy goes to scratch memory.
+// Copies the input if input and output are in memory of different devices or different GPUs. The
+// work is done on the output's device, so the copy goes to the output, or in an all-gather to this
+// rank's block of it. The output of a reduce-scatter is too short, so the copy goes to scratch
+// memory.
 Status Sum::colocate_buffers(comm::Call& call) {
   if (in_ == out_) return Status::ok;
   if (in_location_ == location_) return Status::ok;
@@ -357,12 +359,12 @@ void Sum::log_banner() {
   log_info(text);
 }
 
-// How a call that slimpi took ends when something fails.
+// The end of a call that slimpi took, after a failure.
 
 namespace {
 
-// Adds the call to the text of a bad message, unless the text has it: check_message() names only
-// the fields that differ.
+// Adds the call to the text of a bad message unless it is there: check_message() names only the
+// fields that differ.
 Status add_call_to_failure(Status status) {
   const ActiveCall* const active = ActiveCall::current();
   const std::string text = failure_text();
@@ -374,7 +376,7 @@ Status add_call_to_failure(Status status) {
 }  // namespace
 
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
-  // All ranks know a failed hook, and no message is in flight.
+  // All ranks know that the hook has failed, and no message is in flight.
   if (status == Status::hook) return runtime.errors.raise(communicator.user(), status);
   // All ranks know a disagreement, too. Rank 0 has already logged it.
   if (status == Status::disagreement)

@@ -16,7 +16,7 @@ class Sum {
  public:
   Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
       const Request& request);
-  // After a failure, waits until no stream uses the buffers of the program any more. Gives up the
+  // After a failure, waits until no stream uses the program's buffers any more, and gives up the
   // scratch memory if MPI or a stream may still use it.
   ~Sum() {
     const bool idle = ended_ || communicator_.streams_end({location_, in_location_});
@@ -25,8 +25,8 @@ class Sum {
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;
 
-  // Runs the plan, or adds inside the node that all ranks share. An error means that the ranks may
-  // have stopped at different points.
+  // Runs the plan, or adds inside the node that all ranks share. After an error the ranks may have
+  // stopped at different points.
   comm::Verdict run() {
     const comm::Verdict verdict = run_steps();
     ended_ = verdict.status() == Status::ok;
@@ -40,11 +40,11 @@ class Sum {
   // The words that the ranks exchange before a call. Each becomes its maximum over all ranks.
   struct Agreement;
 
-  // Returns the call as the layers below see it. Leases the scratch memory. The caller later sets
-  // the call's stream, number and state.
+  // Returns the call for the layers below, and leases its scratch memory. The caller sets stream,
+  // number and state later.
   comm::Call make_call();
-  // Returns whether a copy of the values as floats takes the place of both buffers, from
-  // take_floats() to give_result(): of 16-bit floats, and of doubles that are compressed.
+  // Returns whether a copy of the values as floats stands in for both buffers between take_floats()
+  // and give_result(): for 16-bit floats, and for doubles that are compressed.
   bool converts() const { return type_ != ElementType::float32 && !adds_doubles(); }
   // Returns whether doubles are added as doubles. Then two floats of in_ and out_ are one double.
   bool adds_doubles() const { return plan_.format.codec == kernels::Codec::float64; }
@@ -114,9 +114,9 @@ class Sum {
 };
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error
-// on the program's communicator. Returns the code for the program. Messages may still be in flight,
-// so later calls on this communicator fail, too. Exception: after a failure that all ranks know, no
-// message is in flight, and calls go on.
+// on the program's communicator. Returns the code for the program. Later calls on this communicator
+// fail as well, because messages may still be in flight. Only a failure that all ranks know leaves
+// no message in flight, and then later calls run as usual.
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status);
 
 }  // namespace slimpi::call

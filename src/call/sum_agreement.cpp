@@ -135,7 +135,7 @@ comm::Verdict Sum::act_on(const Agreement& agreement, comm::Call& call) {
   return Status::ok;
 }
 
-// Finds the buffer's tensor state, if the plan needs one, and makes all ranks use the same state
+// Finds the buffer's tensor state if the plan needs one, and makes sure that all ranks use the same
 // (share_state).
 comm::Verdict Sum::agree(comm::Call& call) {
   if (plan_.needs_state)
@@ -213,9 +213,8 @@ std::uint64_t Sum::digest_placement() const {
   return digest.value();
 }
 
-// Finds the tensor state. A rank whose block is empty gets no part of the sum, so it has no address
-// that identifies the tensor. The other ranks tell it the number of the state that they mean
-// (By::others).
+// Finds the tensor state. A rank with an empty block gets no part of the sum, so it has no address
+// that identifies the tensor, and uses the number of the state on the other ranks (By::others).
 Status Sum::find_state(comm::Call& call) {
   comm::TensorStates& states = communicator_.states;
   comm::TensorKey key = key_;

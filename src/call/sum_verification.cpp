@@ -24,8 +24,8 @@ namespace slimpi::call {
 
 namespace {
 
-// Sets *found if some input value is not finite and the finite values cannot overflow in any order
-// of additions. Then MPI's sum is an infinity or a NaN only where some input is. Collective.
+// Sets *found if some input value is not finite while the finite values cannot overflow in any
+// order of additions. MPI's sum is then non-finite only where an input is. Collective.
 Status find_nonfinite(const comm::Call& call, const float* in, bool* found) {
   std::uint64_t most[] = {0, 0};  // whether a value is not finite; the greatest finite magnitude
   for (const float value : std::span(in, call.count)) {
@@ -68,8 +68,8 @@ double* words_of_check(const comm::Call& call) {
   return reinterpret_cast<double*>(call.scratch.exact.data() + bytes_of_sum(call));
 }
 
-// Sets *result to the call's result, `count` floats; copies them if a GPU has them, and the blocks
-// of an all-gather, which then lie one after the other.
+// Sets *result to the call's result, `count` contiguous floats: a copy if a GPU has them, or if
+// they are the blocks of an all-gather.
 Status find_result(const comm::Call& call, std::uint64_t count, const float** result) {
   *result = call.out;
   float* const copy = call.scratch.result.floats();
@@ -90,8 +90,9 @@ Status find_result(const comm::Call& call, std::uint64_t count, const float** re
 
 }  // namespace
 
-// Keeps a copy of the input, before the call changes it: of doubles as doubles, else as floats.
-// *kept is false on all ranks if some rank has no memory for the copy and the result. Collective.
+// Keeps a copy of the input before the call changes it, in double if the program's elements are
+// doubles, else in float. *kept is false on all ranks if some rank has no memory for the copy and
+// the result. Collective.
 Status Sum::keep_input(const comm::Call& call, bool* kept) {
   const bool doubles = type_ == ElementType::float64;
   const device::Location host;
@@ -134,8 +135,8 @@ Status Sum::verify_result(const comm::Call& call) {
   const Timed verifying(runtime_.statistics, &Counts::verify_nanoseconds);
   comm::Exchange& exchange = communicator_.exchange();
   float* const exact = exact_of(call);
-  // No failure of a rank ends the wait for MPI's sum. So no rank begins that sum before all ranks
-  // have come through the call.
+  // A wait inside MPI's sum never learns that another rank has failed, so no rank begins that sum
+  // before all ranks have come through the call.
   bool here = true;
   SLIMPI_TRY(exchange.all_true(&here));
   bool nonfinite = false;

@@ -24,8 +24,8 @@ double processor_seconds(int whose) {
          1e-6 * double(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-// Returns whether this is the process that slimpi-run became, and did the work itself. A shell or a
-// launcher that slimpi-run started leaves the work to its children, and these may well have MPI.
+// Returns whether the process that slimpi-run became does the work itself. A shell or a launcher
+// leaves the work to its children, which may well have MPI.
 bool is_the_program() {
   return environment_variable("SLIMPIRUN_PID") == std::to_string(getpid()) &&
          processor_seconds(RUSAGE_SELF) >= processor_seconds(RUSAGE_CHILDREN);

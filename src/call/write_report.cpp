@@ -26,10 +26,10 @@
 
 namespace slimpi::call {
 
-// Threads may offer communicators in a different order on every rank. So the ranks make no copy if
-// any of them has one already, and a copy gets a number from rank 0. If several threads make copies
-// at a time, the copy with the lowest number is kept. If any rank has opened a session, the copy is
-// freed together with the communicator, so that the copy does not outlive the session.
+// Threads may offer communicators in a different order on every rank, so the ranks make no copy if
+// any of them already has one, and rank 0 numbers the copies. If several threads make copies at a
+// time, the one with the lowest number is kept. Once any rank has opened a session, the copy is
+// freed together with the communicator, so as not to outlive the session.
 Status JobReport::offer(comm::Communicator& communicator) {
   std::uint64_t words[] = {0, 0, 0, 0};
   if (communicator.without_world() || communicator.size() != runtime_.world_size) return Status::ok;
@@ -44,8 +44,8 @@ Status JobReport::offer(comm::Communicator& communicator) {
              "SLIMPI_REPORT is set on another rank and not on rank 0, which writes the report; "
              "set it on rank 0");
   if (taken != 0) return Status::ok;
-  // MPI may make the copy on some ranks only. All ranks use it, or none, because they wait for each
-  // other in write().
+  // MPI may make the copy on some ranks only. Since the ranks wait for each other in write(),
+  // either all use it or none.
   mpi::Comm made = mpi::abi.comm_null;
   bool all_made =
       mpi::copy_internal(runtime_.api, communicator.exchange().comm(), 0, &made) == Status::ok;
@@ -115,8 +115,8 @@ std::unique_ptr<Report> JobReport::describe_job() const {
   return made;
 }
 
-// Adds up the numbers of all ranks. Allocates nothing before it has taken part in the sum, so a
-// rank that is out of memory keeps no other rank waiting.
+// Adds up the numbers of all ranks. Allocates only after it has taken part in the sum, so that a
+// rank without memory keeps no other rank waiting.
 void JobReport::add_up(mpi::Comm comm, Totals& totals) const {
   static Counts own;  // the stack may be too small
   runtime_.statistics.read(own);
@@ -131,9 +131,9 @@ void JobReport::add_up(mpi::Comm comm, Totals& totals) const {
   totals.hosts = gather_hosts(comm, totals.rank, size);
 }
 
-// A rank that never frees the communicator must not keep the others waiting, so the ranks first
-// meet for a limited time. They find the largest communicator that any of them has added up,
-// because all must decide the same.
+// A rank that never frees the communicator must not keep the others waiting, so the ranks meet for
+// a limited time. There they find the largest communicator that any of them has added up, because
+// all must make the same choice.
 void JobReport::collect(comm::Communicator& communicator) {
   // MPI_Finalize has written the report and left the communicators of open sessions to MPI.
   if (runtime_.finished || !communicator.without_world() || !communicator.reports() ||

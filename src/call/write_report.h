@@ -26,13 +26,13 @@ class JobReport {
   // numbers of all ranks are added over this copy. Collective.
   Status offer(comm::Communicator& communicator);
 
-  // Adds up the numbers of the ranks of a communicator that a program without MPI_COMM_WORLD frees:
-  // at the end of the job there is no MPI to do so. The report shows the numbers of the largest
-  // communicator that was freed last. Called on all ranks, before MPI frees the communicator.
+  // Called on all ranks before MPI frees a communicator: adds up their numbers in a program without
+  // MPI_COMM_WORLD, where the end of the job comes too late for MPI. The report shows the numbers
+  // of the largest communicator that was freed last.
   void collect(comm::Communicator& communicator);
 
-  // Returns the kept communicator if it must be freed together with `owner`, and keeps it no more.
-  // Otherwise returns null.
+  // Returns the kept communicator, and forgets it, if it must be freed together with `owner`;
+  // otherwise returns null.
   mpi::Comm release(const comm::Communicator& owner);
 
   // Writes the report to the target of SLIMPI_REPORT, with the numbers of this process, or with the
@@ -43,7 +43,7 @@ class JobReport {
   // Warns if the files of the report or the trace cannot be written now.
   void check_writability() const;
 
-  // Writes report, estimate and trace. If MPI does not work any more, the report has this process's
+  // Writes report, estimate and trace; if MPI no longer works, the report has this process's
   // numbers only.
   void finish(bool mpi_works);
 
@@ -78,9 +78,9 @@ class JobReport {
   Totals totals_;
 };
 
-// For the end of a process in which slimpi never started (without_sums.cpp). Prints that there is
-// nothing to report, if the user asked slimpi-run for a report, an estimate, a trace or lines of
-// level info.
+// Called at the end of a process in which slimpi never started (without_sums.cpp): prints that
+// there is nothing to report, if the user asked slimpi-run for a report, an estimate, a trace or
+// lines of level info.
 void report_no_sums();
 
 }  // namespace slimpi::call

@@ -44,13 +44,13 @@ void Autotuner::start_rounds() {
   std::iota(in_trial_.begin(), in_trial_.end(), 0);
 }
 
-// Returns the position in in_trial_ of the candidate that a trial of this stage tries. The position
-// depends on the trial's number and on agreed state only, so all ranks get the same.
+// Returns the index in in_trial_ of the candidate that a trial of this stage runs. It depends only
+// on the trial's number and on agreed state, so it is the same on all ranks.
 int Autotuner::place_of(int trial) const {
   return (stage_ == Stage::rounds ? trial : trial / kInARow) % int(in_trial_.size());
 }
 
-// Returns whether the comparison of the candidates uses the time of this trial of the stage.
+// Returns whether the time of this trial counts when the candidates are compared.
 bool Autotuner::counts(int trial) const {
   return stage_ == Stage::rounds ? trial >= int(in_trial_.size()) : trial % kInARow >= kUncounted;
 }
@@ -115,8 +115,8 @@ void Autotuner::settle() {
     find_medians();
     best_ = in_trial_[std::size_t(std::min_element(medians_.begin(), medians_.end()) -
                                   medians_.begin())];
-    // The cost of the run-off is only the time that the other candidates took beyond the winner's
-    // time, because the program's calls had to be made in any case.
+    // The program's calls had to be made in any case, so the run-off costs only what the other
+    // candidates took beyond the winner's time.
     const double others = double(medians_.size()) - 1;
     until_again_ += kCostRatio * kInARow * kRepeats * (cost_of_others(medians_) - others);
   }

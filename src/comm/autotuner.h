@@ -28,32 +28,32 @@ class Autotuner {
   int next() const;
 
   // Records the time of the call that ran the candidate of next(). Returns true when the ranks must
-  // agree: then the caller replaces each of times_to_agree() by its minimum over all ranks and
+  // agree; the caller then replaces each of times_to_agree() by its minimum over all ranks and
   // calls agreed(). The minimum is the time of the call itself, because the rank that comes last
-  // waits for no other rank.
+  // waits for nobody.
   bool record(std::uint64_t nanoseconds);
   std::span<std::uint64_t> times_to_agree() { return times_; }
   void agreed();
 
   bool settled() const { return stage_ == Stage::settled; }
 
-  // Rounds of one trial of each candidate. The first round is not used: it has set-up costs.
+  // Rounds in which each candidate has one trial. The first round has set-up costs and is not used.
   static constexpr int kRounds = 4;
-  // In a run-off each candidate makes kInARow calls in a row, kRepeats times. The times of the
-  // first kUncounted calls of each row are not used, because the contents of the caches depend on
-  // the call before.
+  // In a run-off each candidate makes kInARow calls in a row, kRepeats times. The first kUncounted
+  // calls of a row are not timed, because they find the caches as the candidate before left them.
   static constexpr int kInARow = 8, kUncounted = 2, kRepeats = 3;
-  // A candidate that takes more than this many times the fastest one's time is not in the run-off.
+  // A candidate that takes more than this many times as long as the fastest one is left out of the
+  // run-off.
   static constexpr double kRunoffRatio = 1.3;
   // Calls of the winner between two checks for drift.
   static constexpr int kWatch = 64;
-  // New trials without drift start only when the time since the last trials is this many times the
-  // cost of those trials.
+  // Without drift, new trials wait until the time since the last trials is this many times their
+  // cost.
   static constexpr int kCostRatio = 100;
 
  private:
-  // rounds and runoff: trials are made. settled: best_ is used and watched for drift. The stage
-  // changes only in agreed(), and so on all ranks at the same call.
+  // In rounds and runoff the candidates have trials; in settled, best_ runs every call and is
+  // watched for drift. Only agreed() changes the stage, so all ranks change it at the same call.
   enum class Stage { rounds, runoff, settled };
 
   void start_rounds();
@@ -84,8 +84,8 @@ class Autotuner {
 class Autotuners : public Attachment {
  public:
   // Sets *found to the autotuner of row number `row` of SLIMPI_RULES for sums of `size_class`. The
-  // first call with this row and class makes the autotuner, and is collective: if some rank has no
-  // memory, *found is null on all ranks. Later calls send nothing.
+  // first call with this row and class makes the autotuner and is collective: *found is null on all
+  // ranks if some rank has no memory. Later calls send nothing.
   Status find_or_make_together(Communicator& communicator, int row, std::size_t size_class,
                                int candidates, Autotuner** found);
 

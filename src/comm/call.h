@@ -28,8 +28,8 @@ class TensorState;
 struct Gather;
 struct Scatter;
 
-// The plan of one call: how it is done. algorithm/policy.h makes the plan from facts that all ranks
-// know, so it is the same on every rank. A copy allocates nothing.
+// How one call is made. algorithm/policy.h derives the plan from values that all ranks know, so it
+// is the same on every rank. A copy allocates nothing.
 struct Plan {
   const algorithm::Algorithm* algorithm = nullptr;
   kernels::Format format;
@@ -39,8 +39,9 @@ struct Plan {
   bool needs_state = false;  // the call needs a tensor state: for its arrays or its count of calls
   double max_error = 0;      // bound of the relative L2 error; the codec is chosen for it; 0: none
   const std::string* hook = nullptr;  // path of a hook (a user's algorithm); null: no hook
-  // The matrices of this buffer, from slimpi_describe_next; together at most `count` floats. The
-  // ranks compare them before algorithm/powersgd reads them. The call of the program owns them.
+  // The matrices of this buffer, as slimpi_describe_next described them; together at most `count`
+  // floats. The program's call owns them, and the ranks compare them before algorithm/powersgd
+  // reads them.
   std::span<const MatrixSize> matrices;
 };
 
@@ -73,8 +74,8 @@ struct Call {
   // Set by Algorithm::run if it used another codec than the codec of the plan's format.
   std::optional<UsedCodec> used_codec = {};
 
-  // Device memory, into which the inter-node exchange writes the sum of this rank's chunk (the part
-  // that this rank adds up), before the sum is encoded. Null: no caller needs this sum.
+  // Device memory for the sum of this rank's chunk, which the inter-node exchange writes here
+  // before it encodes the sum; null if the caller does not need the sum.
   float* totals = nullptr;
 
   // The counts of a reduce-scatter; null: all ranks get the whole sum. The program's call owns it.
@@ -84,9 +85,9 @@ struct Call {
   // True: the input of a reduce-scatter is in memory of another device or GPU than the output. The
   // call copies it to CallScratch::colocated.
   bool copies_input = false;
-  // With blocks, a range for each shard (the part of the vector that one rank of a node exchanges
-  // with other nodes). The owner of the shard adds up this range inside the node, or sends it to
-  // the ranks of the node. Empty: all shards have about the same length.
+  // With blocks, the range of each shard (the part of the vector that one rank of a node exchanges
+  // with other nodes). The shard's owner adds up this range inside the node, or sends it to the
+  // node's ranks. Empty if all shards have about the same length.
   std::span<const Range> shards = {};
 
   // The transport of the sum inside the node; the all-gather inside the node uses the same one.
@@ -107,9 +108,9 @@ struct Call {
   Status reserve_messages(std::size_t bytes) const;
 };
 
-// Returns a call with another plan and with the buffers, scratch memory, stream, number and state
-// of `call`. The new call is plain: it does not have the scatter, gather, shards, copies_input,
-// totals and node_path of `call`. Algorithm::run sets used_codec in the new call.
+// Returns a plain call with another plan, on the buffers, scratch memory, stream, number and state
+// of `call`. It lacks the scatter, gather, shards, copies_input, totals and node_path of `call`,
+// and gets a used_codec of its own from Algorithm::run.
 inline Call plain_call_with_plan(const Call& call, const Plan& plan) {
   return {.communicator = call.communicator,
           .scratch = call.scratch,

@@ -48,12 +48,13 @@ struct Entry {
 
 std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {
   constexpr const char* kVersion = SLIMPI_PACKAGE_VERSION;
-  // The version comes first, because ranks with another version may have other rows.
+  // The version comes first, because other versions may have other rows.
   std::vector<Entry> entries = {{"the version of slimpi", kVersion, kVersion}};
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].scope == Scope::agree || rows[i].scope == Scope::job) {
-      // Shows texts in lower case, except paths: only in paths and in rules (below) case matters.
+      // Case matters only in paths and in the rules (below), so all other texts are shown in lower
+      // case.
       const std::string& text = config.given[i].text;
       const std::string published = text.find(":/") != text.npos ? text : lower_case(text);
       entries.push_back({rows[i].variable, config.value_text(Option(i)),
@@ -136,9 +137,9 @@ Communicator::~Communicator() {
 }
 
 // Returns a function that calls `poll` until it is done. A rank may come late to its first call, or
-// never; so a report of the wait names the ranks from which nothing has come (`arrivals`, as in
-// mpi::WaitFor). The wait looks for no failure report: the ranks are still making the communicator
-// on which they report failures.
+// never, so a report of the wait names the ranks that have sent nothing (`arrivals`, as in
+// mpi::WaitFor). The wait looks for no failure report, because the communicator for reports is only
+// being made.
 mpi::WaitFor Communicator::waits() {
   return [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
     Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
@@ -159,8 +160,8 @@ Status Communicator::make_internal_comm() {
     enter(Life::connected);
     return Status::ok;
   }
-  // True: other ranks are in another call, in MPI, or absent, so this rank cannot leave the sum to
-  // MPI together with them.
+  // True if other ranks are in another call, in MPI, or absent, so that this rank cannot leave the
+  // sum to MPI together with them.
   const bool apart = status == Status::disagreement || status == Status::absent;
   enter(in_fiber || apart ? Life::failed : Life::unusable);
   return status;
@@ -325,8 +326,8 @@ void Communicator::abandon() {
   for (const auto& [key, attached] : attachments_) attached->abandon();
 }
 
-// Drops what was derived from the options. All ranks do this at the same call, because what follows
-// is collective. The internal communicator and streams stay, and what attachments do not drop.
+// Drops what was derived from the options, on all ranks at the same call, because what follows is
+// collective. The internal communicator, the streams, and whatever attachments keep, stay.
 void Communicator::start_anew() {
   changed_ = false;
   if (is_in(Life::outdated)) enter(Life::connected);

@@ -30,9 +30,9 @@
 
 namespace slimpi::comm {
 
-// Data that code outside this directory (src/inter, for example) keeps for one communicator. That
-// code derives a type of its own from Attachment. The communicator owns one object of each type,
-// which communicator.attachment<Type>() makes at first use, and destroys the object with itself.
+// Data that another layer, such as src/inter, keeps for one communicator in a type that it derives
+// from Attachment. The communicator owns one object of each such type, which attachment<Type>()
+// makes at first use, and destroys it with itself.
 class Attachment {
  public:
   Attachment() = default;
@@ -65,12 +65,12 @@ enum class Life : std::uint8_t {
 };
 
 // Counts the nonblocking sums of a communicator. All ranks begin them in the same order, but may
-// learn at different times that all have the same options. A sum is undecided if some rank began
-// the sum before that rank learned this. Whether slimpi takes an undecided sum is decided in the
-// sum's fiber (base/fiber.h); for any other sum it is decided where the sum begins.
+// learn at different times that all have the same options. A sum that some rank began before it
+// learned this is undecided: its fiber (base/fiber.h) decides whether slimpi takes the sum, while
+// any other sum is decided where it begins.
 class NonblockingSums {
  public:
-  // Counts a sum that begins and that slimpi may take. Returns its number, from 1.
+  // Counts a sum that slimpi may take, when it begins. Returns its number, from 1.
   std::uint64_t begin() { return ++begun_; }
   // Returns whether any sum has begun. That sum may already make the internal communicator.
   bool any() const { return begun_ != 0; }
@@ -84,11 +84,11 @@ class NonblockingSums {
   // one node.
   bool began_on_one_node(std::uint64_t number) const { return number > unplaced_; }
 
-  // Find the largest number of sums that any rank has begun so far. compare_options() calls the
-  // first function before the ranks know that all agree. find_nodes(), in a fiber, calls the second
-  // before they know that they share one node. comparing() is true from the moment at which this
-  // rank sends its number until it has the result; meanwhile this rank begins no sum. That wait is
-  // short, because all ranks are in this function at about the same time. Collective.
+  // Find the largest number of sums that any rank has begun. compare_before_agreed() is for
+  // compare_options(), before the ranks know that all agree; compare_before_placed() is for
+  // find_nodes() in a fiber, before they know that they share one node. This rank begins no sum
+  // while comparing() is true, which is not for long, because all ranks are here at about the same
+  // time. Collective.
   Status compare_before_agreed(Exchange& exchange) { return compare(exchange, &undecided_); }
   Status compare_before_placed(Exchange& exchange) { return compare(exchange, &unplaced_); }
   bool comparing() const { return comparing_.load(std::memory_order_acquire); }
@@ -107,9 +107,9 @@ class Communicator {
  public:
   Communicator(const mpi::Api& api, Statistics& statistics, const Config& config, mpi::Comm user);
   // Makes the communicator of one persistent sum on `parent`, whose ranks have agreed and found
-  // their nodes. The new communicator has the options and the layout that the parent has now, a
-  // channel of the parent's internal communicator, and its own states. It may outlive the parent.
-  // `number` and `channel` are as for Exchange::open().
+  // their nodes. It has the parent's present options and layout, a channel of the parent's internal
+  // communicator, and states of its own, and may outlive the parent. `number` and `channel` are as
+  // for Exchange::open().
   Communicator(const Communicator& parent, int number, int channel);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -149,17 +149,17 @@ class Communicator {
   // Makes the ranks compare their options before the next sum. All ranks call this.
   void compare_options_again();
 
-  // Makes the internal communicator and compares among the ranks the options that must agree, and
+  // Makes the internal communicator and compares, among the ranks, the options that must agree and
   // `rules`, the text of the rules that apply here. Collective; must come before anything else.
-  // Status::disagreement names the option and both values on every rank. If options of some rank
+  // Status::disagreement names the option and both values on every rank. If some rank's options
   // have changed, all ranks drop what they derived from options. If a fiber cannot make the
-  // internal communicator, all sums fail: the ranks learn of this at different times, so no rank
-  // may leave a call to MPI.
+  // internal communicator, all sums fail, because the ranks learn of this at different times and so
+  // cannot leave a call to MPI together.
   Status compare_options(const std::string& rules);
   bool agreed() const { return is_in(Life::agreed) || is_in(Life::laid_out); }
   bool unusable() const { return is_in(Life::unusable); }
-  // Ends the use of this communicator for good, after a call failed whose messages may still be in
-  // flight: no other call may follow, and its context id is never used again.
+  // Ends the use of this communicator after a call failed whose messages may still be in flight: no
+  // other call may follow, and its context id is never used again.
   void give_up(Status status);
   // Fails if the program has revoked this communicator (ULFM), before a call begins.
   Status check_revoked() const;
@@ -167,8 +167,8 @@ class Communicator {
   Status failed_by() const {
     return connected() ? exchange_.internal()->failed_by.load() : Status::mpi;
   }
-  // Returns whether no call may follow. If a call fails after it has sent messages, the failure is
-  // kept in InternalComm::failed, which persistent sums share; life_ does not change.
+  // Returns whether no call may follow. A call that fails after it has sent messages leaves life_
+  // as it is, and notes the failure in InternalComm::failed, which persistent sums share.
   bool failed() const {
     return is_in(Life::failed) || (connected() && exchange_.internal()->failed);
   }
@@ -176,31 +176,33 @@ class Communicator {
   bool connected() const { return exchange_.internal() != nullptr; }
   // Returns why the ranks could not make the internal communicator.
   mpi::Refusal refusal() const { return refusal_; }
-  // Tells the other ranks that this rank leaves a sum to MPI, because they may wait in slimpi for
-  // this rank's part of the sum. Sends this once, and does not wait.
+  // Tells the other ranks, which may wait in slimpi for this rank, that it leaves a sum to MPI.
+  // Sends this once, and does not wait.
   void refuse_to_meet(mpi::Refusal why = mpi::Refusal::single_threaded);
   bool refused() const { return is_in(Life::refused); }
   // Returns whether MPI has a context id left for the internal communicator. To be called in the
   // first nonblocking sum.
   bool has_room() const { return mpi::has_room_in_fiber(api_, user_); }
-  // Counts the ended fiber of a nonblocking sum. After the fiber of the last undecided sum, closes
-  // the exchange if the communicator is unusable (some process serves too many communicators). That
-  // frees the internal communicator.
+  // Counts the ended fiber of a nonblocking sum. The fiber of the last undecided sum closes the
+  // exchange, and so frees the internal communicator, if the communicator is unusable because some
+  // process serves too many communicators.
   void end_nonblocking();
-  // Tells the other ranks that this rank leaves to MPI a sum of a type that its SLIMPI_TYPES does
-  // not name; once for each type. Does nothing if an earlier sum has made, or makes, the internal
-  // communicator: then the ranks compare SLIMPI_TYPES.
+  // Tells the other ranks, once for each type, that this rank leaves a sum to MPI because its
+  // SLIMPI_TYPES does not name the type. Does nothing once an earlier sum has begun to make the
+  // internal communicator, because the ranks then compare SLIMPI_TYPES.
   void refuse_type(ElementType type);
   // Waits until all ranks have received the messages of refuse_to_meet() and refuse_type().
   // Collective, as MPI_Comm_free is.
   void finish_refusals();
-  // Return facts that the ranks told each other with their options; the same on all ranks.
-  // foreign_possible(): some rank had a library for GPUs that slimpi cannot use (device/foreign.h);
-  // then the ranks ask each other at every call whether a buffer lies on one of these GPUs.
-  // devices_possible(): some rank had a GPU that slimpi uses; then ranks that share one node ask
-  // each other at every long call. threaded(): every rank may call MPI from several threads at
-  // once. without_world(): some rank has no MPI_COMM_WORLD, only sessions. reports(): some rank
-  // wants a report or an estimate.
+  // Return what the ranks told each other with their options; the same on all ranks.
+  //   foreign_possible()  some rank had the library of a GPU that slimpi cannot use
+  //                       (device/foreign.h), so the ranks ask each other at every call whether a
+  //                       buffer lies on one of these GPUs
+  //   devices_possible()  some rank had a GPU that slimpi uses, so ranks that share one node ask
+  //                       each other at every long call
+  //   threaded()          every rank may call MPI from several threads at once
+  //   without_world()     some rank has no MPI_COMM_WORLD, only sessions
+  //   reports()           some rank wants a report or an estimate
   bool foreign_possible() const { return foreign_possible_; }
   bool devices_possible() const { return devices_possible_; }
   bool threaded() const { return threaded_; }
@@ -208,11 +210,11 @@ class Communicator {
   bool reports() const { return reports_; }
   NonblockingSums nonblocking;
 
-  // Finds the nodes, once. With one leader for each node it also chooses the leader: the rank whose
-  // GPU (the GPU of `buffer`) is nearest to a NIC; of equally near ranks the first. Collective.
+  // Finds the nodes, once, and with one leader a node its leader: the rank whose GPU (that of
+  // `buffer`) is nearest to a NIC, or the first of several. Collective.
   Status find_nodes(const void* buffer);
-  // Returns whether all ranks know that they share one node. All ranks get the same answer at the
-  // same sum, except for nonblocking sums that some rank began before it knew (NonblockingSums).
+  // Returns whether all ranks know that they share one node: the same on all ranks at the same sum,
+  // except for nonblocking sums that some rank began before it knew (NonblockingSums).
   bool on_one_node() const { return is_in(Life::laid_out) && layout_.nodes() == 1; }
   const NodeLayout& layout() const { return layout_; }
   const InterNodeGroup& inter_node_group(Hierarchy hierarchy);
@@ -236,10 +238,10 @@ class Communicator {
   // Limits the waits of this rank in later calls; until then SLIMPI_TIMEOUT does.
   void limit_waits(std::chrono::seconds most);
 
-  // Give the next number to a call or a comparison that begins. All ranks call the same function
-  // before its first message. begin_numbered() is for a call that slimpi takes, even if the ranks
-  // later leave it to MPI, and for the comparison of counts when a persistent sum is made.
-  // begin_comparison() is for a comparison of options, which gets no number before the first call.
+  // Give the next number to a call or comparison that begins, on all ranks before its first
+  // message. begin_numbered() is for a call that slimpi takes, even if the ranks later leave it to
+  // MPI, and for the comparison of counts at the init of a persistent sum. begin_comparison() is
+  // for a comparison of options, which gets no number before the first call.
   void begin_numbered() {
     ++last_number_;
     exchange_.begin_call();
@@ -261,18 +263,18 @@ class Communicator {
     return result;
   }
 
-  // Notes that this rank makes no further call on this communicator. Ranks that wait for this rank
-  // in a later call learn this from its answers, after begin_end().
+  // Notes that this rank makes no further call here. After begin_end(), this rank's answers tell
+  // that to ranks that wait for it in a later call.
   void end_calls();
-  // Notes that this rank has called MPI_Finalize. A rank that waits for this rank in a later call
-  // gets an error that says so. Starts `request`, which is complete when all ranks have called
-  // MPI_Finalize; starts nothing if a call has failed. `word` must be valid until the request is
-  // complete.
+  // Notes that this rank has called MPI_Finalize, so that a rank that waits for it in a later call
+  // gets an error that says so. Starts `request`, which completes when all ranks have called
+  // MPI_Finalize; starts nothing if a call has failed. `word` must be valid until then.
   void begin_end(int* word, mpi::Request* request);
   // Answers ranks that ask where this rank is. Returns false if a rank has reported a failure: that
   // rank has not called begin_end(), so the request would never be complete.
   bool serve_end();
-  // Drops all MPI handles without freeing them: after MPI_Finalize began nothing may be freed.
+  // Drops all MPI handles without freeing them, because nothing may be freed once MPI_Finalize has
+  // begun.
   void abandon();
 
  private:

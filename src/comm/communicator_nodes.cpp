@@ -28,10 +28,10 @@ Status find_lowest_here(const mpi::Api& api, mpi::Comm comm, int* lowest) {
 }
 
 // Finds a key of this rank's node, equal on the ranks of one node and nowhere else. With
-// SLIMPI_HIERARCHY=flat every rank is a node of its own, so the bytes of a sum do not depend on
-// where the ranks run. With ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD are
-// one node (of `comm` if MPI_COMM_WORLD does not exist). With 0, the ranks that can share memory
-// are one node: MPI_Comm_split_type decides, which is collective over `comm` and blocks.
+// SLIMPI_HIERARCHY=flat every rank is a node, so that the bytes of a sum do not depend on where the
+// ranks run. With ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD are a node (of
+// `comm` if there is no MPI_COMM_WORLD). With 0, the ranks that can share memory are a node:
+// MPI_Comm_split_type finds them, which is collective over `comm` and blocks.
 Status find_node_key(const mpi::Api& api, mpi::Comm comm, const Config& config,
                      std::uint64_t* key) {
   const std::uint64_t ranks_per_node = config.ranks_per_node;
@@ -84,8 +84,8 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
     for (int rank = 0; rank < layout.size; ++rank) group.peers.push_back(rank);
     return group;
   }
-  // Every node must have an owner for each shard. The further ranks of a larger node own nothing
-  // and only take part in the work inside the node.
+  // Every node must have an owner for each shard, so the smallest node decides how many there are.
+  // The further ranks of a larger node only take part in the work inside the node.
   group.leader = hierarchy == Hierarchy::leader;
   group.shards = group.leader ? 1 : layout.smallest;
   // Returns the local rank that owns shard 0 on a node: leaders differ among nodes.
@@ -148,9 +148,9 @@ Status Communicator::choose_leaders(const void* buffer) {
   return Status::ok;
 }
 
-// Finds the nodes. MPI_Comm_split_type blocks: a rank in it never learns that another rank has
-// failed. In the fiber of a nonblocking sum a failure fails the sum: the ranks learn of the failure
-// at different times, so they cannot leave calls to MPI together.
+// Finds the nodes. MPI_Comm_split_type blocks, so a rank inside it never learns that another rank
+// has failed. In the fiber of a nonblocking sum a failure fails the sum, because the ranks learn of
+// it at different times and cannot leave calls to MPI together.
 Status Communicator::find_layout() {
   std::vector<std::uint64_t> keys(std::size_t(size_), 0);
   const Status found = find_node_key(api_, exchange_.comm(), config_, &keys[std::size_t(rank_)]);
@@ -168,8 +168,8 @@ Status Communicator::find_nodes(const void* buffer) {
   // Attachments drop what they derived from the old layout, before there is a new layout.
   for (const auto& [key, attached] : attachments_) attached->layout_changed();
   const Status found = find_layout();
-  // If the communicator is unusable, all ranks know it and close the exchange. After a failed
-  // agreement the exchange stays open: other ranks may still wait in the agreement for this rank.
+  // All ranks know that the communicator is unusable, and close the exchange. After a failed
+  // agreement it stays open, because other ranks may still wait in the agreement for this rank.
   if (unusable()) exchange_.close();
   SLIMPI_TRY(found);
   if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));

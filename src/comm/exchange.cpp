@@ -89,13 +89,13 @@ void Exchange::close() {
   internal_ = nullptr;
 }
 
-// Returns the tag of a message. The tag depends on the use of the message and (not in agreements)
-// on the call's function, count and tensor name. So a message of a rank that calls another function
-// or sums something else matches no receive. With equal tags the message could be longer than the
-// receive, an error that MPI raises on MPI_COMM_WORLD. Instead ranks that wait compare function,
-// count and name (waiter.h) and report the difference. With MPICH's usual 2^28 tags, two counts
-// have the same tags once in 2^23 times; in channels of persistent sums, whose counts were compared
-// before, once in 2^11. check_message() (message_header.h) finds most of these cases.
+// Returns the tag of a message. It depends on the use of the message and, except in agreements, on
+// the call's function, count and tensor name, so the message of a rank that sums something else
+// matches no receive. Without that, it could be longer than the receive, an error that MPI raises
+// on MPI_COMM_WORLD. Instead, ranks that wait compare function, count and name (waiter.h) and
+// report the difference. With MPICH's usual 2^28 tags, two counts have the same tags once in 2^23
+// times; in channels of persistent sums, whose counts were compared before, once in 2^11.
+// check_message() (message_header.h) finds most of these cases.
 int Exchange::mpi_tag(Tag tag) const {
   const ActiveCall* const call = ActiveCall::current();
   std::uint64_t row = internal_->first_row(channel_);
@@ -151,8 +151,8 @@ Status Exchange::wait(mpi::Request& request, std::size_t* received) {
     int words = 0;
     const int code = api_.Get_count(&status, mpi::abi.type_uint32_t, &words);
     if (code != mpi::kSuccess) return mpi_failed("measuring a message", code);
-    // MPI_UNDEFINED: the message is no whole number of words. `bytes` stays 0, which no caller
-    // expects, so the caller's check of the length fails.
+    // MPI_UNDEFINED means no whole number of words. `bytes` then stays 0, which no caller expects,
+    // so the caller's check of the length fails.
     if (words != mpi::kUndefined) bytes = std::size_t(words) * 4;
   }
   if (started != nullptr) trace_.completed(started->message, bytes, stage_of(request));
@@ -175,7 +175,7 @@ void Exchange::start(const mpi::Request& request, int peer, Tag tag, std::size_t
   started_.push_back({&request, bytes, trace_.started(peer, tag, sent)});
 }
 
-// Returns the message of a request. Null: the request belongs to an agreement.
+// Returns the message of a request; null if the request belongs to an agreement.
 const Exchange::Started* Exchange::find(const mpi::Request& request) const {
   const auto found = std::find_if(started_.rbegin(), started_.rend(),
                                   [&](const Started& one) { return one.request == &request; });

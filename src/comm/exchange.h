@@ -29,8 +29,8 @@
 
 namespace slimpi::comm {
 
-// A word that the ranks compare, as two words of all_max(): the word and its complement. all_max()
-// leaves the largest word of any rank, and the complement of the smallest.
+// A word that the ranks compare: all_max() of the word and of its complement gives the largest word
+// of any rank and the complement of the smallest.
 struct ComparedWord {
   static ComparedWord of(std::uint64_t word) { return {{word, ~word}}; }
   bool same() const { return words[0] == ~words[1]; }
@@ -38,11 +38,11 @@ struct ComparedWord {
   std::array<std::uint64_t, 2> words{0, ~std::uint64_t(0)};
 };
 
-// An internal communicator: slimpi's own, for messages of a communicator of the program. Several
-// exchanges share it: the exchange of the program's communicator, and one for each persistent sum.
-// Each rank may start persistent sums in an order of its own. So each exchange has its own channel,
-// which is a part of the tags of its messages, and sums of different channels run side by side. A
-// failure ends all channels: messages of the failed sum may still arrive.
+// slimpi's own communicator, for messages of a communicator of the program. Several exchanges share
+// it: that of the program's communicator, and one for each persistent sum. Since each rank may
+// start persistent sums in its own order, each exchange has a channel (a part of the tags of its
+// messages), and sums of different channels run side by side. A failure ends all channels, because
+// messages of the failed sum may still arrive.
 class InternalComm {
  public:
   // Owns `comm`, whose error handler must return.
@@ -58,23 +58,24 @@ class InternalComm {
   // Returns the first channel from `least` on that no exchange of this rank uses; -1: none.
   int free_channel(int least);
 
-  // A row is kTags tags, one for each use of a message. channels() returns how many channels the
-  // tags of this MPI allow, rows_of() how many rows a channel has, first_row() its first row. Sums
-  // with different counts mostly use different rows. See InternalComm() and Exchange::mpi_tag().
+  // Tags are divided into rows of kTags, one for each use of a message. channels() returns how many
+  // channels this MPI's tags allow, rows_of() the number of rows of a channel, first_row() its
+  // first row. Sums with different counts mostly use different rows; see Exchange::mpi_tag().
   int channels() const { return channels_; }
   std::uint64_t rows_of(int channel) const { return channel == 0 ? rows_ / 2 : other_rows_; }
   std::uint64_t first_row(int channel) const {
     return channel == 0 ? 0 : rows_ / 2 + std::uint64_t(channel) * other_rows_;
   }
 
-  // Guards the members below that change, because channels run in different threads. A thread also
-  // locks the mutex to probe for a message that any channel may receive. No thread leaves a fiber
-  // (base/fiber.h) that holds the mutex.
+  // Guards the members below that change, because channels run in different threads, and probes for
+  // messages that any channel may receive. No fiber (base/fiber.h) is left while its thread holds
+  // it.
   std::recursive_mutex mutex;
 
-  // With ULFM: check_revoked() fails if the program's communicator is revoked, check_processes()
-  // even if it has lost a rank. A rank that waits would otherwise wait for ranks that have left the
-  // sum for this reason; it asks MPI ten times a second at most. The caller holds the mutex.
+  // With ULFM, check_revoked() fails if the program's communicator is revoked, and
+  // check_processes() fails then or if a rank was lost, because ranks that noticed this have left
+  // the sum and a rank that waits would wait for them without end. Asks MPI ten times a second at
+  // most. The caller holds the mutex.
   Status check_revoked() const {
     return user == mpi::abi.comm_null ? Status::ok : mpi::check_revoked(user);
   }
@@ -100,8 +101,8 @@ class InternalComm {
   // The report of this rank, until it is sent. MPI owns it from then until the end of the process.
   std::unique_ptr<Failure> failure = std::make_unique<Failure>();
   const Failure* sent = nullptr;  // the report of this rank after it was sent
-  // By rank: whether that rank has reported a failure, and so receives nothing any more. The
-  // constructor sets the vector's size, because after a failure there may be no memory.
+  // By rank: whether it has reported a failure, and so receives nothing any more. The constructor
+  // sizes the vector, because after a failure there may be no memory.
   std::vector<bool> failed_ranks;
   std::atomic<int> failed_count{0};
   // The received report of the earliest call. `reported` is set last; it is also read without the
@@ -127,19 +128,18 @@ class Exchange final : public PointToPoint {
   Exchange& operator=(const Exchange&) = delete;
 
   // Opens the exchange: messages go through `internal`. `channel` and `number` are the same on all
-  // ranks. No other exchange of `internal` has the channel, and no other exchange of this process
-  // has the number: a communicator of the program has channel 0 and the number of
-  // mpi::make_internal(); find_channel() in call/persistent.cpp finds both for a persistent sum.
+  // ranks; the channel is unique in `internal`, the number in this process. The program's
+  // communicator has channel 0 and the number of mpi::make_internal(); find_channel() in
+  // call/persistent.cpp finds both for a persistent sum.
   void open(std::shared_ptr<InternalComm> internal, int channel, int number);
   void close();
   const std::shared_ptr<InternalComm>& internal() const { return internal_; }
 
-  // Set and return the longest wait, SLIMPI_TIMEOUT of the communicator; 0: waits have no limit.
+  // The longest wait: SLIMPI_TIMEOUT of the communicator; 0 sets no limit.
   void set_timeout(std::chrono::seconds timeout) { timeout_ = timeout; }
   std::chrono::seconds timeout() const { return timeout_; }
 
-  // Sets the layout, which tells the exchange which messages go between nodes: only these are
-  // counted as sent.
+  // Sets the layout, so that only messages between nodes are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
 
   // While an object of this class lives, the exchange counts no bytes as sent.
@@ -171,9 +171,8 @@ class Exchange final : public PointToPoint {
   }
   std::uint64_t bytes_sent() const { return sent_; }
 
-  // Counts a call. All ranks call this before the first message of each call. A rank that fails may
-  // be a call ahead of other ranks: its report then ends their next call, not the call that they
-  // are in.
+  // Counts a call, on all ranks before its first message. A rank that fails may be a call ahead of
+  // the others; its report then ends their next call and not the present one.
   void begin_call() { ++call_; }
 
   // Reports a failure outside a schedule to all ranks, unless this rank has reported one before.
@@ -193,8 +192,8 @@ class Exchange final : public PointToPoint {
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 
-  // Sets *flag to true if all ranks passed true, otherwise to false; collective, as all_min(). If
-  // the function fails, *flag is false, but says nothing about the ranks.
+  // Sets *flag to whether all ranks passed true; collective, as all_min(). After a failure *flag is
+  // false, which then says nothing about the ranks.
   Status all_true(bool* flag);
 
   // Sets *same to whether all ranks passed the same word; collective, as all_min().
@@ -204,15 +203,15 @@ class Exchange final : public PointToPoint {
   // are counted as sent.
   Status all_sum(std::span<double> values);
 
-  // Makes one MPI collective in its nonblocking form and polls until it is complete, so the thread
-  // never blocks in MPI. Returns MPI's code. start(communicator, request) posts the collective. An
-  // exchange whose channel is not 0 uses a separate communicator, made at its first such sum. A
-  // failure of slimpi does not end the wait: MPI may still use the buffers.
+  // Runs an MPI collective in its nonblocking form and polls until it is complete, so that the
+  // thread never blocks in MPI. Returns MPI's code. start(communicator, request) posts the
+  // collective. An exchange whose channel is not 0 uses a separate communicator, made at its first
+  // such sum. The wait continues after a failure of slimpi, because MPI may still use the buffers.
   using StartByMpi = std::function<int(mpi::Comm, mpi::Request*)>;
   int make_by_mpi(const StartByMpi& start);
 
-  // Makes an allreduce as make_by_mpi() does, of elements of `width` bytes and any count. `in` may
-  // be MPI_IN_PLACE.
+  // Runs an allreduce in the same way, of elements of `width` bytes and any count. `in` may be
+  // MPI_IN_PLACE.
   int sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
                  std::size_t width);
 
@@ -221,15 +220,15 @@ class Exchange final : public PointToPoint {
   int make_completion(mpi::Request* request);
   void complete();
 
-  // Gives all ranks the same texts. Each text comes from one rank; on all other ranks it must be
-  // zeros. Collective. A character that is not ASCII becomes a question mark.
+  // Gives all ranks the same texts. Each text comes from one rank, while the other ranks pass
+  // zeros. A character that is not ASCII becomes a question mark. Collective.
   Status share_texts(std::span<char> texts);
 
   Exchange* exchange() override { return this; }
 
-  // Fails with an error text, after all ranks found that their values for `name` differ. The text
-  // shows `text` of rank 0 and of the first rank whose `value` differs from rank 0's, and `remedy`.
-  // Rank 0 prints the error. Collective.
+  // Fails after all ranks have found that their values for `name` differ. The text shows `remedy`
+  // and the `text` of rank 0 and of the first rank whose `value` is not rank 0's. Rank 0 prints the
+  // error. Collective.
   Status fail_for_difference(const std::string& name, const std::string& value,
                              const std::string& text, const std::string& remedy);
 
@@ -242,8 +241,8 @@ class Exchange final : public PointToPoint {
   WaitStage stage_of(const mpi::Request& request) const;
   int peer_of(const mpi::Request& request) const;
 
-  // Returns the time at which the message of a request should be complete, for a thread that waits
-  // for it from `now` on. 0: the request belongs to no schedule.
+  // Returns when the message of a request should be complete, for a thread that waits from `now`
+  // on; 0 if the request belongs to no schedule.
   ArrivalRate::Time due(const mpi::Request& request, ArrivalRate::Time now) const;
 
   RollCall& roll_call() { return internal_->roll_call; }
@@ -269,9 +268,9 @@ class Exchange final : public PointToPoint {
   int channel() const { return channel_; }
 
  private:
-  // The number of words in the first message of an agreement (all_min() and similar functions). All
-  // agreements use this number. So the first messages of ranks that are in different calls match,
-  // too; the ranks then see the difference and fail.
+  // The number of words in the first message of every agreement (all_min() and similar functions),
+  // so that the first messages of ranks in different calls match; the ranks then see the difference
+  // and fail.
   static constexpr std::size_t kAgreed = 16;
 
   Status spread_maxima(std::span<std::uint64_t> words);
@@ -314,8 +313,8 @@ class Exchange final : public PointToPoint {
   ArrivalRate arrivals_;  // rate of messages to this rank
   bool memory_left_ = false;
   std::uint64_t call_ = 0;  // calls that have begun
-  // The words of an agreement that is under way: the words that are sent, then the words that are
-  // received. After a failure the memory is left to MPI, which may still use it.
+  // The words of the agreement under way: first those that are sent, then those that are received.
+  // After a failure the memory is left to MPI, which may still use it.
   std::unique_ptr<std::vector<std::uint64_t>> passed_;
   mpi::Request agreement_[2] = {mpi::abi.request_null, mpi::abi.request_null};
   int agrees_with_ = -1;               // the other rank of the agreement_ that is waited for

@@ -20,8 +20,8 @@ namespace slimpi::comm {
 
 namespace {
 
-// A word with ActiveCall::sum_word (what the rank sums) in its high bits, and the rank in its low
-// bits. If the sum words of any two ranks differ, so do those in the largest and the smallest word.
+// A word with ActiveCall::sum_word (which identifies the sum) in its high bits and the rank in its
+// low bits. If any two ranks' sum words differ, so do those in the largest and the smallest word.
 constexpr int kRankBits = 24, kSumBits = 64 - kRankBits;
 constexpr std::uint64_t kRanks = 1 << kRankBits;
 std::uint64_t sum_of(std::uint64_t word) {
@@ -32,8 +32,8 @@ std::uint64_t own_sum() {
   return call == nullptr ? 0 : call->sum_word(kSumBits);
 }
 
-// The number of words that agree() puts in front of the values. They are two ComparedWords: of the
-// word with sum word and rank (see above), and of the number of values.
+// The words that agree() puts in front of the values: two ComparedWords, of the word above and of
+// the number of values.
 constexpr std::size_t kFront = 4;
 
 }  // namespace
@@ -71,10 +71,10 @@ Status Exchange::move_words(std::span<std::uint64_t> words, int to, int from) {
   return status;
 }
 
-// Replaces each word by its maximum over all ranks, by dissemination. In each step a rank sends its
-// words to the rank `distance` after it, and receives those of the rank `distance` before it. Each
-// step doubles the number of ranks whose maxima a rank has. No collective of MPI is used, because
-// each rank may make the agreements of several channels in an order of its own.
+// Replaces each word by its maximum over all ranks, by dissemination: in each step a rank sends its
+// words to the rank `distance` after it and receives those of the rank `distance` before it, which
+// doubles the number of ranks whose maxima it has. No collective of MPI is used, because each rank
+// may make the agreements of several channels in its own order.
 Status Exchange::spread_maxima(std::span<std::uint64_t> words) {
   for (int distance = 1; distance < size_; distance *= 2) {
     SLIMPI_TRY(move_words(words, (rank_ + distance) % size_, (rank_ - distance + size_) % size_));
@@ -84,9 +84,9 @@ Status Exchange::spread_maxima(std::span<std::uint64_t> words) {
   return Status::ok;
 }
 
-// Replaces the values by their minima or maxima over all ranks. The words that do not fit into the
-// first message follow in a second message, after all ranks know how many there are. So no message
-// is longer than its receive.
+// Replaces the values by their minima or maxima over all ranks. Words beyond the first message
+// follow in a second one, once all ranks know how many there are, so no message is longer than its
+// receive.
 Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
   const auto own = ComparedWord::of(own_sum() << kRankBits | std::uint64_t(rank_));
   const auto number = ComparedWord::of(values.size());
@@ -175,8 +175,8 @@ Status Exchange::all_same(std::uint64_t word, bool* same) {
   return Status::ok;
 }
 
-// Fails with a text that names another rank and its sum: the rank with the largest word, or with
-// the smallest word if the largest word has this rank's sum.
+// Fails with a text that names another rank and its sum: the rank with the largest word or, if that
+// word has this rank's sum, with the smallest.
 Status Exchange::fail_for_sums(std::uint64_t most, std::uint64_t least) {
   const std::uint64_t other = sum_of(most) != own_sum() ? most : least;
   return fail_on_all_ranks(

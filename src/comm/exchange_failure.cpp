@@ -39,8 +39,8 @@ std::chrono::milliseconds patience(Status status) {
 
 constexpr auto kLookForProcesses = std::chrono::milliseconds(100);
 
-// The time after which a report of a later call ends the present call. After an error of the
-// program the ranks may count calls differently; without this limit a rank could hang.
+// After this time a report about a later call also ends the present call. After an error of the
+// program the ranks may count calls differently, and a rank could otherwise hang.
 constexpr auto kLongestDelay = std::chrono::seconds(10);
 
 }  // namespace
@@ -134,9 +134,9 @@ void Exchange::cancel_receives(Status status, std::span<mpi::Request> requests) 
     while (!is_send(request) && !finished(request) && Clock::now() < end) waiter.rest();
 }
 
-// Receives and drops one message that is no longer needed, or receives a failure report. Returns
-// whether a message was there. Messages of one rank arrive in the order of sending, so its failure
-// report is its last message.
+// Receives one message, a failure report or one that is dropped because nobody needs it any more.
+// Returns whether a message was there. A rank's messages arrive in the order of sending, and its
+// failure report is its last.
 bool Exchange::receive_stray() {
   int found = 0, words = 0;
   mpi::MessageStatus status;
@@ -182,10 +182,9 @@ void Exchange::drain(Status status, std::span<mpi::Request> requests) {
   }
 }
 
-// Frees the requests. Waits before for sends that may still complete: MPI may read a message
-// directly from this rank's memory until the receiver has received it. A peer that stopped in the
-// middle of a message, its own or this rank's, leaves the message incomplete, and MPI finishes it
-// when the peer continues. The memory of such messages is left to MPI.
+// Frees the requests. First waits for sends that may still complete, because MPI may read a message
+// directly from this rank's memory until the receiver has received it. If a peer stopped in the
+// middle of a message, MPI finishes it when the peer continues, so its memory is left to MPI.
 void Exchange::release(Status status, std::span<mpi::Request> requests) {
   const auto end = Clock::now() + patience(status);
   Waiter waiter(Waiter::Poll::mpi);
@@ -205,8 +204,8 @@ void Exchange::release(Status status, std::span<mpi::Request> requests) {
 Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
   if (status != Status::ok) {
     const FailureScope cleaning_up;
-    // No step needs new memory, because the failure may be a lack of memory. A message that cannot
-    // be received for lack of memory stays inside MPI.
+    // The failure may be a lack of memory, so no step needs new memory. A message that cannot be
+    // received for that reason stays inside MPI.
     (void)caught([&] { cancel_receives(status, requests); });
     send_failure(status, cleaning_up.before());
     (void)caught([&] { drain(status, requests); });

@@ -8,8 +8,7 @@
 
 namespace slimpi::comm {
 
-// `count` values in the scratch memory of a call. A call has one result at a time: a result is
-// valid until the call opens the next one.
+// `count` values in the scratch memory of a call, valid until the call opens the next result.
 template <typename T, std::size_t count = 1>
 class KernelResult {
  public:

@@ -54,11 +54,11 @@ class Memory {
   std::vector<Block> blocks_;  // the block that was reserved last comes first
 };
 
-// Memory for the small objects and lists of one call. Sizes are rounded up to a power of two. A
-// freed block is kept for the next object of its size, so a call that resembles the last call
-// allocates nothing. The pools of the standard library cannot be used: with GCC 12 they crash at
-// the first allocation after an allocation that failed. Only one thread at a time uses a pool.
-// Objects must be gone before the pool.
+// Memory for the small objects and lists of one call. Sizes are rounded up to a power of two, and a
+// freed block is kept for the next object of its size, so a call that resembles the last one
+// allocates nothing. The pools of the standard library cannot be used, because with GCC 12 they
+// crash at the first allocation after one that failed. A pool serves one thread at a time and
+// outlives its objects.
 class ObjectPool : public std::pmr::memory_resource {
  public:
   ObjectPool() = default;
@@ -107,9 +107,9 @@ struct CallScratch {
   ObjectPool objects;              // for lists that live no longer than the call
 };
 
-// Scratch memory of calls. While there are communicators, a process has as many sets as it ever had
-// calls at the same time. A call takes one set, owns it alone until it ends, and
-// gives it back.
+// Keeps the scratch memory of calls. A call takes one set, owns it alone until it ends, and gives
+// it back, so a process has as many sets as it ever had calls at the same time. The sets are freed
+// with the last communicator.
 class CallScratchPool {
  public:
   // Returns the pool of the process. It is never destroyed, because exit handlers may still call

@@ -24,8 +24,8 @@ constexpr std::uint8_t kWireVersion = 2;
 // In place of the payload size: the hook (a user's codec) failed on the sender. Nothing follows.
 constexpr std::uint32_t kNoPayload = UINT32_MAX;
 
-// A bit in the payload size of a hook's message. If it is set, marks follow the payload, from the
-// next multiple of 4 bytes on: 2 bits for each value, which mark infinities and NaNs.
+// Set in the payload size of a hook's message if marks follow the payload, from the next multiple
+// of 4 bytes on: 2 bits for each value, which mark infinities and NaNs.
 constexpr std::uint32_t kMarked = 0x80000000;
 constexpr std::uint64_t mark_bytes(std::uint64_t values) {
   return (values + 15) / 16 * 4;
@@ -39,8 +39,8 @@ struct MessageHeader {
   std::uint64_t tensor = 0;  // number of the tensor state
   std::uint32_t sender = 0;  // rank in the communicator
 
-  // True if a user's hook encoded the payload: the codec byte is 255, and only the sender knows the
-  // payload's size.
+  // True if a user's hook encoded the payload. The codec byte is then 255, and only the sender
+  // knows the payload's size.
   bool hook = false;
   // Set only with a hook. In a header to write: the bytes of the payload (below 2 GiB), plus the
   // bit kMarked if marks follow; or kNoPayload. In an expected header: the most bytes to accept.

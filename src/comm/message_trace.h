@@ -29,13 +29,12 @@ class MessageTrace {
     communicator_ = mix(mix(1, std::uint64_t(number)), std::uint64_t(first_));
   }
 
-  // Returns the world rank of the communicator's first rank, while a trace is written; otherwise
-  // -1. This world rank and the communicator's number identify the communicator in the whole job.
+  // Returns the world rank of the communicator's first rank while a trace is written; otherwise -1.
+  // Together with the communicator's number it identifies the communicator in the whole job.
   int first_world_rank() const { return first_; }
 
-  // A message that was started. `number` counts the messages with this tag to (or from) this peer,
-  // in the order in which they are started. Both ranks start them in the same order, so both have
-  // the same number.
+  // A message that was started. `number` counts the messages with this tag to (or from) this peer.
+  // Both ranks start them in the same order, so both have the same number.
   struct Message {
     int peer;
     Tag tag;
@@ -61,8 +60,8 @@ class MessageTrace {
                       to_string(stage));
   }
 
-  // Notes that all messages so far are complete or lost. The trace then numbers the messages that a
-  // rank waits for from 0 again.
+  // Notes that all messages so far are complete or lost; the trace counts the messages that a rank
+  // waits for from 0 again.
   void all_completed() {
     for (auto& [message, numbers] : numbers_) numbers.first = numbers.next;
   }

@@ -27,16 +27,16 @@ bool one_bucket(const kernels::Format& format);
 // buckets; 1 with one_bucket().
 std::uint64_t chunk_alignment(const kernels::Format& format);
 
-// Returns a number of elements. The length of each segment (the values of one message) is a
-// multiple of this number, except for the last segment of a chunk.
+// Returns the number of elements that divides the length of each segment (the values of one
+// message), except the last segment of a chunk.
 std::uint64_t segment_alignment(const kernels::Format& format);
 
 // Returns the format for the exchange of `count` elements that are divided into `parts` chunks.
-// Changes only a format of the packed codec. Its `bucket` is the longest allowed tile (values whose
-// buckets share a budget of bits). In the result `bucket` is the length with which the longest
-// chunk has as few tiles as possible, all of about this length.
+// Changes only the packed codec, whose `bucket` is the longest allowed tile (values whose buckets
+// share a budget of bits): the result's `bucket` divides the longest chunk into as few tiles as
+// possible, all of about one length.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts);
-// Does what with_tiles() does, for chunks of which the longest has `longest` elements.
+// As with_tiles(), for chunks of which the longest has `longest` elements.
 kernels::Format with_tiles_for_longest(const kernels::Format& format, std::uint64_t longest);
 
 struct NodeLayout {
@@ -55,8 +55,8 @@ struct NodeLayout {
   const std::vector<int>& node_ranks() const { return ranks_on(node()); }
   int local_rank() const { return local; }
   int local_rank_of(int other) const;  // position of a rank among the ranks of its node
-  // Returns this rank's part of the bytes that all ranks send between nodes, if every rank that
-  // owns a shard sends the same number. The parts of the ranks add up to `bytes`.
+  // Returns this rank's part of the bytes that all ranks send between nodes, if every owner of a
+  // shard sends the same number. The parts of the ranks add up to `bytes`.
   std::uint64_t part_of(std::uint64_t bytes, Hierarchy hierarchy) const;
 };
 

@@ -26,10 +26,10 @@ enum class Tag : int {
 };
 constexpr int kTags = 16;  // more than the uses above
 
-// The length of inter-node messages; the same on all ranks of a communicator. small: arithmetic and
-// transfer overlap early, and the values of a message stay in a core's cache. large: after a call
-// with buffers on a GPU, because each kernel and copy of a GPU costs microseconds, however short it
-// is. The lengths are in inter/segment_length.cpp.
+// The length of inter-node messages (inter/segment_length.cpp has the lengths); the same on all
+// ranks of a communicator. Small messages let arithmetic and transfer overlap early, and their
+// values stay in a core's cache. Large ones come after a call with buffers on a GPU, where every
+// kernel and copy costs microseconds, however short it is.
 enum class SegmentClass { small, large };
 
 class Exchange;
@@ -60,20 +60,20 @@ class PointToPoint {
   // Lets messages make progress while the caller waits for something else.
   virtual void progress() = 0;
 
-  // Returns the failure that another rank has reported; ok: none. A loop that waits for another
-  // rank without wait() must call check() from time to time.
+  // Returns the failure that another rank has reported, or ok. Must be called now and then in a
+  // loop that waits for another rank without wait().
   virtual Status check() = 0;
 
-  // Ends a schedule; must be called at the end of every schedule. Returns `status`, its result.
-  // After a failure the peers still wait for messages. So the failure is reported to every rank of
-  // the communicator, and all ranks that wait fail with the same status and a text that names the
-  // rank. `requests` are then cancelled or freed; after the return MPI does not use the memory of
-  // these messages, unless Exchange::memory_left() is true. So a schedule never sends from, or
-  // receives into, memory of the program.
+  // Must be called at the end of every schedule, and returns `status`, its result. After a failure,
+  // the peers still wait for messages, so it reports the failure to every rank of the communicator,
+  // and all ranks that wait fail with the same status and a text that names the rank. It then
+  // cancels or frees `requests`, after which MPI does not use the memory of these messages unless
+  // Exchange::memory_left(). For that reason a schedule never sends from, or receives into, memory
+  // of the program.
   virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;
 
-  // Returns this object if it is an Exchange, which sends by MPI; null in a test. A wait asks it
-  // when its message is due, and where the other ranks are.
+  // Returns this object if it is an Exchange, which sends by MPI; null in a test. A wait asks the
+  // Exchange when its message is due and where the other ranks are.
   virtual Exchange* exchange() { return nullptr; }
 };
 

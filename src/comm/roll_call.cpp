@@ -17,8 +17,8 @@ bool is_same_call(const RollCall::Place& place, const ActiveCall& call) {
 }  // namespace
 
 // Returns the answer for a rank that waits in a call of `communicator`: after MPI_Finalize, this
-// rank's last call on `communicator`; otherwise the call of this thread, not of other threads,
-// which may be in calls on other communicators.
+// rank's last call there; otherwise the call of this thread (other threads may be in calls on other
+// communicators).
 RollCall::Place RollCall::own_place(std::uint32_t communicator) const {
   if (finalized_) {
     const auto last = last_calls_.find(communicator);
@@ -74,8 +74,8 @@ bool RollCall::ask(mpi::Comm comm, int peer) {
   api_.Comm_size(comm, &size);
   only_ = size <= kMostRanks ? -1 : peer;
   if (size > kMostRanks && peer < 0) return false;
-  // Answers carry the number of their question. So serve() drops answers to earlier questions,
-  // which say where a rank was then.
+  // Answers carry the number of their question, so that serve() can drop answers to earlier
+  // questions, which say where a rank was then.
   ++question_;
   answers_.assign(std::size_t(size), std::nullopt);
   const Place own = own_place(0);
@@ -86,7 +86,7 @@ bool RollCall::ask(mpi::Comm comm, int peer) {
 
 void RollCall::serve(mpi::Comm comm) {
   Note note{};
-  // A rank that waits long also answers if it has asked nothing.
+  // A rank that waits long answers even if it has asked nothing.
   for (int from = 0; receive(comm, &note, &from);) {
     if (note.is_answer == 0)
       send(comm, from, {1, note.question, own_place(note.place.communicator)});
@@ -103,8 +103,8 @@ std::vector<int> RollCall::silent() const {
   return ranks;
 }
 
-// Ignores a rank in an earlier or a later call, because calls overlap. A rank that has called
-// MPI_Finalize begins no call any more; it may have completed this call.
+// Ignores a rank in an earlier or later call, because calls overlap. A rank that has called
+// MPI_Finalize begins no further call, but may have completed this one.
 Status RollCall::compare(const ActiveCall& call) const {
   for (int rank = 0; rank < int(answers_.size()); ++rank) {
     const auto& place = answers_[std::size_t(rank)];

@@ -42,24 +42,24 @@ class RollCall {
   // In a communicator of more ranks than this, only one rank is asked.
   static constexpr int kMostRanks = 256;
 
-  // Notes the last call of this rank on a communicator; both numbers are as in Place. If there are
-  // too many communicators, the one with the lowest number is forgotten.
+  // Notes this rank's last call on a communicator; both numbers are as in Place. If there are too
+  // many communicators, the one with the lowest number is forgotten.
   void end_calls(std::uint32_t communicator, std::uint32_t last_call) {
     if (last_calls_.size() >= kMostLastCalls && !last_calls_.contains(communicator))
       last_calls_.erase(last_calls_.begin());
     last_calls_[communicator] = last_call;
   }
-  // Notes that this rank has called MPI_Finalize. Its answers then say which call on a communicator
-  // was its last one.
+  // Notes that this rank has called MPI_Finalize, after which its answers name its last call on a
+  // communicator.
   void finalize() { finalized_ = true; }
 
-  // Asks all other ranks of `comm`. In a communicator of more than kMostRanks ranks it asks only
-  // `peer`, or no rank if `peer` is negative. Returns whether any rank was asked. Answers to an
-  // earlier question are dropped.
+  // Asks all other ranks of `comm` where they are; in a communicator of more than kMostRanks ranks
+  // only `peer`, or nobody if `peer` is negative. Returns whether any rank was asked. Drops answers
+  // to an earlier question.
   bool ask(mpi::Comm comm, int peer);
 
-  // Answers the questions of others and receives answers. Every rank that waits long calls this
-  // again and again.
+  // Answers the questions of others and receives answers. Called repeatedly by every rank that
+  // waits long.
   void serve(mpi::Comm comm);
 
   // Returns the places by rank: of the ranks that have answered since the last ask(), and of this

@@ -24,10 +24,10 @@ std::uint64_t longest_of(std::span<const Range> ranges);
 struct Gather {
   explicit Gather(std::pmr::memory_resource* memory) : blocks(memory), places(memory) {}
 
-  // By rank: the block in a vector of all blocks, one after the other; the same on all ranks.
+  // By rank: the block in the vector of all contiguous blocks; the same on all ranks.
   std::pmr::vector<Range> blocks;
-  // By rank: the element of the result at which this rank gets the block. Ranks may differ, and
-  // there may be gaps, which are never written.
+  // By rank: the element of this rank's result where that rank's block begins. Ranks may differ,
+  // and there may be gaps, which are never written.
   std::pmr::vector<std::uint64_t> places;
 
   Range place(int rank) const {

@@ -20,8 +20,8 @@ inline Status wait_for_event(const device::DeviceStream& on, std::uint64_t event
                     [&](bool* done) { return on.device.query(on.stream, event, done); });
 }
 
-// Makes all work that is queued on `later` from now on wait for the work that is now queued on
-// `earlier`. For this it records an event on `earlier`; *number gets the event's number.
+// Makes work that is queued on `later` from now on wait for the work that is now queued on
+// `earlier`, by an event on `earlier`, whose number *number gets.
 inline Status hold_up(const device::Device& device, device::Stream* later, device::Stream* earlier,
                       std::uint64_t* number = nullptr) {
   std::uint64_t event = 0;

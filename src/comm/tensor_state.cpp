@@ -22,8 +22,8 @@ TensorStates::States::iterator TensorStates::look_up(const TensorKey& key) {
   });
 }
 
-// Ranks that make the same calls in the same order give the same numbers. If a program frees and
-// allocates differently on one rank, the numbers differ. The ranks find this out in the call, and
+// Ranks that make the same calls in the same order give the same numbers. A program that frees and
+// allocates differently on one rank makes them differ; the ranks find this out in the call, and
 // call realign().
 std::uint64_t TensorStates::number_of(const TensorKey& key) const {
   if (const auto known = by_key_.find(key); known != by_key_.end()) return known->second->number;
@@ -83,10 +83,10 @@ void TensorStates::erase(States::iterator state) {
   states_.erase(state);
 }
 
-// Drops the arrays of the oldest states when too many states have arrays. A program that sums a new
-// buffer at every call would fill memory with state that is never used again. But a program that
-// uses its many buffers for the first time looks the same. So when a state that has lost its arrays
-// is used again, the limit is doubled.
+// Drops the arrays of the oldest states when too many have arrays, because a program that sums a
+// new buffer at every call would fill memory with state that is never used again. A program that
+// uses its many buffers for the first time looks the same, so the limit doubles when a state that
+// has lost its arrays is used again.
 void TensorStates::make_room() {
   for (auto state = states_.begin(); holding_ >= limit_; ++state) {
     if (!state->holds_arrays()) continue;
@@ -120,8 +120,8 @@ void TensorStates::realign(TensorState& state, std::uint64_t number) {
   next_number_ = number + 1;
 }
 
-// Drops all states, but not those of restore() that no call has used. Keeps calls_: all ranks count
-// the same calls, and the index of a call comes from this count.
+// Drops all states except those of restore() that no call has used. Keeps calls_, because all ranks
+// count the same calls, and the index of a call comes from this count.
 void TensorStates::drop_all() {
   by_key_.clear();
   states_.clear();
@@ -197,8 +197,8 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
 }
 
 // Copies the restored array `which`, if there is one, into the new array, which open() has filled
-// with zeros. If the restored array has more or fewer floats than this call needs (`elements`), it
-// was saved from another array. Then the new array stays zero and `uninitialized` is set, so that
+// with zeros. A restored array that is longer or shorter than `elements`, which this call needs,
+// was saved from another array; then the new array stays zero and `uninitialized` is set, so that
 // the ranks start over.
 Status TensorState::copy_restored(const StateArray& which, std::uint64_t elements,
                                   const device::Location& location, device::Stream* stream,

@@ -39,7 +39,7 @@ namespace slimpi::comm {
 
 // The identity of a state on a communicator.
 struct TensorKey {
-  // others: for a rank that gets no part of the sum. It has no buffer address, and so uses the
+  // others: for a rank that gets no part of the sum, and so has no buffer address; it uses the
   // number that the state has on the other ranks.
   enum class By : std::uint8_t { address, index, name, others };
   By by = By::address;
@@ -90,8 +90,8 @@ class TensorState {
  public:
   TensorState(TensorStates& owner, const TensorKey& key) : key(key), owner_(owner) {}
 
-  // Returns whether the program identifies the tensor, by a name or an index. Then the state cannot
-  // belong to another tensor.
+  // Returns whether the program identifies the tensor by a name or an index, so that the state
+  // cannot belong to another tensor.
   bool named() const { return key.by == TensorKey::By::index || key.by == TensorKey::By::name; }
 
   const TensorKey key;
@@ -105,23 +105,24 @@ class TensorState {
     Memory memory;
     std::uint64_t elements = 0;
   };
-  // Sets *array to `elements` floats at `location`. In a new array, or after a change of size, they
-  // are zero or come from a checkpoint. *array is null if `elements` is 0. The state then has the
-  // array, too, because all ranks must free the arrays of the same states at the limit below.
+  // Sets *array to `elements` floats at `location`, which are zero or from a checkpoint if the
+  // array is new or has another size. *array is null if `elements` is 0, but the state then counts
+  // as having the array, because all ranks must free the arrays of the same states at the limit
+  // below.
   Status open(const StateArray& which, std::uint64_t elements, const device::Location& location,
               device::Stream* stream, Statistics& statistics, float** array);
   void close(const StateArray& which);
   bool holds_arrays() const { return !arrays_.empty(); }
 
-  // Makes `algorithm` the owner of the arrays, for buffers at `location`. Arrays of another
-  // algorithm or at another location are freed.
+  // Makes `algorithm` the owner of the arrays, for buffers at `location`, and frees arrays that
+  // belong to another algorithm or lie at another location.
   void claim(const algorithm::Algorithm* algorithm, const device::Location& location);
 
   // Frees the arrays and resets the count of calls. The key and the number stay.
   void drop();
 
   // Returns a digest of the state's history: the calls, whether the arrays were used, and a
-  // restored factor. A sum may use the arrays only if the digests of all ranks are equal.
+  // restored factor. A sum may use the arrays only if all ranks have the same digest.
   std::uint64_t history() const { return (2 * calls + (uninitialized ? 1 : 0)) ^ restored_factor_; }
 
   const algorithm::Algorithm* algorithm() const { return algorithm_; }
@@ -141,20 +142,20 @@ class TensorState {
   const algorithm::Algorithm* algorithm_ = nullptr;
   std::optional<device::Location> location_;  // location of the arrays; empty: not claimed yet
   std::map<StateArray, Array> arrays_;
-  // restored_: arrays of a checkpoint that open() has not copied yet. copied_: arrays that open()
-  // has copied; a device may still read them until the next call.
+  // Arrays of a checkpoint: restored_ are those that open() has not copied yet; copied_ are those
+  // that it has, from which a device may still read until the next call.
   std::map<StateArray, std::vector<float>> restored_, copied_;
-  // A digest of the restored factor, so that the next call can compare the factors of all ranks: a
-  // factor is useless unless it is the same on all ranks. 0 after this comparison.
+  // A digest of the restored factor, with which the next call compares the factors of all ranks,
+  // because a factor is useless unless it is the same on all ranks. 0 after this comparison.
   std::uint64_t restored_factor_ = 0;
   bool evicted_ = false;  // the arrays were freed to limit memory
 };
 
 class TensorStates {
  public:
-  // At first, this many states may have arrays; beyond that the arrays of the oldest states are
-  // freed. When the program then uses one of these states again, the limit is doubled. So only a
-  // program that never uses a buffer again stays at this limit.
+  // The number of states that may have arrays at first; beyond it the arrays of the oldest states
+  // are freed. The limit doubles when the program uses one of those states again, so only a program
+  // that never uses a buffer again stays at this limit.
   static constexpr std::size_t kFirstLimit = 32;
   // The most states that are kept, with or without arrays.
   static constexpr std::size_t kMost = 4096;
@@ -185,9 +186,9 @@ class TensorStates {
   // Returns the number that the next new state of an address would get on this rank.
   std::uint64_t next_number() const { return next_number_; }
 
-  // Drops the arrays of `state` after the ranks found that their states differ. Every rank calls
-  // this for its own state. The state gets `number`, the largest next_number() of all ranks; a
-  // named state keeps its number.
+  // Called by every rank, for its own state, after the ranks found that their states differ: drops
+  // the arrays of `state`. The state gets `number`, the largest next_number() of all ranks; a named
+  // state keeps its number.
   void realign(TensorState& state, std::uint64_t number);
 
   void drop_all();
@@ -197,8 +198,8 @@ class TensorStates {
   // Returns the states that restore() was given for a name and that no call has used.
   const std::vector<SavedState>& find_restored(const std::string& name) const;
   // Replaces the states of this name. The next sum of the name uses the saved state whose elements
-  // match its own. All ranks call this between the same two sums. If some rank does not, all ranks
-  // drop the state at the next sum of the name.
+  // match its own. All ranks must call this between the same two sums; otherwise all drop the state
+  // at the next sum of the name.
   void restore(const std::string& name, std::vector<SavedState> saved);
   // Moves the states that find_restored() returns for the name to another object.
   void move_restored(const std::string& name, TensorStates& to);

@@ -9,8 +9,8 @@
 
 namespace slimpi::comm {
 
-// A step is done, it has failed, or all ranks have decided together that MPI makes the call after
-// all; then the input and the tensor state are unchanged. A Status and a
+// The result of a step: it is done, it has failed, or all ranks have decided together that MPI
+// makes the call after all; then the input and the tensor state are unchanged. A Status and a
 // BypassReason become a Verdict without a cast, so a function that returns a Verdict may return
 // either, and SLIMPI_TRY works in it.
 class [[nodiscard]] Verdict {

@@ -30,7 +30,7 @@ class WaitPolicy {
  public:
   using Time = std::chrono::nanoseconds;
 
-  // The operating system, as far as the policy needs it. A test implements it in its own way.
+  // The operating system, as far as the policy needs it. A test replaces it.
   class System {
    public:
     virtual Time now() = 0;  // on a steady clock
@@ -75,31 +75,31 @@ class WaitPolicy {
   // A yield that takes at least this long is a loss of the core. The limit is shorter than the time
   // slices of Linux, 0.7 to 4 ms, and longer than most work of a rank between two waits.
   static constexpr Time kLoss = std::chrono::microseconds(500);
-  // The delay: how long after a loss a core is seen as contended. If the loss took more
-  // than 1/kLostPart of the time since the thread began to yield, the delay is twice the last
-  // delay; otherwise it is kFirstDelay, or kAloneDelay if the program waited.
+  // The delay is how long after a loss a core counts as contended. If the loss took more than
+  // 1/kLostPart of the time since the thread began to yield, the delay doubles; otherwise it is
+  // kFirstDelay, or kAloneDelay if the program waited.
   static constexpr Time kFirstDelay = std::chrono::milliseconds(100);
   static constexpr Time kAloneDelay = std::chrono::milliseconds(20);
   static constexpr Time kLongestDelay = std::chrono::seconds(10);
   static constexpr int kLostPart = 8;
   // About the time of the shortest sleep, with Linux's timer slack of 50 us.
   static constexpr Time kSpin = std::chrono::microseconds(100);
-  // Before a known due time a sleep lasts 3/4 of the rest. Otherwise it lasts 1 / kSleptPart of the
-  // time since the due time or, without one, since the wait began. Both are within these limits.
-  // MPI makes no progress for peers during a sleep, so kLongestSleep is short.
+  // Before a known due time a sleep lasts 3/4 of the time left; otherwise 1 / kSleptPart of the
+  // time since the due time or, without one, since the wait began. Both are kept within these
+  // limits. kLongestSleep is short, because MPI makes no progress for peers during a sleep.
   static constexpr Time kShortestSleep = std::chrono::microseconds(50);
   static constexpr Time kLongestSleep = std::chrono::milliseconds(1);
   static constexpr int kSleptPart = 16;
   // Polls between two looks at the clock while spinning.
   static constexpr unsigned kPollsToClock = 16;
 
-  // The program computes if its threads use at least 1 / kUsedPart of the time that this thread
-  // gives away. Less time than kLook is not measured.
+  // The program counts as computing if its threads use at least 1 / kUsedPart of the time that this
+  // thread gives away. Less time than kLook is not measured.
   static constexpr Time kLook = std::chrono::microseconds(50);
   static constexpr int kUsedPart = 4;
 
-  // While the program waits, a thread sleeps before a message that is due kFar later. It first
-  // yields for kMeasured, because a rate that was measured with sleeps may be too low.
+  // While the program waits, a thread sleeps before a message that is due more than kFar later. It
+  // first yields for kMeasured, because a rate that was measured with sleeps may be too low.
   static constexpr Time kFar = std::chrono::microseconds(100);
   static constexpr Time kMeasured = std::chrono::microseconds(500);
 
@@ -188,10 +188,9 @@ class WaitPolicy {
   Time measured_{}, looked_{}, own_{}, program_{};
 };
 
-// The rate at which messages come to an exchange. due() computes from this rate when the next
-// message should arrive. The rate is kept as a time per byte: the shortest that was measured. Each
-// longer measured time makes the kept time an eighth longer, but no longer than the measured one.
-// If the kept time is too short, waits only sleep more often.
+// Estimates when the next message of an exchange should arrive, from the shortest time per byte
+// that was measured. Each longer measured time lengthens the kept one by an eighth, though not
+// beyond the measured one. If the kept time is too short, waits only sleep more often.
 class ArrivalRate {
  public:
   using Time = WaitPolicy::Time;

@@ -18,10 +18,10 @@ namespace {
 
 using std::chrono::seconds;
 
-// If a poll reads a word in memory: how many polls come before the first check and before the first
-// yield. They take one or two microseconds.
+// The polls of a word in memory before the first check and before the first yield; they take one or
+// two microseconds.
 constexpr unsigned kMemoryPolls = 64;
-// If a poll calls MPI or a driver: the polls between two checks, a fraction of a millisecond.
+// The polls of MPI or a driver between two checks, a fraction of a millisecond.
 constexpr unsigned kLibraryPolls = 1024;
 // Polls of a nonblocking call between two checks. The program's MPI calls make these polls.
 constexpr unsigned kFiberPolls = 16;
@@ -35,7 +35,7 @@ constexpr auto kPublished = std::chrono::milliseconds(50);
 constexpr seconds kCompared(2);
 // The time that the other ranks have to answer.
 constexpr seconds kTimeToAnswer(1);
-// The most that the time between two checks adds to the time of a wait.
+// However late a check comes, it adds at most this to the time of a wait.
 constexpr seconds kLongestLook(1);
 
 class Linux final : public WaitPolicy::System {
@@ -104,7 +104,7 @@ Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Re
       stage_(stage) {}
 
 bool Waiter::give_way() {
-  // A poll of a driver sends no message, and a peer may wait for one that MPI has not sent yet.
+  // A poll of a driver sends no message, while a peer may wait for one that MPI has not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
   if (Fiber::inside())
     note_fiber();
@@ -113,13 +113,13 @@ bool Waiter::give_way() {
   rested_ = true;
   if (let_fibers_run() || t_without_rest) return false;
   if (poll_ != Poll::device) return !follow_fibers() && pass_time();
-  // Some operations of a driver go on only while the driver is polled, so the thread never sleeps.
+  // Some operations of a driver make progress only while it is polled, so the thread never sleeps.
   sched_yield();
   return false;
 }
 
-// Passes the time, and returns whether the core was given away for long. While a thread of slimpi
-// runs a blocking function of MPI, leaves the core to it: MPI polls there without a pause.
+// Passes the time, and returns whether the core was given away for long. Leaves the core to a
+// thread of slimpi that runs a blocking function of MPI, because MPI polls there without a pause.
 bool Waiter::pass_time() {
   if (g_blocking <= g_abandoned) return t_policy.rest(rests_);
   sleep_beside_blocking(kBesideBlocking);
@@ -138,8 +138,8 @@ void Waiter::note_fiber() {
     g_fiber_due.store(due, std::memory_order_relaxed);
 }
 
-// For a thread that waits for fibers: makes its wait end when the next message of a fiber is due.
-// Returns true if messages of fibers have arrived since the last look. Then more may be there, and
+// For a thread that waits for fibers: makes its wait end when a fiber's next message is due.
+// Returns true if messages of fibers have arrived since the last look; more may then be there, so
 // the thread polls again at once.
 bool Waiter::follow_fibers() {
   if (request_ != nullptr || poll_ != Poll::mpi || g_fibers == 0) return false;
@@ -175,7 +175,7 @@ Status Waiter::check() {
   const auto now = Clock::now();
   // The clock is not read before the first check: most waits end earlier.
   if (began_ == Clock::time_point{}) began_ = looked_ = now;
-  // Time in which the process was suspended, or did not check for another reason, does not count.
+  // Time in which the process was suspended, or could not check for another reason, does not count.
   if (const auto stood = now - looked_ - kLongestLook; stood > Clock::duration::zero()) {
     began_ += stood;
     asked_at_ += stood;
@@ -186,8 +186,8 @@ Status Waiter::check() {
 }
 
 Waiter::Question Waiter::question_due(Clock::duration waited) const {
-  // A limit of 0 means never. The question of the timeout comes kTimeToAnswer before the timeout,
-  // so that the answers are there in time.
+  // A limit of 0 means never. The question before a timeout comes kTimeToAnswer earlier, so that
+  // the answers are there in time.
   if (timeout_.count() != 0 && waited >= timeout_ - kTimeToAnswer) return Question::timeout;
   if (const seconds stall = stall_limit(); stall.count() != 0 && waited >= stall)
     return Question::report;
@@ -216,9 +216,9 @@ void Waiter::report(seconds waited) {
   const seconds stall = stall_limit();
   if (stall.count() == 0 || waited < stall || reported_) return;
   reported_ = true;
-  const std::vector<int> ranks = absent();
-  log_warn("waits for " + describe(waited, ranks));
-  if (ActiveCall* const call = ActiveCall::current(); call != nullptr) call->reported(ranks);
+  log_warn("waits for " + describe(waited));
+  if (ActiveCall* const call = ActiveCall::current(); call != nullptr)
+    call->reported(describe_absent());
 }
 
 // Handles a wait that lasts long: asks the ranks, compares their answers, reports, and fails after
@@ -243,10 +243,9 @@ Status Waiter::check_long(Clock::time_point now) {
     return Status::ok;
   const auto waited = std::chrono::floor<seconds>(now - began_);
   if (question_ == Question::timeout && waited >= timeout_)
-    return fail(Status::absent,
-                "waited " + describe(waited, absent()) +
-                    "; SLIMPI_TIMEOUT=" + std::to_string(timeout_.count()) +
-                    ", or the timeout of PyTorch's process group, is the limit");
+    return fail(Status::absent, "waited " + describe(waited) +
+                                    "; SLIMPI_TIMEOUT=" + std::to_string(timeout_.count()) +
+                                    ", or the timeout of PyTorch's process group, is the limit");
   report(waited);
   return Status::ok;
 }
@@ -262,20 +261,21 @@ std::vector<int> Waiter::absent() const {
   return absent;
 }
 
-std::string Waiter::describe_absent(const std::vector<int>& absent) const {
+std::string Waiter::describe_absent() const {
+  const std::vector<int> absent = this->absent();
   if (absent.empty() && asked_) return "every rank that was asked has answered";
   if (absent.empty() && stage_ == WaitStage::device) return "for a device of this rank";
   if (absent.empty()) return "MPI does not tell from which ranks";
-  return "not heard from: " + describe_ranks(absent, absent.size()) + ", which " +
+  return "not heard from: " + describe_ranks(absent) + ", which " +
          (absent.size() == 1 ? "is" : "are") + " late, or left this call to MPI, or run" +
          (absent.size() == 1 ? "s" : "") + " without slimpi";
 }
 
-std::string Waiter::describe(seconds waited, const std::vector<int>& absent) const {
+std::string Waiter::describe(seconds waited) const {
   const ActiveCall* const call = ActiveCall::current();
   std::string text = std::to_string(waited.count()) + " s in ";
   text += call != nullptr ? describe_call(call->record()) : "no call";
-  text += std::string(", stage ") + to_string(stage_) + ": " + describe_absent(absent);
+  text += std::string(", stage ") + to_string(stage_) + ": " + describe_absent();
   if (asked_ && call != nullptr) text += asks_->roll_call().describe(*call);
   return text;
 }

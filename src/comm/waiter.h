@@ -22,9 +22,9 @@ class PointToPoint;
 
 class Waiter {
  public:
-  // The work of one poll of the caller. memory: reads a word in memory. mpi: calls MPI, and so lets
-  // messages make progress. device: calls a device's driver; the wait must also call MPI, or no
-  // message makes progress.
+  // The work of one poll of the caller. memory: reads a word in memory. mpi: calls MPI, which lets
+  // messages make progress. device: calls a device's driver, so the wait itself must call MPI for
+  // messages to make progress.
   enum class Poll { memory, mpi, device };
 
   // Begins a wait. `exchange`, if given, must be open. Without an exchange the wait does not notice
@@ -39,14 +39,15 @@ class Waiter {
   Waiter& operator=(const Waiter&) = delete;
 
   // For a wait without an exchange: sets its limit (SLIMPI_TIMEOUT; 0: none) and one word for each
-  // rank. A word is negative until something has come from that rank; a report names these ranks.
+  // rank, negative until something has come from that rank. A report names the ranks whose word is
+  // negative.
   void set_arrivals(std::span<const int> arrivals, std::chrono::seconds timeout) {
     arrivals_ = arrivals;
     timeout_ = timeout;
   }
 
   // Passes the time after a poll that found nothing. Fails if another rank has reported a failure,
-  // and if the wait would never end or has lasted too long.
+  // if the wait would never end, or if it has lasted too long.
   Status pause() {
     const bool long_rest = give_way();
     return ++polls_ % polls_to_check_ == 0 || long_rest ? check() : Status::ok;
@@ -74,8 +75,8 @@ class Waiter {
   void ask_if_due(Clock::time_point now);
   void report(std::chrono::seconds waited);
   std::vector<int> absent() const;
-  std::string describe_absent(const std::vector<int>& absent) const;
-  std::string describe(std::chrono::seconds waited, const std::vector<int>& absent) const;
+  std::string describe_absent() const;
+  std::string describe(std::chrono::seconds waited) const;
   void end();
 
   const Poll poll_;
@@ -103,10 +104,10 @@ class Waiter {
 // Returns the time of WaitPolicy's clock.
 WaitPolicy::Time now();
 
-// For the threads that enter fibers. fibers_moved() returns whether fibers have begun to wait for
-// other messages since the last call with this `seen`. fibers_due() returns when the first of the
-// messages is due that fibers wait for; 0: not known. Call forget_fibers_due() before all fibers
-// are entered, each of which then notes the time of its message.
+// For threads that enter fibers. fibers_moved() returns whether fibers have begun to wait for other
+// messages since the last call with this `seen`. fibers_due() returns when the first message that a
+// fiber waits for is due; 0 if not known. forget_fibers_due() must precede a round in which all
+// fibers are entered, since each of them then notes the time of its message.
 bool fibers_moved(std::uint64_t* seen);
 WaitPolicy::Time fibers_due();
 void forget_fibers_due();

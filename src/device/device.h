@@ -31,7 +31,8 @@ struct Location {
   const Device* device;  // the row; never null
   int ordinal;           // the number of the GPU in its row; 0 for the host
   void* context;         // meaning set by the row; null: the row finds a context by the ordinal
-  // Changes when the program resets the GPU. Streams and memory of an older generation are gone.
+  // Changes when the program resets the GPU, whose streams and memory of older generations are then
+  // gone.
   std::uint64_t generation = 0;
 
   bool operator==(const Location& other) const {
@@ -75,13 +76,14 @@ struct NcclTransport {
   Status (*exchange)(NcclCommunicator* communicator, const Transfer* transfers, int count,
                      Stream* stream);
 
-  // Sets *ready to whether the communicator can be used for the next operation. After
-  // create_communicator(): all processes have joined. After exchange(): the transfers are on their
-  // stream, and an event can be recorded behind them. Fails if an operation or a transfer failed.
+  // Sets *ready to whether the communicator can be used for the next operation: after
+  // create_communicator(), once all processes have joined; after exchange(), once the transfers are
+  // on their stream, so that an event can be recorded behind them. Fails if an operation or a
+  // transfer failed.
   Status (*ready)(NcclCommunicator* communicator, bool* ready);
 
   // Ends the communicator. If `in_order`, every process does so now, and nothing may be in flight.
-  // Otherwise transfers in flight are aborted, and no other process is waited for.
+  // Otherwise aborts transfers in flight, and waits for no other process.
   void (*close)(NcclCommunicator* communicator, bool in_order);
 };
 
@@ -97,16 +99,16 @@ struct Device {
   // memory.
   bool (*locate)(const void* pointer, Location* location);
 
-  // Allocates memory at the location (on the same GPU), aligned to 256 bytes. Place::device: memory
-  // of this device. Place::staging: host memory that MPI can use and that copies quickly to and
-  // from this device (pinned for a GPU). In a row that is not `staged`, both places are the same
+  // Allocates memory at the location (on the same GPU), aligned to 256 bytes. Place::device is
+  // memory of this device; Place::staging is host memory that MPI can use and that copies quickly
+  // to and from this device (pinned for a GPU). In a row that is not `staged`, both are the same
   // memory.
   Status (*allocate)(const Location& location, std::size_t bytes, Place place, void** memory);
   void (*release)(void* memory, Place place);
 
-  // Opens a stream for memory at the location, without waiting. The first work on a stream starts
-  // after all work that the program has queued until then on its own default stream. The same holds
-  // for the next work after query() has found the last event reached.
+  // Opens a stream for memory at the location, without waiting. The first work on a stream, and the
+  // next work after query() has found the last event reached, starts after all work that the
+  // program has queued until then on its own default stream.
   Status (*open_stream)(const Location& location, Stream** stream);
   void (*close_stream)(Stream* stream);
 
@@ -132,9 +134,9 @@ struct Device {
   // The library that exchanges data between GPUs of this row, or null.
   const NcclTransport* nccl = nullptr;
 
-  // Copies by non-temporal stores, which leave nothing in the caches. For bytes that no core reads
-  // soon, or that are next read by a core that shares no cache with this core. Null if `copy`
-  // leaves nothing in this core's caches anyway.
+  // Copies by non-temporal stores, which leave nothing in the caches, for bytes that no core reads
+  // soon, or that are next read by a core that shares no cache with this one. Null if `copy` leaves
+  // nothing in this core's caches anyway.
   decltype(copy) copy_nontemporal = nullptr;
 
   // pin: pins host memory that the row has not allocated, such as a shared mapping, so that copies
@@ -145,8 +147,8 @@ struct Device {
   void (*unpin)(void* memory) = nullptr;
 
   // Kernels may read and write encoded values in staging memory if a bucket (values that share a
-  // scale) has at most this many floats: they then access each byte once. If this is not 0, kernels
-  // for 16-bit floats and float32 may use staging memory, too.
+  // scale) has at most this many floats, because they then access each byte once. If this is not 0,
+  // kernels for 16-bit floats and float32 may do so as well.
   std::uint32_t staging_bucket = 0;
 };
 
@@ -166,9 +168,9 @@ double squared_norm(const float* values, std::uint64_t count);
 // to nothing if the host's row is the only one; otherwise asks the other rows (Device::locate).
 Location locate(const void* pointer);
 
-// Begins a call of the program on this thread. The buffers of a call do not move until it ends, so
-// locate() asks the rows once for each buffer until the next begin_call(). Answers are not kept
-// longer, because the address of a freed host buffer may later be device memory.
+// Begins a call of the program on this thread. Its buffers do not move until it ends, so locate()
+// asks the rows once for each buffer until the next begin_call(). Answers are not kept longer,
+// because the address of a freed host buffer may later be device memory.
 void begin_call();
 
 // Adds a row before all other rows, for plugins and tests. Does nothing if the table has the row.

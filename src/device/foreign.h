@@ -12,13 +12,13 @@ namespace slimpi::device {
 // in the device table, so it is not foreign.
 void find_foreign(bool cuda_row);
 
-// Returns whether find_foreign() has found HIP, CUDA without a row, or Level Zero. For Level Zero
-// there must also be a driver or an Intel GPU. Costs one load from memory.
+// Returns whether find_foreign() has found HIP, CUDA without a row, or Level Zero together with a
+// driver or an Intel GPU. Costs one load from memory.
 bool foreign_possible();
 
-// Returns the owner of foreign memory, such as "an AMD GPU"; null for other memory. Asks the
-// libraries that find_foreign() has found, one after the other. Memory that the host can access
-// (pinned, shared or managed) is not foreign.
+// Returns the owner of foreign memory, such as "an AMD GPU", or null for other memory: asks each
+// library that find_foreign() has found. Memory that the host can access (pinned, shared or
+// managed) is not foreign.
 const char* foreign_owner(const void* pointer);
 
 }  // namespace slimpi::device

@@ -12,7 +12,7 @@ namespace slimpi::device {
 // The version of this interface. Increase it with every change of Device, Kernels, or this file.
 constexpr int kPluginVersion = 11;
 
-// The functions of libslimpi.so that a plugin calls. The plugin's own copies of fail() and log()
+// The functions of libslimpi.so that a plugin calls, because its own copies of fail() and log()
 // would not reach the texts and the log of libslimpi.so.
 struct Library {
   Status (*fail)(Status status, const char* text);

@@ -9,9 +9,9 @@ namespace slimpi::device {
 void never_use_gpus();
 
 // Loads the plugins whose library the process has loaded, adds their rows, and looks for the
-// libraries of device/foreign.h. Call it before locate() if the program may have loaded a library
-// since the last time. Without a new library, load_plugins() only asks the loader: 150 instructions
-// and two locks. A plugin that is not installed is ignored; one that fails to load gives a warning.
+// libraries of device/foreign.h. Called before locate() if the program may have loaded a library
+// since the last time; without a new one it only asks the loader: 150 instructions and two locks. A
+// plugin that is not installed is ignored; one that fails to load gives a warning.
 void load_plugins();
 
 }  // namespace slimpi::device

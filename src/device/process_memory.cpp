@@ -53,9 +53,9 @@ Range find_executable() {
   return range;
 }
 
-// Returns the begin of the heap: field 47 of /proc/self/stat. Counts fields from the last ')' on,
+// Returns the start of the heap, field 47 of /proc/self/stat. Counts fields from the last ')' on,
 // because field 2, the name of the process, may contain spaces and parentheses. If the file cannot
-// be read, returns the greatest address: then the heap seems to be empty. Allocates nothing.
+// be read, returns the greatest address, with which the heap seems empty. Allocates nothing.
 Address find_heap() {
   char line[1024] = "";
   const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -91,8 +91,8 @@ bool in_process_memory(const void* pointer) {
   const auto at = reinterpret_cast<Address>(pointer);
   if (at - g_executable.begin < g_executable.end - g_executable.begin) return true;
   if (at >= g_heap && at < reinterpret_cast<Address>(__curbrk)) return true;
-  // Tests for the main thread's stack. In another thread the result is false, because the frame of
-  // that thread lies more than kStack below `end`.
+  // Tests for the main thread's stack. The result is false in another thread, whose frame lies more
+  // than kStack below `end`.
   const auto frame = reinterpret_cast<Address>(__builtin_frame_address(0));
   const auto end = reinterpret_cast<Address>(__libc_stack_end);
   return at >= frame && at < end && end - frame < kStack;

@@ -24,7 +24,7 @@ namespace slimpi::inter {
 
 namespace {
 
-// Runs the exchange. Each step waits for its messages before the next step begins. So no memory is
+// Runs the exchange. Each step waits for its messages before the next step begins, so no memory is
 // written while MPI sends from it, and one pair of requests is enough. MPI and the host use
 // `staging_`; kernels use `memory_`. A rank forwards blocks without decoding or checking them.
 class BruckExchange {
@@ -56,7 +56,7 @@ class BruckExchange {
   Status gather(int step);
   Status decode();
 
-  // The two messages of swap(), each with its receiver or sender. 0 bytes: there is no message.
+  // The two messages of swap(), each with its receiver or sender; 0 bytes stand for no message.
   struct Outgoing {
     int to;
     const std::byte* data;
@@ -73,9 +73,8 @@ class BruckExchange {
 
   const comm::Range& chunk(int member) const { return layout_.chunk(member); }
   std::size_t place(int number) const { return layout_.place(number); }
-  // Returns the length in bytes of the finished sums of `blocks` consecutive members, from this
-  // rank on: for each member one block, the encoded sum of its chunk. These blocks lie without
-  // gaps.
+  // Returns the bytes of the finished sums of `blocks` consecutive members, from this rank on. Each
+  // member has one block, the encoded sum of its chunk, and there are no gaps between blocks.
   std::size_t gathered(int blocks) const { return layout_.bytes_from(me_, blocks); }
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
 
@@ -93,8 +92,8 @@ class BruckExchange {
 };
 
 // On a staged device (a GPU), copies between staging and device memory, and waits for the copy. MPI
-// always sends from staging memory, even if it is GPU-aware: the host packs the blocks into
-// messages, and blocks are few and short if this schedule is the cheapest.
+// always sends from staging memory, even if it is GPU-aware, because the host packs the blocks into
+// messages; blocks are few and short where this schedule is the cheapest.
 Status BruckExchange::move(const char* name, std::byte* to, const std::byte* from,
                            std::size_t bytes) {
   if (!staged_ || bytes == 0) return Status::ok;
@@ -121,9 +120,9 @@ Status BruckExchange::encode() {
   return Status::ok;
 }
 
-// Sends a message to one member and receives a message from another. Starts the send before it
-// waits for the receive: all ranks send around rings at the same time, so if each first waited for
-// its message, no rank would send.
+// Sends a message to one member and receives one from another. The send starts before the wait for
+// the receive, because all ranks send around rings at the same time: if each first waited for its
+// message, no rank would send.
 Status BruckExchange::swap(const Outgoing& out, const Incoming& in, comm::Tag tag) {
   if (in.bytes != 0)
     SLIMPI_TRY(exchange_.receive(rank_of(in.from), tag, in.data, in.bytes, requests_[0]));
@@ -142,7 +141,7 @@ Status BruckExchange::swap(const Outgoing& out, const Incoming& in, comm::Tag ta
   return exchange_.wait(requests_[1]);
 }
 
-// Does one reduce-scatter step: packs the blocks of the places that send in this step, and unpacks
+// Runs one reduce-scatter step: packs the blocks of the places that send in this step, and unpacks
 // the received blocks into the same places.
 Status BruckExchange::scatter(int step) {
   const int to = bruck_.further(me_, 1 << step), from = bruck_.back(me_, 1 << step);
@@ -152,8 +151,8 @@ Status BruckExchange::scatter(int step) {
   const auto bytes_at = [&](int member, int number) {
     return layout_.bytes_of(bruck_.destination(member, number, step));
   };
-  // A message has the blocks of `at_once` places: as many as always fit, even if all blocks have
-  // the greatest length. So sender and receiver divide the places in the same way. No place is
+  // A message has the blocks of `at_once` places, as many as fit even if all blocks have the
+  // greatest length, so that sender and receiver divide the places in the same way. No place is
   // overwritten before its block was sent.
   const int at_once = int(std::min(layout_.message() / layout_.block(), std::size_t(places)));
   for (int first = 0; first < places; first += at_once) {
@@ -193,8 +192,8 @@ Status BruckExchange::sum() {
   return Status::ok;
 }
 
-// Does one all-gather step. The sums lie one after the other from the start of `staging_`, this
-// rank's own sum first, so no packing is needed. They overwrite the blocks of the reduce-scatter.
+// Runs one all-gather step. The sums are contiguous from the start of `staging_`, this rank's own
+// first, so no packing is needed. They overwrite the blocks of the reduce-scatter.
 Status BruckExchange::gather(int step) {
   const int distance = bruck_.gathered(step);
   const int to = bruck_.back(me_, distance), from = bruck_.further(me_, distance);
@@ -249,8 +248,8 @@ int BruckSteps::steps() const {
   return steps;
 }
 
-// Counts the numbers below group_size that have bit `step` set. Of each 2 * bit consecutive
-// numbers, from 0 on, the last `bit` numbers have it set.
+// Counts the numbers below group_size that have bit `step` set: from 0 on, the last `bit` of each 2
+// * bit consecutive numbers.
 int BruckSteps::travelling(int step) const {
   const int bit = 1 << step;
   return group_size_ / (2 * bit) * bit + std::max(0, group_size_ % (2 * bit) - bit);
@@ -269,8 +268,8 @@ BruckLayout::BruckLayout(const ExchangeSize& size) : first_of_(1, 0) {
   for (int member = 0; member < size.group_size; ++member) {
     chunks_.push_back(
         comm::chunk_of(size.count, size.group_size, member, comm::chunk_alignment(size.format)));
-    // An owner without elements has no blocks and no messages. The lengths of all other blocks and
-    // of the header are multiples of 16 bytes, so every payload begins at a multiple of 16 bytes.
+    // An owner without elements has no blocks and no messages. All other blocks, and the header,
+    // are multiples of 16 bytes long, so every payload begins at a multiple of 16 bytes.
     const std::uint64_t elements = chunks_.back().count;
     lengths_.push_back(elements == 0 ? 0 : round_up(message_bytes(size.format, elements), 16));
   }

@@ -12,14 +12,14 @@
 namespace slimpi::inter {
 
 // The steps of the Bruck algorithm (Bruck and others, IEEE TPDS 1997). Each of M members has a
-// block for each other member. Other members store and forward the blocks, so a member sends in
+// block for each other member. Members store and forward each other's blocks, so a member sends in
 // log2(M) steps instead of one message to each of the M - 1 others.
 //
 // A member keeps blocks in places 1 to M - 1. At the start, place p holds its block for the member
-// p positions further on. In step k, every block in a place whose number has bit k set is sent to
-// the member 2^k positions further on, into the same place there. After the last step, place p
-// holds the block that the member p positions back had for this member. Before step k, the block in
-// place p has moved p % 2^k positions.
+// p positions further on. In step k, every block in a place whose number has bit k set goes to the
+// member 2^k positions further on, into the same place there; before that step, the block in place
+// p has moved p % 2^k positions. At the end, place p holds the block that the member p positions
+// back had for this member.
 class BruckSteps {
  public:
   explicit BruckSteps(int group_size) : group_size_(group_size) {}
@@ -33,8 +33,7 @@ class BruckSteps {
   }
 
   // In a step, the places whose number has bit `step` set send their blocks. travelling() returns
-  // how many places that are. place() returns the number of the i-th such place, in ascending
-  // order.
+  // how many places these are, place() the number of the i-th, in ascending order.
   int travelling(int step) const;
   int place(int step, int i) const {
     const int bit = 1 << step;
@@ -46,11 +45,10 @@ class BruckSteps {
     return further(member, place - place % (1 << step));
   }
 
-  // In the all-gather every member gets one block of each member. Before a step, a member has
-  // gathered(step) blocks: its own block and those of the next members. In the step it gets the
-  // to_gather(step) blocks that follow, from the member gathered(step) positions further on.
-  // to_gather(step) is gathered(step), or the number of blocks that are still missing if that is
-  // less.
+  // In the all-gather every member gets one block of each member. Before a step a member has
+  // gathered(step) blocks: its own and those of the next members. In the step it gets the
+  // to_gather(step) blocks that follow, from the member gathered(step) positions further on: as
+  // many as it has, or as many as are still missing if these are fewer.
   int gathered(int step) const { return 1 << step; }
   int to_gather(int step) const;
 

@@ -33,7 +33,7 @@ void ChunkCodec::decode(const comm::Range& part, const std::byte* payload) {
 }
 
 // Adds the values of the members in groups of kMaxAddends, the most addends of a kernel. The
-// context's `partial` holds the sum of the groups so far, in fp32. The kernel of the last group
+// context's `partial` holds the sum of the groups so far in fp32, and the kernel of the last group
 // writes `payload` and `result`.
 void ChunkCodec::add_up(const comm::Range& part, const PayloadFrom& encoded, float* residual,
                         std::byte* payload, float* result) {

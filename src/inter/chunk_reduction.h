@@ -23,22 +23,22 @@ class ChunkCodec {
   ChunkCodec(const ChunkCodec&) = delete;
   ChunkCodec& operator=(const ChunkCodec&) = delete;
 
-  // A function that returns the payload (the encoded values) that a member sent for a part.
+  // Returns the payload (the encoded values) that a member sent for a part.
   using PayloadFrom = std::function<const std::byte*(int member)>;
 
   // The functions only queue work on the compute stream. `part` counts from the first element of
   // the shard. Payloads are in memory of the device.
   virtual void encode(const comm::Range& part, std::byte* payload);
   virtual void decode(const comm::Range& part, const std::byte* payload);
-  // Adds the values of all members for a part of this rank's own chunk, in rank order. The values
-  // of other members are decoded from their messages; this rank's own values were never encoded.
+  // Adds the values of all members for a part of this rank's own chunk, in rank order: those of
+  // other members are decoded from their messages, while this rank's own were never encoded.
   // Encodes the sum to `payload`, and decodes `payload` to `out`.
   virtual void add_and_encode(const comm::Range& part, std::byte* payload, const PayloadFrom& from);
   // Adds as add_and_encode() does, but writes the sum, not encoded, to the context's `totals`.
   void add_uncompressed(const comm::Range& part, const PayloadFrom& from);
 
-  // With a codec of 16-bit floats, counts the infinite values of an encoded sum, for SLIMPI_REPORT.
-  // `payload` is in host memory. Call it when the queued work is complete.
+  // With a codec of 16-bit floats, counts the infinite values of an encoded sum for SLIMPI_REPORT.
+  // `payload` is in host memory. Called when the queued work is complete.
   void count_infinities(const std::byte* payload, std::uint64_t count);
 
   // Returns the header of a message with `part`, sent by a member.

@@ -57,7 +57,7 @@ comm::MessageHeader message_header(const Context& context, const comm::Range& sh
 
 kernels::RandomStream random_stream_for(const Context& context, const comm::Range& shard,
                                         const comm::Range& part) {
-  // The last number is the position in the vector. So the random numbers of an element do not
+  // The last number is the position in the vector, so the random numbers of an element do not
   // depend on the division into segments.
   return {context.seed, std::uint32_t(context.rank), context.call, shard.first + part.first};
 }

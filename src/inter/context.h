@@ -19,7 +19,7 @@ struct Streams {
 };
 
 // The context of a schedule. It owns nothing: all that it points to must live until the schedule
-// has returned. While the schedule runs, no other code uses the scratch memory.
+// has returned, and no other code may use the scratch memory meanwhile.
 struct Context {
   comm::PointToPoint& exchange;
   Statistics& statistics;
@@ -39,8 +39,8 @@ struct Context {
   float* totals;        // Call::totals
 
   // Set if a hook (a user's codec) encodes: the most bytes of a payload. Only the hook knows the
-  // length of each payload, so the hook's ChunkCodec writes the message headers. Never set with a
-  // staged device.
+  // length of each payload, so its ChunkCodec writes the message headers. Never set with a staged
+  // device.
   std::optional<std::uint64_t> hook_bytes{};
 
   // The memory for lists and other objects that live no longer than the exchange.
@@ -61,7 +61,7 @@ Status find_streams(comm::Call& call, Streams* streams);
 comm::MessageHeader message_header(const Context& context, const comm::Range& shard,
                                    const comm::Range& part, int sender);
 
-// Returns the random numbers with which this rank rounds `part` of `shard`. They depend only on the
+// Returns the random stream for rounding `part` of `shard` on this rank. It depends only on the
 // seed, the rank, the call and the position in the vector.
 kernels::RandomStream random_stream_for(const Context& context, const comm::Range& shard,
                                         const comm::Range& part);

@@ -10,7 +10,7 @@ namespace slimpi::cost {
 
 namespace {
 
-// Divides a shard as for a GPU, whatever the device is: so all ranks get the same division.
+// Divides a shard as for a GPU, whatever the device is, so that all ranks get the same division.
 inter::Segments segments_of(inter::ExchangeSize size) {
   size.count = std::max<std::uint64_t>(size.count, 1);
   size.staged = true;
@@ -52,8 +52,8 @@ Traffic pairwise_traffic(const inter::ExchangeSize& size) {
           division.owners, double(division.elements) * sizeof(float)};
 }
 
-// A rank that forwards blocks may hold the blocks of several ranks for one owner. So it may send
-// more than an equal share of all blocks.
+// A rank that forwards blocks may hold those of several ranks for one owner, so it may send more
+// than an equal share of all blocks.
 Traffic bruck_traffic(const inter::ExchangeSize& size) {
   const Division division(size);
   const int steps = inter::BruckSteps(size.group_size).steps();
@@ -74,9 +74,9 @@ void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, dou
   const double nodes = size.group_size;
   const Traffic sent = pairwise_traffic(size);
   const inter::Segments segments = inter::segments_for(size);
-  // A rank encodes its values for each other owner; averaged over all ranks, these are `to_owners`
-  // owners. An owner also encodes its sum, and decodes a message of each other rank and the sum of
-  // each other owner.
+  // A rank encodes its values for each other owner, of which there are `to_owners` on average over
+  // all ranks. An owner also encodes its sum, and decodes a message of each other rank and the sum
+  // of each other owner.
   const double others = nodes - 1, to_owners = sent.owners * others / nodes;
   const double codec =
       (c.encode * (to_owners + 1) + c.decode * (sent.owners - 1 + others)) * sent.chunk;

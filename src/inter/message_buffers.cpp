@@ -15,9 +15,9 @@ bool mpi_sends_from(const device::Device& device, kernels::Codec codec) {
   return device.staged && device::mpi_takes(device) && kernels::row_of(codec).infinity == 0;
 }
 
-// Returns whether kernels use payloads in staging memory. A kernel reads staging memory over the
-// bus each time. So the answer is false if a level (a quantized value) may begin in one word and
-// end in the next word, because most words would then be read twice.
+// Returns whether kernels use payloads in staging memory, where every access crosses the bus. They
+// do not if a level (a quantized value) may begin in one word and end in the next, because most
+// words would then be read twice.
 bool kernels_use_staging(const device::Device& device, const kernels::Format& format) {
   if (!device.staged || device.staging_bucket == 0) return false;
   if (format.codec == kernels::Codec::packed) return false;
@@ -43,7 +43,7 @@ Status MessageBuffers::stage_out(std::size_t buffer, const comm::MessageHeader& 
                                  CopyStreams::Event* event) {
   comm::write_header(header(buffer), about);
   // MPI sends the message from device memory, so the header, which the host has written in staging
-  // memory, is copied to device memory.
+  // memory, must be copied there.
   if (gpu_aware_)
     return streams_.copy_out(message(buffer), header(buffer), comm::kHeaderBytes, event);
   const std::size_t bytes = kernels::encoded_bytes(about.format, about.count);
@@ -77,8 +77,7 @@ Status CopyStreams::record_for_host(comm::StreamRole role, Trace::Clock::time_po
 Status CopyStreams::copy_out(void* to, const void* from, std::size_t bytes, Event* event) {
   if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
-  // The copy starts behind the kernels that are queued so far. The host waits neither for the
-  // kernels nor for the copy.
+  // The copy is queued behind the kernels so far. The host waits neither for them nor for the copy.
   SLIMPI_TRY(comm::hold_up(context_.device, stream(comm::StreamRole::d2h),
                            stream(comm::StreamRole::compute)));
   SLIMPI_TRY(context_.device.copy(to, from, bytes, stream(comm::StreamRole::d2h)));
@@ -140,8 +139,8 @@ Status CopyStreams::trace_finished_copies() {
   return Status::ok;
 }
 
-// Waits for the last kernel. Then all three streams have completed their work: the kernels waited
-// for the copies in, and each copy out was complete before its message was sent.
+// Waits for the last kernel, after which all three streams have completed their work: the kernels
+// waited for the copies in, and each copy out was complete before its message was sent.
 Status CopyStreams::finish() {
   Event last;
   SLIMPI_TRY(record(&last, 0));

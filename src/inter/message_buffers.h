@@ -13,10 +13,10 @@
 
 namespace slimpi::inter {
 
-// Queues the copies of one call on its streams. On a staged device (a GPU), copies to host memory
-// (d2h) and from host memory (h2d) each have a stream of their own beside the compute stream. So
-// copies in both directions and kernels run at the same time. On other devices every function does
-// nothing. The communicator owns the streams.
+// Queues the copies of one call on its streams, which the communicator owns. On a staged device (a
+// GPU), copies to host memory (d2h) and from host memory (h2d) each have a stream of their own
+// beside the compute stream, so that copies in both directions and kernels run at the same time. On
+// other devices every function does nothing.
 class CopyStreams {
  public:
   // An event of one stream. It is complete when all earlier work on that stream is complete.
@@ -31,12 +31,11 @@ class CopyStreams {
       : context_(context), pending_copies_(context.memory) {}
 
   // Queues a copy, for example to staging memory, behind all work that is queued on the compute
-  // stream so far. The event is complete when the copy is complete.
+  // stream so far. The event is complete when the copy is.
   Status copy_out(void* to, const void* from, std::size_t bytes, Event* event);
 
   // Queues a copy, for example from staging memory. All later work on the compute stream waits for
-  // the copy. The copy does not wait for earlier work on the compute stream. Therefore the earlier
-  // work must not use `to`.
+  // it. It does not itself wait for earlier work there, which therefore must not use `to`.
   Status copy_in(void* to, const void* from, std::size_t bytes);
 
   // Records an event behind all work that is queued on the compute stream.
@@ -96,17 +95,17 @@ class MessageBuffers {
   }
 
   // Prepares a message for sending: writes `about` as its header, and queues the copies to the
-  // memory from which MPI sends. Call it after the kernel that writes the payload was queued.
-  // `event` is complete when the message can be sent.
+  // memory from which MPI sends. Called after the kernel that writes the payload was queued. The
+  // message can be sent when `event` is complete.
   Status stage_out(std::size_t buffer, const comm::MessageHeader& about, CopyStreams::Event* event);
 
   // Checks a message of `received` bytes that has arrived, and queues its copy to the memory that
-  // kernels use. If MPI has received the message into device memory, it is not checked here:
-  // check() does so later. Call stage_in() before the kernel that reads the payload is queued.
+  // kernels use. Called before the kernel that reads the payload is queued. A message that MPI has
+  // received into device memory is checked later, by check().
   Status stage_in(std::size_t buffer, std::size_t received, const comm::MessageHeader& expected);
 
-  // Checks a message that MPI has received into device memory. Call it when work that was queued
-  // after stage_in() is complete: then the header is in host memory. Does nothing unless
+  // Checks a message that MPI has received into device memory. Called when work that was queued
+  // after stage_in() is complete, so that the header is in host memory. Does nothing unless
   // checks_late().
   Status check(std::size_t buffer, const comm::MessageHeader& expected) const;
   bool checks_late() const { return gpu_aware_; }

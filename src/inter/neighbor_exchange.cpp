@@ -118,9 +118,9 @@ Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<co
 
 namespace {
 
-// Returns the peer of a member in a round-robin schedule: every member is a peer of every other
-// member in turn. In an odd group two members are peers if their numbers add up to the round,
-// modulo the group's size; a member that would be its own peer has no peer.
+// Returns the peer of a member in a round-robin schedule, in which every member is in turn a peer
+// of every other. In an odd group two members are peers if their numbers add up to the round,
+// modulo the group's size; a member that would be its own peer has none.
 int opponent(int group_size, int me, std::uint64_t round) {
   if (group_size % 2 == 0)
     return peers_in_round(group_size, me, int(round % std::uint64_t(group_size - 1))).to;

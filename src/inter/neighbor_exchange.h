@@ -35,7 +35,7 @@ class PeerCodec {
 Status run_neighbor_exchange(const Context& context, comm::Range shard, std::span<const int> ranks,
                              PeerCodec& codec);
 
-// Does run_neighbor_exchange for a call, in the format of its plan.
+// Runs run_neighbor_exchange() for a call, in the format of its plan.
 Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<const int> ranks,
                                PeerCodec& codec);
 

@@ -120,7 +120,7 @@ void PairwiseExchange::sum(const Step& step, const comm::Range& part) {
 }
 
 // Without an all-gather: adds a segment of this rank's chunk after its last round, when all its
-// messages have arrived, and posts its buffers again.
+// messages have arrived, and posts the segment's buffers again.
 Status PairwiseExchange::keep_sum(const Step& step) {
   if (step.number < 0 || step.round != layout_.rounds() - 1) return Status::ok;
   const comm::Range part = layout_.segment(layout_.me(), step.number);
@@ -150,8 +150,8 @@ Status PairwiseExchange::begin(const Step& step) {
   if (step.gather && step.round != 0) return ring_.send(step);
   SLIMPI_TRY(ring_.wait_for_payload(step));
   if (step.gather) {
-    // The kernel of the sum has read all received messages. So messages in device memory, which
-    // were not checked on arrival, can be checked now.
+    // The kernel of the sum has read all received messages, so those in device memory, which were
+    // not checked on arrival, can be checked now.
     SLIMPI_TRY(ring_.check(MessageKind::scatter_in, step.number));
     if (context_.device.staged)  // else counted with the sum
       codec_.count_infinities(ring_.host_sum(step.number), part.count);
@@ -161,8 +161,8 @@ Status PairwiseExchange::begin(const Step& step) {
 
 // Queues the kernel that decodes a step's received message. After the last round of a segment, also
 // posts its buffers again (recycle). On a staged device (a GPU) it posts those of the segment
-// before instead: their kernels have usually ended by now, so the host need not wait for them. Not
-// in an all-gather alone, where any number of steps may be in flight (see `buffers` above).
+// before, whose kernels have usually ended by now, so that the host need not wait. An all-gather
+// alone posts none, because any number of steps may be in flight there (see `buffers` above).
 Status PairwiseExchange::decode(const Step& step) {
   if (!layout_.gathers()) return keep_sum(step);
   if (!step.gather || step.number < 0) return Status::ok;
@@ -252,7 +252,7 @@ Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& 
 StepPeers peers_in_round(int group_size, int me, int round) {
   if (group_size % 2 != 0)
     return {(me + round + 1) % group_size, (me - round - 1 + group_size) % group_size};
-  // The circle method. Two members, neither of them the last, are peers if their numbers add up to
+  // The circle method: two members, neither of them the last, are peers if their numbers add up to
   // the round, modulo `around`. The member that would be its own peer has the last one as its peer.
   const int around = group_size - 1;
   int peer = 0;

@@ -28,9 +28,9 @@ struct StepPeers {
 };
 StepPeers peers_in_round(int group_size, int me, int round);
 
-// One step of a rank. In a reduce-scatter step the rank sends its values of a segment to the member
-// that adds up this segment (the owner of its chunk). In an all-gather step the rank sends the sum
-// of a segment of its own chunk to another member.
+// One step of a rank. In a reduce-scatter step it sends its values of a segment to the member that
+// adds up this segment (the owner of its chunk); in an all-gather step it sends the sum of a
+// segment of its own chunk to another member.
 struct Step {
   bool gather;          // false: reduce-scatter; true: all-gather
   std::int64_t number;  // of the segment; negative: no message
@@ -43,13 +43,13 @@ struct Phases {
   int count() const { return int(scatters) + int(gathers); }
 };
 
-// The sequence of steps, in cycles of 2 * rounds() steps. Cycle k does the reduce-scatter of
-// segment k, one step per round, and then the all-gather of segment k - gap. Every rank has the
-// same sequence of segments and rounds. With one phase a cycle has rounds() steps.
+// The sequence of steps, with the same segments and rounds on every rank, in cycles of 2 * rounds()
+// steps. Cycle k runs the reduce-scatter of segment k, one step a round, and then the all-gather of
+// segment k - gap. With one phase a cycle has rounds() steps.
 class PairwiseSteps {
  public:
-  // `depth` segments of a chunk have message buffers at a time. `gap`: by how many cycles the
-  // all-gather follows the reduce-scatter; 0 with one phase. The lists lie in `memory`.
+  // `depth` segments of a chunk have message buffers at a time. The all-gather follows the
+  // reduce-scatter by `gap` cycles; 0 with one phase. The lists lie in `memory`.
   PairwiseSteps(int group_size, int me, std::int64_t segments, int depth, Phases phases,
                 std::int64_t gap,
                 std::pmr::memory_resource* memory = std::pmr::get_default_resource());
@@ -64,8 +64,9 @@ class PairwiseSteps {
   const StepPeers& peers_in(int round) const { return peers_[std::size_t(round)]; }
   int round_from(int member) const { return round_from_[std::size_t(member)]; }
 
-  // Returns whether the message of step `index` can be made when the first `finished` steps are
-  // complete: all messages that it depends on have arrived, and its message buffer is free.
+  // Returns whether the message of step `index` can be made once the first `finished` steps are
+  // complete, because all messages that it depends on have then arrived and its message buffer is
+  // free.
   bool ready(std::int64_t index, std::int64_t finished) const;
 
  private:
@@ -79,24 +80,24 @@ class PairwiseSteps {
 };
 
 // The kinds of messages with one segment of a chunk: received or sent in the all-gather (gather_in,
-// gather_out) or in the reduce-scatter (scatter_in, scatter_out). Each round has its own message of
-// each kind, except gather_out: the peers of all rounds get the same message.
+// gather_out) or in the reduce-scatter (scatter_in, scatter_out). Each round has a message of each
+// kind, except that the peers of all rounds get the same gather_out.
 enum class MessageKind { gather_in, gather_out, scatter_out, scatter_in };
 
 // The segments, message buffers and requests of all steps of a pairwise or neighbor exchange.
 class SegmentedLayout : public ExchangeLayout {
  public:
-  // Makes the layout of a reduce-scatter and all-gather. With SegmentClass::small, the all-gather
-  // of a segment comes one cycle after its reduce-scatter; with SegmentClass::large two cycles
-  // after it, so that a GPU never waits for the host. All ranks have the same order of steps.
+  // Makes the layout of a reduce-scatter and all-gather; all ranks have the same order of steps.
+  // With SegmentClass::small the all-gather of a segment comes one cycle after its reduce-scatter,
+  // with SegmentClass::large two, so that a GPU never waits for the host.
   explicit SegmentedLayout(const ExchangeSize& size) : SegmentedLayout(size, segments_for(size)) {}
   // Makes the layout of a reduce-scatter and all-gather with the given segments, such as
   // hook_segments(). The layout lies in `memory`.
   SegmentedLayout(const ExchangeSize& size, const Segments& segments,
                   std::pmr::memory_resource* memory = std::pmr::get_default_resource());
-  // Makes the layout of one phase alone, with the members' chunks: of a reduce-scatter, in which
-  // each member keeps the sum of its chunk, or of an all-gather, in which each member has its chunk
-  // at the beginning. The layout lies in `memory`.
+  // Makes the layout of one phase alone, with the members' chunks: a reduce-scatter, in which each
+  // member keeps the sum of its chunk, or an all-gather, in which each member starts with its
+  // chunk. The layout lies in `memory`.
   SegmentedLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
                   const Segments& segments, Phases phases, std::pmr::memory_resource* memory);
   // Makes the layout of a neighbor exchange: every rank owns a whole shard, and gathers the shards

@@ -13,9 +13,9 @@ namespace slimpi::inter {
 
 namespace {
 
-// The cost constants that choose a schedule. The choice depends mainly on the ratio of the cost of
-// a message to the cost of a byte. On a faster network both costs are smaller and their ratio is
-// similar, so the constants of one network are used for all networks.
+// The cost constants that choose a schedule. The choice depends mainly on what a message costs in
+// relation to a byte. On a faster network both cost less and the ratio is similar, so the constants
+// of one network serve for all.
 constexpr cost::Constants kNetwork;
 
 double pairwise_cost(const ExchangeSize& size) {
@@ -77,13 +77,13 @@ const PreparedExchange& PreparedExchanges::find_or_prepare(const ExchangeSize& s
   if (last_ != nullptr && last_->first == size) return last_->second;
   auto found = by_size_.find(size);
   if (found == by_size_.end()) {
-    // Makes the new exchange before the old exchanges are dropped: if this throws, they stay.
+    // Makes the new exchange before the old ones are dropped, so that they stay if this throws.
     PreparedExchange made(size);
     // `more` estimates the bytes of the new entry: a layout has some words for each member.
     const std::size_t more = 2 * sizeof(Entries::value_type) + 64 * std::size_t(size.group_size);
     if (bytes_ + more > kMostBytes) {
-      // Drops all exchanges, so no record of the order of use is needed. The cost: the exchange of
-      // each size that comes again is made once more.
+      // Drops all exchanges, so that no order of use has to be recorded. Each size that comes again
+      // is then prepared once more.
       last_ = nullptr;
       by_size_.clear();
       bytes_ = 0;

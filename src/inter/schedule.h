@@ -13,9 +13,9 @@
 
 namespace slimpi::inter {
 
-// The scratch memory that a schedule needs. `bytes`: the bytes of Context::messages; if the device
-// is staged, Context::staging needs as many. `partial`: the floats of Context::partial, which is
-// used if the group has more members than one kernel adds.
+// The scratch memory that a schedule needs: `bytes` of Context::messages (and as many of
+// Context::staging if the device is staged), and `partial` floats of Context::partial, which holds
+// sums if the group has more members than one kernel adds.
 struct Need {
   std::size_t bytes = 0;
   std::uint64_t partial = 0;
@@ -29,7 +29,7 @@ struct Schedule {
 
   Need (*need)(const ExchangeSize& size);
 
-  // Makes the layout: the part of run()'s work that depends on the size alone.
+  // Makes the layout, the part of run()'s work that depends on the size alone.
   std::unique_ptr<const ExchangeLayout> (*layout)(const ExchangeSize& size);
 
   // Sums `shard` of the call's vector over the inter-node group. Collective over the group.
@@ -57,9 +57,9 @@ Status run_pairwise_schedule(const Context& context, const ExchangeLayout& layou
                              float* out, float* residual);
 
 // Sums `shard` of the call's vector over the inter-node group by a pairwise reduce-scatter. Each
-// member gets the sum of its own chunk, not encoded, in the context's `totals`. `chunks`: the chunk
-// of each member, counted from the shard's first element. `in` points at the shard; `totals` may
-// point into `in`, at this rank's chunk. The other arguments are those of Schedule::run.
+// member gets the sum of its own chunk, unencoded, in the context's `totals`. `chunks`: by member,
+// counted from the shard's first element. `in` points at the shard; `totals` may point into `in`,
+// at this rank's chunk. The other arguments are those of Schedule::run.
 Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& group,
                             comm::Range shard, std::span<const comm::Range> chunks, const float* in,
                             float* residual);

@@ -12,20 +12,20 @@ namespace slimpi::inter {
 namespace {
 
 // The encoded bytes of a segment: kSmallBytes with SegmentClass::small, at most kLargeBytes with
-// SegmentClass::large. With these lengths the fixed cost of a message does not matter. Small
-// segments stay below about 19 KiB: above that, UCX over TCP uses its rendezvous protocol, which
+// SegmentClass::large, so long that the fixed cost of a message does not matter. Small segments
+// stay below about 19 KiB, because above that UCX over TCP uses its rendezvous protocol, which
 // costs four more messages.
 constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 288 << 10;
 constexpr std::size_t kNeighborBytes = 64 << 10;  // of a segment of a neighbor exchange
 
 // The number of segments of a chunk in the class large: at least kPipeline, so that the pipeline
-// stages overlap. If such segments would be shorter than kDeviceBytes, the least number is
-// kShortPipeline: in every step a rank waits about 15 us for its GPU, so a message should not be so
-// short that its transfer takes less time than this wait.
+// stages overlap. Segments that would then be shorter than kDeviceBytes are at least
+// kShortPipeline: a rank waits about 15 us for its GPU in every step, and the transfer of a message
+// should take no less.
 constexpr std::size_t kPipeline = 4, kShortPipeline = 2, kDeviceBytes = 64 << 10;
 
 // The limit of the bytes in flight is at least this: enough that the link never waits for
-// arithmetic, and so few that flows rarely compete for a link.
+// arithmetic, and few enough that flows rarely compete for a link.
 constexpr std::size_t kSmallInFlight = 144 << 10;
 
 // kStages: the segments that are being encoded, summed or decoded at a time. With a GPU or with
@@ -64,8 +64,8 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
     return std::max<std::uint64_t>(1, std::min(bytes, most) * 8 / value_bits / unit);
   };
   std::uint64_t blocks = blocks_in(bound / (buffers * deepest));
-  // A chunk with fewer segments than `deepest` needs only so many buffers, so its segments may be
-  // longer. The loop takes the least number of segments whose buffers fit into `bound`.
+  // A chunk with fewer segments than `deepest` needs only that many buffers, so its segments may be
+  // longer. The loop takes the fewest segments whose buffers fit into `bound`.
   const std::uint64_t all = (chunk + unit - 1) / unit;
   for (std::uint64_t few = (all - 1) / blocks_in(bytes) + 1; few < deepest; ++few) {
     const std::uint64_t each = (all - 1) / few + 1;
@@ -109,8 +109,8 @@ Segments gather_segments(const ExchangeSize& size, std::uint64_t longest) {
   return divide(size, longest, peers + 1, std::max<std::size_t>(peers, 1));
 }
 
-// Computes the bytes in flight from the lengths of uncompressed segments, because slimpi does not
-// know the lengths of a hook's payloads.
+// Counts the bytes in flight as if segments were uncompressed, because slimpi does not know the
+// lengths of a hook's payloads.
 Segments hook_segments(const ExchangeSize& size, std::uint64_t piece, std::size_t message) {
   const std::size_t peers = std::size_t(size.group_size - 1);
   Segments segments{};

@@ -13,8 +13,8 @@
 
 namespace slimpi::inter {
 
-// All that an exchange depends on, except the values. `staged` and `me` may differ between
-// ranks; the other members of the struct are the same on all ranks of the inter-node group.
+// All that an exchange depends on, except the values. The same on all ranks of the inter-node
+// group, except `staged` and `me`.
 struct ExchangeSize {
   kernels::Format format;
   std::uint64_t count = 0;  // floats of the shard
@@ -41,12 +41,12 @@ class ExchangeLayout {
   ExchangeLayout& operator=(const ExchangeLayout&) = delete;
 };
 
-// The message buffers of an exchange may take this many bytes, or as many as the encoded shard,
-// whichever is more.
+// The message buffers of an exchange may take this many bytes, or as many as the encoded shard if
+// that is more.
 constexpr std::size_t kMemoryFloor = 16 << 20;
 
-// The division of the chunks of a shard. Only `depth` and `total` may differ between ranks: they
-// depend on whether the rank's device is staged. The other members are the same on all ranks.
+// The division of the chunks of a shard, the same on all ranks except for `depth` and `total`,
+// which depend on whether the rank's device is staged.
 struct Segments {
   std::uint64_t align;             // comm::chunk_alignment
   std::uint64_t elements;          // of a segment; whole buckets

@@ -26,8 +26,8 @@ CopyStreams::Event& SegmentRing::event(const Step& step) {
 Status SegmentRing::receive(const Step& step) {
   if (layout_.received_in(step).count == 0) return Status::ok;
   const MessageKind message = received_by(step);
-  // The receive accepts the length of the longest message, not only the expected length. So a
-  // message that is too long arrives, and check_message() can name its sender.
+  // The receive accepts the longest message, and not only the expected length, so that a message
+  // that is too long arrives and check_message() can name its sender.
   return context_.exchange.receive(
       rank_of(layout_.from(step)), layout_.tag_of(step),
       buffers_.message(layout_.buffer(message, step.number, step.round)),
@@ -85,8 +85,8 @@ Status SegmentRing::finish(const Step& step) {
                       message_bytes(context_.format, part.count));
     SLIMPI_TRY(context_.exchange.wait(requests_[layout_.request(message, step)], &received));
   }
-  // Copies to the device without waiting for its kernels. That is safe: the receive was posted only
-  // when the kernels that read the earlier message in this buffer were complete.
+  // Copies to the device without waiting for its kernels, which is safe because the receive was
+  // posted only when the kernels that read the earlier message in this buffer were complete.
   return buffers_.stage_in(layout_.buffer(message, step.number, step.round), received,
                            header(part, layout_.from(step)));
 }
@@ -107,7 +107,7 @@ Status SegmentRing::decoded(std::int64_t number, std::uint64_t bytes) {
 }
 
 Status SegmentRing::recycle(std::int64_t number) {
-  // If no later segment uses these buffers, nothing is posted; but the messages may still have to
+  // If no later segment uses these buffers, nothing is posted, but the messages may still have to
   // be checked.
   const bool again = number + layout_.segments().depth < layout_.segment_count();
   if (number < 0 || !(again || buffers_.checks_late())) return Status::ok;

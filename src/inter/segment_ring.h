@@ -25,33 +25,33 @@ class SegmentRing {
   SegmentRing(const Context& context, const SegmentedLayout& layout, std::span<const int> ranks,
               comm::Range shard, PayloadUse use);
 
-  // Posts all receives of a segment. Its buffers must be free. Peers may send much later. Receives
-  // are posted ahead, never in answer to a send, so every send finds its receive.
+  // Posts all receives of a segment, whose buffers must be free. Receives are posted ahead, never
+  // in answer to a send, so every send finds its receive, however late it comes.
   Status post(std::int64_t number);
 
-  // Call stage_out after the kernel that writes a step's message was queued. It records an event,
-  // which is complete when the message can be sent. wait_for_payload waits for this event.
+  // Called after the kernel that writes a step's message was queued. stage_out() records an event
+  // that is complete when the message can be sent, and wait_for_payload() waits for it.
   Status stage_out(const Step& step);
   Status wait_for_payload(const Step& step);
 
   // Starts to send the message of a step, which wait_for_payload has passed.
   Status send(const Step& step);
 
-  // Waits until the message that the step sends has left and the message that it receives has
-  // arrived. Then the kernel that reads the received message may be queued.
+  // Waits until the step's message has left and the message that it receives has arrived, after
+  // which the kernel that reads the received message may be queued.
   Status finish(const Step& step);
 
   // Checks the headers of a segment's messages of this kind, if MPI has received them into device
   // memory; see MessageBuffers::check.
   Status check(MessageKind message, std::int64_t number);
 
-  // Call decoded() when the last kernel that reads this segment's messages was queued. recycle()
-  // waits for that kernel and posts the buffers for a later segment.
+  // decoded() is called when the last kernel that reads this segment's messages was queued;
+  // recycle() waits for that kernel and posts the buffers for a later segment.
   Status decoded(std::int64_t number, std::uint64_t bytes);
   Status recycle(std::int64_t number);
 
-  // Waits for copies between device and staging memory. Call it at the end, because the next user
-  // of staging memory may write there at once.
+  // Waits for copies between device and staging memory. Called at the end, because the next user of
+  // staging memory may write there at once.
   Status finish_copies() { return streams_.finish(); }
 
   std::byte* payload(MessageKind message, std::int64_t number, int round) const {

@@ -114,7 +114,7 @@ class EndBarrier {
 
   static std::string describe(seconds waited, const std::vector<int>& absent) {
     return std::to_string(waited.count()) + " s for " +
-           (absent.empty() ? "others" : describe_ranks(absent, absent.size())) +
+           (absent.empty() ? "others" : describe_ranks(absent)) +
            ", whose program has not ended";
   }
 

@@ -20,9 +20,9 @@ comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
   return group;
 }
 
-// The rows in the order of comm::NodePath. A call begins with the first possible row. So shm, which
+// The rows in the order of comm::NodePath. A call begins with the first possible row, so shm, which
 // has a condition, comes before mpi, which is always possible. No call begins with nccl, because a
-// rank does not know yet whether the buffers of all ranks allow nccl.
+// rank does not know yet whether the buffers of all ranks allow it.
 constexpr Transport kTransports[] = {
     {"shm", can_share_memory, reserve_for_shm, reduce_scatter_by_shm, all_gather_by_shm},
     {"mpi", [](comm::Communicator&) { return true; }, reserve_for_mpi, reduce_scatter_by_mpi,

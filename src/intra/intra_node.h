@@ -40,7 +40,7 @@ Status intra_reduce_scatter(comm::Call& call, const comm::InterNodeGroup& group)
 // Sends each owner's finished shard to every node-local rank, which gets it in call.out.
 Status intra_all_gather(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Does the whole allreduce of GPU buffers, for a communicator whose ranks are all on one node. Adds
+// Runs the whole allreduce of GPU buffers on a communicator whose ranks are all on one node. Adds
 // in pairs of neighbors, as MPICH does. The caller has opened the segment of shared_of() and called
 // reserve_intra_allreduce().
 Status intra_allreduce(comm::Call& call);

@@ -24,24 +24,24 @@ class NcclGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // kDepth: the number of blocks in flight. piece(): the floats that a rank sends to one owner in
-  // one block, if the node has `size` ranks. A group of transfers costs some 30 us, so blocks are
-  // long: 4 MiB with up to 8 ranks; with more ranks less, so that an owner gets at most 32 MiB.
+  // kDepth: the number of blocks in flight. piece(): the floats that a rank of a node of `size`
+  // ranks sends to one owner in one block. Blocks are long, because a group of transfers costs some
+  // 30 us: 4 MiB with up to 8 ranks; with more ranks less, so that an owner gets at most 32 MiB.
   static constexpr int kDepth = 2;
   static constexpr std::uint64_t piece(int size) {
     return (std::uint64_t(1) << 20) * std::uint64_t(std::min(size, 8)) / std::uint64_t(size) / 64 *
            64;
   }
 
-  // Returns whether this rank can use NCCL for a call with buffers at `location`. `not_open`: it
-  // can, after open(). `ready`: NCCL is open for this GPU. The rank publishes the result
+  // Returns whether this rank can use NCCL for a call with buffers at `location`: at once
+  // (`ready`), after open() (`not_open`), or not at all. The rank publishes the result
   // (transports.h).
   enum Readiness : std::uint64_t { unavailable = 0, not_open = 1, ready = 2 };
   Readiness readiness(const device::Location& location) const;
 
-  // Opens the communicator. Call it if all node-local ranks published `not_open`. Sets *opened to
-  // whether that worked, the same on all these ranks. After a failure no rank tries again. If
-  // SLIMPI_INTRA=nccl demands NCCL, a failure is an error.
+  // Opens the communicator, after all node-local ranks have published `not_open`. Sets *opened to
+  // whether that worked, the same on all these ranks. After a failure no rank tries again; the
+  // failure is an error if SLIMPI_INTRA=nccl demands NCCL.
   Status open(NodeBarrier& shared, comm::Exchange& exchange, const device::Location& location,
               Statistics& statistics, bool* opened);
   bool is_open() const { return location_.has_value(); }
@@ -51,12 +51,12 @@ class NcclGroup {
   // Makes NCCL abort the communicator. The abort waits for no rank.
   void abort() { end(false); }
 
-  // Return scratch memory. arrived(): for the values that the other ranks send to this rank in a
-  // block; `index` is the number of the block modulo kDepth. partial(): for intermediate sums.
+  // Return scratch memory: arrived() for the values that the other ranks send to this rank in a
+  // block (`index` is the number of the block modulo kDepth), partial() for intermediate sums.
   float* arrived(int index) const { return scratch_.floats() + std::uint64_t(index) * block_; }
   float* partial() const { return scratch_.floats() + kDepth * block_; }
 
-  // Queues the transfers on the stream. Returns when an event can be recorded behind the transfers.
+  // Queues the transfers on the stream, and returns when an event can be recorded behind them.
   Status send(comm::Exchange& exchange, std::span<const device::NcclTransport::Transfer> transfers,
               device::Stream* stream);
 

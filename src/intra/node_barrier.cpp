@@ -10,13 +10,13 @@
 
 namespace slimpi::intra {
 
-// The words that one rank writes and the other ranks poll. All are on one cache line, so a rank
-// that has loaded `barriers` also has the published word in its cache.
+// The words that one rank writes and the others poll. They share one cache line, so a rank that has
+// loaded `barriers` also has the published word in its cache.
 struct NodeBarrier::Line {
   std::atomic<std::uint64_t> barriers;  // barriers that this rank has reached
-  // The published words, in turn: word n + 2 overwrites word n. No rank still needs word n: a rank
-  // publishes word n + 2 only after the barrier that follows word n + 1, and before a rank reaches
-  // that barrier, it has read word n.
+  // The published words, in turn: word n + 2 overwrites word n. Nobody still needs word n then: a
+  // rank publishes word n + 2 only after the barrier that follows word n + 1, and every rank has
+  // read word n before it reaches that barrier.
   std::uint64_t words[2];
 };
 
@@ -75,11 +75,10 @@ Status NodeBarrier::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
 
 namespace {
 
-// The probe lines. Each line of a probe holds the number of the next line to read, so a load must
-// complete before the next load can start. Hardware prefetch would make the time too short: it
-// loads lines that lie at equal distances, or that were read together before. So the distances
-// between the lines of a probe are one step, two steps, three steps and so on, no line is read
-// twice, and the first line and the step change from probe to probe.
+// The probe lines. Each line of a probe holds the number of the next one, so a load must complete
+// before the next can start. Hardware prefetch would shorten the time: it loads lines that lie at
+// equal distances, or that were read together before. So the distances grow by a step each time, no
+// line is read twice, and the first line and the step change from probe to probe.
 constexpr std::uint64_t kProbeLines = 8, kLine = 64, kLines = CacheLocality::kProbeBytes / kLine;
 
 std::uint64_t first_line(std::uint64_t probe) {
@@ -93,8 +92,8 @@ std::uint64_t step(std::uint64_t probe) {
 // (docs/DESIGN.md).
 constexpr std::uint64_t kCrossCacheNanoseconds = 550;
 
-// The least bytes that are exchanged between two probes, once due() has probed every rank twice. So
-// a probe costs little in relation to the exchange.
+// Once due() has probed every rank twice, at least so many bytes are exchanged between two probes,
+// so that a probe costs little in comparison.
 constexpr std::uint64_t kProbeIntervalBytes = 512 << 10;
 
 using ProbeWord = std::atomic<std::uint64_t>;

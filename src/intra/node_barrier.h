@@ -14,7 +14,7 @@
 namespace slimpi::intra {
 
 // Measures whether all node-local ranks share a cache with this rank, by the time to read what a
-// node-local rank has just written. The operating system is not asked, because ranks that are not
+// node-local rank has just written. The operating system cannot tell, because ranks that are not
 // bound to cores move, and a virtual machine does not know the real caches. The result may differ
 // between ranks; only the speed of copies depends on it.
 class CacheLocality {
@@ -25,11 +25,11 @@ class CacheLocality {
   // Bytes of a rank's probe lines: shared cache lines that the rank writes and another rank reads.
   static constexpr std::size_t kProbeBytes = NodeSegment::kProbeBytes;
 
-  // Returns whether to probe at this barrier. If so, every rank writes its probe lines before the
-  // barrier, and after the barrier reads the probe lines of one node-local rank. Call due() at
-  // every barrier. `bytes`: the bytes that passed through a message buffer since the last barrier;
-  // the same on all ranks. due() is true until every node-local rank was probed twice, later only
-  // rarely, so that the probes cost next to nothing.
+  // Called at every barrier; returns whether to probe there. If so, every rank writes its probe
+  // lines before the barrier, and after it reads those of one node-local rank. `bytes`: the bytes
+  // that passed through a message buffer since the last barrier; the same on all ranks. Returns
+  // true until every node-local rank was probed twice, and rarely from then on, so that the probes
+  // cost next to nothing.
   bool due(std::uint64_t bytes);
   void write_probe_lines(std::byte* mine) const;
 
@@ -39,8 +39,8 @@ class CacheLocality {
   void probe(const std::byte* probe_lines);
   void record(std::uint64_t nanoseconds);
 
-  // Returns whether some node-local rank shares no cache with this rank. For each rank, two probes
-  // in sequence must give the same result, because an interruption may slow a single probe.
+  // Returns whether some node-local rank shares no cache with this rank. An interruption may slow a
+  // single probe, so two probes of a rank in sequence must give the same result.
   bool cross_cache() const { return cross_cache_; }
 
  private:
@@ -54,9 +54,8 @@ class CacheLocality {
   bool cross_cache_ = false;
 };
 
-// The barrier, in the memory that the node-local ranks of a communicator share. There each rank has
-// a data area and one 64-bit word, which all these ranks can read. A barrier costs one store and a
-// few loads.
+// The barrier in the memory that the node-local ranks of a communicator share, where each rank has
+// a data area and one 64-bit word that all can read. A barrier costs one store and a few loads.
 class NodeBarrier {
  public:
   // `first`: the node's first rank, in the communicator.
@@ -70,21 +69,21 @@ class NodeBarrier {
   int local_rank() const { return segment_->me(); }
   NodeSegment& segment() const { return *segment_; }
 
-  // Waits until every rank of the node has called barrier() as often as this rank. The data that a
-  // rank wrote before its barrier are then visible to the other ranks. MPI makes progress during
-  // the wait, because another rank may wait for a message. Fails if a rank reports a failure.
-  // `bytes`: an upper bound of the bytes that a rank wrote to its data area since the last barrier;
-  // the same on all ranks.
+  // Waits until every rank of the node has called barrier() as often as this rank. What a rank
+  // wrote to its data area before is then visible to the others. MPI makes progress during the
+  // wait, because another rank may wait for a message. Fails if a rank reports a failure. `bytes`:
+  // an upper bound of the bytes that a rank wrote to its data area since the last barrier; the same
+  // on all ranks.
   Status barrier(comm::Exchange& exchange, std::uint64_t bytes = 0);
 
   // Returns whether some rank of the node shares no cache with this rank at present. If so, this
   // rank should write data for other ranks past its caches. The result may differ between ranks.
   bool cross_cache() const { return locality_.cross_cache(); }
 
-  // publish() sets this rank's word; transports.h has the fields of a word. Call it at most once
-  // between two barriers. After the next barrier, published() returns the bitwise AND (`all`) and
-  // the bitwise OR (`any`) of the words of all ranks of the node. If both are equal in the bits of
-  // a field, all ranks have published the same field.
+  // publish() sets this rank's word (its fields are in transports.h), at most once between two
+  // barriers. After the next barrier, published() returns the bitwise AND (`all`) and OR (`any`) of
+  // the words of the node's ranks: where both are equal in the bits of a field, all ranks have
+  // published the same field.
   struct Published {
     std::uint64_t all, any;
     bool alike(std::uint64_t field) const { return ((all ^ any) & field) == 0; }

@@ -17,7 +17,7 @@
 namespace slimpi::intra {
 
 // The blocks of a vector. A block has a piece of every shard (the part of the vector that one rank
-// owns). All ranks of the node have the same blocks, also ranks that own no shard.
+// owns). All ranks of the node have the same blocks, even those that own no shard.
 class NodeBlocks {
  public:
   NodeBlocks(const comm::Call& call, const comm::InterNodeGroup& group)
@@ -66,8 +66,8 @@ class NodePass {
         blocks_(call, group) {}
   ~NodePass() = default;
 
-  // Ends a pass, also on a rank that failed. After a failure the ranks may have queued different
-  // transfers, so each aborts its NCCL communicator: otherwise a GPU could hang.
+  // Ends a pass, on failed ranks as well. After a failure the ranks may have queued different
+  // transfers, so each aborts its NCCL communicator; otherwise a GPU could hang.
   Status settle(Status status, NcclGroup& nccl) const {
     status = exchange_.settle(status, {});
     if (status != Status::ok) nccl.abort();
@@ -115,7 +115,7 @@ class NodeCopies {
                                                                       call_.stream);
   }
 
-  // Ends the interval in the trace. Call it when the stream has completed all its work.
+  // Ends the interval in the trace. Called when the stream has completed all its work.
   void done() {
     Trace* const trace = Trace::running();
     if (trace != nullptr && call_.device.staged && bytes_ != 0)
@@ -129,9 +129,9 @@ class NodeCopies {
   std::uint64_t bytes_ = 0;  // since the last wait
 };
 
-// Makes the slice of the trace for a step inside the node. `bytes`: the bytes that the step writes.
-// On a staged device the slice shows no bytes, because the step only queues its work; the trace
-// shows the copies in a row of the device.
+// Returns the trace's slice for a step inside the node, which writes `bytes` bytes. On a staged
+// device the slice shows no bytes, because the step only queues its work; the trace shows the
+// copies in a row of the device.
 inline Slice node_slice(const comm::Call& call, const char* name, std::uint64_t bytes) {
   return Slice(name, call.device.staged ? 0 : bytes);
 }

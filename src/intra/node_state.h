@@ -24,8 +24,8 @@ class NodeState : public comm::Attachment {
   NodeBarrier* shared() const { return shared_.get(); }
 
   // Prepares a communicator whose ranks are all on one node: opens the segment, and reserves the
-  // memory that the call needs. After prepare(), ready() says whether that worked on all ranks.
-  // Collective. Call it while ready() is empty.
+  // memory that the call needs. Called while ready() is empty; afterwards ready() says whether that
+  // worked on all ranks. Collective.
   Status prepare(const comm::Call& call);
   std::optional<bool> ready() const { return ready_; }
 

@@ -5,8 +5,8 @@
 
 namespace slimpi::intra {
 
-// Sums of more than kMaxAddends addends need several kernels. Between two kernels the sum so far is
-// in `partial`, not in `out`, because `out` may be an addend of a later kernel.
+// Sums of more than kMaxAddends addends need several kernels. The sum so far is kept in `partial`
+// between them, because `out` may be an addend of a later kernel.
 void add_in_order(const device::DeviceStream& on, const kernels::Format& format,
                   std::span<const float* const> addends, std::uint64_t count, float* partial,
                   float* out) {

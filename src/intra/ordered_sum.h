@@ -14,9 +14,8 @@ namespace slimpi::intra {
 // Both functions queue work on the stream `on`. `addends` are in rank order, `count` floats each;
 // `out` may be one of the addends. `partial` is scratch memory.
 
-// Adds in rank order: floats, or with Codec::float64 in `format` doubles. `partial` has `count`
-// floats. If there are more addends than one kernel takes, `partial` holds the sum so far,
-// uncompressed, between two kernels.
+// Adds in rank order: floats, or doubles if `format` has Codec::float64. `partial` has `count`
+// floats, and holds the sum so far, uncompressed, where one kernel cannot take all addends.
 void add_in_order(const device::DeviceStream& on, const kernels::Format& format,
                   std::span<const float* const> addends, std::uint64_t count, float* partial,
                   float* out);

@@ -93,9 +93,9 @@ bool NodeSegment::gone() const {
   return header().gone.load(std::memory_order_acquire) == std::uint32_t(ranks_);
 }
 
-// Counts this rank as one that has left. If NCCL is open, waits until all ranks have left, and then
-// closes NCCL: otherwise close() would itself wait for ranks that may leave much later. Returns
-// false if a rank did not leave in time; the NCCL communicator is then still open.
+// Counts this rank as one that has left. If NCCL is open, waits until all ranks have left before it
+// closes NCCL, because close() itself would wait for ranks that may leave much later. Returns false
+// if a rank did not leave in time; the NCCL communicator is then still open.
 bool NodeSegment::close_nccl() {
   header().gone.fetch_add(1, std::memory_order_acq_rel);
   if (nccl == nullptr || !nccl->is_open()) return true;
@@ -114,19 +114,18 @@ void NodeSegment::leave(std::unique_ptr<NodeSegment> segment) {
   if (!closed) others.segments.push_back(std::move(segment));
 }
 
-// The opening of a segment. The first rank of each node, the leader here, makes a file and gives it
-// to the other ranks. All ranks of the communicator take the same steps, and agree after each step
-// whether it worked on all ranks. So no system call blocks, and no rank waits for a rank that
-// failed.
+// The opening of a segment. The first rank of each node, its leader, makes a file and gives it to
+// the other ranks. All ranks of the communicator take the same steps, and agree after each whether
+// it worked on all ranks, so no system call blocks and no rank waits for one that failed.
 
 namespace {
 
-// The lengths of a block in floats, in the order in which they are tried: the fastest comes first,
-// and shorter ones follow for little memory.
+// The lengths of a block in floats, in the order in which they are tried: the fastest first, and
+// shorter ones for when memory is short.
 constexpr std::uint64_t kBlocks[] = {NodeSegment::kBlock, 32 << 10, 8 << 10};
 
-// The number of ranks of a node that ask the leader for the file at once: as many requests as the
-// queue of a socket has room for.
+// The number of ranks that ask the leader for the file at once, as many as the queue of a socket
+// has room for.
 constexpr int kAtOnce = 64;
 
 // Sent by the ranks of this node, so that the leader can tell their requests from strangers'
@@ -134,7 +133,7 @@ constexpr int kAtOnce = 64;
 constexpr std::uint64_t kToken = 0x736c696d7069;
 
 // Returns a number that almost certainly differs between processes: a random number or, if a
-// sandbox refuses that, a number made from the time and the process id.
+// sandbox refuses that, one made from the time and the process id.
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   if (getentropy(&number, sizeof number) != 0)
@@ -145,7 +144,7 @@ std::uint64_t random_number() {
 
 // Makes one attempt to open a segment: maps the file of the node's leader on all ranks of the node.
 // Sets *good to whether that worked on all ranks of the communicator. Every rank reserves the
-// memory of its own region, on its NUMA node. `largest`: the ranks of the largest node.
+// memory of its own region, on its NUMA node. `largest`: the number of ranks of the largest node.
 Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest,
            NodeSegment& segment, bool* good) {
   const int local = segment.me();
@@ -154,7 +153,7 @@ Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest
   FileOffer offer;
   FileRequest request;
   *good = true;
-  // Does a step on this rank, unless an earlier step has failed on some rank.
+  // Runs a step on this rank, unless an earlier step has failed on some rank.
   const auto together = [&](const auto& step) {
     if (*good && !step()) {
       *good = false;
@@ -162,9 +161,9 @@ Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest
     }
     return exchange.all_true(good);
   };
-  // The name of the leader's socket, for this node and this attempt, from the greatest random
-  // number of all ranks. It differs between attempts, because other threads may make attempts at
-  // the same time.
+  // The name of the leader's socket, for this node and this attempt: it contains the greatest
+  // random number of all ranks, and differs between attempts, because other threads may make
+  // attempts at the same time.
   static std::atomic<std::uint64_t> attempts{0};
   std::uint64_t name = splitmix64(random_number(), attempts++) >> 1;  // 63 bits are enough
   SLIMPI_TRY(exchange.all_max({&name, 1}));

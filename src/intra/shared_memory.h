@@ -23,11 +23,10 @@ class NcclGroup;
 // buffer. All ranks of the node count the same calls, so a block has the same place on all ranks.
 //
 // A call with short blocks uses short buffers, so that many calls pass before the same memory is
-// written again. By then the core that read the memory no longer has it in its caches. Reason:
-// writing takes longer while another core still holds the cache line. A call whose blocks are
-// longer than a quarter of the longest buffer uses the longest buffers. For these calls, short
-// buffers gain little if the calls follow one another, and lose if other work fills the caches in
-// between (docs/DESIGN.md).
+// written again. By then it has left the caches of the core that read it, and writing is faster
+// than while another core still holds the cache line. A call whose blocks are longer than a quarter
+// of the longest buffer uses the longest buffers: short ones would gain little there if the calls
+// follow one another, and lose if other work fills the caches in between (docs/DESIGN.md).
 //
 // Lengths and places (the index of a buffer's first float) are in floats. A length is a power of
 // two, and a place is a multiple of the length, so any kDepth buffers in sequence do not overlap.
@@ -61,9 +60,9 @@ class BufferRing {
     return {round_up(passed_, length), length, floats()};
   }
 
-  // Moves the position in the ring behind the `blocks` buffers that the call has used. If these are
-  // the longest buffers, skips one more. So consecutive calls with two long blocks use the same two
-  // of the three buffers, and the third buffer takes no room in the caches.
+  // Moves the position in the ring behind the `blocks` buffers that the call has used, and one
+  // further if these are the longest: consecutive calls with two long blocks then use the same two
+  // of the three buffers, and the third takes no room in the caches.
   void pass(const Buffers& used, std::uint64_t blocks) {
     passed_ = used.first_ + (blocks + (used.length_ == longest_ ? 1 : 0)) * used.length_;
   }
@@ -76,8 +75,8 @@ class BufferRing {
 };
 
 // The memory that the node-local ranks of one communicator share, and the objects that belong to
-// it. Each rank has a region: a cache line for barriers and published words, probe lines
-// (CacheLocality), a note for NCCL, and a data area for message buffers. Only the rank writes it.
+// it. Each rank has a region that only it writes: a cache line for barriers and published words,
+// probe lines (CacheLocality), a note for NCCL, and a data area for message buffers.
 //
 // Each communicator has its own segment, so calls of different communicators never share memory. A
 // region takes 1.5 MiB. A process has one region in each communicator that slimpi serves, and these
@@ -99,11 +98,11 @@ class NodeSegment {
   // Bytes of the whole segment.
   std::size_t bytes() const { return kHeaderBytes + std::size_t(ranks_) * region_bytes(); }
 
-  // Maps the file and reserves memory for this rank's region. `first`: this is the node's first
-  // rank, which also reserves memory for the header. The reserved bytes are 0.
+  // Maps the file and reserves memory, zeroed, for this rank's region. `first`: this is the node's
+  // first rank, which also reserves memory for the header.
   Status map(SharedFile& file, bool first);
 
-  // Maps every page, so that no call pays for page faults. Call it when all ranks have reserved
+  // Maps every page, so that no call pays for page faults. Called when all ranks have reserved
   // their memory.
   void touch() const;
 
@@ -112,8 +111,8 @@ class NodeSegment {
 
   std::byte* line(int local) const { return region(local); }
   std::byte* probe_lines(int local) const { return region(local) + kPage; }
-  // The note that a rank writes while the node opens NCCL (NcclGroup::Note). Only that rank writes
-  // it. The other ranks read it after a barrier, but may read its atomic `failed` at any time.
+  // The note that a rank, and nobody else, writes while the node opens NCCL (NcclGroup::Note). The
+  // other ranks read it after a barrier, but may read its atomic `failed` at any time.
   std::byte* note(int local) const { return probe_lines(local) + kProbeBytes; }
   // The data area of a rank, aligned to 64 bytes. Only that rank writes it.
   float* data(int local) const { return reinterpret_cast<float*>(region(local) + kFrontBytes); }
@@ -128,9 +127,9 @@ class NodeSegment {
   // Made when the segment is opened. Its NCCL communicator opens at the first call on GPUs.
   std::unique_ptr<NcclGroup> nccl;
 
-  // Ends this rank's use of a segment. If the segment has an open NCCL communicator, waits at most
-  // two seconds until the other ranks leave, too. If some rank has not left by then, keeps the
-  // segment until a later leave() finds that all ranks have left.
+  // Ends this rank's use of a segment. With an open NCCL communicator, waits at most two seconds
+  // until the other ranks leave as well; if some have not left by then, keeps the segment until a
+  // later leave() finds that all have.
   static void leave(std::unique_ptr<NodeSegment> segment);
 
  private:
@@ -158,7 +157,7 @@ class NodeSegment {
 // The least floats of one rank's shard in a block: one cache line.
 inline constexpr std::uint64_t kLeastPiece = 16;
 
-// Opens the segment of the node-local ranks of a communicator; tries shorter blocks if memory is
+// Opens the segment of the node-local ranks of a communicator, with shorter blocks if memory is
 // short. Collective over the communicator. Sets *segment on all its ranks or on none: it stays null
 // if the ranks of some node cannot share memory.
 Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,

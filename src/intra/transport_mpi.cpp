@@ -24,7 +24,7 @@ constexpr std::uint64_t kMessageFloats = 64 << 10;              // the most floa
 constexpr int kDepth = 2;                                       // blocks in flight
 constexpr std::size_t kBytes = kMessageFloats * sizeof(float);  // bytes of a message buffer
 
-// One reduce-scatter or all-gather inside a node. All ranks of the node take part, also ranks that
+// One reduce-scatter or all-gather inside a node. All ranks of the node take part, even those that
 // own no shard. The messages between two ranks are in the order of the blocks.
 class MpiPass : NodePass {
  public:
@@ -47,8 +47,8 @@ class MpiPass : NodePass {
  private:
   enum class Direction { in, out };
 
-  // sent_to() returns the range of a block that this rank sends to a node-local rank,
-  // received_from() the range that it receives from a node-local rank. The ranges are often empty.
+  // Return the range of a block that this rank sends to a node-local rank, or receives from it. The
+  // ranges are often empty.
   comm::Range sent_to(int other, std::uint64_t block) const {
     return sums_ ? owned_by(other, block) : own(block);
   }
@@ -101,8 +101,8 @@ Status MpiPass::post(std::uint64_t block) {
   return Status::ok;
 }
 
-// Sends a block's messages. Each rank begins with the rank after it, so that not all ranks send to
-// one rank at a time.
+// Sends a block's messages. Each rank begins with the rank after it, so that they do not all send
+// to one rank at a time.
 Status MpiPass::send(std::uint64_t block) {
   for (int distance = 1; distance < size_; ++distance) {
     const int other = (me_ + distance) % size_;

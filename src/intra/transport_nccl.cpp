@@ -34,8 +34,8 @@ class NcclPass : NodePass {
       : NodePass(call, group),
         nccl_(*shared_of(call.communicator)->segment().nccl),
         transfers_(&call.scratch.objects) {
-    // NcclGroup::piece() is a multiple of 64 floats. So a shard's part of each block begins at a
-    // multiple of 64 floats from the shard's beginning; kernels need this alignment.
+    // NcclGroup::piece() is a multiple of 64 floats, so a shard's part of each block begins at a
+    // multiple of 64 floats from the shard's beginning, an alignment that kernels need.
     blocks_.divide(NcclGroup::piece(size_));
   }
 
@@ -73,7 +73,7 @@ class NcclPass : NodePass {
     if (count != 0) transfers_.push_back({local, nullptr, to, count * sizeof(float)});
   }
   Status send() {
-    // NCCL starts all transfers of a group together. So the order of the transfers to and from
+    // NCCL starts all transfers of a group together, so the order of transfers to and from
     // different ranks does not matter.
     const Status sent = nccl_.send(exchange_, transfers_, nccl_stream_);
     transfers_.clear();
@@ -88,24 +88,24 @@ class NcclPass : NodePass {
   std::uint64_t added_[NcclGroup::kDepth] = {};
 };
 
-// Finds the stream for NCCL, which is the communicator's stream for copies to the GPU, and waits
-// until it is idle: only the next work of an idle stream waits for the work that the program has
-// queued on its default stream (Device::open_stream).
+// Finds the stream for NCCL, the communicator's stream for copies to the GPU, and waits until it is
+// idle, because only the next work of an idle stream waits for the work that the program has queued
+// on its default stream (Device::open_stream).
 Status NcclPass::find_stream() {
   SLIMPI_TRY(call_.communicator.stream_for(call_.location, &nccl_stream_, comm::StreamRole::h2d));
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
   return comm::hold_up(call_.device, nccl_stream_, call_.stream);
 }
 
-// Waits until both streams have completed all their work. The next work on these streams then
-// starts after the work that the program has queued on its default stream until then.
+// Waits until both streams have completed all their work, so that their next work starts after what
+// the program has queued on its default stream until then.
 Status NcclPass::finish() {
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
   return nccl_.wait(exchange_, call_.stream);
 }
 
 // Queues the sends and receives of a block. The receives first wait until block - kDepth was added,
-// because that block was received into the same memory.
+// because it was received into the same memory.
 Status NcclPass::transfer(std::uint64_t block) {
   const int index = int(block % NcclGroup::kDepth);
   if (owner() && block >= NcclGroup::kDepth)
@@ -119,8 +119,8 @@ Status NcclPass::transfer(std::uint64_t block) {
   return send();
 }
 
-// Queues the owner's additions of a block behind the receives of the block, and an event behind the
-// additions. When the event is complete, the memory of the block is free again.
+// Queues the owner's additions of a block behind the receives of the block, and behind them an
+// event, after which the memory of the block is free again.
 Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
   const comm::Range mine = own(block);
   if (mine.count == 0) return Status::ok;
@@ -177,12 +177,12 @@ Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group) {
 
 namespace {
 
-// The longest time that the node-local ranks may take to create the communicator. It is long enough
-// for a library that starts slowly, so slimpi gives up only a communicator that never connects.
+// The longest time that the node-local ranks may take to create the communicator: long enough for a
+// library that starts slowly, so that only a communicator that never connects is given up.
 constexpr auto kPatience = std::chrono::seconds(60);
 
-// True if this process gave up an NCCL communicator because it never connected. A later
-// communicator would not connect either.
+// True once this process has given up an NCCL communicator that never connected; a later one would
+// not connect either.
 std::atomic<bool> g_never_connects{false};
 
 }  // namespace
@@ -201,8 +201,8 @@ NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
 }
 
 // Reads only what this rank knows. Before the call's first barrier each rank publishes this result,
-// as a field of its word (transports.h). If all published `ready`, the ranks use NCCL; if all
-// published `not_open`, they try to open NCCL first; otherwise they use shm.
+// as a field of its word (transports.h). The ranks use NCCL if all published `ready`, try to open
+// it first if all published `not_open`, and use shm otherwise.
 NcclGroup::Readiness NcclGroup::readiness(const device::Location& location) const {
   if (intra_ == Intra::shm || refused_ || !location.device->staged) return unavailable;
   if (!location_) return not_open;
@@ -242,7 +242,8 @@ Status NcclGroup::prepare(const device::Location& location, int size, Statistics
     return fail(Status::device, "NCCL has not connected the GPUs of a node before");
   SLIMPI_TRY(device_->nccl->usable(location));
   block_ = piece(size) * std::uint64_t(size);
-  // One kernel adds up to kMaxAddends ranks' values. More ranks need memory for sums of pairs.
+  // One kernel adds the values of up to kMaxAddends ranks. More ranks need memory for sums of
+  // pairs.
   const std::uint64_t sums = size <= kernels::kMaxAddends ? piece(size) : block_;
   return scratch_.reserve(location, device::Place::device, (kDepth * block_ + sums) * sizeof(float),
                           statistics);
@@ -267,7 +268,7 @@ Status NcclGroup::create_communicator(NodeBarrier& shared, comm::Exchange& excha
   });
 }
 
-// Does the steps of open(). If *opened is false, *reason is the same on all node-local ranks.
+// Runs the steps of open(). If *opened is false, *reason is the same on all node-local ranks.
 Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
                               const device::Location& location, Statistics& statistics,
                               bool* opened, std::string* reason) {
@@ -275,8 +276,8 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   device_ = location.device;
   Note& mine = *new (&note_of(shared, me)) Note{};
   reason->clear();
-  // Sets *opened to whether a step worked on all ranks; `status` is the result on this rank. If the
-  // step failed on some rank, sets *reason to the reason of the first rank that has a reason.
+  // Sets *opened to whether a step worked on all ranks; `status` is the result on this rank. After
+  // a failure sets *reason to that of the first rank that has one.
   const auto agree = [&](Status status) {
     *opened = status == Status::ok;
     if (!*opened) {
@@ -320,7 +321,7 @@ Status NcclGroup::send(comm::Exchange& exchange,
   SLIMPI_TRY(
       device_->nccl->exchange(communicator_, transfers.data(), int(transfers.size()), stream));
   // Waits until the transfers are on the stream, so that an event can be recorded behind them.
-  // exchange() of NCCL may return earlier, because NCCL connects two ranks at their first transfer.
+  // NCCL's own call may return earlier, because NCCL connects two ranks at their first transfer.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* settled) {
     return device_->nccl->ready(communicator_, settled);
   });
@@ -331,8 +332,8 @@ Status NcclGroup::send(comm::Exchange& exchange,
 Status NcclGroup::wait(comm::Exchange& exchange, device::Stream* stream) {
   std::uint64_t event = 0;
   SLIMPI_TRY(device_->record(stream, &event));
-  // ready() is called only for its status: it reports a failure of the transfers, after which the
-  // event would never be reached.
+  // ready() is called only for its status, which reports a failure of the transfers, after which
+  // the event would never be reached.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* done) {
     SLIMPI_TRY(device_->query(stream, event, done));
     bool settled = false;

@@ -55,12 +55,12 @@ class BlockPass : NodePass {
   using Where = NodeCopies::Where;
 
   // The steps at the first barrier. offer() copies the first block, unless NCCL is ready, publishes
-  // this rank's word (transports.h) and passes the barrier. agree() chooses shm or NCCL from the
-  // words of all ranks, so all choose the same.
+  // this rank's word (transports.h) and passes the barrier. agree() then chooses shm or NCCL, the
+  // same on all ranks, from the words of all.
   Status offer();
   Status agree();
   // Ends the pass. Every rank has used equally many message buffers, so the next call begins with
-  // the same buffer on all ranks.
+  // the same buffer everywhere.
   void end() { ring().pass(message_buffers_, blocks_.blocks()); }
 
   // Copies this rank's values of the other ranks' shards into its message buffer of the block.
@@ -87,13 +87,14 @@ class BlockPass : NodePass {
                    count * sizeof(float));
     return copies_.copy(to, from, count * sizeof(float), where);
   }
-  // Waits for the copies and additions on the stream. Then other ranks may read the message buffer.
+  // Waits for the copies and additions on the stream, after which other ranks may read the message
+  // buffer.
   Status copied();
   Status barrier();
 
   // Returns this rank's scratch memory for additions.
   float* scratch() const { return call_.scratch.sums.floats(); }
-  // Runs a reduce-scatter. If `whole`, runs the allreduce of one node: adds in pairs, and shares
+  // Runs a reduce-scatter, or if `whole` the allreduce of one node, which adds in pairs and shares
   // each block when it is added.
   Status run_sum(bool whole);
   Status run_share();
@@ -104,9 +105,9 @@ class BlockPass : NodePass {
   bool readable() const { return !call_.device.staged; }
 
   NodeBarrier& shared_;
-  // From this size on, fetch() writes the result by non-temporal stores, which leave nothing in the
-  // caches. In the caches, a result of this size would evict everything else, and would itself be
-  // evicted before the program reads it (docs/DESIGN.md).
+  // From this size on, fetch() writes the result by non-temporal stores, which bypass the caches. A
+  // result of this size would evict everything else from them, and be evicted itself before the
+  // program reads it (docs/DESIGN.md).
   static constexpr std::uint64_t kLargeBytes = 4 << 20;
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
   // How this rank writes its message buffer: by stores to its caches, or by non-temporal ones to
@@ -146,10 +147,10 @@ Status BlockPass::offer() {
                                                     : fail(Status::bad_message, describe_sums());
 }
 
-// After agree(), the first block is in the message buffers, unless NCCL does the call. A rank that
-// was ready for NCCL has not copied the block in offer(). So if the ranks published different
-// readiness, all copy the first block again. If NCCL does the call, a copy that was made in offer()
-// does no harm: every call writes a message buffer before it reads the buffer.
+// After agree(), the first block is in the message buffers, unless NCCL makes the call. A rank that
+// was ready for NCCL has not copied the block in offer(), so if the ranks published different
+// readiness, all copy it again. If NCCL makes the call, a copy made in offer() does no harm,
+// because every call writes a message buffer before it reads the buffer.
 Status BlockPass::agree() {
   const PassDecision decision = decide(shared_.published());
   bool by_nccl = decision.nccl;

@@ -46,18 +46,17 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group);
 Status reduce_scatter_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 Status all_gather_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Both functions do the whole allreduce of one node, and add in pairs of neighbors. If the ranks
-// agree on NCCL, allreduce_by_shm sets call.node_path to nccl and adds nothing.
+// Run the whole allreduce of one node, and add in pairs of neighbors. If the ranks agree on NCCL,
+// allreduce_by_shm sets call.node_path to nccl and adds nothing.
 Status allreduce_by_shm(comm::Call& call, const comm::InterNodeGroup& group);
 Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group);
 
-// Returns the bytes of scratch memory in which shm adds one block: for the values that `size`
+// Returns the bytes of scratch memory for adding one block by shm: for the values that `size`
 // node-local ranks have of one shard's piece.
 std::size_t shared_scratch_bytes(std::size_t size, const comm::InterNodeGroup& group);
 
-// The fields of the word that a rank publishes about a call. After the next barrier, decide() makes
-// the decision from the words of all ranks of the node. All ranks see the same words, so all decide
-// the same.
+// The fields of the word that a rank publishes about a call. After the next barrier, decide()
+// decides from the words of all ranks of the node, which are the same on all of them.
 namespace published {
 
 constexpr std::uint64_t kReadiness = 0x3;  // NcclGroup::Readiness

@@ -12,9 +12,9 @@ namespace slimpi::mpi {
 
 using Word = std::uintptr_t;
 
-// The handles. A 32-bit handle is in the lower half of its word; the upper half is 0, and cut()
-// sets it to 0 in handles from the program. If MPI writes a 32-bit handle through a pointer, it
-// writes only the lower half. So initialize each word first, for example with the null handle.
+// The handles. A 32-bit handle is in the lower half of its word. The upper half is 0, and cut()
+// sets it to 0 in handles from the program. MPI writes only the lower half through a pointer, so
+// each word must be initialized first, for example with the null handle.
 enum class Comm : Word {};
 enum class Datatype : Word {};
 enum class Errhandler : Word {};
@@ -63,9 +63,9 @@ struct alignas(64) Abi {
 
   Address<MessageStatus> status_ignore;
 
-  // True: the MPI's Fortran functions, and the callbacks that they run, call only PMPI_ names.
-  // False: they call C's MPI_ names, except the functions of mpi_f08 that have no buffer argument.
-  // slimpi intercepts these functions by their own names, mpi_..._f08_.
+  // True if the MPI's Fortran functions, and the callbacks that they run, call only PMPI_ names.
+  // False if they call C's MPI_ names, except the functions of mpi_f08 that have no buffer
+  // argument, which slimpi intercepts by their own names, mpi_..._f08_.
   bool fortran_calls_pmpi;
 
   // Whether messages of MPI_Comm_create_group can match receives of the program on the parent.
@@ -142,8 +142,8 @@ void write(void* pointer, Handle handle) {
   std::memcpy(pointer, &handle, handle_bytes());
 }
 
-// Returns true if the handle shows that the datatype is predefined. The elements of a predefined
-// type lie at the buffer's address. False means unknown.
+// Returns true if the handle shows that the datatype is predefined, so that its elements lie at the
+// buffer's address. False means unknown.
 inline bool is_predefined(Datatype type) {
   for (const auto& [first, end] : abi.predefined)
     if (Word(type) - first < end - first) return true;

@@ -12,9 +12,9 @@
 
 namespace slimpi::mpi {
 
-// A function of MPI. A call inside a fiber runs on the thread's own stack: while MPI makes
-// progress it may run functions of the program, such as an MPI_Op of another request, and how much
-// stack they need is not known.
+// A function of MPI. A call inside a fiber runs on the thread's own stack, because MPI may run
+// functions of the program while it makes progress, such as an MPI_Op of another request, and
+// nobody knows how much stack these need.
 template <typename... Arguments>
 class Function {
  public:
@@ -52,8 +52,8 @@ Found find(Api& api, std::string& description);
 // Returns whether a library whose name begins with libmpi was loaded from this directory.
 bool has_loaded_from(std::string_view directory);
 
-// Returns the next definition of an intercepted function after slimpi's: that of another tool or of
-// MPI. Null: there is none. `name` is the full name ("MPI_Allreduce").
+// Returns the next definition of an intercepted function after slimpi's, that of another tool or of
+// MPI; null if there is none. `name` is the full name ("MPI_Allreduce").
 void* next_definition(const char* name);
 
 // Returns whether this MPI reports that it takes pointers to GPU memory; false if it cannot be
@@ -80,8 +80,8 @@ CopyAttribute copy_no_attribute;
 
 std::string error_text(const Api& api, int code);
 
-// Fails with MPI's text for an error code, behind `what`. Status::mpi, unless the code is of one of
-// ULFM's error classes, which the program must get: rank_failed, revoked.
+// Fails with MPI's text for an error code, behind `what`. The status is rank_failed or revoked for
+// codes of these error classes of ULFM, which the program must get, and otherwise Status::mpi.
 Status fail_by(const Api& api, const char* what, int code);
 
 // For an MPI with ULFM. Local; always ok with other MPIs. check_revoked() fails if the program has

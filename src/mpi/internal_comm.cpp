@@ -20,10 +20,10 @@ std::atomic<int> g_highest_number{0};  // of the communicators and channels of t
 std::atomic<mpi::Comm> g_hidden_world{};
 std::atomic<bool> g_has_hidden_world{false};
 
-// Communicators that make_hidden_world() makes for MPI_COMM_WORLD: its internal communicator, and
-// a copy of this for the report. A program may make communicators while its first sum is in flight,
-// and Open MPI hangs if two threads of each rank make communicators at the same time, in an order
-// that differs between the ranks. So the first sum over MPI_COMM_WORLD makes none.
+// Communicators that make_hidden_world() makes for MPI_COMM_WORLD: its internal communicator, and a
+// copy of this for the report. The first sum over MPI_COMM_WORLD then makes none. A program may
+// make communicators while that sum is in flight, and Open MPI hangs if two threads of each rank
+// make communicators at the same time, in an order that differs between the ranks.
 struct Reserved {
   std::atomic<mpi::Comm> comm{};
   std::atomic<bool> has{false};
@@ -75,8 +75,9 @@ mpi::Comm make_own(const Api& api, mpi::Group group) {
 }
 
 // Returns whether MPI can make `wanted` more communicators in this process, by making and freeing
-// them; true if unknown. Local; runs no error handler of the program. Makes none with Open MPI, as
-// it would wait for threads in MPI_Comm_create_group; then returns false if one was abandoned.
+// them; true if unknown. Local; runs no error handler of the program. With Open MPI, where this
+// would wait for threads in MPI_Comm_create_group, makes none, and returns false if one was
+// abandoned.
 bool has_room(const Api& api, mpi::Group group, std::size_t wanted) {
   if (mpi::abi.create_group_is_seen) return g_abandoned == 0;
   std::vector<mpi::Comm> made(wanted, mpi::abi.comm_null);
@@ -154,7 +155,7 @@ Status create(const Api& api, mpi::Comm parent, mpi::Group group, mpi::Comm* mad
   return take_over(api, code, made);
 }
 
-// Does the first or the second exchange of make_internal(). Returns the exchange's results.
+// Runs the first or the second exchange of make_internal(). Returns its results.
 Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, bool limited, int* number,
                    Refusal* refusal, int* proposer) {
   const FirstExchange::Owner exchange = FirstExchange::make();
@@ -166,9 +167,9 @@ Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, bool lim
   return Status::ok;
 }
 
-// Does the second exchange of make_internal(), in which each rank learns whether a rank has given
-// up. `status` is the result of the first exchange. If this rank gave up there (Status::absent),
-// sends this to the others, and does not wait for them.
+// Runs the second exchange of make_internal(), in which each rank learns whether a rank has given
+// up. `status` is the result of the first exchange. A rank that gave up there (Status::absent)
+// tells this to the others, and does not wait for them.
 Status confirm(const Api& api, mpi::Comm comm, const WaitFor& wait, Status status) {
   if (status == Status::absent) {
     (void)FirstExchange::make()->begin(api, comm, 0, Refusal::gave_up);
@@ -295,8 +296,8 @@ Status refuse(Refusal why) {
               "collective calls in the same order");
 }
 
-// Makes the communicator. If MPI has no free context id, MPI calls the program's error handler. In
-// a program with threads slimpi must not replace this handler, because another thread could see the
+// Makes the communicator. If MPI has no free context id, it calls the program's error handler,
+// which slimpi must not replace in a program with threads, because another thread could see the
 // change. So each rank first checks that MPI has kEnoughRoom free ids, which costs time. If the
 // ranks nevertheless have no free id in common, the program's error handler runs.
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,

@@ -36,8 +36,8 @@ constexpr int kMostServed = 32;  // communicators of the program with an interna
 constexpr int kMostLost = 256;   // internal communicators that failed and do not count as served
 
 // WaitFor is the caller's function that waits until poll(&done) sets `done`. `arrivals` has a word
-// for each rank, negative until a message came from that rank; it is empty if that is not known.
-// `limited`: after SLIMPI_TIMEOUT the wait fails with Status::absent.
+// for each rank, negative until a message came from it, or is empty if that is not known. A
+// `limited` wait fails with Status::absent after SLIMPI_TIMEOUT.
 using Poll = std::function<Status(bool* done)>;
 using WaitFor =
     std::function<Status(const Poll& poll, std::span<const int> arrivals, bool limited)>;
@@ -53,16 +53,16 @@ enum class Refusal {
   gave_up,          // the rank has waited for SLIMPI_TIMEOUT
 };
 
-// Returns the failure for a refusal; ok: none. unsupported: a limit is reached, and calls go to MPI
-// without a warning. disagreement: the ranks that refused are in MPI's own sum and get no message;
-// the caller must log the failure. absent: a rank gave up.
+// Returns the failure for a refusal, or ok if there is none. unsupported: a limit is reached, and
+// calls go to MPI without a warning. disagreement: the ranks that refused are in MPI's own sum and
+// get no message, so the caller must log the failure. absent: a rank gave up.
 Status refuse(Refusal why);
 
 // An exchange between the ranks of a communicator of the program, on that communicator. Each rank
-// gives a number (0 to 2^24 - 1), which it proposes for the internal communicator, and a refusal.
-// All ranks get the largest of each. With up to kShownRanks ranks, every rank sends both to every
+// passes a number (0 to 2^24 - 1) that it proposes for the internal communicator, and a refusal;
+// all ranks get the largest of each. With up to kShownRanks ranks, every rank sends both to every
 // other rank in one word, so each rank sees which ranks have arrived. MPI uses the object until the
-// request is complete. So a FirstExchange::Owner owns it.
+// request is complete, which is why a FirstExchange::Owner owns it.
 class FirstExchange {
  public:
   // Nonblocking; collective.
@@ -125,11 +125,11 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
 // Collective; may run in a fiber.
 Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* made);
 
-// Makes a communicator of all processes of MPI_COMM_WORLD, which the program does not see. With an
-// MPI whose MPI_Comm_create_group sends messages that the program could receive
-// (Abi::create_group_is_seen), slimpi calls that function on this communicator. Also makes the
-// communicators that the first sum over MPI_COMM_WORLD needs if it runs in a fiber: make_internal()
-// and copy_internal() then make none. Collective over MPI_COMM_WORLD.
+// Makes a communicator, hidden from the program, of all processes of MPI_COMM_WORLD. If
+// MPI_Comm_create_group sends messages that the program could receive (Abi::create_group_is_seen),
+// slimpi calls it on this communicator. Also makes the communicators that the first sum over
+// MPI_COMM_WORLD needs in a fiber, so that make_internal() and copy_internal() then make none.
+// Collective over MPI_COMM_WORLD.
 void make_hidden_world(const Api& api);
 // Returns whether make_internal() can be called in a fiber; the same on all ranks, unless they
 // initialized MPI differently, or only some of them know that a process has failed (ULFM).
@@ -139,14 +139,14 @@ bool can_make_internal_in_fiber(const Api& api);
 bool has_room_in_fiber(const Api& api, mpi::Comm comm);
 
 // Returns whether a thread of slimpi can advance nonblocking and persistent sums: MPI has
-// MPI_THREAD_MULTIPLE, and no tool hides the functions that complete requests. Without this thread
-// slimpi takes no such sum: while the program blocks, in MPI or elsewhere, other ranks may wait for
-// this rank's part.
+// MPI_THREAD_MULTIPLE, and no tool hides the functions that complete requests. Otherwise slimpi
+// takes no such sum, because other ranks may wait for this rank's part while the program blocks, in
+// MPI or elsewhere.
 bool can_help(const Api& api);
 
-// True: a tool in front of slimpi calls the functions that start (g_starts_hidden) or complete
-// (g_completions_hidden) requests by their PMPI_ names, so slimpi does not see these calls. Set
-// when slimpi starts.
+// Set when slimpi starts, if a tool in front of slimpi calls the functions that start
+// (g_starts_hidden) or complete (g_completions_hidden) requests by their PMPI_ names, so that
+// slimpi does not see these calls.
 inline std::atomic<bool> g_starts_hidden{false}, g_completions_hidden{false};
 
 // Returns a number that no communicator or channel of this process has.
@@ -159,7 +159,7 @@ void free_internal(const Api& api, mpi::Comm* comm);
 // Notes that a communicator that make_internal() made has failed and will never be freed.
 void lose_internal();
 
-// Forgets all internal communicators, also those never freed, because MPI has ended.
+// Forgets all internal communicators, even those never freed, because MPI has ended.
 void forget_internal();
 
 }  // namespace slimpi::mpi

@@ -21,8 +21,8 @@ struct Image {
 
 Image image_of(const void* address);
 
-// Temporary memory, filled with zeros, from the kernel: the stack may be small, and malloc may have
-// no memory. `text` is null if there is no memory.
+// Temporary zeroed memory from the kernel, because the stack may be small and malloc may have no
+// memory. `text` is null if there is no memory.
 struct Pages {
   static constexpr std::size_t kBytes = 1 << 14;
   Pages();
@@ -53,9 +53,9 @@ class LoadedMpis {
 
 enum class Choice { none, made, unclear };  // unclear: several MPIs, the caller is linked to none
 
-// Chooses the MPI. First choice: the MPI that comes after slimpi in the search order of symbols, to
-// which the program is linked. Second: the only MPI that is loaded. Third: the MPI of the library
-// that has called slimpi. Only one thread at a time may call choose_mpi().
+// Chooses the MPI: the one that the program is linked to, which comes after slimpi in the search
+// order of symbols; or else the only one that is loaded; or else that of the library that has
+// called slimpi. Only one thread at a time may call choose_mpi().
 Choice choose_mpi();
 
 // Returns the version lines of all loaded MPIs, for a message.

@@ -126,7 +126,7 @@ ActiveCall::ActiveCall(const Subject& subject)
     record.function = subject.function.word();
     record.since = nanoseconds(std::chrono::steady_clock::now());
     record.waits_since = 0;
-    record.reported = record.absent_count = 0;
+    record.report[0] = '\0';
     copy_cut(record.name, subject.name);
     copy_cut(record.tensor, subject.tensor);
   });
@@ -155,7 +155,7 @@ void ActiveCall::works() {
   write([](Activity& record) {
     record.state = Activity::State::works;
     record.stage = WaitStage::none;
-    record.reported = record.absent_count = 0;
+    record.report[0] = '\0';
   });
 }
 
@@ -174,13 +174,8 @@ void ActiveCall::waits(WaitStage stage, std::chrono::steady_clock::time_point si
   });
 }
 
-void ActiveCall::reported(std::span<const int> absent) {
-  write([&](Activity& record) {
-    record.reported = 1;
-    record.absent_count = std::uint32_t(absent.size());
-    std::copy_n(absent.begin(), std::min(absent.size(), record.absent.size()),
-                record.absent.begin());
-  });
+void ActiveCall::reported(std::string_view report) {
+  write([&](Activity& record) { copy_cut(record.report, report); });
 }
 
 std::string Function::text() const {
@@ -229,8 +224,8 @@ std::string describe_other_sum(int rank, std::uint64_t word, int bits) {
          "; all ranks must pass the same count";
 }
 
-std::string describe_ranks(std::span<const int> ranks, std::size_t count, std::size_t most) {
-  const std::size_t named = std::min({ranks.size(), count, most});
+std::string describe_ranks(std::span<const int> ranks) {
+  const std::size_t count = ranks.size(), named = std::min<std::size_t>(count, 16);
   std::string text = count == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < named; ++i) {
     if (i != 0) text += i + 1 == count ? " and " : ", ";

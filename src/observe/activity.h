@@ -56,7 +56,6 @@ struct Function {
 // machine share.
 struct Activity {
   enum class State : std::uint32_t { works, waits, in_mpi };
-  static constexpr std::size_t kAbsent = 16;
 
   std::uint32_t version = 0;  // odd while the record is being written
   std::uint32_t in_use = 0;
@@ -68,15 +67,12 @@ struct Activity {
   std::uint32_t function = 0;  // Function::word()
   std::int64_t since = 0, waits_since = 0;
   char name[48] = "";
-  char tensor[64] = "";  // the name (slimpi_describe_next), cut to this length; "": none
-  // reported: 1 after the warning of SLIMPI_STALL. absent_count: the number of ranks not heard from
-  // at that time; absent: these ranks, as many as fit.
-  std::uint32_t reported = 0, absent_count = 0;
-  std::array<std::int32_t, kAbsent> absent{};
+  char tensor[64] = "";   // the name (slimpi_describe_next), cut to this length; "": none
+  char report[256] = "";  // for whom the call waits, as SLIMPI_STALL's warning says it; "" before
 };
 
 struct ActivityFile {
-  static constexpr std::uint64_t kMagic = 0x3476746361706c73;  // "slpactv4" in memory
+  static constexpr std::uint64_t kMagic = 0x3576746361706c73;  // "slpactv5" in memory
   static constexpr const char* kName = "slimpi-activity";
   static constexpr std::size_t kRecords = 16;
 
@@ -119,14 +115,14 @@ class ActiveCall {
   std::uint64_t count() const { return record_->count; }
   int first() const { return first_; }
   Function function() const { return Function::of(record_->function); }
-  // Returns a word of `bits` bits that describes the sum: ranks compare their words to find out
-  // that their sums differ. The word consists of the function and the low bits of the count. For a
-  // tensor with a name it is a hash of function, count and name, with the highest bit set.
+  // Returns a word of `bits` bits that describes the sum; ranks compare their words to find out
+  // that their sums differ. It has the function and the low bits of the count or, for a tensor with
+  // a name, a hash of function, count and name with the highest bit set.
   std::uint64_t sum_word(int bits) const;
   void works();
   void in_mpi();
   void waits(WaitStage stage, std::chrono::steady_clock::time_point since);
-  void reported(std::span<const int> absent);
+  void reported(std::string_view report);
 
   // Values for slices of the trace. Only the thread of the call uses them.
   struct Traced {
@@ -157,13 +153,12 @@ std::string describe_call(const Activity& record);
 // floats, in call 7 ...".
 std::string describe_other_function(int rank, Function theirs);
 
-// Returns the text for an error: the sum of `rank`, with sum_word() `word`, is not the sum of this
-// thread's call. It says what differs: function and type, named tensor, or count, such as "rank 1
+// Returns the error text for a `rank` whose sum, with sum_word() `word`, is not that of this
+// thread's call. It says what differs (function and type, named tensor, or count), such as "rank 1
 // passes 100 floats in call 7 on ...; all ranks must pass the same count".
 std::string describe_other_sum(int rank, std::uint64_t word, int bits);
 
-// Returns a text such as "rank 3" or "ranks 1, 2 and 5"; at most `most` are named.
-std::string describe_ranks(std::span<const int> ranks, std::size_t count,
-                           std::size_t most = Activity::kAbsent);
+// Returns a text such as "rank 3" or "ranks 1, 2 and 5"; of many ranks, the first 16 are named.
+std::string describe_ranks(std::span<const int> ranks);
 
 }  // namespace slimpi

@@ -34,8 +34,8 @@ struct Estimate {
   std::vector<CountedCalls> counted;  // compressed calls first, the longest buffers first
 };
 
-// Returns the reason that keeps the most bytes from being compressed. Returns nothing if at least
-// as many bytes would be compressed.
+// Returns the reason that keeps the most bytes from being compressed; empty if at least as many
+// bytes would be compressed.
 std::optional<BypassReason> dominant_reason(const Estimate& estimate);
 
 std::string to_text(const Estimate& estimate);
@@ -43,8 +43,9 @@ std::string to_json(const Estimate& estimate);
 
 inline constexpr int kEstimatedBits[] = {8, 4, 2};
 
-// Returns the bytes that these calls send between nodes with `bits` bits for each value, bytegrad's
-// scales included, message headers not. For calls left to MPI: the bytes of MPI's own sum.
+// Returns the bytes that these calls would send between nodes with `bits` bits for each value,
+// including bytegrad's scales but not message headers. For calls left to MPI: the bytes of MPI's
+// own sum.
 double bytes_at(const Estimate& estimate, const CountedCalls& calls, int bits);
 
 }  // namespace slimpi

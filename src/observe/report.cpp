@@ -225,7 +225,8 @@ std::string more_bytes_line(const Report& report) {
 }
 
 // Returns the line of advice if most bytes of sums were not compressed. The bytes of nonblocking
-// sums that MPI made may not be known; these sums decide if they outnumber the compressed calls.
+// sums that MPI made may not be known, so these decide by their number, if they outnumber the
+// compressed calls.
 std::string advice_line(const Report& report) {
   Counts counts = report.own;
   if (counts.compressed != 0) {

@@ -50,16 +50,16 @@ CallsBetweenNodes calls_between_nodes(const Report& report);
 // report.own or job.
 Share share_of(const Report& report, const Counts& counts, const char* codec);
 
-// Returns the most frequent reason why sums were not compressed; returns nothing if every call was
-// compressed. Sums that slimpi did inside one node count as single_node.
+// Returns the most frequent reason why sums were not compressed, or nothing if every call was. Sums
+// that slimpi made inside one node count as single_node.
 std::optional<BypassReason> dominant_reason(const Counts& counts);
 
 // Returns the advice for a user whose calls mostly have this reason. `command` is the command of
 // the program.
 std::string advice_of(BypassReason reason, const std::string& command);
 
-// Returns the number of tensor states (data kept from call to call) that only one call has used. If
-// a state was dropped, its next two calls count as a first and a second call again.
+// Returns the number of tensor states (data kept from call to call) that only one call has used.
+// After a state was dropped, its next two calls count as a first and a second call again.
 std::uint64_t states_never_reused(const Counts& counts);
 
 // Returns the algorithms that compressed calls, joined by ", "; SLIMPI_ALGORITHM if there were

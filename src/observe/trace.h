@@ -44,8 +44,8 @@ class Trace {
 
   Trace();
 
-  // Rows of the track for the work of a device, which runs at the same time as the threads.
-  // kThread: the row of the calling thread.
+  // Rows of the track for the work of a device, which runs at the same time as the threads. kThread
+  // stands for the row of the calling thread.
   static constexpr std::uint32_t kThread = 0, kDevice = 1001, kCopiesOut = 1002, kCopiesIn = 1003;
 
   // Adds a slice to the row of the calling thread, or to another row. When kMost events are kept,
@@ -69,9 +69,9 @@ class Trace {
 
   // Writes all events to a file. Returns 0, or the errno of the first failure, after which a
   // regular file is removed. Allocates nothing, because the process may have no memory left. Only
-  // the thread that ends MPI calls it. Times are relative to the start of this rank's trace; the
-  // first event has the start on the wall clock. Reason: viewers keep microseconds in a double, in
-  // which times since 1970 would lose so many bits that slices overlap.
+  // the thread that ends MPI calls it. Times are relative to the start of this rank's trace, which
+  // the first event has on the wall clock, because viewers keep microseconds in a double: times
+  // since 1970 would lose so many bits that slices overlap.
   int write(const char* path, int rank) const;
 
   // The running trace; null while SLIMPI_TRACE is unset.

@@ -84,9 +84,9 @@ std::optional<Option> find_option(std::string_view name);
 std::string nearest_option(std::string_view name);
 
 // Returns the word of `words` that is nearest to `given` by edit distance (insertions, deletions,
-// replacements, swaps of adjacent characters). The distance is at most a third of the characters of
-// `given`, but 1 is always allowed. If no word is so near, and if `given` has three characters or
-// more, returns the first word that begins with `given`; "" if there is none.
+// replacements, swaps of adjacent characters): at most a third of the characters of `given`, though
+// 1 is always allowed. If none is so near and `given` has three characters or more, returns the
+// first word that begins with it; "" if there is none.
 std::string nearest_word(std::string_view given, std::span<const std::string> words);
 
 // Returns "; did you mean WORD?", or "" if no word is near, or if `given` is one of the words.

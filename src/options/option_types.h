@@ -94,10 +94,9 @@ struct Shape {
 std::string_view trimmed(std::string_view text);  // without white space at either end
 std::string lower_case(std::string_view text);    // also trimmed
 
-// Returns the content of line `number`, from 1, of a file of options or rules. White space at
-// either end is removed, and so is the comment, which begins with a # at the start of the line or
-// after white space. The byte order mark that Windows editors write in front of the first line is
-// removed, too.
+// Returns the content of line `number`, from 1, of a file of options or rules, without white space
+// at either end, the comment (from a # at the start of the line or after white space), and the byte
+// order mark that Windows editors write in front of the first line.
 std::string_view content_of_line(std::string_view line, int number);
 bool parse_integer(std::string_view text, std::uint64_t& value);
 

@@ -42,9 +42,9 @@ struct Topology {
 };
 
 // The source of device models. pci_numbers: the PCI numbers, such as "10de:2335"; hwloc's symbols
-// stay invisible to the process. pci_database: the names in the PCI database. To read them, hwloc
-// may load a plug-in of hwloc, which must see hwloc's symbols. Then the whole process sees these
-// symbols, so only slimpi's own programs use pci_database.
+// stay invisible to the process. pci_database: the names in the PCI database. To read these, hwloc
+// may load a plug-in that must see hwloc's symbols. The whole process then sees them, so only
+// slimpi's own programs use pci_database.
 enum class DeviceNames { pci_numbers, pci_database };
 
 // Reads the topology of this machine, or of the machine that HWLOC_XMLFILE or HWLOC_SYNTHETIC

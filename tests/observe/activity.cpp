@@ -28,7 +28,7 @@ std::string attach_text(int pid) {
   return problem.empty() ? info::attached_text(attached) : problem;
 }
 
-void expect_text(const std::string& text, const char* start, const char* end) {
+void expect_text(const std::string& text, const char* start, const std::string& end) {
   if (!text.starts_with(start) || !text.ends_with(end)) fail_msg("%s", text.c_str());
 }
 
@@ -46,9 +46,9 @@ UNIT_TEST(states) {
     call.waits(WaitStage::node_barrier, Clock::now() - std::chrono::seconds(90));
     expect_text(attach_text(getpid()), own(": waits for 90.").c_str(),
                 "65536 floats, stage barrier in the node\n");
-    call.reported(std::vector<int>{0, 2, 3});
+    call.reported("not heard from: " + describe_ranks(std::vector<int>{0, 2, 3}));
     expect_text(attach_text(getpid()), own(": waits for 90.").c_str(),
-                ": not heard from: ranks 0, 2 and 3\n");
+                "65536 floats, stage barrier in the node: not heard from: ranks 0, 2 and 3\n");
     call.in_mpi();
     expect_text(attach_text(getpid()), own(": in MPI for 0.").c_str(), "65536 floats\n");
     call.works();
@@ -61,17 +61,21 @@ UNIT_TEST(states) {
 UNIT_TEST(json) {
   ActiveCall call(g_subject);
   call.waits(WaitStage::all_gather, Clock::now());
-  call.reported(std::vector<int>(100, 5));
+  const std::string report = describe_ranks(std::vector<int>(100, 5));
+  call.reported(report);
   info::Attached attached;
   assert_string_equal(info::attach(std::to_string(getpid()), attached).c_str(), "");
   const std::string json = info::to_json(attached);
-  std::string absent = R"("absent": [)";
-  for (std::size_t i = 0; i < Activity::kAbsent; ++i)
-    absent += i == 0 ? "\n        5" : ",\n        5";
-  for (const std::string& part :
-       {std::string(R"("stage": "all-gather",)"), std::string(R"("call": 7,)"), absent + "\n"})
+  for (const std::string& part : {std::string(R"("stage": "all-gather",)"),
+                                  std::string(R"("call": 7,)"), R"("report": ")" + report + "\""})
     if (json.find(part) == json.npos) fail_msg("%s: not in %s", part.c_str(), json.c_str());
-  expect_text(info::attached_text(attached), "process", "5, 5 and 84 more\n");
+  expect_text(info::attached_text(attached), "process", ", stage all-gather: " + report + "\n");
+  expect_text(report, "ranks 5, 5,", " 5, 5 and 84 more");
+  // A longer text is cut.
+  call.reported(std::string(1000, 'x'));
+  attached = {};
+  assert_string_equal(info::attach(std::to_string(getpid()), attached).c_str(), "");
+  expect_text(info::attached_text(attached), "process", std::string(255, 'x') + "\n");
 }
 
 // Calls of several threads each have a record in the file; where there are more calls, the rest has

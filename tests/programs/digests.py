@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Prints the row of docs/DIGESTS.md for ALGORITHM [BITS], from sums by torch.distributed. The job
-must have these options. The input is that of tools/bench/digests.cpp."""
+"""Prints the row of docs/data/digests.csv for ALGORITHM [BITS], from sums by torch.distributed.
+The job must have these options. The input is that of tools/bench/digests.cpp."""
 import hashlib
 import sys
 
@@ -55,6 +55,6 @@ dist.all_gather_object(digests, digest.hexdigest())
 if rank == 0:
     algorithm, bits = (sys.argv[1:] + [""])[:2]
     same = digests[0] if len(set(digests)) == 1 else "RANKS DIFFER"
-    print(f"| {ranks} x 1 | allreduce | {algorithm} | {bits} |  | {same} |")
+    print(f"{ranks} x 1,allreduce,{algorithm},{bits},,{same}")
 # A thread of gloo that drops its last tensor while the interpreter ends would abort the process.
 dist.destroy_process_group()

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # tools/cross builds slimpi for aarch64, and under qemu-user it computes the bytes of x86-64: the
-# kernels, the sums of docs/DIGESTS.md, sums in rank order, and jobs of both kinds of ranks on one
-# node. Training, a hook, slimpi-run and slimpi-info run, too. Skips without the cross
-# compiler, qemu, or Debian's servers. The build stays in aarch64 of the build directory.
+# kernels, the sums of docs/data/digests.csv, sums in rank order, and jobs of both kinds of ranks on
+# one node. Training, a hook, slimpi-run and slimpi-info run, too. Skips without the cross compiler,
+# qemu, or Debian's servers. The build stays in aarch64 of the build directory.
 . "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
 need aarch64-linux-gnu-g++ qemu-aarch64 apt-get dpkg-deb mpiexec.mpich
 case $MPIEXEC in *mpich*) ;; *) skip "the build is not for MPICH" ;; esac
@@ -40,7 +40,7 @@ here() {
     MPI_TEST_SECONDS=$seconds RUN_EXPENSIVE_TESTS=no "$@"
 }
 for kind in aarch64 mixed; do
-  shows "the digests of docs/DIGESTS.md, $kind ranks" \
+  shows "the digests of docs/data/digests.csv, $kind ranks" \
     here $kind sh "$top_srcdir/tests/mpi/digests.sh"
 done
 

@@ -190,9 +190,8 @@ std::string row(const Layout& layout, const Sum& sum, const std::string& digest)
   std::string options;
   for (const auto& [name, value] : sum.options)
     options += (options.empty() ? "" : " ") + name + "=" + value;
-  return fmt::format("| {} x {} | {} | {} | {} | {} | {} |\n", layout.ranks / layout.per_node,
-                     layout.per_node, row_of(sum.collective).name, sum.algorithm, sum.bits, options,
-                     digest);
+  return fmt::format("{} x {},{},{},{},{},{}\n", layout.ranks / layout.per_node, layout.per_node,
+                     row_of(sum.collective).name, sum.algorithm, sum.bits, options, digest);
 }
 
 // Waits for all ranks of the job. Ranks that take no part in a sum sleep, so that they take no

@@ -149,7 +149,7 @@ void add_measurement(CLI::App& app, Words& words, Options& options) {
   app.add_flag_callback(
       "--no-check", [&] { options.check = false; }, "do not compare with the exact sum");
   app.add_flag("--digests", options.digests,
-               "instead of times, print digests of sums, for docs/DIGESTS.md");
+               "instead of times, print digests of sums, as docs/data/digests.csv has");
 }
 
 void add_results(CLI::App& app, Options& options) {

@@ -20,9 +20,9 @@ std::string to_json(const Options& options, const World& world, const std::vecto
 // Without gnuplot the script is kept, in the directory of the picture.
 bool plot(const Options& options, const World& world, const std::vector<Row>& rows);
 
-// Prints digests of sums that are the same on every machine, docs/DIGESTS.md: a row for each sum
-// that the ranks of the job can make. Collective over MPI_COMM_WORLD. Returns the exit status: 0,
-// or 1 where ranks that must have the same bytes have not, or where there is no sha256sum.
+// Prints digests of sums that are the same on every machine: a row of docs/data/digests.csv for
+// each sum that the ranks of the job can make. Collective over MPI_COMM_WORLD. Returns the exit
+// status: 1 if ranks that must have the same bytes differ, or without sha256sum, otherwise 0.
 int print_digests(const World& world);
 
 // Returns why a file that the options name could not be written now; "" if all could be written.

@@ -48,24 +48,15 @@ double seconds(std::int64_t nanoseconds) {
   return double(std::max<std::int64_t>(nanoseconds, 0)) * 1e-9;
 }
 
-// The count in the record is not trusted, because another process wrote it.
-std::span<const int> absent(const Activity& call) {
-  return std::span(call.absent).first(std::min<std::size_t>(call.absent_count, Activity::kAbsent));
-}
-
 namespace {
 
 std::string call_text(const Activity& call, std::int64_t now) {
   const std::string what = describe_call(call);
   const auto since = [&](std::int64_t time) { return seconds(now - time); };
   switch (call.state) {
-    case Activity::State::waits: {
-      std::string text = fmt::format("waits for {:.1f} s in {}, stage {}", since(call.waits_since),
-                                     what, to_string(call.stage));
-      if (call.reported != 0 && call.absent_count != 0)
-        text += ": not heard from: " + describe_ranks(absent(call), call.absent_count);
-      return text;
-    }
+    case Activity::State::waits:
+      return fmt::format("waits for {:.1f} s in {}, stage {}{}{}", since(call.waits_since), what,
+                         to_string(call.stage), call.report[0] == '\0' ? "" : ": ", call.report);
     case Activity::State::in_mpi:
       return fmt::format("in MPI for {:.1f} s, which does {}", since(call.waits_since), what);
     case Activity::State::works:
@@ -89,6 +80,8 @@ bool read_activity(int file, Attached& attached) {
     Activity record;
     if (!read_record(file, i, record) || record.in_use == 0) continue;
     record.name[sizeof record.name - 1] = '\0';
+    record.tensor[sizeof record.tensor - 1] = '\0';
+    record.report[sizeof record.report - 1] = '\0';
     attached.calls.push_back(record);
   }
   const auto now = std::chrono::steady_clock::now().time_since_epoch();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // slimpi-info --attach: reads what a running process publishes about its calls.
 #pragma once
-#include <span>
 #include <string>
 #include <vector>
 
@@ -19,9 +18,7 @@ struct Attached {
 // Fills `attached`. Returns "", or one line that says why the process cannot be read.
 std::string attach(const std::string& pid, Attached& attached);
 
-// absent() returns the ranks that a call waits for, as far as they are known. seconds() converts
-// nanoseconds to seconds.
-std::span<const int> absent(const Activity& call);
+// Converts nanoseconds to seconds; a negative time, from a clock read too early, is 0.
 double seconds(std::int64_t nanoseconds);
 
 // Reads the records that are in use from the file with this descriptor. Returns false if the file

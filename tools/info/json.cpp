@@ -99,12 +99,11 @@ Json json_of(const Activity& call, const Attached& attached) {
                {"seconds", seconds(attached.now - call.since)},
                {"stage", nullptr},
                {"wait_seconds", nullptr},
-               {"absent", nullptr}};
+               {"report", nullptr}};
   if (waits) json["stage"] = to_string(call.stage);
   if (call.state != Activity::State::works)
     json["wait_seconds"] = seconds(attached.now - call.waits_since);
-  if (waits && call.reported != 0)
-    json["absent"] = std::vector<int>(absent(call).begin(), absent(call).end());
+  if (waits) json["report"] = text_or_null(call.report);
   return json;
 }
 

@@ -199,10 +199,9 @@ bool is_known(const void* memory) {
 
 namespace {
 
-// An answer of the driver about an allocation, with the driver's number of the allocation. Each
-// thread keeps its last answers. The driver never uses a number twice, so memory that was freed and
-// allocated again gets a new answer. Number 0 means that the driver gave none; then the driver is
-// asked each time.
+// An answer of the driver about an allocation, with the driver's number of the allocation; each
+// thread keeps its last ones. The driver never uses a number twice, so memory that was freed and
+// allocated again gets a new answer. If the driver gives no number (0), it is asked each time.
 struct Allocation {
   unsigned long long number;
   Attributes attributes;

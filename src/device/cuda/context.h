@@ -17,9 +17,8 @@ enum class Kernel {
       count
 };
 
-// A context and slimpi's data for it; never freed. After the program has reset the GPU, the driver
-// may give the same handle to a new context, in which no object of the old context exists. The two
-// contexts have different ids.
+// A context and slimpi's data for it; never freed. After a reset of the GPU the driver may give the
+// same handle to a new context, in which no object of the old one exists; only their ids differ.
 struct Context {
   CUcontext handle = nullptr;
   std::uint64_t id = 0;             // 0: the driver is too old to have ids
@@ -28,14 +27,14 @@ struct Context {
   CUfunction kernels[int(Kernel::count)] = {};
 };
 
-// Returns whether the context still exists; always true if the driver has no ids. If false, its
+// Returns whether the context still exists; always true if the driver has no ids. If not, its
 // streams, events, modules and memory are gone, and slimpi must not pass them to the driver.
 bool exists(const Context& context);
 
-// Makes a context current while the object lives, then restores the caller's context. Check
-// status() first. With Use::anything, a CUDA graph capture by a thread of the program does not make
-// slimpi's calls fail, and these calls do not end the capture. Code that only queues work on
-// slimpi's own streams runs most often; Use::queues saves it the time of this protection.
+// Makes a context current while the object lives, then restores the caller's. Check status() first.
+// With Use::anything, a CUDA graph capture by a thread of the program does not make slimpi's calls
+// fail, and these calls do not end the capture. Use::queues saves the time of this protection for
+// code that only queues work on slimpi's own streams, which runs most often.
 class Current {
  public:
   enum Use { anything, queues };

@@ -45,8 +45,8 @@ namespace slimpi::device::cuda {
   X(cuStreamSynchronize)          \
   X(cuStreamWaitEvent)
 
-// Functions that are null if the driver lacks them. cuCtxGetId is in drivers from CUDA 12.0 on; the
-// next two from 10.1 on. The last two are in all drivers, but slimpi works without them.
+// Functions that are null if the driver lacks them. cuCtxGetId is in drivers from CUDA 12.0 on, the
+// next two from 10.1 on. All drivers have the last two, but slimpi works without them.
 #define SLIMPI_CUDA_LATER_FUNCTIONS(X) \
   X(cuCtxGetId)                        \
   X(cuStreamIsCapturing)               \

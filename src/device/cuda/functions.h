@@ -11,7 +11,7 @@ struct CudaStream;
 // kernel_table.cpp. Each function of the table divides its work into CUDA blocks and queues it.
 const kernels::Kernels* cuda_kernels();
 
-// blas.cpp: Kernels::multiply by cuBLAS. cuBLAS is loaded at the first product, because it is far
+// blas.cpp: Kernels::multiply by cuBLAS, which is loaded at the first product, because it is far
 // larger than slimpi and only the low-rank algorithms need it. close_blas() frees the handle that
 // multiply() made for the stream.
 bool multiply(const kernels::Product& product, Stream* stream);

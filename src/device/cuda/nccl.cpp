@@ -219,8 +219,8 @@ Status ready(NcclCommunicator* communicator, bool* ready) {
   return Status::ok;
 }
 
-// Finalizes the communicator and waits until all processes have done so: only then does NCCL free
-// memory that other processes may still read. Returns false after kPatience or a failure.
+// Finalizes the communicator and waits until all processes have done so, because only then NCCL
+// frees memory that other processes may still read. Returns false after kPatience or a failure.
 bool finalize(CudaCommunicator& communicator) {
   int state = nccl()->ncclCommFinalize(communicator.comm);
   const auto end = std::chrono::steady_clock::now() + kPatience;

@@ -21,8 +21,8 @@ void destroy(CudaStream* stream) {
   delete stream;
 }
 
-// Makes a stream with the highest priority. If kernels of the program fill the GPU, slimpi's short
-// kernels then run as soon as one block of the program ends. The program waits for slimpi's
+// Makes a stream with the highest priority, so that slimpi's short kernels run as soon as one block
+// of the program's kernels ends, even if these fill the GPU. The program waits for slimpi's
 // kernels, and so do all other ranks.
 CUresult make(CUstream* stream, CUstream_flags flags) {
   const Driver& cuda = driver();
@@ -71,8 +71,8 @@ void begin_work(CudaStream& stream) {
     result = driver().cuEventRecord(stream.before, CU_STREAM_LEGACY);
   // While the program captures a stream that waits for the default stream, CUDA forbids events on
   // the default stream, and the program cannot queue work there. Work from before the capture also
-  // holds up the stream behind_default, where an event is allowed. Another thread may begin to
-  // capture after the question above, so the answer of cuEventRecord counts, too.
+  // holds up the stream behind_default, where an event is allowed. The answer of cuEventRecord
+  // counts as well, because another thread may begin to capture after the question above.
   if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
     result = driver().cuEventRecord(stream.before, stream.behind_default);
   note(stream, result, what);

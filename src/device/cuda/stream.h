@@ -7,9 +7,9 @@
 
 namespace slimpi::device::cuda {
 
-// The number of a stream's CUDA events, which form a ring: event n and event n + kEvents use the
-// same CUDA event. After event n + kEvents is recorded, a query of event n sees only the later
-// event, and so may find event n reached too late, but never too early.
+// The number of a stream's CUDA events, which form a ring: events n and n + kEvents use the same
+// CUDA event. Once event n + kEvents is recorded, a query of event n sees only that one, and so may
+// find event n reached too late, but never too early.
 constexpr int kEvents = 256;
 
 struct CudaStream {
