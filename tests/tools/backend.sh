@@ -270,7 +270,7 @@ cat >copies.py <<'PROGRAM'
 import sys, zlib
 import torch, torch.distributed as dist
 import slimpi.torch
-from slimpi import _weights
+from slimpi import _kinds
 dist.init_process_group("slimpi")
 slimpi.torch.compress(weights=4)
 rank, blocks = dist.get_rank(), list(torch.zeros(80 * 1024).chunk(2))
@@ -281,7 +281,7 @@ for step in range(5):
     if step == 3 and rank == 1:
         blocks[0][-1] += 1
     blocks[rank].copy_(new[rank])
-    with _weights._gathering(_weights.CHANGES):
+    with _kinds.doing(_kinds.CHANGES):
         dist.all_gather(blocks, blocks[rank])
     exact = all(map(torch.equal, blocks, new))
     change, error = (torch.stack(new) - torch.stack(one) for one in (old, blocks))

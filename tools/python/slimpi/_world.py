@@ -129,6 +129,7 @@ class World:
         self.worker = Worker(ends=False)
         self.communicators = {}  # by (ranks, options, name)
         self.models = 0          # how many models have had the hook of slimpi.torch
+        self._limits = {}        # by communicator: the timeout that slimpi knows
         self._summed = set()     # communicators that start_sum() has made a sum on
         self.numbers = 0         # the next free number of a group, on this rank: see Collectives
         self.groups = weakref.WeakSet()  # Collectives and States
@@ -224,7 +225,14 @@ class World:
             mpi.call("MPI_Info_free", ctypes.byref(info))
         return comm
 
+    def limit(self, comm, seconds):
+        """Limits this rank's waits in later sums on a communicator, in a worker's thread."""
+        if self._limits.get(comm) != seconds:
+            self._limits[comm] = seconds
+            self.mpi.set_timeout(comm, seconds)
+
     def free(self, comm):
+        self._limits.pop(comm, None)
         self.mpi.call("MPI_Comm_free", ctypes.byref(ctypes.c_uint64(comm)))
 
     def sum(self, *arguments):

@@ -84,7 +84,6 @@ class State:
         self._world.groups.add(self)
         self._world.models += 1
         self._comm, self._exact_comm = comms.comm, comms.exact_comm
-        self._seconds = None  # the timeout of the group, which slimpi knows
         comms.models += 1
         self._model = comms.models
         self.iteration = 0
@@ -167,11 +166,8 @@ class State:
     def follow_timeout(self):
         """Gives slimpi the present timeout of the group, which the program may change."""
         seconds = timeout_of(self.process_group or dist.distributed_c10d._get_default_group())
-        if seconds != self._seconds and not self._option("timeout"):
-            self._seconds = seconds
-            for comm in {self._comm, self._exact_comm}:
-                self._comms.worker.submit(
-                    functools.partial(self._world.mpi.set_timeout, comm, seconds))
+        for comm in {self._comm, self._exact_comm} if not self._option("timeout") else ():
+            self._comms.worker.submit(functools.partial(self._world.limit, comm, seconds))
 
     def _end_iteration(self, names):
         """Waits for the last sum of an iteration, in the worker's thread, which then begins the
