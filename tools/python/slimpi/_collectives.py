@@ -24,7 +24,7 @@ from ._edges import Memory, Spread, alignment, mixes
 from ._gathers import CALLS, Weights
 from ._mpi import Error, check_bits, text_of
 from ._parameters import bytes_of
-from ._sums import end_streams
+from ._sums import end_streams, share_out
 from ._work import SumWork
 from ._world import Worker, world as _world
 
@@ -32,6 +32,9 @@ _FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
 _TYPES = torch.float32, torch.float16, torch.bfloat16
 _TAGS = 16383      # of MPI_Comm_create_group; those behind are of _model_comms
 _MOST = 2**31 - 1  # the counts of MPI_Reduce_scatter_block and MPI_Allgather are ints
+# The reason for which calls with unlike tensors are left to the backend. Most backends raise an
+# error of their own for these calls.
+_UNLIKE = "of tensors of unlike types or lengths"
 
 lenient = False  # true: a group that cannot use MPI leaves sums to its backend; false: an error
 before_sum = lambda collectives: None  # called before each sum that MPI gets
@@ -182,21 +185,24 @@ class Collectives:
     def _unlike(self, name, tensors, results):
         """Returns why the backend makes a call with tensors of these types and lengths; None where
         MPI does."""
-        scatters, gathers = "scatter" in name, "gather" in name
+        gathers = "gather" in name
         own, others = (tensors, results) if gathers else (results, tensors)
-        if (scatters or gathers) and _floats(own) > _MOST:
-            return "too long"
-        if name == "all_reduce" and len(tensors) > 1:
+        if name == "all_reduce" and len(own) > 1:
             return "of several tensors"  # each tensor becomes the sum of all
-        by_rank = name == "reduce_scatter" or gathers and len(others) > 1
-        own, blocks = own * (self.size if by_rank else 1), (
-            self.size if (scatters or gathers) and not by_rank else 1)
-        if len(own) != len(others) or any(
-                one.dtype != other.dtype or blocks * one.numel() != other.numel()
-                for one, other in zip(own, others)) or not (scatters or gathers) and len(
-                {one.dtype for one in own}) > 1:
-            return "of tensors of unlike types or lengths"  # for which most backends raise an error
-        return None
+        blocks = 1
+        if gathers or "scatter" in name:
+            if _floats(own) > _MOST:
+                return "too long"
+            if name == "reduce_scatter" or gathers and len(others) > 1:
+                own = own * self.size
+            else:
+                blocks = self.size
+        elif len({one.dtype for one in own}) > 1:
+            return _UNLIKE
+        alike = len(own) == len(others) and all(
+            one.dtype == other.dtype and blocks * one.numel() == other.numel()
+            for one, other in zip(own, others))
+        return None if alike else _UNLIKE
 
     def take(self, name, tensors, results, op=ReduceOp.SUM, by_hand=True):
         """Submits a sum, or a gather of weights, to the thread, and returns its Work; returns None
@@ -278,13 +284,15 @@ class Collectives:
         with self._lock:
             if self._worker is None:  # also for a group of one rank: gloo's means are made here
                 self._worker = Worker() if self._left else _world().new_worker()
-        self._worker.submit(lambda: one.run(self._run, seconds, function, *arguments))
+        self._worker.submit(lambda: one.run(self._run, seconds, results, function, *arguments))
         return one
 
-    def _run(self, seconds, function, *arguments):
+    def _run(self, seconds, results, function, *arguments):
         """Calls a function that makes sums under the timeout `seconds`. Called in the thread."""
         self._seconds = seconds
         function(*arguments)
+        for result in results[:1]:  # all are on one device
+            end_streams(result)
 
     def describe(self):
         return describe(_world().mpi, _world().mpi.option)
@@ -350,10 +358,7 @@ class Collectives:
             _world().sum(choose(), whole.data_ptr(), whole.numel())
         if op == ReduceOp.AVG:
             block.div_(self.size)
-        parts = spread.gather(block).split([result.numel() for result in results])
-        for result, part in zip(results, parts):
-            if result.data_ptr() != part.data_ptr():
-                result.detach().copy_(part.view_as(result))
+        share_out(spread.gather(block), results)
 
 
 def _floats(tensors):
