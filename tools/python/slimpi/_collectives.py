@@ -13,6 +13,7 @@ import fnmatch
 import functools
 import os
 import threading
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -53,6 +54,7 @@ class Collectives:
         self._lock, self.memory = threading.Lock(), Memory()
         self.weights = None  # Weights; None: the backend gathers them
         self._left = "in a group of one rank" if size == 1 else None
+        self.hooked = None  # the models of leave_to_hook(), as long as sums are left to their hooks
         self.nodes, self.refusal, self.summed = 1, None, 0
         self.number = None  # the group's number in goodbyes, as long as this rank is in the group
         self._submitted, self._fewest = 0, None  # sums; (sums, rank) of the rank that left first
@@ -148,10 +150,20 @@ class Collectives:
         """Leaves all sums from now on to the backend. Call it on all ranks."""
         self._left = self._left or reason
 
+    def leave_to_hook(self, model):
+        """Leaves all sums to the backend because the model has a hook of the program's. Call it on
+        all ranks. Ranks lose a model at different times, so the sums stay with the backend until
+        the ranks next make a model on the group and find that none has such a model."""
+        self.hooked = weakref.WeakSet() if self.hooked is None else self.hooked
+        self.hooked.add(model)
+
     def reason(self, tensors, results, op):
         """Returns why the backend sums or gathers these tensors; None where MPI does."""
         if self._left:
             return self._left
+        if self.hooked is not None:
+            has = "has" if self.hooked else "had"
+            return f"of a group whose model {has} a hook of the program's"
         # Subclasses are DTensor and the result of a functional sum, which may not be complete yet.
         if any(type(tensor) not in (torch.Tensor, torch.nn.Parameter)
                for tensor in (*tensors, *results)):
@@ -261,7 +273,7 @@ class Collectives:
     def compress(self, bits=None):
         """Makes all sums from now on compressed, or gathers of weights in so many bits. Collective
         over the group."""
-        if self._left:
+        if self._left or self.hooked is not None:
             return
         name = "slimpi.torch.compress(group)"
         if bits is None:

@@ -25,7 +25,7 @@ _NAME_BYTES = 63  # of a communicator's name; less than any MPI's MPI_MAX_OBJECT
 _STATUS_BYTES = 64  # more than any MPI's MPI_Status
 _TIME_TO_FORWARD = 0.2  # seconds before an abort; launchers drop output written just before it
 _SUMS_BEFORE_WARNING = 3
-_SECONDS_TO_FAIL = 5  # for a sum that was given up to fail in MPI, too, at the end of the program
+_SECONDS_TO_FAIL = 5  # for a sum that was given up to fail in MPI, too, before the program may end
 
 _world = None
 _lock = threading.Lock()
@@ -135,7 +135,7 @@ class World:
         self.groups = weakref.WeakSet()  # Collectives and States
         self._goodbyes = None    # where ranks say that they leave a group; None without threads
         self.warned = False      # whether count() has warned of groups that cross
-        self.stuck = False       # whether MPI may still be in a sum that was given up
+        self.stuck = None        # since when MPI may be in a sum that was given up
         self._workers = weakref.WeakSet()  # all other Workers
         self.status = 0          # exit status of an exception or sys.exit that ends the program
         self.worker.do(self._begin)
@@ -337,12 +337,8 @@ class World:
     def _wait_for_sums(self):
         """Returns whether all sums have ended. Returns False if MPI may still be in sums that were
         given up some seconds ago."""
-        given_up = []
-
         def gives_up():
-            if self.stuck:
-                given_up.append(time.monotonic())
-            return bool(given_up) and given_up[-1] - given_up[0] > _SECONDS_TO_FAIL
+            return self.stuck is not None and time.monotonic() - self.stuck > _SECONDS_TO_FAIL
 
         # self.worker comes first, because its jobs may wait for the others, and last, because the
         # others' jobs may submit jobs to it.
@@ -359,8 +355,12 @@ class World:
             return
         if self.mpi.integer("MPI_Finalized"):
             return
-        if self.status != 0 or not self._wait_for_sums():
+        if self.status != 0:
             self.abort()
+        if not self._wait_for_sums():
+            if finalize is not None or self.mpi.slimpi.slimpi_abort_at_exit() != 0:
+                self.abort()
+            return  # only exit() sees the status of `raise SystemExit(7)`
         for group in list(self.groups):
             group.say_goodbye()
         # exit() makes slimpi end MPI, where possible, because only exit() sees the status of
@@ -391,7 +391,7 @@ def hear_goodbyes():
 def give_up():
     """Notes that MPI may still be in a sum."""
     if _world is not None:
-        _world.stuck = True
+        _world.stuck = _world.stuck or time.monotonic()
 
 
 # Exit handlers that are registered after this import run before this one, and may still make sums.
