@@ -100,6 +100,10 @@ int slimpi_set_state(const void* comm, const char* name, const void* state, uint
  * seconds in which the process wrote nothing, except under Open MPI or if another tool defines
  * MPI_Finalize. Returns 0, or 1 if exit() cannot be made to end MPI.
  *
+ * slimpi_abort_at_exit makes exit() call MPI_Abort with the exit status, or with 1 if that is 0. It
+ * is for a program that ends while one of its threads is in a call of MPI that does not end.
+ * Returns 0, or 1 if exit() cannot be made to do so.
+ *
  * slimpi_finalize_now ends MPI at once, as exit(0) would then do, for a program that ends by
  * _exit(0).
  *
@@ -114,6 +118,7 @@ int slimpi_check_option(const char* name, const char* value, char* reason, uint6
 int slimpi_set_timeout(const void* comm, uint64_t seconds);
 int slimpi_get_option(const char* name, char* value, uint64_t size);
 int slimpi_finalize_at_exit(void);
+int slimpi_abort_at_exit(void);
 void slimpi_finalize_now(void);
 
 /* Ends slimpi's work: writes the report and the trace, and leaves every later call to MPI. slimpi

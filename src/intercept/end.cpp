@@ -188,13 +188,28 @@ void limit_finalize() {
   alarm(kFinalizeSeconds);
 }
 
-// Ends MPI when the process exits. Does nothing in a child made by fork().
-void end_mpi(int status, void* process) {
-  using mpi::Comm;
-  if (std::uintptr_t(getpid()) != reinterpret_cast<std::uintptr_t>(process)) return;
+// Returns whether MPI is to be ended: MPI is in use, and this is no child made by fork().
+bool ends_mpi(const void* process) {
+  if (std::uintptr_t(getpid()) != reinterpret_cast<std::uintptr_t>(process)) return false;
   int finalized = 1;
   SLIMPI_NEXT("MPI_Finalized", int(int*))(&finalized);
-  if (finalized != 0) return;
+  return finalized == 0;
+}
+
+[[noreturn]] void abort_job(int status) {
+  usleep(kTimeToForward);
+  SLIMPI_NEXT("MPI_Abort", int(mpi::Comm, int))(mpi::abi.comm_world, status);
+  _exit(status);
+}
+
+// Aborts the job when the process exits. An exit status of 0 becomes 1.
+void abort_mpi(int status, void* process) {
+  if (ends_mpi(process)) abort_job(status == 0 ? 1 : status);
+}
+
+// Ends MPI when the process exits.
+void end_mpi(int status, void* process) {
+  if (!ends_mpi(process)) return;
   if (status == 0) {
     if (call::sums_in_flight()) (void)catch_all(call::wait_for_all_sums);
     bool met = true;
@@ -211,9 +226,7 @@ void end_mpi(int status, void* process) {
     alarm(0);
     return;
   }
-  usleep(kTimeToForward);
-  SLIMPI_NEXT("MPI_Abort", int(Comm, int))(mpi::abi.comm_world, status);
-  _exit(status);
+  abort_job(status);
 }
 
 void* this_process() {
@@ -230,6 +243,10 @@ bool has_mpi() {
 
 SLIMPI_EXPORT int slimpi_finalize_at_exit(void) {
   return has_mpi() && on_exit(&end_mpi, this_process()) == 0 ? 0 : 1;
+}
+
+SLIMPI_EXPORT int slimpi_abort_at_exit(void) {
+  return has_mpi() && on_exit(&abort_mpi, this_process()) == 0 ? 0 : 1;
 }
 
 SLIMPI_EXPORT void slimpi_finalize_now(void) {

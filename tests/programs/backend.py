@@ -131,7 +131,7 @@ def coalesced():
     tensors = [mine(LONG // 3), mine(LONG, 2), mine(1)]
     dist.all_reduce_coalesced(tensors)
     if "explicit" in sys.argv:  # no tensors
-        dist.group.WORLD.collectives.all_reduce("all_reduce_coalesced", [], dist.ReduceOp.SUM, True)
+        dist.group.WORLD.collectives.take("all_reduce_coalesced", [], [])
     for tensor in tensors:
         check(tensor, total)
 

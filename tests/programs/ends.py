@@ -55,6 +55,12 @@ def fewer(by_hand, shard=None):
     dist.destroy_process_group()
 
 
+def status():
+    """Only exit() sees the status of this SystemExit. A sum that was given up is still in MPI."""
+    fewer(True)
+    raise SystemExit(7 if os.environ["RANK"] == "0" else 0)
+
+
 def fsdp():
     from torch.distributed.fsdp import fully_shard
     fewer(False, fully_shard)
@@ -148,7 +154,8 @@ def reconfigure():
     say("trained")
 
 
-CASES = {"hand": lambda: fewer(True), "fsdp": fsdp, "exit": lambda: leave(lambda: os._exit(0)),
+CASES = {"hand": lambda: fewer(True), "status": status, "fsdp": fsdp,
+         "exit": lambda: leave(lambda: os._exit(0)),
          "gone": lambda: leave(lambda: ctypes.CDLL(None)._exit(0)), "killed": killed,
          "timeouts": timeouts, "smaller": smaller, "broken": broken, "reconfigure": reconfigure}
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Cases of backend.py that look which sums are compressed. Their errors tell: an exact sum has none
 # but the rounding of its type.
+import gc
 import sys
 
 import torch
@@ -89,7 +90,7 @@ def gradients():
     one, optimizer = parameter(flat[1:])
     exact("a count before gradients", flat)
     exact("a copy of a gradient", one.grad.clone())
-    assert not slimpi.torch._gradients.is_reducing()
+    assert slimpi.torch._functions._kinds.kind() is None
     look, calls = slimpi.torch._gradients._look, []
     slimpi.torch._gradients._look = lambda: calls.append(look())
     one, optimizer = parameter(random())
@@ -203,5 +204,22 @@ def buckets():
         assert 1e-6 < error < 0.9, f"error {error}"
 
 
+def hooks():
+    """A model with a hook of the program's: its group's sums are exact until the next model."""
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+    if "explicit" in sys.argv:
+        raise Missing("a change of models by slimpi-run")
+    model = nn.parallel.DistributedDataParallel(nn.Linear(10, 10))
+    model.register_comm_hook(None, default_hooks.allreduce_hook)
+    one, optimizer = parameter(random())
+    exact("a gradient beside the hook", one.grad)
+    del model
+    gc.collect()
+    exact("a gradient after the hook's model", one.grad)
+    model = nn.parallel.DistributedDataParallel(nn.Linear(10, 10))
+    one, optimizer = parameter(random())
+    compressed("a gradient beside the next model", one.grad)
+
+
 cases = [metrics, gradients, no_gradient_on_a_rank, by_choice, by_rules, activations,
-         functional_sums, names, buckets]
+         functional_sums, names, buckets, hooks]

@@ -41,21 +41,22 @@ fi
 # Gradients are compressed and nothing else, unless a group's name or the program says so.
 printf '* * who* packed 2\n* * exempt off\n' >rules
 SLIMPI_ALGORITHM=packed torch 2 --bits 2 --rules rules "$PYTHON" "$programs/backend.py" kinds
-cases "2 bits: gradients are compressed, other sums are exact" 18
+cases "2 bits: gradients are compressed, other sums are exact" 20
 grep -q 'sums of gradients of SLIMPI_MIN_SIZE .* by slimpi .*; other sums are exact' err.txt ||
   fail "no line says what is compressed and what is exact"
 grep -q '[0-9]* sums by hand, [0-9.]* MiB: exact (kinds.py:.*slimpi.torch.compress(tensor)' \
   err.txt || fail "the last line does not count the sums by hand"
 grep -q '6 functional sums, .* KiB: exact; .*3 sums by hand of gradients on some ranks only' \
   err.txt || fail "the last line does not count the other exact sums"
+grep -q '1 of .* model has a hook .*, 1 of .* model had a hook' err.txt || fail "hooks: no counts"
 if expensive; then
   for bits in 4 8; do
     SLIMPI_ALGORITHM=bytegrad torch 2 --bits "$bits" --rules rules "$PYTHON" \
       "$programs/backend.py" kinds
-    cases "$bits bits: gradients are compressed, other sums are exact" 18
+    cases "$bits bits: gradients are compressed, other sums are exact" 20
   done
   SLIMPI_ALGORITHM=bytegrad torch 2 --rules rules "$PYTHON" "$programs/backend.py" kinds options
-  cases "the same of groups that stay as they are" 18
+  cases "the same of groups that stay as they are" 20
 fi
 SLIMPI_ALGORITHM=bytegrad torch 2 --torch-sums all --report report.json "$PYTHON" \
   "$programs/sharded.py" flat
@@ -78,7 +79,7 @@ cases "a program that asks for slimpi" 34
 if expensive; then
   SLIMPI_ALGORITHM=bytegrad as_torchrun 2 env PYTHONPATH="$package" "$run" --ranks-per-node 1 \
     --rules rules "$PYTHON" "$programs/backend.py" explicit kinds >out.txt 2>err.txt || status=$?
-  cases "a program that asks for slimpi: which sums are compressed" 18
+  cases "a program that asks for slimpi: which sums are compressed" 20
 fi
 # Only the environment says that the two processes are ranks of a job.
 status=0
@@ -107,7 +108,7 @@ for i in 0 1; do
     err.$i.txt)" 1 "rank $i after MPI_Init of its own: one line names the fix"
 done
 # Ranks that end before the others, that are killed, that wait: no launcher ends them.
-cases="hand exit gone killed timeouts smaller broken"
+cases="hand status exit gone killed timeouts smaller broken"
 [ "$version" -lt 207 ] || cases="$cases fsdp"
 [ "$version" -lt 215 ] || cases="$cases reconfigure"
 status=0
@@ -124,6 +125,7 @@ ended() { # CASE STATUSES [TEXT...]: how the ranks end, and the lines that say s
   done
 }
 ended hand '1 0' '^hand 0 soon: all_reduce: rank 1 takes no part, because it has destroyed'
+ended status '7 0' '^status 0 soon: all_reduce: rank 1 takes no part'
 ended exit '0 0' '^exit 0 works on'
 ended gone '0 0' '^gone 0 works on' 'program has ended here, and rank 1 has ended without MPI_Final'
 ended killed '0 -9' '^killed 0 .*rank 1 has ended without MPI_Finalize'
@@ -271,7 +273,7 @@ cat >copies.py <<'PROGRAM'
 import sys, zlib
 import torch, torch.distributed as dist
 import slimpi.torch
-from slimpi import _weights
+from slimpi import _kinds
 dist.init_process_group("slimpi")
 slimpi.torch.compress(weights=4)
 rank, blocks = dist.get_rank(), list(torch.zeros(80 * 1024).chunk(2))
@@ -282,7 +284,7 @@ for step in range(5):
     if step == 3 and rank == 1:
         blocks[0][-1] += 1
     blocks[rank].copy_(new[rank])
-    with _weights._gathering(_weights.CHANGES):
+    with _kinds.doing(_kinds.CHANGES):
         dist.all_gather(blocks, blocks[rank])
     exact = all(map(torch.equal, blocks, new))
     change, error = (torch.stack(new) - torch.stack(one) for one in (old, blocks))

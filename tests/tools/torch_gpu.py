@@ -85,7 +85,7 @@ class Buffer:
 
 sums.torch = types.SimpleNamespace(
     float32=module.torch.float32, float64=module.torch.float64, complex128=module.torch.complex128,
-    futures=types.SimpleNamespace(Future=Future),
+    futures=types.SimpleNamespace(Future=Future), inference_mode=contextlib.nullcontext,
     cuda=types.SimpleNamespace(Event=Event, stream=stream, current_stream=Stream,
                                Stream=lambda device: f"own stream of {device}"))
 jobs = []

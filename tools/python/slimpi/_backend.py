@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import AllreduceCoalescedOptions, ProcessGroup, ReduceOp
 
-from . import _gradients, _seen, _weights
+from . import _kinds, _seen
 from ._agreement import name_of, seconds_of
 from ._collectives import Collectives
 from ._goodbye import Connections
@@ -35,13 +35,6 @@ def _is_by_hand():
     caller = sys._getframe(2).f_back  # None in a thread of C++
     return caller is not None and (
         caller.f_globals.get("__name__") == "torch.distributed.distributed_c10d")
-
-
-def _held(by_hand, work):
-    """Returns the Work, and keeps it if C++ code gets it."""
-    if not by_hand and isinstance(work, SumWork):
-        work.hold()
-    return work
 
 
 def _options(kind, opts, timeout):
@@ -107,28 +100,25 @@ class Group(ProcessGroup):
 
         return self.collectives.submit("the mean by gloo", results, divide)
 
-    def _all_reduce(self, name, tensors, opts, by_gloo):
+    def _take(self, name, tensors, results, opts, by_gloo):
         by_hand = _is_by_hand()
-        return _held(by_hand, self.collectives.all_reduce(name, tensors, opts.reduceOp, by_hand) or
-                     self._by_gloo(tensors, opts, by_gloo))
-
-    def _reduce_scatter(self, name, inputs, outputs, opts, by_gloo):
-        by_hand = _is_by_hand()
-        return _held(by_hand, self.collectives.reduce_scatter(
-            name, inputs, outputs, opts.reduceOp, by_hand) or
-            self._by_gloo(outputs, opts, by_gloo))
+        work = (self.collectives.take(name, tensors, results, opts.reduceOp, by_hand)
+                or self._by_gloo(results, opts, by_gloo))
+        if not by_hand and isinstance(work, SumWork):  # for C++ code
+            work.hold()
+        return work
 
     def allreduce(self, tensors, opts=ReduceOp.SUM, timeout=None, op=None):
         if isinstance(tensors, torch.Tensor):
             tensors = [tensors]
         opts = _options(dist.AllreduceOptions, opts if op is None else op, timeout)
-        return self._all_reduce("all_reduce", tensors, opts,
-                                lambda opts: self._gloo.allreduce(tensors, opts))
+        return self._take("all_reduce", tensors, tensors, opts,
+                          lambda opts: self._gloo.allreduce(tensors, opts))
 
     def allreduce_coalesced(self, tensors, opts=None):
         opts = opts or AllreduceCoalescedOptions()
-        return self._all_reduce("all_reduce_coalesced", tensors, opts,
-                                lambda opts: self._gloo.allreduce_coalesced(tensors, opts))
+        return self._take("all_reduce_coalesced", tensors, tensors, opts,
+                          lambda opts: self._gloo.allreduce_coalesced(tensors, opts))
 
     def reduce(self, tensors, *options, **keywords):
         whole = [tensors] if isinstance(tensors, torch.Tensor) else tensors
@@ -139,7 +129,7 @@ class Group(ProcessGroup):
         if isinstance(outputs, torch.Tensor):
             outputs, inputs = [outputs], [inputs]
         opts = _options(dist.ReduceScatterOptions, opts if op is None else op, timeout)
-        return self._reduce_scatter(
+        return self._take(
             "reduce_scatter", inputs[0] if len(inputs) == 1 else [], outputs, opts,
             lambda opts: self._gloo.reduce_scatter(outputs, inputs, opts))
 
@@ -151,7 +141,7 @@ def _of_tensors(name):
 
     def function(self, outputs, inputs, opts=None):
         results, tensors = (outputs, inputs) if coalesced else ([outputs], [inputs])
-        return self._reduce_scatter(
+        return self._take(
             f"reduce_scatter_tensor{coalesced}", tensors, results,
             opts or dist.ReduceScatterOptions(),
             lambda opts: getattr(self._gloo, name)(outputs, inputs, opts))
@@ -175,14 +165,12 @@ def _of_weights(name):
     by_gloo = _of_gloo(name)
 
     def function(self, outputs, tensor, *options, **keywords):
-        kind = _weights.kind()
-        if kind is None:
+        if _kinds.kind() not in _kinds.WEIGHTS:
             return by_gloo(self, outputs, tensor, *options, **keywords)
         lists = name == "allgather" and not isinstance(tensor, torch.Tensor)
-        work = self.collectives.all_gather(
-            "all_gather", tensor[0] if lists else tensor,
-            outputs[0] if lists else outputs if name == "allgather" else [outputs],
-            kind == _weights.CHANGES)
+        work = self.collectives.take(
+            "all_gather", [tensor[0] if lists else tensor],
+            outputs[0] if lists else outputs if name == "allgather" else [outputs])
         return work or by_gloo(self, outputs, tensor, *options, **keywords)
 
     return function
@@ -204,5 +192,6 @@ class _OfGradients(Group):
     def __init__(self, rank, size):
         ProcessGroup.__init__(self, rank, size)
 
-    def _all_reduce(self, *arguments):
-        return _gradients.reducing(super()._all_reduce)(*arguments)
+    def _take(self, *arguments):
+        with _kinds.doing(_kinds.GRADIENTS):
+            return super()._take(*arguments)

@@ -13,25 +13,26 @@ import fnmatch
 import functools
 import os
 import threading
+import weakref
 
 import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import ReduceOp
 
-from . import _gradients, _join, _seen, _threads
+from . import _gradients, _join, _kinds, _seen, _threads
 from ._agreement import EXACT, check_answers, describe, gather, options_of
 from ._edges import Memory, Spread, alignment, mixes
 from ._gathers import CALLS, Weights
 from ._mpi import Error, check_bits, text_of
-from ._parameters import bytes_of, pieces_of_row
-from ._sums import end_streams
+from ._parameters import bytes_of
+from ._sums import end_streams, share_out
 from ._work import SumWork
 from ._world import Worker, world as _world
 
 _FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
 _TYPES = torch.float32, torch.float16, torch.bfloat16
 _TAGS = 16383      # of MPI_Comm_create_group; those behind are of _model_comms
-_MOST = 2**31 - 1  # the count of MPI_Reduce_scatter_block is an int
+_MOST = 2**31 - 1  # the counts of MPI_Reduce_scatter_block and MPI_Allgather are ints
 # The reason for which calls with unlike tensors are left to the backend. Most backends raise an
 # error of their own for these calls.
 _UNLIKE = "of tensors of unlike types or lengths"
@@ -47,13 +48,13 @@ class Collectives:
         """timeout: a function that returns the present timeout of the group in seconds. backend:
         the name of the backend that makes the sums that MPI does not make. store: the group's
         store. name: a function that returns the name for the group's communicators."""
-        self._name, self._all, self._exact_comm = name, False, None
+        self._name, self._all, self._worker, self._streams = name, False, None, {}
         self.rank, self.size, self.backend, self._timeout = rank, size, backend, timeout
-        self._limits = {}  # by communicator: the timeout that slimpi knows
-        self._comm, self._worker, self._streams = None, None, {}
+        self._comms = {}  # communicators by their options
         self._lock, self.memory = threading.Lock(), Memory()
         self.weights = None  # Weights; None: the backend gathers them
         self._left = "in a group of one rank" if size == 1 else None
+        self.hooked = None  # the models of leave_to_hook(), as long as sums are left to their hooks
         self.nodes, self.refusal, self.summed = 1, None, 0
         self.number = None  # the group's number in goodbyes, as long as this rank is in the group
         self._submitted, self._fewest = 0, None  # sums; (sums, rank) of the rank that left first
@@ -92,12 +93,12 @@ class Collectives:
         self._min_size = bytes_of(mine["options"]["min_size"])
         self._rules = mine["options"]["rules"]
         self._all = mine["options"]["sums"] == "all"
-        self._algorithm = world.mpi.option("algorithm")
+        self.algorithm = world.mpi.option("algorithm")
         world.groups.add(self)
         self._bucket = bytes_of(world.mpi.option("bucket"))
-        self._align = alignment(self._algorithm, self._bucket)
+        self.align = alignment(self.algorithm, self._bucket)
         if mine["options"]["weights"]:
-            self.weights = Weights(mine["options"]["weights"], self._algorithm, self._bucket)
+            self.weights = Weights(mine["options"]["weights"], self.algorithm, self._bucket)
         self._devices = {"any": ("cpu", "cuda"), "device": ("cuda",), "host": ("cpu",)}[
             mine["options"]["buffers"]]
         world.begin_goodbyes(self.size)
@@ -138,22 +139,31 @@ class Collectives:
 
     def _free(self):
         # All ranks free them in the same order. Two may be one communicator.
-        of_weights = self.weights and self.weights.comm
-        for comm in filter(None, dict.fromkeys((self._comm, self._exact_comm, of_weights))):
+        for comm in dict.fromkeys(self._comms.values()):
             try:
                 _world().free(comm)
             except Error:  # of a sum that failed
                 pass
-        self._comm = self._exact_comm = self.weights = None
+        self._comms, self.weights = {}, None
 
     def leave(self, reason):
         """Leaves all sums from now on to the backend. Call it on all ranks."""
         self._left = self._left or reason
 
+    def leave_to_hook(self, model):
+        """Leaves all sums to the backend because the model has a hook of the program's. Call it on
+        all ranks. Ranks lose a model at different times, so the sums stay with the backend until
+        the ranks next make a model on the group and find that none has such a model."""
+        self.hooked = weakref.WeakSet() if self.hooked is None else self.hooked
+        self.hooked.add(model)
+
     def reason(self, tensors, results, op):
         """Returns why the backend sums or gathers these tensors; None where MPI does."""
         if self._left:
             return self._left
+        if self.hooked is not None:
+            has = "has" if self.hooked else "had"
+            return f"of a group whose model {has} a hook of the program's"
         # Subclasses are DTensor and the result of a functional sum, which may not be complete yet.
         if any(type(tensor) not in (torch.Tensor, torch.nn.Parameter)
                for tensor in (*tensors, *results)):
@@ -184,38 +194,74 @@ class Collectives:
                 return algorithm if pattern != "*" else None
         return None
 
-    def _take(self, name, function, tensors, results, op, by_hand, reason=None):
-        """Submits the sum to the thread, which calls the function, and returns its Work; returns
-        None if the backend sums these tensors."""
-        reason = reason or self.reason(tensors, results, op)
-        rule = None if reason else self.rule(_floats(tensors))
+    def _unlike(self, name, tensors, results):
+        """Returns why the backend makes a call with tensors of these types and lengths; None where
+        MPI does."""
+        gathers = "gather" in name
+        own, others = (tensors, results) if gathers else (results, tensors)
+        if name == "all_reduce" and len(own) > 1:
+            return "of several tensors"  # each tensor becomes the sum of all
+        blocks = 1
+        if gathers or "scatter" in name:
+            if _floats(own) > _MOST:
+                return "too long"
+            if name == "reduce_scatter" or gathers and len(others) > 1:
+                own = own * self.size
+            else:
+                blocks = self.size
+        elif len({one.dtype for one in own}) > 1:
+            return _UNLIKE
+        alike = len(own) == len(others) and all(
+            one.dtype == other.dtype and blocks * one.numel() == other.numel()
+            for one, other in zip(own, others))
+        return None if alike else _UNLIKE
+
+    def take(self, name, tensors, results, op=ReduceOp.SUM, by_hand=True):
+        """Submits a sum, or a gather of weights, to the thread, and returns its Work; returns None
+        if the backend must make it.
+
+        name: the function of torch.distributed. A reduction is in place. "reduce_scatter" has one
+            result, and a tensor for each rank; other reduce-scatters have pairs of a tensor and a
+            result. "all_gather" has one tensor, and one result or a result for each rank.
+        by_hand: whether a function of torch.distributed asks for the sum; any code may have called
+            the function."""
+        kind, scatters, gathers = _kinds.kind(), "scatter" in name, "gather" in name
+        if gathers and self.weights is None:
+            return None
+        reason = (self._unlike(name, tensors, results) or self.reason(tensors, results, op)
+                  or (self.weights.reason(tensors[0]) if gathers else None))
+        longest = max(_floats(tensors), _floats(results))
+        rule = None if reason else self.rule(longest)
         if rule == "off":
             reason = "off by SLIMPI_RULES"
-        known = self._all or rule or _gradients.is_reducing()
+        known = gathers or self._all or rule or kind == _kinds.GRADIENTS
         if not (reason or known or by_hand):
             reason = _seen.BY_C
-        length = _seen.bytes_of(tensors)
-        if reason is not None:
-            _seen.count(name, length, reason, self.backend)
+        length = max(_seen.bytes_of(tensors), _seen.bytes_of(results))
+        if reason:
+            _seen.count(name, length, f"{reason}, of weights" if gathers else reason, self.backend)
             return None
         before_sum(self)
-        row = _floats(tensors)
-        if function == self._sum_blocks:
-            row //= self.size
-        pieces = pieces_of_row(self, row) if self._align else None
-        mixed = self._algorithm if mixes(self._algorithm) or (
-            self._align and function == self._sum_blocks and not pieces) else None
+        codec = self.weights if gathers else self
+        row = longest // self.size if scatters or gathers else longest
+        pieces = _kinds.pieces_of_row(self, row) if codec.align else None
+        mixed = codec.algorithm if mixes(codec.algorithm) or (
+            codec.align and (scatters or gathers) and not pieces) else None
+        spread = Spread(pieces or (row,), codec.align or 1)
+        if gathers:
+            self._count("gathers of weights", length, mixed)
+            return self.submit(name, results, self.weights.gather, self, tensors[0], results,
+                               spread, kind == _kinds.CHANGES)
         if known:
-            self.count(name, length, mixed)
-            choose = self._communicator
+            self._count(name, length, mixed)
+            choose = self.communicator
         else:
             is_gradient = _gradients.are_gradients(tensors)
             choose = functools.partial(self._choose, name, length, mixed, is_gradient,
                                        None if is_gradient else _seen.place_of_caller())
-        return self.submit(name, results, function, choose, tensors, results, op,
-                           Spread(pieces or (row,), self._align or 1))
+        return self.submit(name, results, self._sum, choose, scatters, tensors, results, op, spread)
 
-    def count(self, name, length, mixed):
+    def _count(self, name, length, mixed):
         """Counts a compressed sum or gather. mixed: the algorithm if values of several parameters
         share scales or bits."""
         _seen.count(name, length)
@@ -224,59 +270,22 @@ class Collectives:
         else:
             self.summed += 1
 
-    def all_reduce(self, name, tensors, op, by_hand):
-        """Returns the Work of a sum in place; None: the backend must make the sum. by_hand: whether
-        a function of torch.distributed asks for the sum; any code may have called the function."""
-        reason = None
-        if len({tensor.dtype for tensor in tensors}) > 1:
-            reason = _UNLIKE
-        if name == "all_reduce" and len(tensors) > 1:
-            reason = "of several tensors"  # each tensor becomes the sum of all
-        return self._take(name, self._sum, tensors, tensors, op, by_hand, reason)
-
-    def reduce_scatter(self, name, inputs, outputs, op, by_hand):
-        """Returns the Work of a reduce-scatter; None: the backend must do it. With the name
-        "reduce_scatter" there is one output, and the inputs are the blocks of all ranks. With other
-        names each output has one input, a tensor with all blocks."""
-        reason = None
-        if sum(tensor.numel() for tensor in outputs) > _MOST:
-            reason = "too long"
-        of_blocks = name == "reduce_scatter"
-        shares = outputs * self.size if of_blocks else outputs
-        blocks = 1 if of_blocks else self.size
-        if len(inputs) != len(shares) or any(
-                one.dtype != share.dtype or one.numel() != blocks * share.numel()
-                for one, share in zip(inputs, shares)):
-            reason = _UNLIKE
-        return self._take(name, self._sum_blocks, inputs, outputs, op, by_hand, reason)
-
-    def announce(self):
-        """Calls before_sum, before MPI gets a sum or a gather."""
-        before_sum(self)
-
-    def all_gather(self, name, tensor, results, changes):
-        """Returns the Work of a gather of weights; None: the backend must do it. results: one
-        tensor, or one for each rank. changes: whether changes of the results are sent."""
-        return self.weights and self.weights.submit(self, name, tensor, list(results), changes)
-
     def compress(self, bits=None):
         """Makes all sums from now on compressed, or gathers of weights in so many bits. Collective
         over the group."""
-        if self._left:
+        if self._left or self.hooked is not None:
             return
         name = "slimpi.torch.compress(group)"
         if bits is None:
             self.submit(name, [], self._votes, 2).wait()
             self._all = True
             return
-        check_bits(_world().mpi, bits, self._algorithm, "weights")
+        check_bits(_world().mpi, bits, self.algorithm, "weights")
         self.submit(name, [], self._set_weights, bits).wait()
 
     def _set_weights(self, bits):
         self._votes(2, bits)
-        before, self.weights = self.weights, Weights(bits, self._algorithm, self._bucket)
-        if before is not None and before.comm is not None:
-            _world().free(before.comm)
+        self.weights = Weights(bits, self.algorithm, self._bucket)
 
     def submit(self, name, results, function, *arguments):
         seconds = self._timeout()
@@ -287,55 +296,51 @@ class Collectives:
         with self._lock:
             if self._worker is None:  # also for a group of one rank: gloo's means are made here
                 self._worker = Worker() if self._left else _world().new_worker()
-        self._worker.submit(lambda: one.run(self._run, seconds, function, *arguments))
+        self._worker.submit(lambda: one.run(self._run, seconds, results, function, *arguments))
         return one
 
-    def _run(self, seconds, function, *arguments):
+    def _run(self, seconds, results, function, *arguments):
         """Calls a function that makes sums under the timeout `seconds`. Called in the thread."""
         self._seconds = seconds
         function(*arguments)
-
-    def limit(self, comm):
-        """Gives slimpi the timeout of the sum for its waits. Called in the thread."""
-        if self._limited and self._limits.get(comm) != self._seconds:
-            self._limits[comm] = self._seconds
-            _world().mpi.set_timeout(comm, self._seconds)
-        return comm
+        for result in results[:1]:  # all are on one device
+            end_streams(result)
 
     def describe(self):
         return describe(_world().mpi, _world().mpi.option)
 
-    def new_communicator(self, options):
-        return _world().new_communicator(self.members, options, self._name(),
-                                         1 + self._number % _TAGS)
-
-    def _communicator(self):
-        """Returns the communicator of compressed sums; the first call makes it. Called in the
-        thread."""
-        if self._comm is None:
-            self._comm = self.new_communicator({})
-        return self.limit(self._comm)
+    def communicator(self, options=()):
+        """Returns the communicator with these options, by default that of compressed sums, for a
+        sum under the present timeout; the first call makes it. Called in the thread."""
+        key = tuple(sorted(dict(options).items()))
+        if key not in self._comms:
+            self._comms[key] = _world().new_communicator(
+                self.members, dict(key), self._name(), 1 + self._number % _TAGS)
+        if self._limited:
+            _world().limit(self._comms[key], self._seconds)
+        return self._comms[key]
 
     def exact_communicator(self):
         """Returns the communicator of sums without compression. Called in the thread."""
-        if self._exact_comm is None:
-            calls = {"calls": CALLS} if self.weights else {}
-            self._exact_comm = (self._communicator() if _world().mpi.option("algorithm") == "off"
-                                else self.new_communicator({**EXACT, **calls}))
-        return self.limit(self._exact_comm)
+        calls = {"calls": CALLS} if self.weights else {}
+        return self.communicator({} if self.algorithm == "off" else {**EXACT, **calls})
+
+    def sum_exactly(self, values):
+        """Returns the sums of a few values over the ranks. Called in the thread."""
+        values = torch.tensor(values, dtype=torch.float32, device="cpu")
+        _world().sum(self.exact_communicator(), values.data_ptr(), values.numel())
+        return values.tolist()
 
     def _votes(self, mine, bits=0):
         """Sums the votes of the ranks: 0: not a gradient, 1: a gradient, 2: compress(). bits: of
         weights. Returns how many ranks voted 0 and how many voted 1. Called in the thread."""
-        votes = torch.zeros(5, dtype=torch.float32)  # whatever type the program made the default
-        votes[mine] = 1
-        votes[3], votes[4] = float(bits), float(bits) ** 2
-        _world().sum(self.exact_communicator(), votes.data_ptr(), len(votes))
-        others, gradients, groups = map(int, votes.tolist()[:3])
+        bits = float(bits)
+        others, gradients, groups, total, squares = self.sum_exactly(
+            [mine == vote for vote in range(3)] + [bits, bits ** 2])
         if groups not in (0, self.size):
-            raise Error(f"slimpi.torch.compress(group) was called on {groups} of {self.size} ranks "
-                        "of the group, and the others make a sum: call it on all of them")
-        if votes[3] ** 2 != votes[4] * self.size:
+            raise Error(f"slimpi.torch.compress(group) was called on {groups:g} of {self.size} "
+                        "ranks of the group, and the others make a sum: call it on all of them")
+        if total ** 2 != squares * self.size:
             raise Error("slimpi.torch.compress(group, weights=) got different numbers of bits on "
                         "the ranks of the group: give all of them the same")
         return others, gradients
@@ -345,47 +350,35 @@ class Collectives:
         thread."""
         others, gradients = self._votes(int(is_gradient))
         if not others:
-            self.count(name, length, mixed)
-            return self._communicator()
+            self._count(name, length, mixed)
+            return self.communicator()
         _seen.count_exact(length, place, gradients != 0)
         return self.exact_communicator()
 
-    def _sum(self, choose, tensors, results, op, spread):
-        """Sums the tensors as one buffer, in place. Called in the thread."""
-        whole = spread.spread(_one_buffer(tensors), 1, self.memory)
+    def _sum(self, choose, scatters, tensors, results, op, spread):
+        """Sums the tensors as one buffer, in place, or gives each rank its block of the sum. Called
+        in the thread."""
+        # Tensors with the blocks of all ranks are put together block by block.
+        whole = _one_buffer(tensors, self.size if scatters and len(results) > 1 else 1)
+        whole = spread.spread(whole, self.size if scatters else 1, self.memory)
         end_streams(whole)
-        _world().sum(choose(), whole.data_ptr(), whole.numel())
-        if op == ReduceOp.AVG:
-            whole.div_(self.size)
-        _copy(spread.gather(whole), results)
-
-    def _sum_blocks(self, choose, tensors, results, op, spread):
-        """Gives each rank its block of the sum. Called in the thread."""
-        if len(results) == 1:
-            whole = _one_buffer(tensors)
+        if scatters:
+            block = whole.new_empty(whole.numel() // self.size)
+            _world().sum_blocks(choose(), whole.data_ptr(), block.data_ptr(), block.numel())
         else:
-            whole = torch.cat([t.detach().reshape(self.size, -1).float() for t in tensors], 1)
-        whole = spread.spread(whole, self.size, self.memory)
-        block = whole.new_empty(whole.numel() // self.size)
-        end_streams(whole)
-        _world().sum_blocks(choose(), whole.data_ptr(), block.data_ptr(), block.numel())
+            block = whole
+            _world().sum(choose(), whole.data_ptr(), whole.numel())
         if op == ReduceOp.AVG:
             block.div_(self.size)
-        _copy(spread.gather(block), results)
+        share_out(spread.gather(block), results)
 
 
 def _floats(tensors):
     return sum(tensor.numel() for tensor in tensors)
 
 
-def _one_buffer(tensors):
-    """Returns the tensors as one tensor of contiguous floats, which may share a single tensor's
-    memory."""
-    flat = [tensor.detach().reshape(-1).float().contiguous() for tensor in tensors]
-    return flat[0] if len(flat) == 1 else torch.cat(flat)
-
-
-def _copy(whole, tensors):
-    for tensor, part in zip(tensors, whole.split([tensor.numel() for tensor in tensors])):
-        if tensor.data_ptr() != part.data_ptr():
-            tensor.detach().copy_(part.view_as(tensor))
+def _one_buffer(tensors, rows):
+    """Returns the tensors, each of so many rows, side by side as one tensor of contiguous floats,
+    which may share a single tensor's memory."""
+    flat = [tensor.detach().reshape(rows, -1).float().contiguous() for tensor in tensors]
+    return (flat[0] if len(flat) == 1 else torch.cat(flat, 1)).view(-1)

@@ -69,9 +69,12 @@ def _add_hook(model, register):
     state = _new_state(model, rank)
     if state is None:
         return
-    answers = [None] * state.world_size
-    dist.all_gather_object(answers, (os.uname().nodename, _threads.place()), group=group)
-    nodes, backend = len({host for host, _ in answers}), dist.get_backend(group)
+    answers, collectives = [None] * state.world_size, _functions.collectives_of(group)
+    hooked = bool(collectives and collectives.hooked)
+    dist.all_gather_object(answers, (os.uname().nodename, _threads.place(), hooked), group=group)
+    nodes, backend = len({host for host, _, _ in answers}), dist.get_backend(group)
+    if collectives and not any(hooked for _, _, hooked in answers):
+        collectives.hooked = None
     if "nccl" in backend and _threads.is_one_node(nodes):
         if rank == 0:
             say(f"gradients stay with {backend}{of_one_node(nodes)}")
@@ -81,22 +84,18 @@ def _add_hook(model, register):
     # The list would make a pickled model need slimpi to load. Only the Python reducer reads it, and
     # State refuses that reducer.
     getattr(model, "_comm_hooks", []).clear()
-    changed = _threads.limit(torch, [place for _, place in answers], rank)
+    changed = _threads.limit(torch, [place for _, place, _ in answers], rank)
     if changed and rank == 0:
         say(changed)
-
-
-def _leave_groups(*groups):
-    """Leaves all sums of these groups to their backend: their model has a hook of the program's."""
-    for collectives in filter(None, map(_functions.collectives_of, groups)):
-        collectives.leave("of a group whose model has a hook of the program's")
 
 
 def _replace_hook(model, state, hook):
     """Puts the program's hook in the place of slimpi's. Returns False if the model has no hook of
     slimpi's; then PyTorch must register the program's."""
     if not _is_state(state):
-        _leave_groups(model.process_group, getattr(state, "process_group", None))
+        for group in model.process_group, getattr(state, "process_group", None):
+            if collectives := _functions.collectives_of(group):
+                collectives.leave_to_hook(model)
     holder = model.__dict__.get("_slimpi_holder")
     if holder is None or not _is_state(holder.state):  # PyTorch refuses a second hook
         return False

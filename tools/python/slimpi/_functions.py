@@ -6,7 +6,7 @@ import functools
 import inspect
 import weakref
 
-from . import _launcher, _weights
+from . import _kinds, _launcher
 
 active = False  # whether this process is a rank of the job, after init_process_group
 refused = lambda collectives: None  # called where a group cannot use MPI
@@ -69,8 +69,8 @@ def _changed(module, function, inputs, outputs, name):
 
     @functools.wraps(function)
     def call(*arguments, **keywords):
-        of_weights = gathers and _weights.kind()
-        if not active or not module.is_initialized() or gathers and not of_weights:
+        if not active or not module.is_initialized() or (
+                gathers and _kinds.kind() not in _kinds.WEIGHTS):
             return function(*arguments, **keywords)
         try:
             bound = signature.bind(*arguments, **keywords)
@@ -84,11 +84,7 @@ def _changed(module, function, inputs, outputs, name):
         if _may_take([*tensors, *results], op):
             group = names["group"] or module._get_default_group()
             if group in _groups and group not in module._world.pg_coalesce_state:
-                of_group = _groups[group]
-                work = (of_group.all_reduce(name, tensors, op, True) if name == "all_reduce" else
-                        of_group.all_gather(name, *tensors, results,
-                                            of_weights == _weights.CHANGES) if gathers else
-                        of_group.reduce_scatter(name, tensors, results, op, True))
+                work = _groups[group].take(name, tensors, list(results), op)
         if not work:
             return function(*arguments, **keywords)
         if names["async_op"]:

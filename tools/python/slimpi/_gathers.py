@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gathers of weights, compressed. The optimizer's own shard is never rounded: every rank, the owner
 of a block included, gets the decoded bytes of the block."""
-import weakref
 import zlib
 from ctypes import c_char
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
-from . import _seen
-from ._edges import Spread, alignment, mixes
-from ._parameters import pieces_of_row
+from ._edges import alignment
 from ._sums import end_streams
 from ._world import world as _world
 
 CALLS = "allreduce,reduce_scatter,allgather"  # what slimpi takes on a group's communicators
 _CHUNK = 1 << 22  # floats that are gathered at a time, so that memory for them is limited
-_MOST = (1 << 31) - 1  # the count of MPI_Allgather is an int
 
 
 def _rows_of(results, size):
@@ -48,55 +45,26 @@ class Weights:
     def __init__(self, bits, algorithm, bucket):
         self.bits, self.algorithm = bits, "packed" if algorithm == "packed" else "bytegrad"
         self.align = alignment(self.algorithm, bucket) or 1
-        self.comm = None  # the communicator of these gathers; the first of them makes it
-        # By id() of a result: a weak reference to it, and this rank's block as all ranks got it.
-        self._kept = {}
+        self._options = {"calls": CALLS, "algorithm": self.algorithm, "bits": bits, "min_size": "0",
+                         "start": "0", "error_feedback": "0"}
+        self._kept = WeakIdKeyDictionary()  # by result: this rank's block as all ranks got it
 
-    def _communicator(self, sums):
-        if self.comm is None:
-            self.comm = sums.new_communicator({
-                "calls": CALLS, "algorithm": self.algorithm, "bits": self.bits, "min_size": "0",
-                "start": "0", "error_feedback": "0"})
-        return sums.limit(self.comm)
-
-    def submit(self, sums, name, tensor, results, changes):
-        """Returns the Work of a gather; None: the backend must do it. sums: the Collectives of the
-        group. changes: see _gather."""
-        length = _seen.bytes_of(results)
-        reason = (sums.reason([tensor], results, torch.distributed.ReduceOp.SUM)
-                  or self._reason(tensor, results, sums.size)
-                  or (sums.rule(tensor.numel() * sums.size) == "off" and "off by SLIMPI_RULES"))
-        if reason:
-            _seen.count(name, length, f"{reason}, of weights", sums.backend)
-            return None
-        sums.announce()
-        row = tensor.numel()
-        pieces = pieces_of_row(sums, row) if self.align > 1 else None
-        mixed = self.algorithm if mixes(self.algorithm) or not pieces else None
-        sums.count("gathers of weights", length, mixed)
-        return sums.submit(name, results, self._gather, sums, tensor, results,
-                           Spread(pieces or (row,), self.align), changes)
-
-    def _reason(self, tensor, results, size):
-        """Returns why the backend gathers this tensor into these results; None where MPI does."""
-        if any(one.dtype != tensor.dtype for one in results) or any(
-                len(results) * one.numel() != size * tensor.numel() for one in results):
-            return "of tensors of unlike types or lengths"
-        if tensor.numel() > _MOST:
-            return "too long"
+    def reason(self, tensor):
+        """Returns why the backend gathers tensors of this type; None where MPI does."""
         if float(self.bits) >= 8 * tensor.element_size():
             return f"of {tensor.element_size()}-byte floats, which {self.bits} bits do not shorten"
         return None
 
-    def _gather(self, sums, tensor, results, spread, changes):
+    def gather(self, sums, tensor, results, spread, changes):
         """Gathers a tensor, in the thread of the Collectives `sums`. changes: whether the results
         hold what the last gather wrote, so that only its change is sent. If copies of it differ
         between ranks, all weights are sent, without rounding."""
         rows = _rows_of(results, sums.size)
         held = tensor.new_empty(sums.size, tensor.numel()) if rows is None else rows
-        block, comm, old = tensor.detach().reshape(-1).float(), self._communicator(sums), None
+        block, old = tensor.detach().reshape(-1).float(), None
+        comm = sums.communicator(self._options)
         if changes:
-            old = self._kept.get(id(results[0]), (None, None))[1]
+            old = self._kept.get(results[0])
             if not _agree(sums, held, old):
                 comm, old = sums.exact_communicator(), None
         if old is not None:
@@ -104,22 +72,12 @@ class Weights:
             held[sums.rank].copy_(old)
         self._gather_floats(sums, comm, block, held, spread, old is not None)
         if changes:
-            self._keep(results[0], held[sums.rank])
+            self._kept.pop(results[0], None)
+            # With a value that is not finite, no later change could make its copies finite again.
+            if torch.isfinite(held[sums.rank]).all():
+                self._kept[results[0]] = held[sums.rank].clone()
         for result, row in zip(results, held.view(len(results), -1) if rows is None else ()):
             result.detach().copy_(row.view_as(result))
-
-    def _keep(self, result, block):
-        # With a value that is not finite, no later change could make its copies finite again.
-        key, self_of = id(result), weakref.ref(self)
-        if not torch.isfinite(block).all():
-            self._kept.pop(key, None)
-            return
-
-        def drop(_):
-            kept = getattr(self_of(), "_kept", {})
-            kept.pop(key, None)
-
-        self._kept[key] = weakref.ref(result, drop), block.clone()
 
     def _gather_floats(self, sums, comm, block, rows, spread, adds):
         if not adds and spread.is_plain() and rows.is_contiguous() and rows.dtype == block.dtype:
@@ -149,8 +107,7 @@ def _agree(sums, held, old):
     digits = [_digits(row) for row in held]
     # The result has this rank's new block, which the program has written.
     digits[sums.rank] = [16] * 8 if old is None else _digits(old)
-    values = torch.tensor(digits, dtype=torch.float32).view(-1)
-    both = torch.stack([values, values * values])
-    _world().sum(sums.exact_communicator(), both.data_ptr(), both.numel())
-    totals, squares = both.double()
-    return bool((totals * totals == squares * sums.size).all())
+    digits = sum(digits, [])
+    totals = sums.sum_exactly(digits + [digit ** 2 for digit in digits])
+    return all(total ** 2 == square * sums.size
+               for total, square in zip(totals, totals[len(digits):]))

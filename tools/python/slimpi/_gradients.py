@@ -1,53 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds out which sums of torch.distributed are sums of gradients: (1) sums by the functions with
-which PyTorch and DeepSpeed sum gradients; (2) sums of tensors that are gradients."""
+"""Finds out which tensors are gradients, for the sums that the program asks for by hand. The sums
+that PyTorch and DeepSpeed ask for are recognized in _kinds.py, without looking at tensors."""
 import functools
 import itertools
-import threading
 import weakref
 
 from . import _late
 
-# The functions that sum gradients, by the module that calls them. Changing them there works even if
-# slimpi is imported late.
-_FUNCTIONS = {
-    "torch.distributed.fsdp._runtime_utils": ("_reduce_grad", "_reduce_grad_no_shard"),
-    "torch.distributed.fsdp._fully_shard._fsdp_param_group": ("foreach_reduce",),
-    "torch.distributed._composable.fsdp._fsdp_param_group": ("foreach_reduce",),  # until 2.5
-    "torch.distributed.algorithms.ddp_comm_hooks.default_hooks": ("_allreduce_fut",),
-    "torch.nn.parallel.distributed": ("DistributedDataParallel._delayed_all_reduce_hook",),
-    "deepspeed.runtime.engine": ("DeepSpeedEngine.allreduce_bucket",),
-    "deepspeed.runtime.zero.stage_1_and_2": (
-        "DeepSpeedZeroOptimizer.allreduce_bucket",
-        "DeepSpeedZeroOptimizer.gradient_reduction_w_predivide"),
-    "deepspeed.runtime.zero.stage3": (
-        "DeepSpeedZeroOptimizer_Stage3.allreduce_bucket",
-        "DeepSpeedZeroOptimizer_Stage3._DeepSpeedZeroOptimizer_Stage3__avg_scatter_grads",
-        "DeepSpeedZeroOptimizer_Stage3._DeepSpeedZeroOptimizer_Stage3__avg_scatter_contiguous_grads"
-    ),
-    "deepspeed.runtime.zero.partition_parameters": ("Init._reduce_scatter_gradient",),
-}
-_here = threading.local()  # depth: calls of functions in _FUNCTIONS that this thread is in
 _optimizers = weakref.WeakSet()
-_marked = {}     # by id(): weak references to tensors that slimpi.torch.compress() got
+_marked = {}  # by id(): weak references to tensors that slimpi.torch.compress() got
 _by_storage = {}  # by a storage's address: weak references to holders of gradients in it
-
-
-def is_reducing():
-    """Returns whether this thread is in a function that sums gradients."""
-    return getattr(_here, "depth", 0) > 0
-
-
-def reducing(function):
-    @functools.wraps(function)
-    def call(*arguments, **keywords):
-        _here.depth = getattr(_here, "depth", 0) + 1
-        try:
-            return function(*arguments, **keywords)
-        finally:
-            _here.depth -= 1
-
-    return call
 
 
 def mark(tensor):
@@ -148,14 +110,6 @@ def are_gradients(tensors):
     return True
 
 
-def _change_functions(names, module):
-    for name in names:
-        owner, _, function = name.rpartition(".")
-        owner = getattr(module, owner, None) if owner else module
-        if hasattr(owner, function):  # other versions lack it
-            setattr(owner, function, reducing(getattr(owner, function)))
-
-
 def _change_optimizer(module):
     """Adds each new optimizer to _optimizers, also optimizers made by pickle or copy.deepcopy."""
     def known(function):
@@ -183,7 +137,5 @@ def _change_reducer(module):
 
 
 def watch():
-    for name, functions in _FUNCTIONS.items():
-        _late.after(name, functools.partial(_change_functions, functions))
     _late.after("torch.optim.optimizer", _change_optimizer)
     _late.after("torch.nn.parallel.distributed", _change_reducer)

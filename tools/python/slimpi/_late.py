@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Changes that wait for the program. after() calls a function with a module when the program has
 imported the module. variables() sets environment variables when the program reads them."""
+import functools
 import importlib.abc
 import importlib.machinery
+import inspect
 import os
 import sys
 
@@ -38,6 +40,22 @@ def after(name, function):
     if not _functions:
         sys.meta_path.insert(0, _Finder())
     _functions.setdefault(name, []).append(function)
+
+
+def within(context, owner, name):
+    """Makes each call of a function of a module or class run within context(the call's arguments by
+    their names). Other versions of the library may lack the function."""
+    function = getattr(owner, name, None)
+    if function is None:
+        return
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*arguments, **keywords):
+        with context(signature.bind(*arguments, **keywords).arguments):
+            return function(*arguments, **keywords)
+
+    setattr(owner, name, call)
 
 
 class _Environment(type(os.environ)):

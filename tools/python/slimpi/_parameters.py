@@ -1,20 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Parameters of a model: their names and their shapes. The names stay the same from one iteration
 to the next, and after a checkpoint."""
-import contextlib
-import functools
 import hashlib
-import inspect
-import math
 import re
-import threading
 import weakref
 
 from ._mpi import Error
-
-# In a call of fully_shard's foreach_reduce or foreach_all_gather. sums: the Collectives of its
-# groups; pieces: the lengths of the pieces of a row.
-_here = threading.local()
 
 
 class Parameters:
@@ -53,60 +44,6 @@ def matrices_of(parameters):
             rows = parameter.shape[0] if parameter.dim() > 1 else 1
             matrices.append((rows, floats // rows))
     return matrices
-
-
-def watch_pieces(module):
-    """Changes PyTorch's module _fsdp_collectives so that the lengths of the pieces that fully_shard
-    sums are noted for the call of foreach_reduce. Its sum has a row for each rank, and a row has a
-    piece of each gradient."""
-    copy = module.foreach_reduce_scatter_copy_in
-
-    @functools.wraps(copy)
-    def copy_in(unsharded_grads, reduce_scatter_input, world_size):
-        _here.pieces = [-(-len(gradient) // world_size) * math.prod(gradient.shape[1:])
-                        for gradient in unsharded_grads]
-        return copy(unsharded_grads, reduce_scatter_input, world_size)
-
-    module.foreach_reduce_scatter_copy_in = copy_in
-
-
-def watch_reduce(collectives_of, module):
-    """Changes PyTorch's module _fsdp_param_group so that pieces end with the call of foreach_reduce
-    that noted them, and are of the two groups whose ranks all make this call for the same
-    parameters. collectives_of: returns the Collectives of a group."""
-    reduce = module.foreach_reduce
-    signature = inspect.signature(reduce)
-
-    @functools.wraps(reduce)
-    def foreach_reduce(*arguments, **keywords):
-        names = signature.bind(*arguments, **keywords).arguments
-        with pieces_in([collectives_of(names[name]) for name in (
-                "reduce_scatter_group", "all_reduce_group") if names.get(name) is not None]):
-            return reduce(*arguments, **keywords)
-
-    module.foreach_reduce = foreach_reduce
-
-
-@contextlib.contextmanager
-def pieces_in(sums, pieces=None):
-    """Within it, pieces_of_row() knows the pieces, of these Collectives."""
-    before = dict(vars(_here))
-    _here.sums, _here.pieces = sums, pieces
-    try:
-        yield
-    finally:
-        vars(_here).clear()
-        vars(_here).update(before)
-
-
-def pieces_of_row(collectives, length):
-    """Returns the lengths of the pieces of a row of `length` elements, if foreach_reduce now sums
-    rows of this length in this thread over the group of `collectives`; else None. All ranks of the
-    group get the same result."""
-    pieces = getattr(_here, "pieces", None)
-    if not pieces or sum(pieces) != length or collectives not in getattr(_here, "sums", ()):
-        return None
-    return pieces
 
 
 def bytes_of(text):

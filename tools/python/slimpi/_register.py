@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Registers the backend "slimpi" with torch.distributed when the program imports this module of
 PyTorch."""
-import functools
-
-from . import _functions, _gradients, _late, _weights
+from . import _functions, _gradients, _kinds, _late
 from ._late import OLDEST
 from ._mpi import Error
-from ._parameters import watch_pieces, watch_reduce
 
 
 def is_old():
@@ -48,9 +45,5 @@ def _stay_uncompiled(module):
 
 _late.after("torch.distributed.distributed_c10d", _register)
 _gradients.watch()
-_weights.watch(_functions.collectives_of)
-for _package in ("fsdp._fully_shard", "_composable.fsdp"):  # the second name until PyTorch 2.5
-    _late.after(f"torch.distributed.{_package}._fsdp_collectives", watch_pieces)
-    _late.after(f"torch.distributed.{_package}._fsdp_param_group",
-                functools.partial(watch_reduce, _functions.collectives_of))
+_kinds.watch(_functions.collectives_of)
 _late.after("torch._dynamo.trace_rules", _stay_uncompiled)

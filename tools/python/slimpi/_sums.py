@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums of DDP buckets on their way: one compressed sum for each bucket, and one exact sum of all
-small parameters of an iteration."""
+"""Sums on their way, and those of DDP buckets: one compressed sum for each bucket, and one exact
+sum of all small parameters of an iteration."""
 import functools
 import math
+import threading
 
 import torch
 
@@ -14,9 +15,9 @@ FLOAT_BYTES = 4
 WIDE = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
-def unwrapped(future):
+def _unwrapped(future):
     value = future.value()
-    if isinstance(value, Exception):
+    if isinstance(value, BaseException):
         raise value
     return value
 
@@ -48,20 +49,46 @@ class Place:
         with torch.cuda.stream(self._stream):
             function(*arguments)
 
-    def finish(self):
-        if self._stream is not None:
-            self._stream.synchronize()
-
 
 class Pending:
-    """A bucket on its way: its buffer, its Place and its future."""
+    """A sum on its way: its Place, its future, and its steps, which threads of slimpi run. A step
+    that fails ends the sum with its error, and the later steps are left out."""
 
-    def __init__(self, buffer, streams):
-        self.buffer, self.place = buffer, Place(buffer.device, streams)
-        self.future = torch.futures.Future(devices=self.place.devices)
+    def __init__(self, result, device, streams):
+        """result: of the future. streams: see Place."""
+        self._result, self.place, self.error = result, Place(device, streams), None
+        self._outcome = torch.futures.Future(devices=self.place.devices)
+        self.future = self._outcome.then(_unwrapped)
+        self._lock, self._began, self._ended = threading.Lock(), False, threading.Event()
+
+    def run(self, step, *arguments, ends=True):
+        """Runs a step. ends: whether it is the last."""
+        if self._ended.is_set():
+            return
+        try:
+            if not self._began:
+                self._began = True
+                self.place.wait()
+            with torch.inference_mode():
+                self.place.run(step, *arguments)
+        except BaseException as error:  # of any kind; whoever waits for the sum gets it
+            self.end(error)
+        else:
+            if ends:
+                self.end()
 
     def end(self, error=None):
-        self.place.run(self.future.set_result, self.buffer if error is None else error)
+        """Ends the sum, if it has not ended."""
+        with self._lock:
+            if self._ended.is_set():
+                return
+            self.error = error
+            self._ended.set()
+        self._complete()
+
+    def _complete(self):
+        self.place.run(self._outcome.set_result,
+                       self._result if self.error is None else self.error)
 
 
 class Sum:
@@ -81,8 +108,8 @@ class Sum:
             if self._layout is not None and state._edges.is_short(self._layout):
                 self._layout, self._coded = None, False
 
-    def start(self, begins):
-        """Starts the sum, in the worker's thread. Calls begins() as soon as `rest` is known."""
+    def prepare(self):
+        """Puts the floats of the sum together, in the worker's thread. `rest` is known then."""
         state = self._state
         self._together = self._parts[0] if len(self._parts) == 1 else torch.cat(self._parts)
         values = self._together
@@ -92,14 +119,15 @@ class Sum:
         self._floats = self._values if wide else self._values.float()
         if self._layout is not None:
             self._rows = state._edges.begin_coded(
-                self._floats, before, self._layout, self.name,
-                functools.partial(_add, state, state._exact_comm, self.name))
+                self._floats, before, self._layout, self.name, lambda values:
+                    state._world.finish_sum(_start(state, state._exact_comm, self.name, values)))
             self.rest = self._rows.rest
         elif before != 1:
             self._floats.div_(before)
-        begins()
+
+    def start(self):
         self._requests = _start(
-            state, state._comm if self._coded else state._exact_comm, self.name,
+            self._state, self._state._comm if self._coded else self._state._exact_comm, self.name,
             self._floats if self._rows is None else self._rows.together, self._matrices)
 
     def finish(self):
@@ -121,20 +149,22 @@ class Sum:
         if self._coded and self._state._keeps_state and not _is_finite(self._values):
             self._state._overflowed = True
         if len(self._parts) > 1:
-            pieces = self._together.split([part.numel() for part in self._parts])
-            for part, piece in zip(self._parts, pieces):
-                part.copy_(piece)
+            share_out(self._together, self._parts)
 
 
-class ExactSum:
+class ExactSum(Pending):
     """The exact sum of the rests of all sums on one device. It has so few floats that its time does
     not depend on their number. The constructor starts it, just before the last other sum starts."""
 
-    def __init__(self, state, sums):
+    def __init__(self, state, device, sums):
+        super().__init__(None, device, state._streams)
         self._state, self._sums = state, sums
-        self._together = rests_together([one.rest for one in sums])
-        self._requests = _start(state, state._exact_comm,
-                                f"small parameters from {sums[0].name} on", self._together)
+        self.run(self._start, ends=False)
+
+    def _start(self):
+        self._together = rests_together([one.rest for one in self._sums])
+        self._requests = _start(self._state, self._state._exact_comm,
+                                f"small parameters from {self._sums[0].name} on", self._together)
 
     def finish(self):
         self._state._world.finish_sum(self._requests)
@@ -146,77 +176,47 @@ class ExactSum:
 class Iteration:
     """The sums of the buckets of one iteration. The worker's thread begins each sum as soon as its
     bucket is there, while others are on their way. The finisher's thread ends the sums in their
-    order."""
+    order. If one fails, the buckets that wait for the end of the iteration fail, too."""
 
     def __init__(self):
-        self._rests = {}    # by device: (Place, sums with a rest), for the worker's thread
-        self._exact = []    # pairs (Place, ExactSum)
-        self._waiting = []  # buckets that the exact sums complete, for the finisher's thread
+        self._rests = {}    # by device: sums with a rest, for the worker's thread
+        self._exact = []    # ExactSums
+        self._waiting = []  # buckets that end with the iteration, for the finisher's thread
+        self._failure = None
 
-    def submit(self, state, pending, sums, last):
-        """Makes the sums when all buckets in the list `pending` can be read. Ends the buckets after
-        these sums, or after the exact sums that complete them. last: whether no other sums
-        follow."""
-        state._comms.worker.submit(
-            functools.partial(self._start, state, pending, sums, last))
+    def submit(self, state, bucket, one, last):
+        """Makes the sum `one`, when the bucket, a Pending, can be read, and ends the bucket. A
+        bucket without a sum or with a rest ends with the iteration. last: whether no other sum
+        follows."""
+        state._comms.worker.submit(functools.partial(self._start, state, bucket, one, last))
 
-    def _start(self, state, pending, sums, last):
-        failure = None
+    def _start(self, state, bucket, one, last):
         state._room.acquire()
-        try:
-            for bucket in pending:
-                bucket.place.wait()
-            for one in sums:
-                place = pending[-1].place
-                place.run(one.start, functools.partial(
-                    self._begins, state, one, place, last and one is sums[-1]))
-            if not sums and last:
-                self._start_exact(state)
-        except Exception as error:
-            failure = error
-        state._finish(functools.partial(self._finish, state, pending, sums, last, failure))
+        bucket.run(self._begin, state, one, last, ends=False)
+        state._finish(functools.partial(self._finish, state, bucket, one, last))
 
-    def _begins(self, state, one, place, last):
-        if one.rest is not None:
-            device = one.rest.exact.device
-            self._rests.setdefault(device, (place, []))[1].append(one)
+    def _begin(self, state, one, last):
+        if one is not None:
+            one.prepare()
+            if one.rest is not None:
+                self._rests.setdefault(one.rest.exact.device, []).append(one)
         if last:
-            self._start_exact(state)
+            self._exact = [ExactSum(state, *found) for found in self._rests.items()]
+        if one is not None:
+            one.start()
 
-    def _start_exact(self, state):
-        for place, sums in self._rests.values():
-            place.run(lambda: self._exact.append((place, ExactSum(state, sums))))
-
-    def _finish(self, state, pending, sums, last, failure):
-        try:
-            for one in sums:
-                pending[-1].place.run(one.finish)
-        except Exception as error:
-            failure = failure or error
+    def _finish(self, state, bucket, one, last):
+        if one is not None:
+            bucket.run(one.finish, ends=one.rest is None)
         state._room.release()
-        if failure is not None or all(one.rest is None for one in sums):
-            _end(pending, failure)
-        else:
-            self._waiting += pending
+        self._failure = self._failure or bucket.error
+        self._waiting.append(bucket)
         if last:
-            # Without an exact sum, the DDP buckets in self._waiting fail with this error.
-            failure = failure if len(self._exact) < len(self._rests) else None
-            try:
-                for place, exact in self._exact:
-                    place.run(exact.finish)
-            except Exception as error:
-                failure = failure or error
-            _end(self._waiting, failure)
-
-
-def _end(pending, failure=None):
-    for bucket in pending:
-        bucket.end(failure)
-
-
-def _add(state, comm, name, values):
-    end_streams(values)
-    state._world.sum(comm, values.data_ptr(), values.numel(), values.dtype == torch.float64, name)
+            for exact in self._exact:
+                exact.run(exact.finish)
+                self._failure = self._failure or exact.error
+            for bucket in self._waiting:
+                bucket.end(self._failure)
 
 
 def _start(state, comm, name, values, matrices=()):
@@ -230,6 +230,13 @@ def end_streams(values):
     streams."""
     if values.is_cuda:
         torch.cuda.current_stream(values.device).synchronize()
+
+
+def share_out(whole, tensors):
+    """Copies a contiguous tensor into tensors, one after the other, unless it is their memory."""
+    for tensor, part in zip(tensors, whole.split([tensor.numel() for tensor in tensors])):
+        if tensor.data_ptr() != part.data_ptr():
+            tensor.detach().copy_(part.view_as(tensor))
 
 
 def _is_finite(values):

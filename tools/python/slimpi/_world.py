@@ -25,7 +25,7 @@ _NAME_BYTES = 63  # of a communicator's name; less than any MPI's MPI_MAX_OBJECT
 _STATUS_BYTES = 64  # more than any MPI's MPI_Status
 _TIME_TO_FORWARD = 0.2  # seconds before an abort; launchers drop output written just before it
 _SUMS_BEFORE_WARNING = 3
-_SECONDS_TO_FAIL = 5  # for a sum that was given up to fail in MPI, too, at the end of the program
+_SECONDS_TO_FAIL = 5  # for a sum that was given up to fail in MPI, too, before the program may end
 
 _world = None
 _lock = threading.Lock()
@@ -129,12 +129,13 @@ class World:
         self.worker = Worker(ends=False)
         self.communicators = {}  # by (ranks, options, name)
         self.models = 0          # how many models have had the hook of slimpi.torch
+        self._limits = {}        # by communicator: the timeout that slimpi knows
         self._summed = set()     # communicators that start_sum() has made a sum on
         self.numbers = 0         # the next free number of a group, on this rank: see Collectives
         self.groups = weakref.WeakSet()  # Collectives and States
         self._goodbyes = None    # where ranks say that they leave a group; None without threads
         self.warned = False      # whether count() has warned of groups that cross
-        self.stuck = False       # whether MPI may still be in a sum that was given up
+        self.stuck = None        # since when MPI may be in a sum that was given up
         self._workers = weakref.WeakSet()  # all other Workers
         self.status = 0          # exit status of an exception or sys.exit that ends the program
         self.worker.do(self._begin)
@@ -224,7 +225,14 @@ class World:
             mpi.call("MPI_Info_free", ctypes.byref(info))
         return comm
 
+    def limit(self, comm, seconds):
+        """Limits this rank's waits in later sums on a communicator, in a worker's thread."""
+        if self._limits.get(comm) != seconds:
+            self._limits[comm] = seconds
+            self.mpi.set_timeout(comm, seconds)
+
     def free(self, comm):
+        self._limits.pop(comm, None)
         self.mpi.call("MPI_Comm_free", ctypes.byref(ctypes.c_uint64(comm)))
 
     def sum(self, *arguments):
@@ -329,12 +337,8 @@ class World:
     def _wait_for_sums(self):
         """Returns whether all sums have ended. Returns False if MPI may still be in sums that were
         given up some seconds ago."""
-        given_up = []
-
         def gives_up():
-            if self.stuck:
-                given_up.append(time.monotonic())
-            return bool(given_up) and given_up[-1] - given_up[0] > _SECONDS_TO_FAIL
+            return self.stuck is not None and time.monotonic() - self.stuck > _SECONDS_TO_FAIL
 
         # self.worker comes first, because its jobs may wait for the others, and last, because the
         # others' jobs may submit jobs to it.
@@ -351,8 +355,12 @@ class World:
             return
         if self.mpi.integer("MPI_Finalized"):
             return
-        if self.status != 0 or not self._wait_for_sums():
+        if self.status != 0:
             self.abort()
+        if not self._wait_for_sums():
+            if finalize is not None or self.mpi.slimpi.slimpi_abort_at_exit() != 0:
+                self.abort()
+            return  # only exit() sees the status of `raise SystemExit(7)`
         for group in list(self.groups):
             group.say_goodbye()
         # exit() makes slimpi end MPI, where possible, because only exit() sees the status of
@@ -383,7 +391,7 @@ def hear_goodbyes():
 def give_up():
     """Notes that MPI may still be in a sum."""
     if _world is not None:
-        _world.stuck = True
+        _world.stuck = _world.stuck or time.monotonic()
 
 
 # Exit handlers that are registered after this import run before this one, and may still make sums.

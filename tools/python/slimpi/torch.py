@@ -27,7 +27,7 @@ from ._edges import Edges, mixes
 from ._local_steps import LocalSteps
 from ._mpi import Error, text_of
 from ._parameters import Parameters, bucket_name, bytes_of, check_model, matrices_of
-from ._sums import FLOAT_BYTES, Iteration, Pending, Sum, unwrapped
+from ._sums import FLOAT_BYTES, Iteration, Pending, Sum
 from ._world import world as _world
 
 __all__ = ["LocalSteps", "State", "compress", "hook", "register"]
@@ -84,7 +84,6 @@ class State:
         self._world.groups.add(self)
         self._world.models += 1
         self._comm, self._exact_comm = comms.comm, comms.exact_comm
-        self._seconds = None  # the timeout of the group, which slimpi knows
         comms.models += 1
         self._model = comms.models
         self.iteration = 0
@@ -167,11 +166,8 @@ class State:
     def follow_timeout(self):
         """Gives slimpi the present timeout of the group, which the program may change."""
         seconds = timeout_of(self.process_group or dist.distributed_c10d._get_default_group())
-        if seconds != self._seconds and not self._option("timeout"):
-            self._seconds = seconds
-            for comm in {self._comm, self._exact_comm}:
-                self._comms.worker.submit(
-                    functools.partial(self._world.mpi.set_timeout, comm, seconds))
+        for comm in {self._comm, self._exact_comm} if not self._option("timeout") else ():
+            self._comms.worker.submit(functools.partial(self._world.limit, comm, seconds))
 
     def _end_iteration(self, names):
         """Waits for the last sum of an iteration, in the worker's thread, which then begins the
@@ -200,11 +196,11 @@ class State:
         """Returns (name, matrices, parts) of each bucket of the checkpoint. The parts are the
         slices of the held buckets that have its gradients."""
         parts = {}
-        for pending, parameters in self._held:
+        for buffer, parameters in self._held:
             first = 0
             for parameter in parameters:
                 parts[self._parameters.name(parameter)] = (
-                    pending.buffer[first:first + parameter.numel()], matrices_of([parameter]))
+                    buffer[first:first + parameter.numel()], matrices_of([parameter]))
                 first += parameter.numel()
         loaded, self._loaded, self._held = self._loaded, {}, []
         self._layouts, self._known = dict(loaded), {}
@@ -282,28 +278,25 @@ def hook(state, bucket):
             state._world.count(state, state.algorithm)
         else:
             state.summed += 1
+    pending, one = Pending(buffer, buffer.device, state._streams), None
+    future = pending.future
     if buffer.is_sparse:
         buffer.div_(state.world_size)
         sum_of_backend = dist.all_reduce(buffer, group=state.process_group, async_op=True)
         future = sum_of_backend.get_future().then(lambda future: future.value()[0])
     else:
         name, matrices = state._describe(bucket)
-        pending = Pending(buffer, state._streams)
-        future = pending.future.then(unwrapped)
         if comm == state._comm and state._holds(bucket):
-            state._held.append((pending, bucket.parameters()))
+            state._held.append((buffer, bucket.parameters()))
         else:
-            state._sums.submit(state, [pending], [Sum(state, comm, [buffer], name, matrices)],
-                               last and not state._held)
+            one = Sum(state, comm, [buffer], name, matrices)
+    state._sums.submit(state, pending, one, last and not state._held)
     if last:  # the first iteration may have had more buckets
         state._layouts = {i: names for i, names in state._layouts.items() if i <= bucket.index()}
-        if state._held:
-            held = [pending for pending, _ in state._held]
-            regrouped = [Sum(state, comm, parts, name, matrices)
-                         for name, matrices, parts in state._regrouped()]
-            state._sums.submit(state, held, regrouped, True)
-        elif buffer.is_sparse:
-            state._sums.submit(state, [], [], True)
+        regrouped = state._regrouped() if state._held else []
+        for name, matrices, parts in regrouped:
+            state._sums.submit(state, Pending(None, parts[0].device, state._streams),
+                               Sum(state, comm, parts, name, matrices), name == regrouped[-1][0])
         state._comms.worker.submit(functools.partial(state._end_iteration, state._names()))
     return future
 
