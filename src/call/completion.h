@@ -6,12 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "call/held.h"
 #include "mpi/abi.h"
 
 namespace slimpi::call {
-
-struct Pending;
-class Runtime;
 
 // Marks that the thread is in an intercepted function that completes requests while this object
 // lives.
@@ -43,29 +41,21 @@ class Completing {
   int raise(int code, const Completed& completed, bool ends = true);
 
  private:
-  int index_of(const Completed& completed, int i) const;
-  bool completed_beside_error(int index, int code, const Completed& completed) const;
-  std::unique_ptr<Pending> finish_completed(int* code, const Completed& completed, bool ends);
+  struct Noted {
+    mpi::Request handle;
+    std::shared_ptr<Held> held;
+    std::uint64_t staged = 0;
+    bool fails = false;  // raise() must raise an error
+  };
+  Noted* find(const Completed& completed, int i);
+  bool completed_beside_error(const Noted& noted, int code, const Completed& completed) const;
+  void finish_completed(int* code, const Completed& completed, bool ends);
 
   const void* const array_;  // the program's
-  std::vector<mpi::Request> handles_;
-  std::vector<std::uint64_t> staged_;
+  std::vector<Noted> noted_;
 };
 
 // Returns whether this thread is in an intercepted function that completes requests.
 bool is_completing();
-
-// Keeps a failed sum. To be called before its request is completed. The function that completes the
-// request then raises the error.
-void keep_failure(std::unique_ptr<Pending> sum);
-
-// Drops the failure of the sum with this request: no function raises it any more.
-void forget_failure(mpi::Request handle);
-
-// Returns the communicator on which to raise an error of a sum: the program's, or MPI_COMM_WORLD if
-// the program has freed its own. That is so if slimpi has no state of `comm` any more, or a state
-// whose id is not `of_comm`.
-mpi::Comm comm_for_errors(Runtime& runtime, mpi::Comm comm, std::uint64_t of_comm);
-mpi::Comm comm_for_errors(const Pending& sum);
 
 }  // namespace slimpi::call

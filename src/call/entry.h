@@ -103,10 +103,6 @@ inline bool sums_in_flight() {
 // Waits until all sums in flight are complete.
 void wait_for_all_sums();
 
-// Notes that the program frees a request. No function will complete it, so an error of its sum is
-// not kept.
-void drop_request(const void* handle);
-
 // Lets MPI make the sum of the fiber that calls this, on slimpi's own communicator: on that of the
 // program, other collectives may have begun since the sum, so the order could differ among ranks.
 // begin() calls MPI's nonblocking function for the same collective, because another collective may

@@ -3,14 +3,17 @@
 // the sum of a tensor.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 
+#include "call/held.h"
 #include "comm/communicator.h"
 
 namespace slimpi::call {
 
 // Marks that MPI frees the program's request while this object lives. If the request is that of a
-// persistent sum, the sum ends.
+// persistent sum, the sum ends. If it is that of a nonblocking sum, no function will complete it,
+// so a failure of the sum is not kept.
 class PersistentEnd {
  public:
   explicit PersistentEnd(const void* handle);
@@ -20,7 +23,7 @@ class PersistentEnd {
 
  private:
   std::uint64_t staged_ = 0;
-  void* one_ = nullptr;
+  std::shared_ptr<Held> held_;
 };
 
 // Returns the private communicator of the persistent sum of the named tensor; null if there is

@@ -233,7 +233,6 @@ int get_status(const auto& next, Word request, int* flag, void* status) {
 
 int free_request(const auto& next, void* request) {
   if (request == nullptr) return next(request);
-  call::drop_request(request);
   const PersistentEnd end(request);
   return next(request);
 }
