@@ -9,7 +9,6 @@
 #include "call/admission.h"
 #include "call/arguments.h"
 #include "call/candidates.h"
-#include "call/completion.h"
 #include "call/element_type.h"
 #include "call/entry.h"
 #include "call/estimate.h"
@@ -32,9 +31,9 @@ class GeneralizedSum final : public HeldSum {
       : HeldSum(its_runtime, its_communicator, its_communicator, std::move(its_request), nullptr) {}
 
   // Makes the program's request. Returns MPI's code.
-  int make_request() {
-    return runtime.api.Grequest_start(&query, &free_request, &cancel, this, &handle);
-  }
+  int make_request() { return runtime.api.Grequest_start(&query, &free, &cancel, this, &handle); }
+
+  void before_free() override { drop(); }
 
  private:
   void complete() override {
@@ -43,7 +42,7 @@ class GeneralizedSum final : public HeldSum {
   }
 
   static int query(void* extra, mpi::MessageStatus* status);
-  static int free_request(void* extra);
+  static int free(void* extra);
   static int cancel(void* extra, int complete);
 };
 
@@ -56,8 +55,8 @@ int GeneralizedSum::query(void* extra, mpi::MessageStatus* status) {
   return is_completing() || !sum.forget_failure() ? mpi::kSuccess : mpi::abi.err_other;
 }
 
-int GeneralizedSum::free_request(void* extra) {
-  HeldRequests::instance().remove(*static_cast<GeneralizedSum*>(extra));
+int GeneralizedSum::free(void* extra) {
+  (void)HeldRequests::instance().take(*static_cast<GeneralizedSum*>(extra));
   return mpi::kSuccess;
 }
 

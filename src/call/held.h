@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The requests of the program that slimpi has work for: nonblocking sums (begin_nonblocking.cpp)
-// and persistent sums (persistent.cpp). HeldRequests is the one table of them. Whoever works with a
-// request shares it: the table, until MPI frees the request; the queue, while its sum runs; and the
-// function that completes it.
+// The requests of the program that slimpi has work for: nonblocking sums (begin_nonblocking.cpp),
+// persistent sums (persistent.cpp), and calls that MPI makes on copies of buffers that it cannot
+// access (held_copy.cpp). HeldRequests is the one table of them. The owners of a request share it:
+// the table, until MPI frees the request; the queue, while its sum runs; and the function that
+// completes it. src/intercept uses Completing, and the functions of held.cpp in entry.h, when the
+// program starts, completes, cancels or frees requests.
 #pragma once
 #include <array>
 #include <atomic>
@@ -22,6 +24,7 @@ class Runtime;
 
 // The failure of a request, an error that the function that completes the request raises.
 struct Failure {
+  Failure() { text[0] = '\0'; }
   bool none() const { return status == Status::ok && code == mpi::kSuccess; }
   void clear() {
     status = Status::ok;
@@ -31,7 +34,7 @@ struct Failure {
   int code = mpi::kSuccess;  // MPI's code, if MPI made the sum
   Status status = Status::ok;
   Logging logging = Logging::here;
-  char text[FailureScope::kMost] = "";
+  char text[FailureScope::kMost];
 };
 
 // One request of the program. MPI demands that one thread at a time starts or completes it.
@@ -52,17 +55,38 @@ class Held : public std::enable_shared_from_this<Held> {
   // requests look for this request only while it counts (sums_in_flight).
   void set_in_flight(bool in_flight);
 
+  // Returns whether slimpi makes the sum of the request; false: MPI makes the call, on copies.
+  virtual bool is_sum() const { return true; }
   // Returns whether a sum of the request runs. A function of MPI that waits for the request first
   // lets the sum end.
-  virtual bool runs() const = 0;
+  virtual bool runs() const { return false; }
   // Returns whether the last sum has failed and no function has raised that error yet.
-  virtual bool failed() const = 0;
-  // Called when a function of MPI has completed the request. Returns whether to raise `failure`.
-  virtual bool completed() = 0;
+  virtual bool failed() const { return false; }
+
+  // The program starts a persistent request. before_start() does all that may fail, before MPI
+  // starts the request, and returns the code for the program. If it sets *begins, slimpi has work
+  // in this start, and one of the other two functions follows: taken_back() if MPI has not started
+  // the request.
+  virtual int before_start(bool* begins) = 0;
+  virtual void started() {}
+  virtual void taken_back() = 0;
+
+  // A function of MPI has completed the request. ends: MPI has freed it or made it inactive.
+  // Returns whether to raise `failure`.
+  virtual bool completed(bool ends) = 0;
+
+  // The program frees the request. freed() returns whether MPI uses nothing of this object now.
+  virtual void before_free() {}
+  virtual bool freed() { return true; }
+
+  // Notes that this rank has called MPI_Finalize, so it starts no persistent request any more.
+  virtual void end_starts() {}
+  // Drops all handles of MPI, which has ended or ends.
+  virtual void abandon() {}
 
   Runtime& runtime;
   const mpi::Comm comm;
-  const std::uint64_t of_comm;  // the id of slimpi's state of `comm`
+  const std::uint64_t of_comm;  // the id of slimpi's state of `comm`; 0: it needs none
   const bool persistent;
   mpi::Request handle = mpi::abi.request_null;
   Failure failure;
@@ -79,8 +103,6 @@ class HeldRequests {
   // Returns the only table, which is never destroyed: exit handlers may still call MPI.
   static HeldRequests& instance();
 
-  bool empty() const { return all_.load(std::memory_order_acquire) == 0; }
-
   // Adds the one element of `entry`, whose handle is known now. Allocates nothing: a failure here
   // would lose MPI's request.
   void add(Entry& entry) noexcept;
@@ -89,8 +111,8 @@ class HeldRequests {
   // other requests takes no lock.
   std::shared_ptr<Held> find(mpi::Request handle);
 
-  // Removes the request, because MPI may use its handle again.
-  void remove(const Held& held) noexcept;
+  // Takes the request out of the table, because MPI may use its handle again.
+  Entry take(const Held& held) noexcept;
 
   // Returns the requests that is() accepts. No lock is held when this returns, so the caller
   // may call MPI.
@@ -117,7 +139,60 @@ class HeldRequests {
 
   std::mutex mutex_;  // guards the lists. Callbacks of MPI lock it, so its owner calls no MPI
   std::array<Bucket, std::size_t(1) << kBucketBits> buckets_;
-  std::atomic<int> all_{0};
 };
+
+// Marks that the thread is in an intercepted function that completes requests while this object
+// lives.
+class Completing {
+ public:
+  // Notes the requests of the program, before MPI changes them.
+  Completing(int count, const void* handles);
+  ~Completing();
+  Completing(const Completing&) = delete;
+  Completing& operator=(const Completing&) = delete;
+
+  // Returns whether sums that are not complete are among the requests.
+  bool has_sums() const;
+
+  // The requests that the function has completed.
+  struct Completed {
+    int count = 0;
+    const int* indices = nullptr;  // indices of the requests; null: the first `count` requests
+    int base = 0;                  // first index: 0 in C, 1 in Fortran
+    void* statuses = nullptr;      // the function's array of statuses, if any; `count` long
+    bool several = false;          // the function takes an array
+  };
+
+  // Does the work that follows when a function has completed requests: copies the results of staged
+  // calls to the program, takes the failures of the completed sums, raises their errors, and sets
+  // the errors in the statuses. `code` is the code that MPI returned. Returns the code for the
+  // program. ends: MPI has freed the completed requests, or made them inactive if they are
+  // persistent. MPI_Request_get_status and its forms _all, _any and _some do neither.
+  int raise(int code, const Completed& completed, bool ends = true);
+
+ private:
+  struct Noted {
+    mpi::Request handle;
+    std::shared_ptr<Held> held;
+    HeldRequests::Entry taken = {};
+    bool fails = false;  // raise() must raise an error
+  };
+  Noted* find(const Completed& completed, int i);
+  bool completed_beside_error(const Noted& noted, int code, const Completed& completed) const;
+  void finish_completed(int code, const Completed& completed, bool ends);
+
+  const void* const array_;  // the program's
+  std::vector<Noted> noted_;
+};
+
+// Returns whether this thread is in an intercepted function that completes requests.
+bool is_completing();
+
+// Notes that this rank starts no persistent sum again; ranks that wait for it later get an error.
+void end_starts();
+
+// Forgets all requests if MPI has ended. Before that, only the persistent sums: a session may
+// outlive MPI_Finalize and complete other requests.
+void abandon_requests(bool mpi_has_ended);
 
 }  // namespace slimpi::call

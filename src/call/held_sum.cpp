@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "call/held_sum.h"
 
+#include "base/exceptions.h"
 #include "call/nonblocking.h"
+#include "call/sum.h"
 
 namespace slimpi::call {
+
+// A request that runs already is left to MPI, which refuses to start it.
+int HeldSum::before_start(bool* begins) {
+  if (!persistent) return mpi::kSuccess;
+  const auto self = std::static_pointer_cast<HeldSum>(shared_from_this());
+  const Status status = caught([&] { *begins = add_sum(self); });
+  // The other ranks start the sum, and get an error, too.
+  return status == Status::ok ? mpi::kSuccess : fail_call(runtime, communicator, status);
+}
+
+void HeldSum::taken_back() {
+  remove_sum(*this);
+}
 
 bool HeldSum::forget_failure() {
   if (!failed_.exchange(false)) return false;

@@ -31,7 +31,9 @@ class HeldSum : public Held {
 
   bool runs() const override { return runs_.load(std::memory_order_acquire); }
   bool failed() const override { return failed_.load(std::memory_order_acquire); }
-  bool completed() override { return forget_failure(); }
+  int before_start(bool* begins) override;
+  void taken_back() override;
+  bool completed(bool ends) override { return ends && forget_failure(); }
 
   // Notes that no function will raise the failure of the last sum. Returns whether it has failed.
   bool forget_failure();

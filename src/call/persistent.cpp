@@ -5,13 +5,9 @@
 // compressed, by the options that the communicator has then.
 #include "call/persistent.h"
 
-#include <algorithm>
-#include <cstring>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "base/described_tensor.h"
 #include "base/exceptions.h"
@@ -23,9 +19,7 @@
 #include "call/estimate.h"
 #include "call/held_sum.h"
 #include "call/nonblocking.h"
-#include "call/staged_requests.h"
 #include "call/sum.h"
-#include "device/device.h"
 #include "mpi/internal_comm.h"
 #include "observe/activity.h"
 #include "observe/log.h"
@@ -54,52 +48,22 @@ class PersistentSum final : public HeldSum {
   // Makes the program's request. Returns MPI's code.
   int make_request() { return own_.exchange().make_completion(&handle); }
 
-  // Begins the sum, because MPI has started the request.
-  void started();
+  void started() override;
+  void before_free() override { wait_for_sums(own_); }
+  bool freed() override {
+    end_starts();
+    return true;
+  }
+  void end_starts() override {
+    (void)caught([&] { own_.end_calls(); });
+  }
+  void abandon() override { own_.abandon(); }
 
  private:
   void complete() override { own_.exchange().complete(); }
 
   comm::Communicator own_;
   const algorithm::Decision own_decision_;
-};
-
-std::shared_ptr<PersistentSum> find(mpi::Request handle) {
-  std::shared_ptr<Held> found = HeldRequests::instance().find(handle);
-  if (found == nullptr || !found->persistent) return nullptr;
-  return std::static_pointer_cast<PersistentSum>(std::move(found));
-}
-
-std::vector<std::shared_ptr<Held>> all_persistent() {
-  return HeldRequests::instance().find_all([](const Held& one) { return one.persistent; });
-}
-
-// The start of one of the program's requests, which MPI may refuse. Until accept() the object takes
-// the start back when it ends. `place` is the address of the request's handle.
-class Start {
- public:
-  explicit Start(void* its_place)
-      : place(its_place),
-        handle_(mpi::read<mpi::Request>(its_place)),
-        staged_(staged_number(handle_)) {}
-  ~Start();
-  Start(const Start&) = delete;
-  Start& operator=(const Start&) = delete;
-
-  // Does all that may fail before MPI starts the request. Returns the code for the program.
-  int prepare();
-  // Begins the sum, because MPI has started the request.
-  void accept();
-  // Returns whether prepare() has found work for slimpi in this start.
-  bool is_own() const { return copied_ || sum_ != nullptr; }
-
-  void* const place;
-
- private:
-  const mpi::Request handle_;
-  const std::uint64_t staged_;
-  bool copied_ = false;
-  std::shared_ptr<PersistentSum> sum_;
 };
 
 void PersistentSum::started() {
@@ -115,46 +79,6 @@ void PersistentSum::started() {
     count_bypass(runtime, BypassReason::off, own_, request);
   else if (parent != nullptr)
     count_in_order(*parent);
-}
-
-int Start::prepare() {
-  if (const int code = start_staged(staged_, &copied_); code != mpi::kSuccess) return code;
-  const std::shared_ptr<PersistentSum> found = find(handle_);
-  if (found == nullptr) return mpi::kSuccess;
-  // MPI refuses to start a request that runs already.
-  const Status status = caught([&] {
-    if (add_sum(found)) sum_ = found;
-  });
-  // The other ranks start the sum, and get an error, too.
-  if (status != Status::ok) return fail_call(found->runtime, found->communicator, status);
-  return mpi::kSuccess;
-}
-
-void Start::accept() {
-  copied_ = false;
-  if (const auto sum = std::exchange(sum_, nullptr); sum != nullptr) sum->started();
-}
-
-Start::~Start() {
-  if (copied_) take_back_staged(staged_);
-  if (sum_ != nullptr) remove_sum(*sum_);
-}
-
-// Starts the requests that slimpi does not know, in one call. MPI may exchange their handles.
-int start_others(const std::deque<Start>& starts, std::ptrdiff_t own,
-                 const std::function<int(int, void*)>& next) {
-  const int count = int(std::ptrdiff_t(starts.size()) - own);
-  if (count == 0) return mpi::kSuccess;
-  std::vector<std::byte> others(mpi::handle_bytes() * std::size_t(count));
-  const auto copy = [&](const auto& act) {
-    int index = 0;
-    for (const Start& start : starts)
-      if (!start.is_own()) act(start.place, mpi::place_at(others.data(), index++));
-  };
-  copy([](const void* place, void* other) { std::memcpy(other, place, mpi::handle_bytes()); });
-  const int code = programs_code([&] { return next(count, others.data()); });
-  copy([](void* place, const void* other) { std::memcpy(place, other, mpi::handle_bytes()); });
-  return code;
 }
 
 // The agreement of the ranks on a persistent sum at its init.
@@ -262,78 +186,14 @@ Outcome init_persistent(Request& request, void* handle) {
   return make(runtime, communicator, *decision, request, handle);
 }
 
-// After an error of MPI_Startall nobody can say which requests MPI has started: a request that is
-// complete at once looks like one that does not run. So the requests that slimpi knows are started
-// one by one, after the others, among which is the one that MPI refuses.
-int start_persistent(int count, void* handles, const std::function<int(int, void*)>& next) {
-  const auto start_all = [&] { return programs_code([&] { return next(count, handles); }); };
-  if (HeldRequests::instance().empty() && !device::some_need_copies()) [[likely]]
-    return start_all();
-  std::deque<Start> starts;
-  for (int i = 0; i < count; ++i)
-    if (const int code = starts.emplace_back(mpi::place_at(handles, i)).prepare();
-        code != mpi::kSuccess)
-      return code;
-  const auto own = std::count_if(starts.begin(), starts.end(), std::mem_fn(&Start::is_own));
-  if (own == 0) return start_all();
-  if (const int code = start_others(starts, own, next); code != mpi::kSuccess) return code;
-  for (Start& start : starts) {
-    if (!start.is_own()) continue;
-    const int code = programs_code([&] { return next(1, start.place); });
-    if (code != mpi::kSuccess) return code;
-    start.accept();
-  }
-  return mpi::kSuccess;
-}
-
-int refuse_to_cancel(const void* handle) {
-  const auto found = HeldRequests::instance().find(mpi::read<mpi::Request>(handle));
-  if (found == nullptr) return mpi::kSuccess;
-  return found->runtime.errors.raise(
-      found->comm_for_errors(), fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
-}
-
-PersistentEnd::PersistentEnd(const void* handle) {
-  if (HeldRequests::instance().empty() && !device::some_need_copies()) [[likely]]
-    return;
-  if (handle == nullptr) return;
-  staged_ = staged_number(mpi::read<mpi::Request>(handle));
-  held_ = HeldRequests::instance().find(mpi::read<mpi::Request>(handle));
-  if (held_ == nullptr) return;
-  HeldSum& sum = static_cast<HeldSum&>(*held_);
-  if (held_->persistent)
-    wait_for_sums(sum.communicator);
-  else
-    sum.drop();
-}
-
-PersistentEnd::~PersistentEnd() {
-  free_staged(staged_);
-  if (held_ == nullptr || !held_->persistent) return;
-  HeldRequests::instance().remove(*held_);
-  (void)caught([&] { static_cast<HeldSum&>(*held_).communicator.end_calls(); });
-}
-
 comm::Communicator* find_persistent(const comm::Communicator& communicator,
                                     const std::string& name) {
-  for (const auto& held : all_persistent()) {
-    HeldSum& one = static_cast<HeldSum&>(*held);
-    if (one.of_comm == communicator.id && one.request.tensor != nullptr &&
-        one.request.tensor->name == name)
-      return &one.communicator;
-  }
-  return nullptr;
-}
-
-void end_persistent() {
-  for (const auto& one : all_persistent()) static_cast<HeldSum&>(*one).communicator.end_calls();
-}
-
-void abandon_persistent() {
-  for (const auto& ended : all_persistent()) {
-    HeldRequests::instance().remove(*ended);
-    static_cast<HeldSum&>(*ended).communicator.abandon();
-  }
+  const auto found = HeldRequests::instance().find_all([&](const Held& one) {
+    if (!one.persistent || !one.is_sum() || one.of_comm != communicator.id) return false;
+    const auto& tensor = static_cast<const PersistentSum&>(one).request.tensor;
+    return tensor != nullptr && tensor->name == name;
+  });
+  return found.empty() ? nullptr : &static_cast<PersistentSum&>(*found.front()).communicator;
 }
 
 }  // namespace slimpi::call
