@@ -13,7 +13,7 @@
 #include "call/entry.h"
 #include "call/estimate.h"
 #include "call/held_sum.h"
-#include "call/nonblocking.h"
+#include "call/queue.h"
 #include "call/sum.h"
 #include "comm/waiter.h"
 #include "mpi/internal_comm.h"

@@ -98,7 +98,7 @@ int free_request(void* address, const std::function<int(void*)>& next);
 int begin_staged(const Request& request, void* handle, bool persistent,
                  const std::function<int(const Request&)>& next);
 
-// nonblocking.cpp
+// queue.cpp
 
 // Returns whether nonblocking or persistent sums are in flight: sums of slimpi, or sums that MPI
 // makes on copies (begin_staged).

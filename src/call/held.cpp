@@ -11,7 +11,7 @@
 #include "base/exceptions.h"
 #include "base/fiber.h"
 #include "call/entry.h"
-#include "call/nonblocking.h"
+#include "call/queue.h"
 #include "call/runtime.h"
 
 namespace slimpi::call {

@@ -2,7 +2,7 @@
 #include "call/held_sum.h"
 
 #include "base/exceptions.h"
-#include "call/nonblocking.h"
+#include "call/queue.h"
 #include "call/sum.h"
 
 namespace slimpi::call {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A nonblocking sum, or a persistent sum with its starts one after another. The queue of its
-// communicator (nonblocking.h) runs it. For a nonblocking sum the program holds a generalized
+// communicator (queue.h) runs it. For a nonblocking sum the program holds a generalized
 // request, and for a persistent sum a persistent receive of an empty message, which this process
 // sends to itself when the sum is complete.
 #pragma once

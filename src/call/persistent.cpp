@@ -18,7 +18,7 @@
 #include "call/entry.h"
 #include "call/estimate.h"
 #include "call/held_sum.h"
-#include "call/nonblocking.h"
+#include "call/queue.h"
 #include "call/sum.h"
 #include "mpi/internal_comm.h"
 #include "observe/activity.h"

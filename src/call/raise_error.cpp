@@ -7,7 +7,7 @@
 #include "base/float_environment.h"
 #include "call/entry.h"
 #include "call/held_sum.h"
-#include "call/nonblocking.h"
+#include "call/queue.h"
 #include "call/runtime.h"
 #include "observe/log.h"
 

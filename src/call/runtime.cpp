@@ -12,7 +12,7 @@
 #include "call/estimate.h"
 #include "call/held.h"
 #include "call/hidden_functions.h"
-#include "call/nonblocking.h"
+#include "call/queue.h"
 #include "device/device.h"
 #include "device/plugins.h"
 #include "mpi/internal_comm.h"

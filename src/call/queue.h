@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Nonblocking sums, and the starts of persistent sums. Each runs in a fiber (base/fiber.h) and
-// leaves it at every wait (comm::Waiter). The fiber is entered again in the program's MPI calls, or
-// by a helper thread: always with SLIMPI_PROGRESS=thread, otherwise after 1 ms without any of these
-// calls. Sums of one communicator run in sequence, in the order in which they began, while sums of
-// different communicators and of persistent requests run side by side.
+// The queues of nonblocking sums, and of the starts of persistent sums. Each sum runs in a fiber
+// (base/fiber.h) and leaves it at every wait (comm::Waiter). The fiber is entered again in the
+// program's MPI calls, or by a helper thread: always with SLIMPI_PROGRESS=thread, otherwise after
+// 1 ms without any of these calls. Sums of one communicator run in sequence, in the order in which
+// they began, while sums of different communicators and of persistent requests run side by side.
 #pragma once
 #include <memory>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/nonblocking.h"
+#include "call/queue.h"
 
 #include <pthread.h>
 #include <signal.h>
