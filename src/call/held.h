@@ -86,7 +86,7 @@ class Held : public std::enable_shared_from_this<Held> {
 
   Runtime& runtime;
   const mpi::Comm comm;
-  const std::uint64_t of_comm;  // the id of slimpi's state of `comm`; 0: it needs none
+  const std::uint64_t of_comm;  // the id of slimpi's state of `comm`; 0: not asked for (copies)
   const bool persistent;
   mpi::Request handle = mpi::abi.request_null;
   Failure failure;
