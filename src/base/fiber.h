@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A Fiber runs a function on a stack of its own, so a thread can leave the function in the middle,
 // and the same or another thread can enter it again there. Nonblocking sums run in fibers: they
-// leave at every wait, while the program computes (call/nonblocking.h). The per-thread state of the
+// leave at every wait, while the program computes (call/queue.h). The per-thread state of the
 // call moves with the function: CallLocals, the floating-point environment, and exceptions that are
 // being handled.
 #pragma once

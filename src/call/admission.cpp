@@ -12,7 +12,7 @@
 #include "call/element_type.h"
 #include "call/entry.h"
 #include "call/estimate.h"
-#include "call/nonblocking.h"
+#include "call/queue.h"
 #include "call/sum.h"
 #include "device/plugins.h"
 #include "device/process_memory.h"

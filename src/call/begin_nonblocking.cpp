@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Starts nonblocking sums, and decides at once where that needs no other rank; otherwise the fiber
 // of the sum decides.
-#include <atomic>
-#include <list>
 #include <memory>
+#include <utility>
 
 #include "base/exceptions.h"
 #include "base/fiber.h"
 #include "call/admission.h"
 #include "call/arguments.h"
 #include "call/candidates.h"
-#include "call/completion.h"
 #include "call/element_type.h"
 #include "call/entry.h"
 #include "call/estimate.h"
-#include "call/nonblocking.h"
-#include "call/request_list.h"
+#include "call/held_sum.h"
+#include "call/queue.h"
 #include "call/sum.h"
 #include "comm/waiter.h"
 #include "mpi/internal_comm.h"
@@ -24,52 +22,46 @@ namespace slimpi::call {
 
 namespace {
 
-// The state of a nonblocking sum that MPI keeps until its generalized request is freed. Unlike a
-// persistent sum, a nonblocking sum cannot use a message to this process as its request. Before the
-// ranks have an internal communicator, the message would need a communicator of this process alone,
-// on which MPICH's messages are not safe among threads.
-struct GeneralizedRequest {
-  GeneralizedRequest(Runtime& its_runtime, const comm::Communicator& communicator)
-      : runtime(its_runtime), comm(communicator.user()), of_comm(communicator.id) {}
-  Runtime& runtime;
-  const mpi::Comm comm;
-  const std::uint64_t of_comm;
-  mpi::Request handle = mpi::abi.request_null;
-  bool failed = false;
-  std::atomic<bool> freed{false};  // by MPI, which may use the handle again
-  std::atomic<int> holders{2};     // MPI and the sum; either may end first
+// A nonblocking sum. Unlike a persistent sum, it cannot use a message to this process as its
+// request. Before the ranks have an internal communicator, the message would need a communicator of
+// this process alone, on which MPICH's messages are not safe among threads.
+class GeneralizedSum final : public HeldSum {
+ public:
+  GeneralizedSum(Runtime& its_runtime, comm::Communicator& its_communicator, Request its_request)
+      : HeldSum(its_runtime, its_communicator, its_communicator, std::move(its_request), nullptr) {}
+
+  // Makes the program's request. Returns MPI's code.
+  int make_request() { return runtime.api.Grequest_start(&query, &free, &cancel, this, &handle); }
+
+  void before_free() override { drop(); }
+
+ private:
+  void complete() override {
+    communicator.end_nonblocking();
+    runtime.api.Grequest_complete(handle);
+  }
+
+  static int query(void* extra, mpi::MessageStatus* status);
+  static int free(void* extra);
+  static int cancel(void* extra, int complete);
 };
 
-// All nonblocking sums of the process whose requests MPI has not freed, or that are not complete.
-RequestList<GeneralizedRequest>& requests() {
-  return RequestList<GeneralizedRequest>::instance();
-}
-
-void release(GeneralizedRequest* generalized) {
-  if (--generalized->holders == 0)
-    (void)requests().take([&](const GeneralizedRequest& one) { return &one == generalized; });
-}
-
-int query(void* extra, mpi::MessageStatus* status) {
-  const GeneralizedRequest& generalized = *static_cast<GeneralizedRequest*>(extra);
-  generalized.runtime.api.Status_set_cancelled(status, 0);
-  generalized.runtime.api.Status_set_elements(status, mpi::abi.type_byte, 0);
+int GeneralizedSum::query(void* extra, mpi::MessageStatus* status) {
+  GeneralizedSum& sum = *static_cast<GeneralizedSum*>(extra);
+  sum.runtime.api.Status_set_cancelled(status, 0);
+  sum.runtime.api.Status_set_elements(status, mpi::abi.type_byte, 0);
   // If slimpi does not intercept the function that completes the request, the program learns of the
   // error only by the code that this callback returns.
-  if (!generalized.failed || is_completing()) return mpi::kSuccess;
-  forget_failure(generalized.handle);
-  return mpi::abi.err_other;
+  return is_completing() || !sum.forget_failure() ? mpi::kSuccess : mpi::abi.err_other;
 }
 
-int free_request(void* extra) {
-  auto* const generalized = static_cast<GeneralizedRequest*>(extra);
-  generalized->freed = true;
-  release(generalized);
+int GeneralizedSum::free(void* extra) {
+  (void)HeldRequests::instance().take(*static_cast<GeneralizedSum*>(extra));
   return mpi::kSuccess;
 }
 
 // Refuses to cancel: the MPI standard does not allow it for collectives.
-int cancel(void*, int complete) {
+int GeneralizedSum::cancel(void*, int complete) {
   return complete != 0 ? mpi::kSuccess : mpi::abi.err_other;
 }
 
@@ -100,25 +92,16 @@ bool meet_or_refuse(Runtime& runtime, comm::Communicator& communicator) {
 
 Status begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                       void* handle) {
-  std::list<GeneralizedRequest> list;
-  GeneralizedRequest& made = list.emplace_back(runtime, communicator);
-  Pending& sum = add_sum(std::make_unique<Pending>(runtime, communicator, request));
-  const int code = runtime.api.Grequest_start(&query, &free_request, &cancel, &made, &sum.handle);
-  if (code != mpi::kSuccess) {
-    remove_sum(sum);
+  const auto sum = std::make_shared<GeneralizedSum>(runtime, communicator, request);
+  HeldRequests::Entry entry{sum};
+  add_sum(sum);
+  if (const int code = sum->make_request(); code != mpi::kSuccess) {
+    remove_sum(*sum);
     return fail(Status::mpi, mpi::error_text(runtime.api, code));
   }
-  made.handle = sum.handle;
-  requests().add(list);
-  sum.end_argument = &made;
-  sum.end = [](void* argument, bool failed) {
-    GeneralizedRequest& ended = *static_cast<GeneralizedRequest*>(argument);
-    ended.failed = failed;
-    ended.runtime.api.Grequest_complete(ended.handle);
-    release(&ended);
-  };
-  mpi::write(handle, sum.handle);
-  begin_sum(sum);
+  HeldRequests::instance().add(entry);
+  mpi::write(handle, sum->handle);
+  begin_sum(*sum);
   return Status::ok;
 }
 
@@ -163,16 +146,6 @@ Outcome decide_or_begin(const Admission& admitted, const Request& request, void*
 }
 
 }  // namespace
-
-mpi::Comm comm_of_nonblocking(mpi::Request handle) {
-  const GeneralizedRequest* const found = handle == mpi::abi.request_null
-                                              ? nullptr
-                                              : requests().find([&](const GeneralizedRequest& one) {
-                                                  return one.handle == handle && !one.freed;
-                                                });
-  return found == nullptr ? mpi::abi.comm_null
-                          : comm_for_errors(found->runtime, found->comm, found->of_comm);
-}
 
 bool make_complete_request(int (&handles)[2]) {
   const mpi::Api& api = Runtime::started()->api;

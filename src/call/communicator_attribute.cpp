@@ -9,7 +9,7 @@
 
 #include "base/exceptions.h"
 #include "call/entry.h"
-#include "call/nonblocking.h"
+#include "call/queue.h"
 #include "call/runtime.h"
 #include "comm/waiter.h"
 #include "mpi/internal_comm.h"

@@ -7,7 +7,7 @@
 #include "algorithm/policy.h"
 #include "base/float_environment.h"
 #include "base/process.h"
-#include "call/nonblocking.h"
+#include "call/queue.h"
 #include "call/runtime.h"
 #include "observe/log.h"
 

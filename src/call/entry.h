@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions that src/intercept calls to start and finish sums, grouped by source file.
-// src/intercept also uses communicator_attribute.h, completion.h, control.h, hidden_functions.h,
-// persistent.h and saved_state.h.
+// src/intercept also uses communicator_attribute.h, control.h, held.h, hidden_functions.h and
+// saved_state.h.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -76,16 +76,22 @@ bool make_complete_request(int (&handles)[2]);
 // its MPI request, or leaves the call to MPI. May wait for the other ranks.
 Outcome init_persistent(Request& request, void* handle);
 
+// held.cpp
+
 // Starts the program's persistent requests: copies the inputs of staged calls, has MPI start the
 // requests by next(count, handles), and begins the sums among them. Returns the code for the
 // program.
-int start_persistent(int count, void* handles, const std::function<int(int, void*)>& next);
+int start_requests(int count, void* handles, const std::function<int(int, void*)>& next);
 
 // Refuses MPI_Cancel of a sum, also of one that is complete: raises an error and returns its code.
-// For another request returns MPI_SUCCESS.
-int refuse_to_cancel(const void* handle);
+// For another request returns MPI_SUCCESS. `address` is that of the request's handle.
+int refuse_to_cancel(const void* address);
 
-// staged_requests.cpp
+// Has MPI free a request by next(address), and ends slimpi's work for it. Waits for a persistent
+// sum that runs. Returns MPI's code.
+int free_request(void* address, const std::function<int(void*)>& next);
+
+// held_copy.cpp
 
 // Forwards a nonblocking or persistent call to MPI with staged copies of buffers that MPI cannot
 // access. To be called if device::some_need_copies(). `next` calls the next definition, which
@@ -93,7 +99,7 @@ int refuse_to_cancel(const void* handle);
 int begin_staged(const Request& request, void* handle, bool persistent,
                  const std::function<int(const Request&)>& next);
 
-// nonblocking.cpp
+// queue.cpp
 
 // Returns whether nonblocking or persistent sums are in flight: sums of slimpi, or sums that MPI
 // makes on copies (begin_staged).
@@ -103,10 +109,6 @@ inline bool sums_in_flight() {
 
 // Waits until all sums in flight are complete.
 void wait_for_all_sums();
-
-// Called when the program frees a request: nobody will complete it, so an error of its sum is
-// dropped.
-void drop_request(const void* handle);
 
 // Lets MPI make the sum of the calling fiber, on slimpi's own communicator: the program may have
 // begun other collectives on its own since, in an order that differs among ranks. begin() must call

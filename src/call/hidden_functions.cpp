@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 
 #include "base/fiber.h"
-#include "call/nonblocking.h"
+#include "call/queue.h"
 #include "call/runtime.h"
 #include "mpi/internal_comm.h"
 #include "mpi/search.h"

@@ -5,29 +5,21 @@
 // compressed, by the options that the communicator has then.
 #include "call/persistent.h"
 
-#include <algorithm>
-#include <cstring>
-#include <deque>
-#include <list>
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "base/described_tensor.h"
 #include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "call/admission.h"
 #include "call/arguments.h"
-#include "call/completion.h"
 #include "call/element_type.h"
 #include "call/entry.h"
 #include "call/estimate.h"
-#include "call/nonblocking.h"
-#include "call/request_list.h"
-#include "call/staged_requests.h"
+#include "call/held_sum.h"
+#include "call/queue.h"
 #include "call/sum.h"
-#include "device/device.h"
 #include "mpi/internal_comm.h"
 #include "observe/activity.h"
 #include "observe/log.h"
@@ -42,126 +34,51 @@ struct Channel {
   int number = 0, index = -1;
 };
 
-struct Persistent {
-  Persistent(Runtime& its_runtime, comm::Communicator& its_comm,
-             const algorithm::Decision& its_decision, Request its_request, const Channel& channel)
-      : runtime(its_runtime),
-        of_comm(its_comm.id),
-        communicator(its_comm, channel.number, channel.index),
-        decision(its_decision),
-        request(std::move(its_request)) {
-    request.blocks.keep(its_comm.size());
+class PersistentSum final : public HeldSum {
+ public:
+  PersistentSum(Runtime& its_runtime, const comm::Communicator& parent,
+                const algorithm::Decision& its_decision, Request its_request,
+                const Channel& channel)
+      : HeldSum(its_runtime, parent, own_, std::move(its_request), &own_decision_),
+        own_(parent, channel.number, channel.index),
+        own_decision_(its_decision) {
     request.blocks.agreed = true;
   }
 
-  Runtime& runtime;
-  const std::uint64_t of_comm;  // the id of the program's communicator, which may be gone
-  comm::Communicator communicator;
-  const algorithm::Decision decision;
-  Request request;
-  mpi::Request handle = mpi::abi.request_null;
-};
+  // Makes the program's request. Returns MPI's code.
+  int make_request() { return own_.exchange().make_completion(&handle); }
 
-// All persistent sums of the process. They are few.
-RequestList<Persistent>& sums() {
-  return RequestList<Persistent>::instance();
-}
-
-Persistent* find(mpi::Request handle) {
-  return sums().find([&](const Persistent& one) { return one.handle == handle; });
-}
-
-// The start of one of the program's requests, which MPI may refuse. Until accept() the object takes
-// the start back when it ends. `place` is the address of the request's handle.
-class Start {
- public:
-  explicit Start(void* its_place)
-      : place(its_place),
-        handle_(mpi::read<mpi::Request>(its_place)),
-        staged_(staged_number(handle_)) {}
-  ~Start();
-  Start(const Start&) = delete;
-  Start& operator=(const Start&) = delete;
-
-  // Does all that may fail before MPI starts the request. Returns the code for the program.
-  int prepare();
-  // Begins the sum, because MPI has started the request.
-  void accept();
-  // Returns whether prepare() has found work for slimpi in this start.
-  bool is_own() const { return copied_ || sum_ != nullptr; }
-
-  void* const place;
+  void started() override;
+  void before_free() override { wait_for_sums(own_); }
+  bool freed() override {
+    end_starts();
+    return true;
+  }
+  void end_starts() override {
+    (void)caught([&] { own_.end_calls(); });
+  }
+  void abandon() override { own_.abandon(); }
 
  private:
-  const mpi::Request handle_;
-  const std::uint64_t staged_;
-  bool copied_ = false;
-  Persistent* persistent_ = nullptr;
-  Pending* sum_ = nullptr;
+  void complete() override { own_.exchange().complete(); }
+
+  comm::Communicator own_;
+  const algorithm::Decision own_decision_;
 };
 
-int Start::prepare() {
-  if (const int code = start_staged(staged_, &copied_); code != mpi::kSuccess) return code;
-  Persistent* const found = find(handle_);
-  // MPI refuses to start a request that runs already.
-  if (found == nullptr || are_in_flight({&handle_, 1})) return mpi::kSuccess;
-  const Status status = caught([&] {
-    auto sum = std::make_unique<Pending>(found->runtime, found->communicator, found->request);
-    sum->of_comm = found->of_comm;
-    sum->decision = &found->decision;
-    sum->handle = found->handle;
-    sum->end_argument = &found->communicator.exchange();
-    sum->end = [](void* exchange, bool) { static_cast<comm::Exchange*>(exchange)->complete(); };
-    sum_ = &add_sum(std::move(sum));
-  });
-  // The other ranks start the sum, and get an error, too.
-  if (status != Status::ok) return fail_call(found->runtime, found->communicator, status);
-  persistent_ = found;
-  return mpi::kSuccess;
-}
-
-void Start::accept() {
-  copied_ = false;
-  if (sum_ == nullptr) return;
-  Pending& sum = *std::exchange(sum_, nullptr);
-  Persistent& persistent = *persistent_;
-  forget_failure(persistent.handle);  // the failure of a sum whose completion slimpi did not see
-  comm::Communicator* parent = persistent.runtime.communicators.find(persistent.request.comm);
-  if (parent != nullptr && parent->id != persistent.of_comm) parent = nullptr;
-  if (parent != nullptr)
-    persistent.communicator.exchange().set_timeout(parent->exchange().timeout());
+void PersistentSum::started() {
+  comm::Communicator* parent = runtime.communicators.find(comm);
+  if (parent != nullptr && parent->id != of_comm) parent = nullptr;
+  if (parent != nullptr) own_.exchange().set_timeout(parent->exchange().timeout());
   const bool bypassed = !Runtime::on;
-  if (bypassed) sum.bypass = BypassReason::off;
-  begin_sum(sum);
+  bypass = bypassed ? std::optional(BypassReason::off) : std::nullopt;
+  begin_sum(*this);
   // SLIMPI_CALLS_PER_STEP counts this start among the sums of the communicator, unless slimpi is
   // off.
   if (bypassed)
-    count_bypass(persistent.runtime, BypassReason::off, persistent.communicator,
-                 persistent.request);
+    count_bypass(runtime, BypassReason::off, own_, request);
   else if (parent != nullptr)
     count_in_order(*parent);
-}
-
-Start::~Start() {
-  if (copied_) take_back_staged(staged_);
-  if (sum_ != nullptr) remove_sum(*sum_);
-}
-
-// Starts the requests that slimpi does not know, in one call. MPI may exchange their handles.
-int start_others(const std::deque<Start>& starts, std::ptrdiff_t own,
-                 const std::function<int(int, void*)>& next) {
-  const std::size_t bytes = mpi::handle_bytes();
-  std::vector<std::byte> others((starts.size() - std::size_t(own)) * bytes);
-  if (others.empty()) return mpi::kSuccess;
-  const auto copy = [&](const auto& act) {
-    std::byte* other = others.data();
-    for (const Start& start : starts)
-      if (!start.is_own()) act(start.place, std::exchange(other, other + bytes));
-  };
-  copy([&](const void* place, void* other) { std::memcpy(other, place, bytes); });
-  const int code = programs_code([&] { return next(int(others.size() / bytes), others.data()); });
-  copy([&](void* place, const void* other) { std::memcpy(place, other, bytes); });
-  return code;
 }
 
 // The agreement of the ranks on a persistent sum at its init.
@@ -222,14 +139,14 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator,
                                    " suffice for no more of them on one communicator");
     return bypass(runtime, BypassReason::failure, communicator, request);
   }
-  std::list<Persistent> list;
-  Persistent& made = list.emplace_back(runtime, communicator, decision, request, channel);
-  const int code = made.communicator.exchange().make_completion(&made.handle);
-  if (code != mpi::kSuccess) return Outcome::finished(code);
+  const auto made =
+      std::make_shared<PersistentSum>(runtime, communicator, decision, request, channel);
+  HeldRequests::Entry entry{made};
+  if (const int code = made->make_request(); code != mpi::kSuccess) return Outcome::finished(code);
   if (request.tensor != nullptr && !request.tensor->name.empty())
-    communicator.states.move_restored(request.tensor->name, made.communicator.states);
-  mpi::write(handle, made.handle);
-  sums().add(list);
+    communicator.states.move_restored(request.tensor->name, made->communicator.states);
+  mpi::write(handle, made->handle);
+  HeldRequests::instance().add(entry);
   return Outcome::finished(mpi::kSuccess);
 }
 
@@ -269,73 +186,14 @@ Outcome init_persistent(Request& request, void* handle) {
   return make(runtime, communicator, *decision, request, handle);
 }
 
-// After an error of MPI_Startall nobody can say which requests MPI has started: a request that is
-// complete at once looks like one that does not run. So the requests that slimpi knows are started
-// one by one, after the others, among which is the one that MPI refuses.
-int start_persistent(int count, void* handles, const std::function<int(int, void*)>& next) {
-  const auto start_all = [&] { return programs_code([&] { return next(count, handles); }); };
-  if (sums().empty() && !device::some_need_copies()) [[likely]]
-    return start_all();
-  std::deque<Start> starts;
-  for (int i = 0; i < count; ++i)
-    if (const int code = starts.emplace_back(mpi::place_at(handles, i)).prepare();
-        code != mpi::kSuccess)
-      return code;
-  const auto own = std::count_if(starts.begin(), starts.end(), std::mem_fn(&Start::is_own));
-  if (own == 0) return start_all();
-  if (const int code = start_others(starts, own, next); code != mpi::kSuccess) return code;
-  for (Start& start : starts) {
-    if (!start.is_own()) continue;
-    const int code = programs_code([&] { return next(1, start.place); });
-    if (code != mpi::kSuccess) return code;
-    start.accept();
-  }
-  return mpi::kSuccess;
-}
-
-int refuse_to_cancel(const void* handle) {
-  const auto request = mpi::read<mpi::Request>(handle);
-  const Persistent* const one = find(request);
-  const mpi::Comm comm = one == nullptr
-                             ? comm_of_nonblocking(request)
-                             : comm_for_errors(one->runtime, one->request.comm, one->of_comm);
-  if (comm == mpi::abi.comm_null) return mpi::kSuccess;
-  return Runtime::started()->errors.raise(
-      comm, fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
-}
-
-PersistentEnd::PersistentEnd(const void* handle) {
-  if (sums().empty() && !device::some_need_copies()) [[likely]]
-    return;
-  if (handle == nullptr) return;
-  staged_ = staged_number(mpi::read<mpi::Request>(handle));
-  one_ = find(mpi::read<mpi::Request>(handle));
-  if (one_ != nullptr) wait_for_sums(static_cast<Persistent*>(one_)->communicator);
-}
-
-PersistentEnd::~PersistentEnd() {
-  free_staged(staged_);
-  if (one_ == nullptr) return;
-  for (Persistent& ended : sums().take([&](const Persistent& one) { return &one == one_; }))
-    (void)caught([&] { ended.communicator.end_calls(); });
-}
-
 comm::Communicator* find_persistent(const comm::Communicator& communicator,
                                     const std::string& name) {
-  Persistent* const found = sums().find([&](const Persistent& one) {
-    return one.of_comm == communicator.id && one.request.tensor != nullptr &&
-           one.request.tensor->name == name;
+  const auto found = HeldRequests::instance().find_all([&](const Held& one) {
+    if (!one.persistent || !one.is_sum() || one.of_comm != communicator.id) return false;
+    const auto& tensor = static_cast<const PersistentSum&>(one).request.tensor;
+    return tensor != nullptr && tensor->name == name;
   });
-  return found == nullptr ? nullptr : &found->communicator;
-}
-
-void end_persistent() {
-  sums().for_each([](Persistent& one) { one.communicator.end_calls(); });
-}
-
-void abandon_persistent() {
-  for (Persistent& ended : sums().take([](const Persistent&) { return true; }))
-    ended.communicator.abandon();
+  return found.empty() ? nullptr : &static_cast<PersistentSum&>(*found.front()).communicator;
 }
 
 }  // namespace slimpi::call

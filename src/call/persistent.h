@@ -1,37 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions for persistent sums that other files of this directory call: they end a sum, and find
-// the sum of a tensor.
+// Finds the persistent sum of a tensor, whose state saved_state.cpp reads and replaces.
 #pragma once
-#include <cstdint>
 #include <string>
 
 #include "comm/communicator.h"
 
 namespace slimpi::call {
 
-// Marks that MPI frees the program's request while this object lives. If the request is that of a
-// persistent sum, the sum ends.
-class PersistentEnd {
- public:
-  explicit PersistentEnd(const void* handle);
-  ~PersistentEnd();
-  PersistentEnd(const PersistentEnd&) = delete;
-  PersistentEnd& operator=(const PersistentEnd&) = delete;
-
- private:
-  std::uint64_t staged_ = 0;
-  void* one_ = nullptr;
-};
-
 // Returns the private communicator of the persistent sum of the named tensor; null if there is
 // none.
 comm::Communicator* find_persistent(const comm::Communicator& communicator,
                                     const std::string& name);
-
-// Notes that this rank starts no persistent sum again; ranks that wait for it later get an error.
-void end_persistent();
-
-// Forgets the requests of persistent sums, because MPI ends.
-void abandon_persistent();
 
 }  // namespace slimpi::call

@@ -5,9 +5,9 @@
 
 #include "base/exceptions.h"
 #include "base/float_environment.h"
-#include "call/completion.h"
 #include "call/entry.h"
-#include "call/nonblocking.h"
+#include "call/held_sum.h"
+#include "call/queue.h"
 #include "call/runtime.h"
 #include "observe/log.h"
 
@@ -46,8 +46,8 @@ int Errors::code_of(Status status, const std::string& text) {
 int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
   // The failure of a sum in a fiber is postponed until its request is completed, unless the error
   // is fatal. A fatal error ends the job now: the program may be waiting for something else.
-  if (Pending* const sum = running_sum(); sum != nullptr) {
-    comm = comm_for_errors(*sum);
+  if (HeldSum* const sum = running_sum(); sum != nullptr) {
+    comm = sum->comm_for_errors();
     if (!is_fatal(comm)) return postpone_failure(*sum, status, logging);
   }
   const mpi::Api& api = runtime_.api;

@@ -10,10 +10,9 @@
 #include "call/element_type.h"
 #include "call/entry.h"
 #include "call/estimate.h"
+#include "call/held.h"
 #include "call/hidden_functions.h"
-#include "call/nonblocking.h"
-#include "call/persistent.h"
-#include "call/staged_requests.h"
+#include "call/queue.h"
 #include "device/device.h"
 #include "device/plugins.h"
 #include "mpi/internal_comm.h"
@@ -257,8 +256,7 @@ void Runtime::mpi_ended() {
   communicators.mpi_ended();
   report.mpi_ended();
   errors.mpi_ended();
-  abandon_persistent();
-  abandon_staged();
+  abandon_requests(true);
   mpi::forget_internal();
 }
 
@@ -269,13 +267,13 @@ void Runtime::finish(bool mpi_works, const std::function<std::optional<bool>()>&
     wait_for_all_sums();
     end_helper();
     (void)caught([&] {
-      end_persistent();
+      end_starts();
       mpi_works = communicators.wait_for_finalize(meet);
     });
   }
   report.finish(mpi_works);
   communicators.abandon(mpi_works);
-  abandon_persistent();
+  abandon_requests(false);
 }
 
 }  // namespace slimpi::call

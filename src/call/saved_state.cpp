@@ -11,8 +11,8 @@
 
 #include "algorithm/algorithm.h"
 #include "call/entry.h"
-#include "call/nonblocking.h"
 #include "call/persistent.h"
+#include "call/queue.h"
 #include "call/runtime.h"
 #include "comm/stream_wait.h"
 #include "comm/tensor_state.h"

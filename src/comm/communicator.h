@@ -6,7 +6,7 @@
 //
 // A Communicator has no lock, because one thread at a time uses it: MPI lets only one thread call
 // collectives on a communicator. This thread first waits for the nonblocking sums. While it begins
-// one, it keeps other threads out of the fibers (HoldFibers in call/nonblocking.h). InternalComm,
+// one, it keeps other threads out of the fibers (HoldFibers in call/queue.h). InternalComm,
 // which persistent sums share with the communicator, has a mutex.
 #pragma once
 #include <atomic>

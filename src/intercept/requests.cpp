@@ -8,9 +8,8 @@
 
 #include <optional>
 
-#include "call/completion.h"
+#include "call/held.h"
 #include "call/hidden_functions.h"
-#include "call/persistent.h"
 #include "comm/waiter.h"
 #include "intercept/names.h"
 
@@ -231,11 +230,8 @@ int get_status(const auto& next, Word request, int* flag, void* status) {
   return test_one<false>(by_value, &request, flag, status);
 }
 
-int free_request(const auto& next, void* request) {
-  if (request == nullptr) return next(request);
-  call::drop_request(request);
-  const PersistentEnd end(request);
-  return next(request);
+int free_one(const auto& next, void* request) {
+  return request == nullptr ? next(request) : call::free_request(request, next);
 }
 
 // Refuses to cancel a sum, and returns the code of an error.
@@ -250,7 +246,7 @@ int start(int count, void* requests, const auto& next) {
   int code = 0;
   if (sums_in_flight() && is_probe()) return mpi::kSuccess;
   if (requests == nullptr) return next(count, requests);
-  const Status status = catch_all([&] { code = call::start_persistent(count, requests, next); });
+  const Status status = catch_all([&] { code = call::start_requests(count, requests, next); });
   if (status != Status::ok) end_for(mpi::abi.comm_world, status);
   return code;
 }
@@ -286,7 +282,7 @@ SLIMPI_BOTH(Request_get_status_any, (test_any<C, false>),
 SLIMPI_BOTH(Request_get_status_some, (test_some<C, false>),
             (int count, void* requests, int* found, int* indices, void* statuses), count, requests,
             found, indices, statuses)
-SLIMPI_BOTH(Request_free, free_request, (void* request), request)
+SLIMPI_BOTH(Request_free, free_one, (void* request), request)
 SLIMPI_BOTH(Cancel, cancel, (void* request), request)
 SLIMPI_BOTH(Start, start_one, (void* request), request)
 SLIMPI_BOTH(Startall, start_all, (int count, void* requests), count, requests)
@@ -328,7 +324,7 @@ SLIMPI_F08(startall, (const int* count, void* requests, int* error),
                },
                *count, requests),
            count, requests)
-SLIMPI_F08(request_free, (void* request, int* error), free_request(next, request), request)
+SLIMPI_F08(request_free, (void* request, int* error), free_one(next, request), request)
 SLIMPI_F08(cancel, (void* request, int* error), cancel(next, request), request)
 SLIMPI_F08(wait, (void* request, void* status, int* error), wait_one(next, request, status),
            request, status)

@@ -37,6 +37,14 @@ for layout in "3 1" "4 2"; do
     under "${layout% *}" "$errors" 2>errors.txt
 done
 
+if "${MPICC:-mpicc}" -shared -fPIC -o after.so "$top_srcdir/tests/helper/after_wait.c"; then
+  alone=$preload
+  preload=$preload:$work/after.so
+  SLIMPI_RANKS_PER_NODE=1 shows "a handle is used again before the error of its sum" \
+    under 2 "$errors" reused
+  preload=$alone
+fi
+
 # Fibers have small stacks. A sanitizer needs more memory.
 [ -n "$sanitizer" ] || SLIMPI_RANKS_PER_NODE=1 holds "sums with little memory" \
   under 2 "$errors" limited 2>errors.txt

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nonblocking and persistent sums that fail: the error comes from the function that completes the
 // request. And MPI_Cancel and MPI_Request_free of sums in flight. Run by nonblocking.sh.
-// Usage: nonblocking_errors [failing | starting | limited]
+// Usage: nonblocking_errors [failing | reused | starting | limited]
 //   failing   under a hook that fails in the second call of each communicator
+//   reused    with tests/helper/after_wait.c behind slimpi
 //   starting  under a hook that starts a persistent sum
 //   limited   sums of a process that gets little more memory
 #include "tests/mpi/nonblocking.h"
@@ -79,19 +80,78 @@ static void beside_a_failed_receive(MPI_Comm comm) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
-// Sums of a communicator whose ranks have other options fail. The error comes from the function
-// that completes the request, and is in its status, beside a sum of another communicator that
-// succeeds.
-static void errors(void) {
+// Returns a communicator whose ranks have different options, so all its sums fail.
+static MPI_Comm failing_comm(void) {
   MPI_Comm comm;
   MPI_Info info;
-  MPI_Request r[2];
-  MPI_Status s[2];
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Info_create(&info);
   MPI_Info_set(info, "slimpi_min_size", g_rank == 0 ? "1k" : "2k");
   MPI_Comm_set_info(comm, info);
   MPI_Info_free(&info);
+  return comm;
+}
+
+static MPI_Comm g_raised;              // the communicator of the last error
+static MPI_Request g_first, g_second;  // the handles of two requests, one after the other
+static MPI_Comm g_other;               // the communicator of the second request
+
+static void note_comm(MPI_Comm* comm, int* code, ...) {
+  (void)code;
+  g_raised = *comm;
+}
+
+static void begin_failing_sum(void) {
+  int done = 0;
+  MPI_Iallreduce(g_in[1], g_out[1], kCount, MPI_FLOAT, MPI_SUM, g_other, &g_second);
+  while (!done) MPI_Request_get_status(g_second, &done, MPI_STATUS_IGNORE);
+}
+
+static void make_barrier(void) {
+  MPI_Request request;
+  MPI_Ibarrier(g_other, &request);
+  g_second = request;
+  must(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS, "MPI's own request succeeds");
+  must(g_raised == MPI_COMM_NULL, "MPI's own request raises no error");
+}
+
+// After MPI has completed a sum that failed, and before its error is raised, MPI gives its handle
+// to another request. Each error is raised on the communicator of its own sum.
+static void reused(void) {
+  void (** const after_wait)(void) = (void (**)(void))dlsym(RTLD_DEFAULT, "slimpi_after_wait");
+  const MPI_Comm first = failing_comm();
+  MPI_Errhandler note;
+  int equal = 0;
+  must(after_wait != NULL, "after_wait.c is preloaded");
+  g_other = failing_comm();
+  MPI_Comm_create_errhandler(note_comm, &note);
+  MPI_Comm_set_errhandler(first, note);
+  MPI_Comm_set_errhandler(g_other, note);
+  for (int i = 0; i < kMany; ++i) {
+    MPI_Request r;
+    MPI_Iallreduce(g_in[0], g_out[0], kCount, MPI_FLOAT, MPI_SUM, first, &r);
+    g_first = r;
+    g_raised = MPI_COMM_NULL;
+    *after_wait = i % 2 == 0 ? begin_failing_sum : make_barrier;
+    must(MPI_Wait(&r, MPI_STATUS_IGNORE) != MPI_SUCCESS && g_raised == first,
+         "the error of the first sum");
+    equal += g_first == g_second;
+    if (i % 2 != 0) continue;
+    must(MPI_Wait(&g_second, MPI_STATUS_IGNORE) != MPI_SUCCESS && g_raised == g_other,
+         "the error of the second sum");
+  }
+  if (equal == 0) fprintf(stderr, "MPI gives no handle to another request at once\n");
+  MPI_Errhandler_free(&note);
+  MPI_Comm_free(&g_other);
+}
+
+// Sums of a communicator whose ranks have other options fail. The error comes from the function
+// that completes the request, and is in its status, beside a sum of another communicator that
+// succeeds.
+static void errors(void) {
+  MPI_Comm comm = failing_comm();
+  MPI_Request r[2];
+  MPI_Status s[2];
   MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
   for (enum way way = WAIT; way < WAYS; ++way) {
     r[0] = MPI_REQUEST_NULL;
@@ -272,6 +332,8 @@ int main(int argc, char** argv) {
   fill();
   if (argc > 1 && strcmp(argv[1], "failing") == 0) {
     failing();
+  } else if (argc > 1 && strcmp(argv[1], "reused") == 0) {
+    reused();
   } else if (argc > 1) {
     blocking(MPI_COMM_WORLD);
     if (strcmp(argv[1], "limited") == 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "call/nonblocking.h"
+#include "call/queue.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -10,16 +10,15 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <span>
 #include <thread>
 #include <vector>
 
 #include "base/exceptions.h"
 #include "base/fiber.h"
 #include "call/admission.h"
-#include "call/completion.h"
 #include "call/element_type.h"
 #include "call/entry.h"
+#include "call/held_sum.h"
 #include "call/sum.h"
 #include "comm/waiter.h"
 #include "device/device.h"
@@ -46,7 +45,7 @@ constexpr int kPollsAnEntry = 2;
 
 std::atomic<std::uint64_t> g_entries{0};    // how often the program's threads entered fibers
 thread_local bool t_helps = false;          // this thread is the helper thread
-thread_local Pending* t_running = nullptr;  // see running_sum()
+thread_local HeldSum* t_running = nullptr;  // see running_sum()
 
 // The queues that are kept for later sums, with the stacks of their fibers.
 constexpr std::size_t kSpareQueues = 8;
@@ -54,7 +53,7 @@ constexpr std::size_t kSpareQueues = 8;
 // The sums of one communicator that are not complete. The first sum runs in the fiber.
 struct Queue {
   const comm::Communicator* communicator = nullptr;
-  std::deque<std::unique_ptr<Pending>> sums;
+  std::deque<std::shared_ptr<HeldSum>> sums;
   bool begun = false;
   Fiber fiber;
 };
@@ -90,30 +89,17 @@ Queue& queue_of(const comm::Communicator& communicator) {
   return *busy.back();
 }
 
-// Completes the request of a sum. After its fiber has ended, g_fibers still includes the sum:
-// - a sum without failure: until its request is complete, because MPI_Waitall of MPICH cannot wait
-//   for a generalized request that is pending;
-// - a failed sum: until the program has completed the request and has got the error.
-void complete(std::unique_ptr<Pending> sum) {
-  void (*const end)(void*, bool) = sum->end;
-  void* const argument = sum->end_argument;
-  const bool failed = sum->failed();
-  if (failed && !sum->dropped) keep_failure(std::move(sum));
-  end(argument, failed);
-  if (sum != nullptr) count_fibers(-1, &enter_fibers);
-}
-
 // Ends a sum by a failure. Other ranks may wait for this rank. Without an internal communicator no
 // message can tell them of the failure, so the job ends.
-void fail_sum(Pending& sum, Status status) {
-  if (!sum.communicator.connected()) end_for(comm_for_errors(sum), status);
-  (void)caught([&] { sum.code = fail_call(sum.runtime, sum.communicator, status); });
+void fail_sum(HeldSum& sum, Status status) {
+  if (!sum.communicator.connected()) end_for(sum.comm_for_errors(), status);
+  (void)caught([&] { sum.failure.code = fail_call(sum.runtime, sum.communicator, status); });
 }
 
 // Runs a sum in its fiber. The fiber calls no code of the program, so no exception of the program
 // is thrown here.
 void run_in_fiber(void* argument) {
-  Pending& sum = *static_cast<Pending*>(argument);
+  HeldSum& sum = *static_cast<HeldSum*>(argument);
   const FailureScope own_text;
   Outcome outcome;
   Status status = caught([&] {
@@ -124,15 +110,15 @@ void run_in_fiber(void* argument) {
     else
       outcome = decide_and_run(sum.runtime, sum.communicator, sum.request);
   });
-  if (outcome.done) sum.code = outcome.code;
+  if (outcome.done) sum.failure.code = outcome.code;
   if (status == Status::ok && !outcome.done)
-    status = caught([&] { sum.code = call_mpi(sum.request, outcome.reason); });
+    status = caught([&] { sum.failure.code = call_mpi(sum.request, outcome.reason); });
   if (status != Status::ok) fail_sum(sum, status);
 }
 
 // Returns the stack that a sum needs. The functions of a codec of the program (a hook) run in the
 // fiber, and so do those of a GPU's driver.
-Fiber::Stack stack_for(const Pending& sum) {
+Fiber::Stack stack_for(const HeldSum& sum) {
   const Config& config = sum.communicator.config();
   return device::others() || config.rules || config.algorithm.starts_with("hook:")
              ? Fiber::Stack::large
@@ -141,7 +127,7 @@ Fiber::Stack stack_for(const Pending& sum) {
 
 // Begins the first sum of a queue, or lets it continue. Returns false if the sum has ended.
 bool step_first(Queue& queue) {
-  Pending& sum = *queue.sums.front();
+  HeldSum& sum = *queue.sums.front();
   if (!queue.begun) {
     const FailureScope own_text;
     const Status status = caught([&] { queue.fiber.prepare(&run_in_fiber, &sum, stack_for(sum)); });
@@ -155,7 +141,7 @@ bool step_first(Queue& queue) {
 // queue are complete.
 bool step(Queue& queue) {
   while (!queue.sums.empty()) {
-    Pending& sum = *queue.sums.front();
+    HeldSum& sum = *queue.sums.front();
     if (!sum.accepted) return true;
     t_running = &sum;
     const bool waits = step_first(queue);
@@ -163,10 +149,9 @@ bool step(Queue& queue) {
     if (waits) return true;
     queue.begun = false;
     for (; sum.counted_later > 0; --sum.counted_later) sum.communicator.states.count_call();
-    std::unique_ptr<Pending> ended = std::move(queue.sums.front());
+    const std::shared_ptr<HeldSum> ended = std::move(queue.sums.front());
     queue.sums.pop_front();
-    if (ended->decision == nullptr) ended->communicator.end_nonblocking();
-    complete(std::move(ended));
+    ended->end();
   }
   return false;
 }
@@ -226,15 +211,6 @@ bool start_helper(pthread_t* helper) {
   return code == 0;
 }
 
-// Returns the first sum with one of these requests; null if there is none. The caller holds the
-// mutex.
-Pending* find(std::span<const mpi::Request> handles) {
-  for (const auto& queue : queues().busy)
-    for (const auto& sum : queue->sums)
-      if (std::find(handles.begin(), handles.end(), sum->handle) != handles.end()) return sum.get();
-  return nullptr;
-}
-
 // Waits until no sum of the communicator is left. If `communicator` is null, waits for all sums.
 void wait_until_idle(const comm::Communicator* communicator) {
   const auto is_idle = [&] {
@@ -279,32 +255,35 @@ HoldFibers::~HoldFibers() {
   if (locks_) queues().mutex.unlock();
 }
 
-Pending& add_sum(std::unique_ptr<Pending> sum) {
+bool add_sum(std::shared_ptr<HeldSum> sum) {
   const HoldFibers held;
+  if (sum->runs()) return false;
   // If the helper thread cannot be made, sums make progress only inside the program's MPI calls.
   Queues& all = queues();
   if (!all.has_helper) all.has_helper = start_helper(&all.helper);
   if (!all.has_helper)
     log_once(LogLevel::warn, "no thread can be made that lets nonblocking sums go on meanwhile");
-  Pending& added = *sum;
+  HeldSum& added = *sum;
   queue_of(sum->communicator).sums.push_back(std::move(sum));
-  return added;
+  added.begin();
+  return true;
 }
 
-void begin_sum(Pending& sum) noexcept {
+void begin_sum(HeldSum& sum) noexcept {
   {
     const HoldFibers held;
     sum.accepted = true;
     std::unique_lock asleep(queues().sleep);
-    count_fibers(1, &enter_fibers);
+    sum.set_in_flight(true);
     asleep.unlock();
     queues().wake.notify_one();
   }
   enter_fibers();  // the first messages leave
 }
 
-void remove_sum(Pending& sum) noexcept {
+void remove_sum(HeldSum& sum) noexcept {
   const HoldFibers held;
+  sum.take_back();
   for (const auto& queue : queues().busy)
     std::erase_if(queue->sums, [&](const auto& one) { return one.get() == &sum; });
 }
@@ -317,11 +296,6 @@ void count_in_order(comm::Communicator& communicator) {
       return;
     }
   communicator.states.count_call();
-}
-
-bool are_in_flight(std::span<const mpi::Request> handles) {
-  const HoldFibers held;
-  return find(handles) != nullptr;
 }
 
 void wait_for_sums(const comm::Communicator& communicator) {
@@ -347,14 +321,14 @@ void end_helper() {
 }
 
 // Not inlined: a fiber may be left before the call, and continue in another thread.
-[[gnu::noinline]] Pending* running_sum() {
+[[gnu::noinline]] HeldSum* running_sum() {
   return t_running;
 }
 
-int postpone_failure(Pending& sum, Status status, Logging logging) {
-  sum.failure = status;
-  sum.logging = logging;
-  copy_failure_text(sum.text);
+int postpone_failure(HeldSum& sum, Status status, Logging logging) {
+  sum.failure.status = status;
+  sum.failure.logging = logging;
+  copy_failure_text(sum.failure.text);
   return mpi::abi.err_other;
 }
 
@@ -368,16 +342,6 @@ int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi:
         on_threads_stack([&] { code = begin(own, handle); });
         return code;
       });
-}
-
-void drop_request(const void* address) {
-  if (!sums_in_flight()) return;
-  const auto handle = mpi::read<mpi::Request>(address);
-  {
-    const HoldFibers held;
-    if (Pending* const sum = find({&handle, 1}); sum != nullptr) sum->dropped = true;
-  }
-  forget_failure(handle);
 }
 
 }  // namespace slimpi::call

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The requests of the program that slimpi has work for: nonblocking sums (begin_nonblocking.cpp),
+// persistent sums (persistent.cpp), and calls that MPI makes on copies of buffers that it cannot
+// access (held_copy.cpp). HeldRequests is the one table of them. The owners of a request share it:
+// the table, until MPI frees the request; the queue, while its sum runs; and the function that
+// completes it. src/intercept uses Completing, and the functions of held.cpp in entry.h, when the
+// program starts, completes, cancels or frees requests.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/status.h"
+#include "call/raise_error.h"
+#include "mpi/abi.h"
+
+namespace slimpi::call {
+
+class Runtime;
+
+// The failure of a request, an error that the function that completes the request raises.
+struct Failure {
+  Failure() { text[0] = '\0'; }
+  bool none() const { return status == Status::ok && code == mpi::kSuccess; }
+  void clear() {
+    status = Status::ok;
+    code = mpi::kSuccess;
+  }
+
+  int code = mpi::kSuccess;  // MPI's code, if MPI made the sum
+  Status status = Status::ok;
+  Logging logging = Logging::here;
+  char text[FailureScope::kMost];
+};
+
+// One request of the program. MPI demands that one thread at a time starts or completes it.
+class Held : public std::enable_shared_from_this<Held> {
+ public:
+  Held(Runtime& its_runtime, mpi::Comm its_comm, std::uint64_t comm_id, bool is_persistent)
+      : runtime(its_runtime), comm(its_comm), of_comm(comm_id), persistent(is_persistent) {}
+  virtual ~Held();
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  // Returns the communicator on which to raise an error: the program's, or MPI_COMM_WORLD if the
+  // program has freed its own. That is so if slimpi has no state of `comm` any more, or a state
+  // whose id is not `of_comm`, because MPI has used the handle again.
+  mpi::Comm comm_for_errors() const;
+
+  // Counts the request among those in flight, or no longer. The functions of MPI that complete
+  // requests look for this request only while it counts (sums_in_flight).
+  void set_in_flight(bool in_flight);
+
+  // Returns whether slimpi makes the sum of the request; false: MPI makes the call, on copies.
+  virtual bool is_sum() const { return true; }
+  // Returns whether a sum of the request runs. A function of MPI that waits for the request first
+  // lets the sum end.
+  virtual bool runs() const { return false; }
+  // Returns whether the last sum has failed and no function has raised that error yet.
+  virtual bool failed() const { return false; }
+
+  // The program starts a persistent request. before_start() does all that may fail, before MPI
+  // starts the request, and returns the code for the program. If it sets *begins, slimpi has work
+  // in this start, and one of the other two functions follows: taken_back() if MPI has not started
+  // the request.
+  virtual int before_start(bool* begins) = 0;
+  virtual void started() {}
+  virtual void taken_back() = 0;
+
+  // A function of MPI has completed the request. ends: MPI has freed it or made it inactive.
+  // Returns whether to raise `failure`.
+  virtual bool completed(bool ends) = 0;
+
+  // The program frees the request. freed() returns whether MPI uses nothing of this object now.
+  virtual void before_free() {}
+  virtual bool freed() { return true; }
+
+  // Notes that this rank has called MPI_Finalize, so it starts no persistent request any more.
+  virtual void end_starts() {}
+  // Drops all handles of MPI, which has ended or ends.
+  virtual void abandon() {}
+
+  Runtime& runtime;
+  const mpi::Comm comm;
+  const std::uint64_t of_comm;  // the id of slimpi's state of `comm`; 0: not asked for (copies)
+  const bool persistent;
+  mpi::Request handle = mpi::abi.request_null;
+  Failure failure;
+
+ private:
+  std::atomic<bool> in_flight_{false};
+};
+
+// The table of the requests, by their handles.
+class HeldRequests {
+ public:
+  using Entry = std::list<std::shared_ptr<Held>>;  // of one element
+
+  // Returns the only table, which is never destroyed: exit handlers may still call MPI.
+  static HeldRequests& instance();
+
+  // Adds the one element of `entry`, whose handle is known now. Allocates nothing: a failure here
+  // would lose MPI's request.
+  void add(Entry& entry) noexcept;
+
+  // Returns the request with this handle; null if slimpi has no work for it. The test of nearly all
+  // other requests takes no lock.
+  std::shared_ptr<Held> find(mpi::Request handle);
+
+  // Takes the request out of the table, because MPI may use its handle again.
+  Entry take(const Held& held) noexcept;
+
+  // Returns the requests that is() accepts. No lock is held when this returns, so the caller
+  // may call MPI.
+  template <typename Is>
+  std::vector<std::shared_ptr<Held>> find_all(const Is& is) {
+    std::vector<std::shared_ptr<Held>> found;
+    const std::lock_guard lock(mutex_);
+    for (const Bucket& bucket : buckets_)
+      for (const std::shared_ptr<Held>& one : bucket.list)
+        if (is(*one)) found.push_back(one);
+    return found;
+  }
+
+ private:
+  struct Bucket {
+    std::atomic<int> count{0};
+    Entry list;
+  };
+  static constexpr int kBucketBits = 6;
+  Bucket& bucket_of(mpi::Request handle) {
+    const auto mixed = std::uint64_t(mpi::Word(handle)) * 0x9e3779b97f4a7c15u;
+    return buckets_[std::size_t(mixed >> (64 - kBucketBits))];
+  }
+
+  std::mutex mutex_;  // guards the lists. Callbacks of MPI lock it, so its owner calls no MPI
+  std::array<Bucket, std::size_t(1) << kBucketBits> buckets_;
+};
+
+// Marks that the thread is in an intercepted function that completes requests while this object
+// lives.
+class Completing {
+ public:
+  // Notes the requests of the program, before MPI changes them.
+  Completing(int count, const void* handles);
+  ~Completing();
+  Completing(const Completing&) = delete;
+  Completing& operator=(const Completing&) = delete;
+
+  // Returns whether sums that are not complete are among the requests.
+  bool has_sums() const;
+
+  // The requests that the function has completed.
+  struct Completed {
+    int count = 0;
+    const int* indices = nullptr;  // indices of the requests; null: the first `count` requests
+    int base = 0;                  // first index: 0 in C, 1 in Fortran
+    void* statuses = nullptr;      // the function's array of statuses, if any; `count` long
+    bool several = false;          // the function takes an array
+  };
+
+  // Does the work that follows when a function has completed requests: copies the results of staged
+  // calls to the program, takes the failures of the completed sums, raises their errors, and sets
+  // the errors in the statuses. `code` is the code that MPI returned. Returns the code for the
+  // program. ends: MPI has freed the completed requests, or made them inactive if they are
+  // persistent. MPI_Request_get_status and its forms _all, _any and _some do neither.
+  int raise(int code, const Completed& completed, bool ends = true);
+
+ private:
+  struct Noted {
+    mpi::Request handle;
+    std::shared_ptr<Held> held;
+    HeldRequests::Entry taken = {};
+    bool fails = false;  // raise() must raise an error
+  };
+  Noted* find(const Completed& completed, int i);
+  bool completed_beside_error(const Noted& noted, int code, const Completed& completed) const;
+  void finish_completed(int code, const Completed& completed, bool ends);
+
+  const void* const array_;  // the program's
+  std::vector<Noted> noted_;
+};
+
+// Returns whether this thread is in an intercepted function that completes requests.
+bool is_completing();
+
+// Notes that this rank starts no persistent sum again; ranks that wait for it later get an error.
+void end_starts();
+
+// Forgets all requests if MPI has ended. Before that, only the persistent sums: a session may
+// outlive MPI_Finalize and complete other requests.
+void abandon_requests(bool mpi_has_ended);
+
+}  // namespace slimpi::call

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nonblocking and persistent calls that MPI makes on copies of buffers that it cannot access. The
+// program holds MPI's own request. The input is copied when the call begins or, for a persistent
+// call, at each start, and the function that completes the request copies the result back.
+#include <functional>
+#include <memory>
+
+#include "base/exceptions.h"
+#include "call/entry.h"
+#include "call/held.h"
+#include "call/staging.h"
+
+namespace slimpi::call {
+
+namespace {
+
+// A nonblocking request counts as in flight until MPI frees it, even after its result was copied:
+// MPI then uses the handle again, so the table must not have it any more. A persistent one counts
+// while it runs.
+class HeldCopy final : public Held {
+ public:
+  HeldCopy(Runtime& its_runtime, const Request& request, bool is_persistent)
+      : Held(its_runtime, request.comm, 0, is_persistent), call(its_runtime, request) {}
+
+  // Counts the call from now on: MPI uses the copies.
+  void started() override { set_in_flight(true); }
+
+  bool is_sum() const override { return false; }
+  int before_start(bool* begins) override;
+  void taken_back() override { active_ = false; }
+  bool completed(bool ends) override;
+  bool freed() override;
+
+  StagedCall call;
+
+ private:
+  bool active_ = !persistent;  // the program has not got the result
+};
+
+// MPI uses the copies of a request that runs already, and refuses to start it.
+int HeldCopy::before_start(bool* begins) {
+  if (!persistent || active_) return mpi::kSuccess;
+  const Status status = call.bring_in();
+  *begins = active_ = status == Status::ok;
+  return *begins ? mpi::kSuccess : runtime.errors.raise(comm_for_errors(), status);
+}
+
+bool HeldCopy::completed(bool ends) {
+  bool fails = false;
+  if (active_) {
+    active_ = false;
+    failure.status = call.bring_back();
+    call.count();
+    fails = !failure.none();
+    if (fails) copy_failure_text(failure.text);
+  }
+  if (persistent || ends) set_in_flight(false);
+  return fails;
+}
+
+// If a program frees the request of a nonblocking call, that is an error, and MPI may still use the
+// copies. So the table keeps them, without the handle.
+bool HeldCopy::freed() {
+  if (!persistent) handle = mpi::abi.request_null;
+  return persistent;
+}
+
+}  // namespace
+
+int begin_staged(const Request& request, void* handle, bool persistent,
+                 const std::function<int(const Request&)>& next) {
+  Runtime* const runtime = Runtime::started();
+  if (runtime == nullptr || runtime->finished.load(std::memory_order_relaxed)) return next(request);
+  std::shared_ptr<HeldCopy> made;
+  HeldRequests::Entry entry;
+  const Status status = caught([&] {
+    made = std::make_shared<HeldCopy>(*runtime, request, persistent);
+    entry.push_back(made);
+    if (!made->call.needed()) return Status::ok;
+    SLIMPI_TRY(made->call.open());
+    return persistent ? Status::ok : made->call.bring_in();
+  });
+  if (status != Status::ok) return runtime->errors.raise(request.comm, status);
+  if (!made->call.needed()) return next(request);
+  const int code = programs_code([&] { return next(made->call.copy()); });
+  if (code != mpi::kSuccess) return code;
+  made->handle = mpi::read<mpi::Request>(handle);
+  // If the call is complete at once, its handle identifies nothing: MPI may use one handle for all
+  // calls of this kind.
+  int done = 0;
+  if (!persistent) runtime->api.Request_get_status(made->handle, &done, mpi::abi.status_ignore);
+  if (done != 0) {
+    made->call.count();
+    const Status brought = made->call.bring_back();
+    return brought == Status::ok ? code : runtime->errors.raise(request.comm, brought);
+  }
+  HeldRequests::instance().add(entry);
+  if (!persistent) made->started();
+  return code;
+}
+
+}  // namespace slimpi::call

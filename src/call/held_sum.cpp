@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "call/held_sum.h"
+
+#include "base/exceptions.h"
+#include "call/queue.h"
+#include "call/sum.h"
+
+namespace slimpi::call {
+
+// A request that runs already is left to MPI, which refuses to start it.
+int HeldSum::before_start(bool* begins) {
+  if (!persistent) return mpi::kSuccess;
+  const auto self = std::static_pointer_cast<HeldSum>(shared_from_this());
+  const Status status = caught([&] { *begins = add_sum(self); });
+  // The other ranks start the sum, and get an error, too.
+  return status == Status::ok ? mpi::kSuccess : fail_call(runtime, communicator, status);
+}
+
+void HeldSum::taken_back() {
+  remove_sum(*this);
+}
+
+bool HeldSum::forget_failure() {
+  if (!failed_.exchange(false)) return false;
+  set_in_flight(false);
+  return true;
+}
+
+void HeldSum::drop() {
+  {
+    const HoldFibers held;
+    dropped_ = true;
+  }
+  (void)forget_failure();
+}
+
+void HeldSum::begin() {
+  (void)forget_failure();  // of a start whose completion slimpi did not see
+  runs_ = true;
+  accepted = false;
+  failure.clear();
+}
+
+// The sum counts as in flight:
+// - without a failure: until its request is complete, because MPI_Waitall of MPICH cannot wait for
+//   a generalized request that is pending;
+// - with a failure: until the program has completed the request and has got the error.
+void HeldSum::end() {
+  const bool keeps = !failure.none() && !dropped_;
+  failed_.store(keeps, std::memory_order_release);
+  complete();
+  runs_ = false;
+  if (!keeps) set_in_flight(false);
+}
+
+}  // namespace slimpi::call

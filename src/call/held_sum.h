@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A nonblocking sum, or a persistent sum with its starts one after another. The queue of its
+// communicator (queue.h) runs it. For a nonblocking sum the program holds a generalized
+// request, and for a persistent sum a persistent receive of an empty message, which this process
+// sends to itself when the sum is complete.
+#pragma once
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "algorithm/policy.h"
+#include "call/held.h"
+#include "call/request.h"
+#include "comm/communicator.h"
+
+namespace slimpi::call {
+
+class HeldSum : public Held {
+ public:
+  // `of` is the state of the program's communicator, which the program may free before the request
+  // is complete; the sum runs on `runs_on`.
+  HeldSum(Runtime& its_runtime, const comm::Communicator& of, comm::Communicator& runs_on,
+          Request its_request, const algorithm::Decision* its_decision)
+      : Held(its_runtime, of.user(), of.id, its_decision != nullptr),
+        communicator(runs_on),
+        request(std::move(its_request)),
+        decision(its_decision) {
+    request.blocks.keep(of.size());
+  }
+
+  bool runs() const override { return runs_.load(std::memory_order_acquire); }
+  bool failed() const override { return failed_.load(std::memory_order_acquire); }
+  int before_start(bool* begins) override;
+  void taken_back() override;
+  bool completed(bool ends) override { return ends && forget_failure(); }
+
+  // Notes that no function will raise the failure of the last sum. Returns whether it has failed.
+  bool forget_failure();
+
+  // Notes that the program frees the request. No function will complete it, so a failure of its sum
+  // is not kept.
+  void drop();
+
+  // Called by the queue, which holds its mutex. The sum runs from begin() until end(), or until
+  // take_back() if MPI has refused to start the request.
+  void begin();
+  void take_back() { runs_ = false; }
+  void end();
+
+  comm::Communicator& communicator;
+  Request request;
+  const algorithm::Decision* const decision;  // of a persistent sum; null: nonblocking
+  std::optional<BypassReason> bypass = {};    // why MPI sums; empty: the fiber decides
+  bool accepted = false;                      // begin_sum() was called
+  // The number of float sums that the program started on the communicator while this sum was the
+  // last in the queue, and that did not join the queue: MPI made them, or they are persistent. When
+  // this sum ends, they are counted for SLIMPI_CALLS_PER_STEP, so they count after this sum.
+  std::uint64_t counted_later = 0;
+
+ private:
+  virtual void complete() = 0;  // completes MPI's request, after which the program may free it
+
+  std::atomic<bool> runs_{false}, failed_{false};
+  bool dropped_ = false;
+};
+
+}  // namespace slimpi::call

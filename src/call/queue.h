@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The queues of nonblocking sums, and of the starts of persistent sums. Each sum runs in a fiber
+// (base/fiber.h) and leaves it at every wait (comm::Waiter). The fiber is entered again in the
+// program's MPI calls, or by a helper thread: always with SLIMPI_PROGRESS=thread, otherwise after
+// 1 ms without any of these calls. Sums of one communicator run in sequence, in the order in which
+// they began, while sums of different communicators and of persistent requests run side by side.
+#pragma once
+#include <memory>
+
+#include "base/status.h"
+#include "call/raise_error.h"
+#include "comm/communicator.h"
+
+namespace slimpi::call {
+
+class HeldSum;
+
+// Enters the fiber of each communicator once more, so that all sums go on until they have to wait.
+void enter_fibers() noexcept;
+
+// Adds a sum to the queue of its communicator, where it waits for begin_sum(). Returns false if the
+// sum is in the queue already: its request runs.
+bool add_sum(std::shared_ptr<HeldSum> sum);
+
+// Begins a sum of add_sum() as soon as it is the first in its queue. To be called when MPI has
+// accepted the request, so nothing here can fail. The sum may be complete when this returns.
+void begin_sum(HeldSum& sum) noexcept;
+
+// Removes a sum of add_sum() that has not begun, because MPI has refused its request.
+void remove_sum(HeldSum& sum) noexcept;
+
+// Counts, for SLIMPI_CALLS_PER_STEP, a sum that does not join the queue of the communicator: MPI
+// makes it, or it is persistent. It is counted after the sums in this queue, or at once if there
+// are none.
+void count_in_order(comm::Communicator& communicator);
+
+// Keeps other threads from entering a fiber while this object lives. Meanwhile this thread can read
+// data that the fibers of a communicator change.
+class HoldFibers {
+ public:
+  HoldFibers();
+  ~HoldFibers();
+  HoldFibers(const HoldFibers&) = delete;
+  HoldFibers& operator=(const HoldFibers&) = delete;
+
+ private:
+  const bool locks_;  // false in a fiber, whose thread holds the mutex already
+};
+
+// Ends the helper thread, which the next sum starts again. Call it only if no sum is in flight.
+void end_helper();
+
+// Waits until the sums that were begun on the communicator are complete.
+void wait_for_sums(const comm::Communicator& communicator);
+
+// Returns the sum whose fiber this thread has entered or is about to enter; null if there is none.
+HeldSum* running_sum();
+
+// Keeps a failure of the running sum. The function that completes the request raises the error.
+int postpone_failure(HeldSum& sum, Status status, Logging logging);
+
+}  // namespace slimpi::call
