@@ -51,8 +51,8 @@ class CodecChoice {
   // Returns the codec to start with.
   int first(double max_error) const;
 
-  // Records a sum that began with codec `first` and passed with codec `last`. Its error suggests
-  // that codec `coarsest` would pass, too.
+  // Records a sum that began with codec `first` and passed with codec `last`. To judge by its
+  // error, codec `coarsest` would pass as well.
   void passed(int first, int last, int coarsest);
 
  private:

@@ -9,7 +9,7 @@ namespace slimpi::algorithm {
 
 // hierarchical.cpp
 
-// Makes the sum: inside the nodes (node_frame.h), and between nodes by a schedule. Also makes a
+// Runs the sum inside the nodes (node_frame.h), and between nodes by a schedule. Also runs a
 // reduce-scatter, an all-gather, and a sum under SLIMPI_MAX_ERROR.
 comm::Verdict run_hierarchical(comm::Call& call);
 

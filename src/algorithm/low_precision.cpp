@@ -73,8 +73,8 @@ class Difference : public inter::PeerCodec {
   Difference(comm::Call& call, const Replicas& replicas, const NodeShard& shard)
       : call_(call), kernels_(*call.device.kernels()), replicas_(replicas), shard_(shard) {}
 
-  // Writes z to the result buffer. The input may lie in that buffer, too, but is not needed after
-  // z is computed.
+  // Writes z to the result buffer. The input may lie there as well, but is not needed after z is
+  // computed.
   void encode(const comm::Range& part, std::byte* payload) override {
     const std::uint64_t n = part.count;
     float* const z = shard_.out + part.first;

@@ -42,7 +42,7 @@ class SharedFile {
 // The side that sends a file to other processes, which must be of the same user.
 class FileOffer {
  public:
-  // Opens the offer under `name`, a random number that the other processes know, too.
+  // Opens the offer under `name`, a random number that the other processes also know.
   Status open(std::uint64_t name);
 
   // Sends the file to the next request that has `token` and is of the same user. Drops other

@@ -67,7 +67,7 @@ Status StagingPool::take(const device::Location& location, std::size_t bytes,
   if (bytes <= memory.size()) return Status::ok;
   if (memory.reserve(location, device::Place::staging, bytes, statistics) == Status::ok)
     return Status::ok;
-  // Ordinary host memory serves, too, but copies to and from a GPU are slower with it.
+  // Ordinary host memory also serves, but copies to and from a GPU are slower with it.
   return memory.reserve({}, device::Place::device, bytes, statistics);
 }
 
@@ -188,7 +188,7 @@ StagedCall::Spans StagedCall::measure(const Request& request) {
   Spans found;
   const auto type = request.datatype;
   if (request.gathers()) {
-    // The output is copied in, too, because bytes between the blocks stay as they are.
+    // The output is copied in as well, so that bytes between the blocks stay as they are.
     found.valid =
         measured.count > 0 && find_span(api, type, end_of_blocks(measured, ranks), &found.out) &&
         (in_place || find_span(api, request.sent.datatype, request.sent.count, &found.in));
@@ -215,8 +215,8 @@ Status StagedCall::open() {
 }
 
 Status StagedCall::bring_in() {
-  // The output is copied in if it is the input, too. If there are bytes between elements, it is
-  // also copied in, because bring_back() writes these bytes.
+  // The output is copied in if it is also the input, or if there are bytes between its elements,
+  // because bring_back() writes these.
   if (copies_out_ && (in_place_ || aliased_ || spans_.in.gaps)) SLIMPI_TRY(out_.bring_in());
   return copies_in_ ? in_.bring_in() : Status::ok;
 }

@@ -203,7 +203,7 @@ Status Sum::take_floats() {
 }
 
 // Converts the result to the type of the program. After an allreduce all ranks have the same
-// floats, so they get the same elements, too.
+// floats, and so get the same elements.
 void Sum::give_result() {
   const Timed timed(runtime_.statistics, Stage::decode, "from float32", bytes_of(request_));
   const kernels::Kernels& host = *device::host().kernels();
@@ -378,7 +378,7 @@ Status add_call_to_failure(Status status) {
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
   // All ranks know that the hook has failed, and no message is in flight.
   if (status == Status::hook) return runtime.errors.raise(communicator.user(), status);
-  // All ranks know a disagreement, too. Rank 0 has already logged it.
+  // All ranks also know a disagreement, which rank 0 has already logged.
   if (status == Status::disagreement)
     return runtime.errors.raise(communicator.user(), status, Logging::elsewhere);
   communicator.give_up(status);

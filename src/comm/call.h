@@ -78,12 +78,13 @@ struct Call {
   // before it encodes the sum; null if the caller does not need the sum.
   float* totals = nullptr;
 
-  // The counts of a reduce-scatter; null: all ranks get the whole sum. The program's call owns it.
+  // The counts of a reduce-scatter; null if all ranks get the whole sum. The program's call owns
+  // it.
   const Scatter* scatter = nullptr;
-  // The blocks of an all-gather; null: the call is a sum. The program's call owns it.
+  // The blocks of an all-gather; null if the call is a sum. The program's call owns it.
   const Gather* gather = nullptr;
-  // True: the input of a reduce-scatter is in memory of another device or GPU than the output. The
-  // call copies it to CallScratch::colocated.
+  // True if the input of a reduce-scatter is in memory of another device or GPU than the output.
+  // The call then copies it to CallScratch::colocated.
   bool copies_input = false;
   // With blocks, the range of each shard (the part of the vector that one rank of a node exchanges
   // with other nodes). The shard's owner adds up this range inside the node, or sends it to the

@@ -126,7 +126,7 @@ class Communicator {
   // ranks have the internal communicator; later changes of the name are ignored.
   const std::string& name() const { return name_; }
   void read_name();
-  // True: some ranks are in another MPI_COMM_WORLD, in which slimpi may not be loaded.
+  // True if some ranks are in another MPI_COMM_WORLD, in which slimpi may not be loaded.
   bool spans_other_world = false;
   // Notes that the program has freed the communicator: no call follows; requests may be pending.
   void set_freed();
@@ -180,8 +180,8 @@ class Communicator {
   // Sends this once, and does not wait.
   void refuse_to_meet(mpi::Refusal why = mpi::Refusal::single_threaded);
   bool refused() const { return is_in(Life::refused); }
-  // Returns whether MPI has a context id left for the internal communicator. To be called in the
-  // first nonblocking sum.
+  // Returns whether MPI has a context id left for the internal communicator. Called in the first
+  // nonblocking sum.
   bool has_room() const { return mpi::has_room_in_fiber(api_, user_); }
   // Counts the ended fiber of a nonblocking sum. The fiber of the last undecided sum closes the
   // exchange, and so frees the internal communicator, if the communicator is unusable because some

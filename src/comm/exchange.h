@@ -55,7 +55,7 @@ class InternalComm {
   // Forgets the communicator without freeing it, because MPI has ended or is ending.
   void abandon() { comm = mpi::abi.comm_null; }
 
-  // Returns the first channel from `least` on that no exchange of this rank uses; -1: none.
+  // Returns the first channel from `least` on that no exchange of this rank uses, or -1.
   int free_channel(int least);
 
   // Tags are divided into rows of kTags, one for each use of a message. channels() returns how many
@@ -87,7 +87,8 @@ class InternalComm {
   mpi::Comm user = mpi::abi.comm_null;
   int rank = 0, size = 0;
   std::set<int> used_channels;
-  // True: a call failed after messages were sent; no other call may follow. Read without the mutex.
+  // True once a call has failed after messages were sent, so that no other call may follow. Read
+  // without the mutex.
   std::atomic<bool> failed{false};
   std::atomic<Status> failed_by{Status::mpi};  // rank_failed and revoked: so does each later call
   RollCall roll_call;

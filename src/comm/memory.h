@@ -83,10 +83,10 @@ class ObjectPool : public std::pmr::memory_resource {
 // One set of scratch memory (memory that a call uses while it runs). Each memory has at least the
 // size that the last call reserved; its contents do not outlive the call.
 struct CallScratch {
-  // Memory of several users, which run one after the other: a call makes the sum inside the node,
-  // then the exchange between nodes, then the all-gather inside the node. No part leaves values in
-  // scratch for the next part. Each user reserves what it needs before the first part begins; the
-  // memory has the size of the largest need.
+  // Memory of several users in turn: a call makes the sum inside the node, then the exchange
+  // between nodes, then the all-gather inside the node, and no part leaves values in scratch for
+  // the next. Each reserves what it needs before the first begins, and the memory has the size of
+  // the largest need.
   //   near     messages between nodes or inside a node, in memory of the device that has the
   //            program's buffers; values of other ranks that kernels cannot read where they are
   //   staging  host memory: the same messages, if the device is a GPU; or a copy of the whole

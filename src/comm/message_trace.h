@@ -51,7 +51,7 @@ class MessageTrace {
       trace->add_flow(Trace::Kind::flow_start, flow_of(me_, message.peer, message), bytes);
   }
 
-  // Notes that the message has left or has arrived. Call this only while a trace is written.
+  // Notes that the message has left or has arrived. Called only while a trace is written.
   void completed(const Message& message, std::uint64_t bytes, WaitStage stage) {
     if (!message.sent)
       Trace::running()->add_flow(Trace::Kind::flow_end, flow_of(message.peer, me_, message), bytes);

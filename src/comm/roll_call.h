@@ -75,8 +75,8 @@ class RollCall {
   // first four ranks whose answers have another call, count or stage than `call`.
   std::string describe(const ActiveCall& call) const;
 
-  // Receives and drops the questions and answers that have arrived. To be called before the
-  // communicator is freed.
+  // Receives and drops the questions and answers that have arrived. Called before the communicator
+  // is freed.
   void drain(mpi::Comm comm);
 
  private:

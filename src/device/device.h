@@ -71,8 +71,8 @@ struct NcclTransport {
     void* in;
     std::size_t bytes;
   };
-  // Queues transfers on the stream, as one group. Transfers between two processes match in the
-  // order in which each process lists them. Call it only after ready() has said true.
+  // Queues transfers on the stream, as one group, after ready() has said true. Transfers between
+  // two processes match in the order in which each process lists them.
   Status (*exchange)(NcclCommunicator* communicator, const Transfer* transfers, int count,
                      Stream* stream);
 

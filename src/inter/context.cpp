@@ -26,7 +26,7 @@ Context context_of(comm::Call& call) {
           .rank = communicator.rank(),
           .segment_class = communicator.segment_class(),
           .format = call.plan.format,
-          // Receivers compare this number with their own. Every random stream depends on it, too.
+          // Receivers compare this number with their own, and every random stream depends on it.
           .call = call.number,
           .tensor = call.state == nullptr ? 0 : call.state->number,
           .seed = communicator.config().seed,

@@ -21,7 +21,7 @@ Status NodeState::open_shared(comm::Communicator& communicator) {
   for (const auto& node : communicator.layout().ranks_of) node_ranks |= node.size() > 1;
   shared_tried_ = true;
   if (!node_ranks) return Status::ok;
-  // From here on every rank takes the same steps, also a rank that is alone on its node.
+  // From here on every rank takes the same steps, even one that is alone on its node.
   std::unique_ptr<NodeSegment> segment;
   SLIMPI_TRY(open_segment(communicator.exchange(), communicator.layout(), intra,
                           communicator.statistics(), &segment));

@@ -57,7 +57,7 @@ bool has_loaded_from(std::string_view directory);
 void* next_definition(const char* name);
 
 // Returns whether this MPI reports that it takes pointers to GPU memory; false if it cannot be
-// asked. Call it only after MPI was initialized.
+// asked. MPI must be initialized.
 bool takes_gpu_memory();
 
 // Returns whether MPI_COMM_WORLD can be used: MPI_Init was called and MPI_Finalize was not.

@@ -131,8 +131,8 @@ struct Frequency {
   std::string text(std::uint64_t value) const;
 };
 
-// A number of bytes or elements from `low` to `high`, with K, M or G (powers of 1024). If `zero` is
-// set, 0 is valid, too.
+// A number of bytes or elements from `low` to `high`, with K, M or G (powers of 1024), or 0 if
+// `zero` is set.
 struct Size {
   std::uint64_t low, high;
   bool zero = false;

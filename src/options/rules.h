@@ -11,8 +11,8 @@
 
 namespace slimpi {
 
-// One row of the file: min_size max_size communicator algorithm bits. Sizes are bytes; a call of
-// max_size bytes matches, too.
+// One row of the file: min_size max_size communicator algorithm bits. Sizes are bytes, both
+// inclusive.
 struct Rule {
   std::uint64_t min_size = 0, max_size = UINT64_MAX;
   std::string communicator;  // fnmatch pattern of its name (MPI_Comm_set_name); "*": any

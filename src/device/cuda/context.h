@@ -78,7 +78,7 @@ bool is_known(const void* memory);
 Status bus_id(const Location& location, char* text, std::size_t bytes);
 
 // Sets the location's ordinal, context and generation. Returns true for GPU memory, managed memory,
-// and memory of pools and of virtual memory management; false for all other memory, also for pinned
+// and memory of pools and of virtual memory management; false for all other memory, even for pinned
 // and mapped host memory, which MPI and the host's kernels use directly.
 bool locate(const void* pointer, Location* location);
 

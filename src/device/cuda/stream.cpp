@@ -98,7 +98,7 @@ void close_stream(Stream* stream) {
   CudaStream* const s = &CudaStream::of(stream);
   if (!exists(*s->context)) return delete s;
   const Current current(s->context->handle);
-  // If the context is destroyed, its streams and events are gone, too; only the object is left.
+  // If the context is destroyed, so are its streams and events, and only the object is left.
   if (current.status() == Status::ok)
     destroy(s);
   else
