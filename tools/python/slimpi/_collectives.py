@@ -220,9 +220,10 @@ class Collectives:
         """Submits a sum, or a gather of weights, to the thread, and returns its Work; returns None
         if the backend must make it.
 
-        name: the function of torch.distributed. A reduction is in place. "reduce_scatter" has one
-            result, and a tensor for each rank; other reduce-scatters have pairs of a tensor and a
-            result. "all_gather" has one tensor, and one result or a result for each rank.
+        name: the function of torch.distributed. An all-reduce has the same tensors as results.
+            "reduce_scatter" has one result, and a tensor for each rank; other reduce-scatters have
+            pairs of a tensor and a result. "all_gather" has one tensor, and one result or a result
+            for each rank.
         by_hand: whether a function of torch.distributed asks for the sum; any code may have called
             the function."""
         kind, scatters, gathers = _kinds.kind(), "scatter" in name, "gather" in name

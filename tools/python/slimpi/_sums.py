@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums on their way, and those of DDP buckets: one compressed sum for each bucket, and one exact
-sum of all small parameters of an iteration."""
+"""The executor of all sums of tensors, Pending, and the sums of DDP buckets, which it runs: one
+compressed sum for each bucket, and one exact sum of all small parameters of an iteration."""
 import functools
 import math
 import threading
@@ -51,8 +51,8 @@ class Place:
 
 
 class Pending:
-    """A sum on its way: its Place, its future, and its steps, which threads of slimpi run. A step
-    that fails ends the sum with its error, and the later steps are left out."""
+    """A sum in flight: its Place, its future, and what threads of slimpi run for it, step by step.
+    A step that fails ends the sum with its error, and later steps are skipped."""
 
     def __init__(self, result, device, streams):
         """result: of the future. streams: see Place."""
@@ -185,9 +185,9 @@ class Iteration:
         self._failure = None
 
     def submit(self, state, bucket, one, last):
-        """Makes the sum `one`, when the bucket, a Pending, can be read, and ends the bucket. A
-        bucket without a sum or with a rest ends with the iteration. last: whether no other sum
-        follows."""
+        """Starts the sum `one` once the bucket, a Pending, can be read, and completes the bucket
+        with it. A bucket without a sum, or whose sum has a rest, is completed at the end of the
+        iteration. last: whether the iteration has no later sum."""
         state._comms.worker.submit(functools.partial(self._start, state, bucket, one, last))
 
     def _start(self, state, bucket, one, last):

@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import ctypes
 import functools
+import math
 import os
 import queue
 import sys
@@ -25,7 +26,7 @@ _NAME_BYTES = 63  # of a communicator's name; less than any MPI's MPI_MAX_OBJECT
 _STATUS_BYTES = 64  # more than any MPI's MPI_Status
 _TIME_TO_FORWARD = 0.2  # seconds before an abort; launchers drop output written just before it
 _SUMS_BEFORE_WARNING = 3
-_SECONDS_TO_FAIL = 5  # for a sum that was given up to fail in MPI, too, before the program may end
+_SECONDS_TO_FAIL = 5  # for a sum that was given up to fail in MPI, too, at the end of the program
 
 _world = None
 _lock = threading.Lock()
@@ -135,7 +136,7 @@ class World:
         self.groups = weakref.WeakSet()  # Collectives and States
         self._goodbyes = None    # where ranks say that they leave a group; None without threads
         self.warned = False      # whether count() has warned of groups that cross
-        self.stuck = None        # since when MPI may be in a sum that was given up
+        self.stuck = math.inf    # since when MPI may be in a sum that was given up
         self._workers = weakref.WeakSet()  # all other Workers
         self.status = 0          # exit status of an exception or sys.exit that ends the program
         self.worker.do(self._begin)
@@ -337,8 +338,10 @@ class World:
     def _wait_for_sums(self):
         """Returns whether all sums have ended. Returns False if MPI may still be in sums that were
         given up some seconds ago."""
+        begin = time.monotonic()
+
         def gives_up():
-            return self.stuck is not None and time.monotonic() - self.stuck > _SECONDS_TO_FAIL
+            return time.monotonic() > max(self.stuck, begin) + _SECONDS_TO_FAIL
 
         # self.worker comes first, because its jobs may wait for the others, and last, because the
         # others' jobs may submit jobs to it.
@@ -351,20 +354,18 @@ class World:
     def _end(self, finalize=None):
         """Ends MPI at the end of the program. finalize: does so at once, in the worker's thread;
         None: exit() does so."""
-        if os.getpid() != self.process:  # in a child by fork
-            return
-        if self.mpi.integer("MPI_Finalized"):
+        if os.getpid() != self.process or self.mpi.integer("MPI_Finalized"):  # a child by fork
             return
         if self.status != 0:
             self.abort()
+        # exit() aborts the job or ends MPI, where possible, because only exit() sees the status of
+        # `raise SystemExit(7)`.
         if not self._wait_for_sums():
             if finalize is not None or self.mpi.slimpi.slimpi_abort_at_exit() != 0:
                 self.abort()
-            return  # only exit() sees the status of `raise SystemExit(7)`
+            return
         for group in list(self.groups):
             group.say_goodbye()
-        # exit() makes slimpi end MPI, where possible, because only exit() sees the status of
-        # `raise SystemExit(1)`.
         if not self.initialized:
             return
         if finalize is None and self.mpi.slimpi.slimpi_finalize_at_exit() != 0:
@@ -391,7 +392,7 @@ def hear_goodbyes():
 def give_up():
     """Notes that MPI may still be in a sum."""
     if _world is not None:
-        _world.stuck = _world.stuck or time.monotonic()
+        _world.stuck = min(_world.stuck, time.monotonic())
 
 
 # Exit handlers that are registered after this import run before this one, and may still make sums.
