@@ -10,19 +10,22 @@
 
 #include <sys/resource.h>
 
+// MPI_Request_get_status_any and _some of MPICH 5.0.2 make a persistent request inactive.
+static int g_persistent;
+
 // Asks whether r[0] and r[1] are complete, by a function of MPI 4.1 that keeps them.
 static void ask(int function, const MPI_Request* r) {
 #if HAS_STATUS_OF_SEVERAL
   int done = 0, index = 0, indices[2], code = MPI_SUCCESS;
   while (function == 1 && !done && code == MPI_SUCCESS)
     code = MPI_Request_get_status_all(2, r, &done, MPI_STATUSES_IGNORE);
-  while (function == 2 && !done && code == MPI_SUCCESS)
+  while (function == 2 && !g_persistent && !done && code == MPI_SUCCESS)
     code = MPI_Request_get_status_any(2, r, &index, &done, MPI_STATUS_IGNORE);
-  while (function == 3 && !done && code == MPI_SUCCESS)
+  while (function == 3 && !g_persistent && !done && code == MPI_SUCCESS)
     code = MPI_Request_get_status_some(2, r, &done, indices, MPI_STATUSES_IGNORE);
   must(code == MPI_SUCCESS, "the status of several requests");
 #else
-  (void)function, (void)r;
+  (void)function, (void)r, (void)g_persistent;
 #endif
 }
 
@@ -182,6 +185,7 @@ static void failing(void) {
   MPI_Comm comm;
   MPI_Request r[2] = {MPI_REQUEST_NULL};
   MPI_Status s[2];
+  g_persistent = 1;
   for (int way = 0; way <= WAYS; ++way) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
