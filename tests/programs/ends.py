@@ -80,12 +80,12 @@ def leave(end):
     sys.stdout.flush()
 
 
-def killed():
-    """Nobody ends the rank that waits for a rank that was killed."""
+def killed(by):
+    """Nobody ends the rank that waits for a rank that a signal has ended."""
     dist.init_process_group("gloo")
     dist.all_reduce(torch.ones(40000))
     if dist.get_rank() == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), by)
     try:
         dist.all_reduce(torch.ones(40000))
     except Exception as error:
@@ -156,7 +156,8 @@ def reconfigure():
 
 CASES = {"hand": lambda: fewer(True), "status": status, "fsdp": fsdp,
          "exit": lambda: leave(lambda: os._exit(0)),
-         "gone": lambda: leave(lambda: ctypes.CDLL(None)._exit(0)), "killed": killed,
+         "gone": lambda: leave(lambda: ctypes.CDLL(None)._exit(0)),
+         "killed": lambda: killed(signal.SIGKILL), "interrupted": lambda: killed(signal.SIGINT),
          "timeouts": timeouts, "smaller": smaller, "broken": broken, "reconfigure": reconfigure}
 
 
@@ -165,6 +166,7 @@ def start(rank, port):
     if process == 0:
         os.environ.update(RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank),
                           LOCAL_WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it
         CASES[sys.argv[1]]()
         sys.exit(0)
     return process

@@ -66,9 +66,7 @@ expect "$status $(report report.json calls compressed)" "0 5" \
 # A sum that a rank does not make is an error on the others, and the job ends with a status.
 seconds=60 torch 2 "$PYTHON" "$programs/backend.py" late
 expect "$(xargs <out.txt)" "late 0 ok late 1 ok" "a sum that a rank does not make"
-case $status in
-  0 | 124 | 137) fail "after it the job ends with status $status" ;;
-esac
+case $status in 0 | 124 | 137) fail "after it the job ends with status $status" ;; esac
 
 # The program asks for slimpi.
 package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
@@ -108,7 +106,7 @@ for i in 0 1; do
     err.$i.txt)" 1 "rank $i after MPI_Init of its own: one line names the fix"
 done
 # Ranks that end before the others, that are killed, that wait: no launcher ends them.
-cases="hand status exit gone killed timeouts smaller broken"
+cases="hand status exit gone killed interrupted timeouts smaller broken"
 [ "$version" -lt 207 ] || cases="$cases fsdp"
 [ "$version" -lt 215 ] || cases="$cases reconfigure"
 status=0
@@ -129,6 +127,7 @@ ended status '7 0' '^status 0 soon: all_reduce: rank 1 takes no part'
 ended exit '0 0' '^exit 0 works on'
 ended gone '0 0' '^gone 0 works on' 'program has ended here, and rank 1 has ended without MPI_Final'
 ended killed '0 -9' '^killed 0 .*rank 1 has ended without MPI_Finalize'
+ended interrupted '0 -2' '^interrupted 0 .*rank 1 has ended without MPI_Finalize'
 ended timeouts '0 0' '^timeouts 0 raised: ' '^timeouts 0 lowered: .*2 s'
 ended smaller '0 0' '^smaller 0 2' 'group of 2 ranks where the launcher started 3, so nothing'
 ended broken '0 0' '^broken 0 2' 'all sums stay with gloo: rank 1: OSError: libmpi.so.12: cannot'

@@ -20,11 +20,11 @@ import sys
 
 from . import _ddp, _functions, _late, _launcher, _register, _seen, _threads
 from ._address import set_master
+from ._end import watch_end
 from ._launcher import set_environment
 from ._mpi import Error, WrongLauncher
 from ._tell import (is_child, is_rank, mark_rank, of_one_node, of_other_sums, said, say, takes_all,
                     unmark_rank)
-from ._world import watch_end
 
 _replaced = None  # whether slimpi's backend in gloo's place can use MPI; None: gloo stayed
 

@@ -12,6 +12,7 @@ import functools
 import math
 import os
 import queue
+import signal
 import sys
 import threading
 import time
@@ -19,6 +20,7 @@ import weakref
 from concurrent.futures import Future
 
 from . import _join, _launcher
+from ._end import watch_end
 from ._goodbye import Goodbyes
 from ._mpi import Error, Mpi, WrongLauncher
 
@@ -30,47 +32,6 @@ _SECONDS_TO_FAIL = 5  # for a sum that was given up to fail in MPI, too, at the 
 
 _world = None
 _lock = threading.Lock()
-
-
-class _Leaving:
-    """An object that the SystemExit of sys.exit holds, so that both are deleted together. If that
-    happens in a Python function, the program has caught the SystemExit, and note(0) is called.
-    Otherwise the interpreter deletes them, and the program ends."""
-
-    def __init__(self, note):
-        self._note = note
-
-    def __del__(self, frame=sys._getframe):
-        try:
-            frame(1)
-        except ValueError:  # no Python function runs any more
-            return
-        self._note(0)
-
-
-def watch_end(note):
-    """Calls note(status) from now on when an exception or sys.exit is about to end the program with
-    that status, and note(0) if the program then catches the SystemExit of sys.exit."""
-    hook, leave, process = sys.excepthook, sys.exit, os.getpid()
-
-    def excepthook(kind, error, trace):
-        hook(kind, error, trace)
-        # Programs call this function, too. The interpreter sets last_value before it does.
-        if os.getpid() == process and getattr(sys, "last_value", None) is error:
-            note(1)
-
-    @functools.wraps(leave)
-    def exit(status=None):
-        try:
-            leave(status)
-        except SystemExit as end:
-            # In another thread sys.exit ends that thread only.
-            if os.getpid() == process and threading.current_thread() is threading.main_thread():
-                note(status if isinstance(status, int) else int(status is not None))
-                end._slimpi = getattr(end, "_slimpi", ()) + (_Leaving(note),)  # one of each watcher
-            raise
-
-    sys.excepthook, sys.exit = excepthook, exit
 
 
 class Worker:
@@ -314,6 +275,9 @@ class World:
         sys.stderr.flush()
         time.sleep(_TIME_TO_FORWARD)
         status = self.status or 1
+        if status < 0:  # a signal
+            signal.signal(-status, signal.SIG_DFL)
+            os.kill(os.getpid(), -status)
         self.mpi.call("MPI_Abort", self.comm, status)
         os._exit(status)
 
