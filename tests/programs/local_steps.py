@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trains a character model of nanoGPT's size by local steps: TEXT STEPS H DELAY [RESUME].
+"""Trains a character model of nanoGPT's size by local steps: TEXT STEPS H DELAY [RESUME [TYPE]].
 Saves and loads their state after step RESUME. Fails where the ranks differ after an outer step.
 Rank 0 prints the loss on the last tenth of TEXT, and a digest of all outer steps."""
 import io
@@ -18,9 +18,11 @@ from slimpi.torch import LocalSteps
 LAYERS, HEADS, WIDTH, BLOCK, BATCH, RATE = 4, 4, 128, 64, 12, 1e-3
 text, (STEPS, H, DELAY) = open(sys.argv[1], "rb").read(), map(int, sys.argv[2:5])
 RESUME = int(sys.argv[5]) if len(sys.argv) > 5 else 0
+TYPE = getattr(torch, sys.argv[6] if len(sys.argv) > 6 else "float32")
 known, text = torch.tensor(list(text)).unique(return_inverse=True)
 training, test = text[:int(0.9 * len(text))], text[int(0.9 * len(text)):]
 rank, size = slimpi.rank(), slimpi.size()
+MASK = nn.Transformer.generate_square_subsequent_mask(BLOCK, dtype=TYPE)
 
 
 class Model(nn.Module):
@@ -42,13 +44,13 @@ class Model(nn.Module):
         x, wanted = (torch.stack([text[i + k:i + k + BLOCK] for i in starts]) for k in (0, 1))
         x = self.embed(x) + self.places.weight
         for layer in self.layers:
-            x = layer(x, nn.Transformer.generate_square_subsequent_mask(BLOCK), is_causal=True)
+            x = layer(x, MASK, is_causal=True)
         x = self.norm(x) @ self.embed.weight.t()
         return nn.functional.cross_entropy(x.flatten(0, 1), wanted.flatten())
 
 
 torch.manual_seed(1)
-model, batches = Model(), torch.Generator().manual_seed(1000)
+model, batches = Model().to(TYPE), torch.Generator().manual_seed(1000)
 optimizer = torch.optim.AdamW(model.parameters(), RATE, (0.9, 0.99), weight_decay=0.1)
 local_steps, digest, waited, begin = LocalSteps(model, H, DELAY), 0, 0.0, time.monotonic()
 for step in range(1, STEPS + 1):

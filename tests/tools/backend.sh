@@ -150,10 +150,10 @@ expect "$status $(grep -c 'made no' err.txt)" "3 0" "sys.exit(3): no line about 
 # the next inner step does not wait for the sum.
 seq 1 2000 >text.txt
 for delay in 0 1; do
-  digest=
+  digest='' kind=$(if [ $delay = 0 ]; then echo float32; else echo bfloat16; fi)
   for resume in 0 2; do # in the second run, after a checkpoint; a sum is on its way with a delay
     torch 2 --algorithm packed --bits 2 --error-feedback 1 --report report.json "$PYTHON" \
-      "$programs/local_steps.py" text.txt 6 2 "$delay" $resume
+      "$programs/local_steps.py" text.txt 6 2 "$delay" $resume "$kind"
     expect "$status $(report report.json calls compressed) $(grep -c '^loss [0-9.]*, ' out.txt)" \
       "0 3 1" "local steps, a delay of $delay: compressed sums, and the ranks have one model"
     : "${digest:=$(grep ^digest out.txt)}"

@@ -3,7 +3,7 @@
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import torch
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from torch.nn.utils import parameters_to_vector
 
 from . import allreduce, get_state, set_state, size
 
@@ -14,7 +14,8 @@ _COUNTERS = "every", "delay", "steps"
 class LocalSteps:
     """Each rank trains by itself for `every` steps; then the ranks sum how far their parameters
     moved. The mean change is the gradient of an outer optimizer, SGD with Nesterov momentum. The
-    sum runs beside the next `delay` steps. All ranks must begin with the same parameters."""
+    sum runs beside the next `delay` steps. All ranks must begin with the same parameters. Those of
+    16 bits are kept and summed in float32."""
 
     def __init__(self, model, every, delay=0, rate=0.7):
         if not 0 <= delay < every:
@@ -27,7 +28,14 @@ class LocalSteps:
         self._thread, self._sum = ThreadPoolExecutor(1), None
 
     def _values(self):
-        return parameters_to_vector(self.model.parameters()).detach()
+        values = parameters_to_vector(self.model.parameters()).detach()
+        return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
+
+    def _set_values(self, values):
+        parameters = list(self.model.parameters())
+        pieces = values.split([parameter.numel() for parameter in parameters])
+        for parameter, piece in zip(parameters, pieces):
+            parameter.detach().copy_(piece.view_as(parameter))
 
     def step(self, last=False):
         """Call it after each step of the rank's own optimizer. last: whether training ends."""
@@ -41,7 +49,7 @@ class LocalSteps:
             self._sum = None
             self.outer.step()
             moved = self._values() - self._start  # during the sum
-            vector_to_parameters(self.shared.data + moved, self.model.parameters())
+            self._set_values(self.shared.data + moved)
 
     def state_dict(self):
         """Returns, for a checkpoint, all that later steps depend on except the model and its own
