@@ -76,7 +76,7 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
  * sums of that name, in whatever order they make other sums. If some rank does not, all ranks drop
  * the state at the next sum of that name, and rank 0 warns. They also drop a state that was saved
  * for another function, other counts or another hierarchy. Returns 0, or 1 if the bytes are not a
- * state of this rank or the communicator has had no sum. */
+ * state of this rank or slimpi makes no sums on the communicator. */
 int slimpi_get_state(const void* comm, const char* name, void* state, uint64_t* size);
 int slimpi_set_state(const void* comm, const char* name, const void* state, uint64_t size);
 

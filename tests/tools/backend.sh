@@ -153,9 +153,9 @@ for delay in 0 1; do
   digest='' kind=$(if [ $delay = 0 ]; then echo float32; else echo bfloat16; fi)
   for resume in 0 2; do # in the second run, after a checkpoint; a sum is on its way with a delay
     torch 2 --algorithm packed --bits 2 --error-feedback 1 --report report.json "$PYTHON" \
-      "$programs/local_steps.py" text.txt 6 2 "$delay" $resume "$kind"
+      "$programs/local_steps.py" text.txt 7 2 "$delay" $resume "$kind"
     expect "$status $(report report.json calls compressed) $(grep -c '^loss [0-9.]*, ' out.txt)" \
-      "0 3 1" "local steps, a delay of $delay: compressed sums, and the ranks have one model"
+      "0 4 1" "local steps, a delay of $delay: compressed sums, and the ranks have one model"
     : "${digest:=$(grep ^digest out.txt)}"
     expect "$(grep ^digest out.txt)" "$digest" "local steps, a delay of $delay: the bytes"
   done

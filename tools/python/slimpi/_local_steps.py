@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Training with fewer sums: DiLoCo, "Distributed Low-Communication Training of Language Models"."""
+import functools
+import itertools
+import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import torch
-from torch.nn.utils import parameters_to_vector
 
-from . import allreduce, get_state, set_state, size
+from . import _default, allreduce, get_state, set_state, size
 
-_NAME = "slimpi.torch.LocalSteps"  # of the sum, whose state error feedback keeps
+_numbers = itertools.count()  # the same on all ranks, which make their objects in one order
 _COUNTERS = "every", "delay", "steps"
 
 
@@ -26,9 +28,13 @@ class LocalSteps:
         self._change, self._start = torch.empty_like(self.shared.data), None
         self.outer = torch.optim.SGD([self.shared], rate, 0.9, nesterov=True)
         self._thread, self._sum = ThreadPoolExecutor(1), None
+        # The name of its sums, under which error feedback keeps their state as long as it lives.
+        self._name, (world, comm) = f"slimpi.torch.LocalSteps {next(_numbers)}", _default()
+        forget = functools.partial(world.mpi.set_state, comm, self._name, None)
+        weakref.finalize(self, world.worker.submit, forget).atexit = False
 
     def _values(self):
-        values = parameters_to_vector(self.model.parameters()).detach()
+        values = torch.cat([part.detach().reshape(-1) for part in self.model.parameters()])
         return values.float() if values.dtype in (torch.float16, torch.bfloat16) else values
 
     def _set_values(self, values):
@@ -40,22 +46,27 @@ class LocalSteps:
     def step(self, last=False):
         """Call it after each step of the rank's own optimizer. last: whether training ends."""
         self.steps += 1
-        if self.steps % self.every == 0:
+        if self._sum and (last or self.steps % self.every == self.delay):
+            self._end_sum()
+        if last or self.steps % self.every == 0:
             self._start = self._values()
             torch.sub(self.shared.data, self._start, out=self._change)
-            self._sum = self._thread.submit(allreduce, self._change, name=_NAME)
-        if self._sum and (last or self.steps % self.every == self.delay):
-            self.shared.grad = self._sum.result() / size()
-            self._sum = None
-            self.outer.step()
-            moved = self._values() - self._start  # during the sum
-            self._set_values(self.shared.data + moved)
+            self._sum = self._thread.submit(allreduce, self._change, name=self._name)
+            if last or self.delay == 0:
+                self._end_sum()
+
+    def _end_sum(self):
+        self.shared.grad = self._sum.result() / size()
+        self._sum = None
+        self.outer.step()
+        moved = self._values() - self._start  # during the sum
+        self._set_values(self.shared.data + moved)
 
     def state_dict(self):
         """Returns, for a checkpoint, all that later steps depend on except the model and its own
         optimizer. Each rank saves its own. Waits for a sum on its way."""
         change = self._sum.result().clone() if self._sum else None
-        kept = get_state(_NAME)
+        kept = get_state(self._name)
         return {**{name: getattr(self, name) for name in _COUNTERS},
                 "shared": self.shared.data.clone(), "outer": self.outer.state_dict(),
                 "change": change, "start": self._start,
@@ -76,4 +87,4 @@ class LocalSteps:
             self._sum = Future()
             self._sum.set_result(self._change.copy_(state["change"]))
         if state["kept"] is not None:
-            set_state(_NAME, bytes(state["kept"].numpy()))
+            set_state(self._name, bytes(state["kept"].numpy()))
