@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trains a character model of nanoGPT's size by local steps: TEXT STEPS H DELAY [RESUME [TYPE]].
-Saves and loads their state after step RESUME. Fails where the ranks differ after an outer step or at
-the end. Rank 0 prints the loss on the last tenth of TEXT, and a digest of all outer steps."""
+Saves and loads their state after step RESUME. Fails where the ranks differ after an outer step or
+at the end. Rank 0 prints the loss on the last tenth of TEXT, and a digest of all outer steps."""
 import io
 import sys
 import time
