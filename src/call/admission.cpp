@@ -239,7 +239,7 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
   // If another rank has reported a failure, no rank would receive the messages of this call.
   if (communicator.exchange().failure_reported())
     return fail_or_leave(runtime, communicator, request, communicator.exchange().check());
-  if (const Status status = agree_on_blocks(communicator, request); status != Status::ok)
+  if (const Status status = agree_on_blocks(communicator, request, false); status != Status::ok)
     return fail_or_leave(runtime, communicator, request, status);
   return CallEstimate::running() == nullptr ? run_taken(runtime, communicator, decision, request)
                                             : estimate_call(runtime, communicator, request);

@@ -64,7 +64,7 @@ const char* owner_of(const Request& request) {
 
 // Compares the counts of the blocks explicitly, because no message shows a difference: its tag
 // depends on the count of the whole vector only.
-Status agree_on_blocks(comm::Communicator& communicator, const Request& request) {
+Status agree_on_blocks(comm::Communicator& communicator, const Request& request, bool init) {
   if (request.blocks.agreed) return Status::ok;
   if (request.gathers() && request.in != mpi::abi.in_place &&
       request.sent.count != request.own_count)
@@ -73,7 +73,7 @@ Status agree_on_blocks(comm::Communicator& communicator, const Request& request)
                     std::to_string(communicator.rank()) + ", whose recvcount is " +
                     std::to_string(request.own_count) + "; both must be the same");
   if (request.blocks.array == nullptr) return Status::ok;
-  const ActiveCall active(subject(communicator, request));
+  const ActiveCall active(subject(communicator, request, init));
   Fnv1a digest;
   for (int rank = 0; rank < communicator.size(); ++rank)
     digest.add(std::uint64_t(request.blocks.of(rank)));

@@ -21,8 +21,8 @@ int ranks_with_blocks(const mpi::Api& api, const Request& request);
 
 // Fails unless all ranks pass the same array of counts and, in an all-gather, each rank sends as
 // many elements as its own block has. Collective for calls with an array; calls with a single count
-// compare nothing here.
-Status agree_on_blocks(comm::Communicator& communicator, const Request& request);
+// compare nothing here. `init`: see subject().
+Status agree_on_blocks(comm::Communicator& communicator, const Request& request, bool init);
 
 // Leaves the call to MPI if the memory of its buffers requires it, with the same result on all
 // ranks, although their buffers may lie in different kinds of memory. There are three such cases:
@@ -40,7 +40,8 @@ comm::Verdict agree_on_memory(comm::Communicator& communicator, const Request& r
 bool stays_on_node(const comm::Communicator& communicator, const Request& request);
 
 // Returns the description of a call that ActiveCall records, for the trace and for messages.
-// `init`: the call is the init of a persistent sum.
+// `init`: the call is the init of a persistent sum. All steps of a call must give the same subject,
+// because ranks compare theirs when one of them is late.
 ActiveCall::Subject subject(const comm::Communicator& communicator, const Request& request,
                             bool init = false);
 

@@ -92,7 +92,7 @@ struct InitAnswer {
 Status compare_counts(comm::Communicator& communicator, const Request& request,
                       InitAnswer* answer) {
   const OwnFloats environment;
-  SLIMPI_TRY(agree_on_blocks(communicator, request));
+  SLIMPI_TRY(agree_on_blocks(communicator, request, true));
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
   answer->starts_seen = !mpi::g_starts_hidden;
   SLIMPI_TRY(communicator.exchange().all_true(&answer->starts_seen));
