@@ -3,6 +3,7 @@
 # but the rounding of its type.
 import gc
 import sys
+import threading
 
 import torch
 import torch.distributed as dist
@@ -114,6 +115,25 @@ def no_gradient_on_a_rank():
         compressed(f"a gradient on all ranks, {default}", one.grad)
 
 
+def threads():
+    """A backward pass sets the gradients of one thread without the GIL, so no other reads them."""
+    one, optimizer = parameter(random())
+    others = []
+
+    def train():
+        others.extend(parameter(random()))
+        compressed("a gradient of this thread", others[0].grad)
+
+    trains = threading.Thread(target=train)
+    trains.start()
+    trains.join()
+    exact("a gradient of another thread", others[0].grad)
+    compressed("a gradient beside those of another thread", one.grad)
+    others[1].zero_grad()
+    others[0].grad = random()
+    compressed("a gradient of an optimizer that this thread uses now", others[0].grad)
+
+
 def by_choice():
     import slimpi.torch
     copy = random()
@@ -221,5 +241,5 @@ def hooks():
     compressed("a gradient beside the next model", one.grad)
 
 
-cases = [metrics, gradients, no_gradient_on_a_rank, by_choice, by_rules, activations,
+cases = [metrics, gradients, no_gradient_on_a_rank, threads, by_choice, by_rules, activations,
          functional_sums, names, buckets, hooks]

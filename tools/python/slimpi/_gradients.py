@@ -3,13 +3,17 @@
 that PyTorch and DeepSpeed ask for are recognized in _kinds.py, without looking at tensors."""
 import functools
 import itertools
+import threading
 import weakref
 
 from . import _late
 
-_optimizers = weakref.WeakSet()
+# By id(): weak references to optimizers, and the thread that uses each.
+_optimizers = {}
 _marked = {}  # by id(): weak references to tensors that slimpi.torch.compress() got
-_by_storage = {}  # by a storage's address: weak references to holders of gradients in it
+# Of this thread, by_storage: by a storage's address, weak references to holders of gradients in it.
+# several: whether several threads used optimizers then.
+_here = threading.local()
 
 
 def mark(tensor):
@@ -41,11 +45,20 @@ def _gradient(holder):
     return holder if id(holder) in _marked else getattr(holder, "grad", None)
 
 
+def _several():
+    """Returns whether several threads use optimizers."""
+    return len({thread for _, thread in list(_optimizers.values())}) > 1
+
+
 def _groups():
-    """Yields lists: the parameters of each group of each optimizer, and the marked tensors."""
-    for optimizer in list(_optimizers):
-        for group in getattr(optimizer, "param_groups", ()):
-            yield group["params"]
+    """Yields lists: the parameters of each group of each optimizer, and the marked tensors. If
+    several threads use optimizers, only the parameters of this thread's: a backward pass, which
+    does not hold the GIL, sets the gradients of another thread's meanwhile."""
+    several, mine = _several(), threading.get_ident()
+    for reference, thread in list(_optimizers.values()):
+        if not several or thread == mine:
+            for group in getattr(reference(), "param_groups", ()):
+                yield group["params"]
     yield [holder for holder in (reference() for reference in list(_marked.values()))
            if holder is not None]
 
@@ -71,7 +84,6 @@ def _begins_in(storage, last):
 
 
 def _look():
-    global _by_storage
     found = {}
     for holder in itertools.chain.from_iterable(_groups()):
         gradient = _gradient(holder)
@@ -81,13 +93,14 @@ def _look():
             except (RuntimeError, AttributeError):  # sparse, or without memory
                 continue
             found.setdefault(storage, []).append(weakref.ref(holder))
-    _by_storage = found
+    _here.by_storage = found
 
 
 def _is_covered(place):
     storage, first, last = place
     gradients = {_place(gradient) for gradient in (
-        _gradient(holder) for holder in (reference() for reference in _by_storage.get(storage, ()))
+        _gradient(holder)
+        for holder in (reference() for reference in _here.by_storage.get(storage, ()))
         if holder is not None) if gradient is not None}
     covered = sum(max(0, min(last, other[2]) - max(first, other[1]))
                   for other in gradients if other is not None and other[0] == storage)
@@ -97,6 +110,9 @@ def _is_covered(place):
 def are_gradients(tensors):
     """Returns whether the memory of each tensor belongs to gradients of parameters of optimizers,
     or to marked tensors. Ranks may get different answers."""
+    several = _several()
+    if getattr(_here, "several", None) != several:
+        _here.several, _here.by_storage = several, {}
     for tensor in tensors:
         place = _place(tensor)
         if place is None:
@@ -111,16 +127,19 @@ def are_gradients(tensors):
 
 
 def _change_optimizer(module):
-    """Adds each new optimizer to _optimizers, also optimizers made by pickle or copy.deepcopy."""
+    """Notes each new optimizer, also optimizers made by pickle or copy.deepcopy, and its thread:
+    the one that made it or has called its zero_grad() last."""
     def known(function):
         @functools.wraps(function)
         def call(self, *arguments, **keywords):
             function(self, *arguments, **keywords)
-            _optimizers.add(self)
+            key = id(self)
+            _optimizers[key] = (weakref.ref(self, lambda _: _optimizers.pop(key, None)),
+                                threading.get_ident())
 
         return call
 
-    for name in ("__init__", "__setstate__"):
+    for name in ("__init__", "__setstate__", "zero_grad"):
         setattr(module.Optimizer, name, known(getattr(module.Optimizer, name)))
 
 
