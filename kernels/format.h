@@ -63,10 +63,11 @@ SLIMPI_HD std::uint64_t bucket_elements(const Format& format, std::uint64_t coun
   return format.bucket == 0 || format.bucket > count ? count : format.bucket;
 }
 
-// Sizes of a tile of `count` values of the packed codec. packed_buckets() returns its buckets,
-// packed_header_bytes() the bytes before the levels, packed_tile_bytes() all bytes. The tile takes
-// Format::bits half bits for each value; a short last bucket takes as much as a whole one. A tile
-// of one or two buckets may take more, so that its header fits in.
+// Sizes of a tile of `count` values of the packed codec. packed_buckets() returns the
+// number of its buckets, packed_header_bytes() the bytes before the levels, packed_tile_bytes() all
+// bytes. Format::bits counts half bits with this codec, so a tile takes Format::bits / 2 bits for
+// each value. A short last bucket takes as much as a whole one. A tile of one or two buckets may
+// take more, so that its header fits in.
 SLIMPI_HD std::uint64_t packed_buckets(std::uint64_t count) {
   return (count + kPackedBucket - 1) / kPackedBucket;
 }

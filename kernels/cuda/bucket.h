@@ -49,8 +49,8 @@ struct EncodeShared {
   // Random words. If a tile begins inside a Philox block, the block's first words are not used.
   static constexpr std::uint32_t kWords = stochastic ? kElements<Team> + 4 : 1;
   alignas(16) std::uint32_t words[kWords];
-  // Levels of up to 8 bits, a byte each. Levels of more bits take two bytes each here, or, with
-  // stochastic rounding, the places of their random words.
+  // Levels of up to 8 bits, a byte each. Wider levels take two bytes each: here with nearest
+  // rounding, and with stochastic rounding in `words`, in place of their random words.
   alignas(16) std::uint8_t levels[kElements<Team> * (stochastic ? 1 : 2)];
   Extremes partial[kWarpsOfBlock];
   float limit;
@@ -79,9 +79,9 @@ struct Wanted {
   float* decoded;   // x'
 };
 
-// Rounds the values of a tile to `levels`, and writes the wanted outputs. `full`: each thread has
-// an element for each of its values. Each output has its own loop, so that no loop tests which
-// outputs are wanted.
+// Rounds the values of a tile to `levels`, and writes the wanted outputs. `full`: the tile has a
+// value for each place of each thread, so no thread looks for its end. Each output has its own
+// loop, so that no loop tests which outputs are wanted.
 template <typename Team, bool stochastic, bool full, typename Level>
 SLIMPI_DEVICE void round_values(const Scale<float>& scale, const Tile& tile,
                                 const float (&values)[Team::values], const std::uint32_t* words,

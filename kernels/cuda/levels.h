@@ -99,8 +99,8 @@ SLIMPI_DEVICE std::uint64_t pack_group_of(int bits, std::uint64_t spread) {
   }
 }
 
-// Writes the `bits` bytes of a packed group. `to` is a multiple of `bits` bytes after an aligned
-// word.
+// Writes a packed group, which has `bits` bytes. `to` lies a multiple of `bits` bytes behind an
+// aligned word, so the stores of 2 and 4 bytes are aligned.
 SLIMPI_DEVICE void put_group(int bits, std::uint64_t packed, std::uint8_t* to) {
   if (bits % 2 != 0) {
     for (int i = 0; i < bits; ++i) to[i] = (std::uint8_t)(packed >> 8 * i);

@@ -106,7 +106,8 @@ SLIMPI_HD std::uint16_t scale_number(const BucketExtremes& extremes) {
   const std::uint32_t side = positive >= negative ? 0 : kNegative;
   return (std::uint16_t)(magnitude >= kInfinityBits ? kNonfinite : finite | side);
 }
-// Returns the scale, as a float, of a bucket whose bucket byte has `scale`; `base` is the tile's.
+// Returns the scale of a bucket as a float. `scale` is what the bucket byte holds of it: the
+// bucket's scale number less `base`, the base of its tile.
 SLIMPI_HD float scale_value(std::uint32_t base, std::uint32_t scale) {
   const std::uint32_t bits = (base + scale) << kScaleShift;
   return float_of(bits < kInfinityBits ? bits : kInfinityBits - 1);

@@ -292,8 +292,9 @@ Status Bounded::measure(double* excess) {
         double(members - 1) * kRounding * std::sqrt(device::squared_norm(host_in_, shard_.count));
   }
   SLIMPI_TRY(tiles.gather(call_.communicator.exchange(), sums));
-  // sums[1] bounds the rounding of additions by the norms of the values before encoding. The owners
-  // add decoded values, whose norms may be larger by the error, which the factor 1.0001 covers.
+  // sums[1] bounds the rounding of the additions by the norms of the values before the encoding.
+  // The owners add decoded values, whose norms may be larger by the encoding error. This raises the
+  // bound by kRounding times the error for each addition, and the factor 1.0001 allows for it.
   const double error = (std::sqrt(tiles.energy_bound()) + sums[1]) * 1.0001;
   // max_error is relative to the norm of the exact sum, which is at least the norm of the result
   // minus the error.

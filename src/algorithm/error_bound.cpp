@@ -30,9 +30,9 @@ double triangle_of(std::span<const ErrorTile* const> tiles) {
   return energy;
 }
 
-// Returns the sampled bound. Each drawn element gives a `share` between 0 and 1. The expected value
-// of a share is the squared error of the element's tile divided by `most`, and the squared error of
-// no tile exceeds `most`.
+// Returns the bound of the squared error of all tiles that follows from the elements drawn at
+// random in each tile. No tile has a squared error above `most`. Each drawn element gives a `share`
+// from 0 to 1, whose expected value is the squared error of its tile divided by `most`.
 double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance) {
   double largest = 0;
   std::uint64_t count = 0;

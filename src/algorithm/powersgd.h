@@ -126,9 +126,9 @@ bool multiplies(const comm::Call& call);
 // Returns the plan of the exact sums inside a low-rank sum.
 comm::Plan uncompressed_plan(const comm::Plan& plan);
 
-// Sums `count` floats at the location, uncompressed: the factors, which are in host memory whatever
-// the call's device, or a matrix that is not worthwhile. `number` is the number of the call in
-// message headers.
+// Sums `count` floats at `location` without compression. It is for the factors, which are in host
+// memory whatever the call's device, and for a matrix whose factors are not much smaller. `number`
+// is the number of the call in message headers.
 Status sum_uncompressed(const comm::Call& call, const device::Location& location, const float* in,
                         float* out, std::uint64_t count, std::uint64_t number);
 

@@ -58,9 +58,9 @@ extern std::uint64_t (*candidate_clock)();
 Outcome run_fastest(Runtime& runtime, comm::Communicator& communicator,
                     const algorithm::Decision& decision, const Request& request);
 
-// Runs a call under a plan, or adds uncompressed inside the node that all ranks share. Leaves the
-// call to MPI if the ranks agree that slimpi cannot make it (a fallback). *verifying, if given,
-// gets the nanoseconds that SLIMPI_VERIFY and SLIMPI_SELFTEST took.
+// Runs a call under a plan; if all ranks share one node, adds the values there without compression.
+// Leaves the call to MPI if the ranks agree that slimpi cannot make it (a fallback). *verifying, if
+// given, gets the nanoseconds that SLIMPI_VERIFY and SLIMPI_SELFTEST took.
 Outcome run_plan(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
                  const Request& request, std::uint64_t* verifying = nullptr);
 

@@ -24,7 +24,8 @@ bool set_timeout(mpi::Comm comm, std::uint64_t seconds);
 // Returns the line that says why a communicator's option cannot have this value; "" if it can.
 std::string check_option(const char* name, const char* value);
 
-// Returns the process's value of an option: "" if it is unset, empty if there is no such option.
+// Returns the process's value of an option: "" if it is unset, std::nullopt if there is no such
+// option.
 std::optional<std::string> option_value(const char* name);
 
 }  // namespace slimpi::call

@@ -174,7 +174,8 @@ int refuse_to_cancel(const void* address) {
       held->comm_for_errors(), fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
 }
 
-// As soon as MPI has freed the request, it may use the handle again.
+// Takes the request out of the table before MPI frees it, because MPI may then give its handle to
+// another request at once. Puts it back if MPI fails, or still uses something of it.
 int free_request(void* address, const std::function<int(void*)>& next) {
   const auto held = held_at(address);
   if (held == nullptr) return next(address);

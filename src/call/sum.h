@@ -25,8 +25,8 @@ class Sum {
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;
 
-  // Runs the plan, or adds inside the node that all ranks share. After an error the ranks may have
-  // stopped at different points.
+  // Runs the plan; if all ranks share one node, adds the values there without compression. After an
+  // error the ranks may have stopped at different points.
   comm::Verdict run() {
     const comm::Verdict verdict = run_steps();
     ended_ = verdict.status() == Status::ok;

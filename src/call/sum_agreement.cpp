@@ -73,8 +73,9 @@ Status Sum::exchange_agreement(comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// Exchanges the agreement. If the states of the ranks differ in number or history, or one is not
-// finite, all ranks drop the data of theirs and exchange again. Fails if they still differ.
+// Exchanges the agreement. If the states that the ranks keep for this tensor have other numbers or
+// histories, or one is not finite, each rank drops the data of its state, and they exchange again.
+// Fails if the states still differ.
 Status Sum::share_state(comm::Call& call, Agreement* agreement) {
   SLIMPI_TRY(exchange_agreement(call, agreement));
   if (agreement->alike() && agreement->state_nonfinite == 0) return Status::ok;

@@ -51,11 +51,11 @@ enum class StreamRole { compute, d2h, h2d };
 // How the ranks of a node exchange in a call: by shared memory, MPI or NCCL (intra/transports.h).
 enum class NodePath { shm, mpi, nccl };
 
-// One allreduce, reduce-scatter or all-gather. `in` holds `count` floats at `location`. `out` has
-// room for as many, or, in a reduce-scatter, for this rank's block. in == out if the program passed
-// MPI_IN_PLACE. `in` is never written unless it is also `out`. The buffers belong to the program.
-// In an all-gather `in` holds this rank's block, and lies in `out` if the program passed
-// MPI_IN_PLACE.
+// One allreduce, reduce-scatter or all-gather. The buffers belong to the program, and lie at
+// `location`. In an allreduce `in` and `out` hold `count` floats each. In a reduce-scatter `in`
+// holds `count` floats and `out` this rank's block; in an all-gather `in` holds this rank's block
+// and `out` the `count` floats of all blocks. If the program passed MPI_IN_PLACE, in == out, or, in
+// an all-gather, `in` is this rank's block in `out`. `in` is written only where it is also `out`.
 //
 // Everything that is set for one call only is here, and not on the communicator. The layers pass
 // the call down. A call inside a call (plain_call_with_plan()) is a separate object.

@@ -161,7 +161,7 @@ class Communicator {
   // Ends the use of this communicator after a call failed whose messages may still be in flight: no
   // other call may follow, and its context id is never used again.
   void give_up(Status status);
-  // Fails if the program has revoked this communicator (ULFM), before a call begins.
+  // Called before each call. Fails if the program has revoked this communicator (ULFM).
   Status check_revoked() const;
   // Returns the status of the calls after the one that failed.
   Status failed_by() const {

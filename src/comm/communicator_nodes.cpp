@@ -149,8 +149,9 @@ Status Communicator::choose_leaders(const void* buffer) {
 }
 
 // Finds the nodes. MPI_Comm_split_type blocks, so a rank inside it never learns that another rank
-// has failed. In the fiber of a nonblocking sum a failure fails the sum, because the ranks learn of
-// it at different times and cannot leave calls to MPI together.
+// has failed. If MPI has no context id left, all ranks leave the later calls of the communicator to
+// MPI. In the fiber of a nonblocking sum only the sum fails, because the ranks learn of it at
+// different times and cannot turn to MPI together.
 Status Communicator::find_layout() {
   std::vector<std::uint64_t> keys(std::size_t(size_), 0);
   const Status found = find_node_key(api_, exchange_.comm(), config_, &keys[std::size_t(rank_)]);

@@ -204,8 +204,8 @@ void Exchange::release(Status status, std::span<mpi::Request> requests) {
 Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
   if (status != Status::ok) {
     const FailureScope cleaning_up;
-    // The failure may be a lack of memory, so no step needs new memory. A message that cannot be
-    // received for that reason stays inside MPI.
+    // The failure may be a lack of memory, so the steps below work without new memory. A message
+    // that finds no memory stays inside MPI.
     (void)caught([&] { cancel_receives(status, requests); });
     send_failure(status, cleaning_up.before());
     (void)caught([&] { drain(status, requests); });

@@ -26,7 +26,7 @@ constexpr unsigned kLibraryPolls = 1024;
 // Polls of a nonblocking call between two checks. The program's MPI calls make these polls.
 constexpr unsigned kFiberPolls = 16;
 
-// The time between two polls while a thread is in a blocking function.
+// The time between two polls while another thread of slimpi is in a blocking function of MPI.
 constexpr auto kBesideBlocking = std::chrono::microseconds(50);
 
 // The time after which a wait is shown in the record of its call, and the rank answers questions.
@@ -104,7 +104,8 @@ Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Re
       stage_(stage) {}
 
 bool Waiter::give_way() {
-  // A poll of a driver sends no message, while a peer may wait for one that MPI has not sent yet.
+  // MPI makes no progress while a driver is polled, and a peer may wait for a message that MPI has
+  // not sent yet.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
   if (Fiber::inside())
     note_fiber();

@@ -92,7 +92,8 @@ Status SegmentRing::finish(const Step& step) {
 }
 
 Status SegmentRing::check(MessageKind message, std::int64_t number) {
-  // MPI received into device memory. Copies of the headers are in host memory by now.
+  // With checks_late() MPI has received into device memory, where nobody could check the headers on
+  // arrival. By now copies of them are in host memory.
   for (int round = 0; round < layout_.rounds() && buffers_.checks_late(); ++round) {
     const Step step{message == MessageKind::gather_in, number, round};
     if (const comm::Range part = layout_.received_in(step); part.count != 0)

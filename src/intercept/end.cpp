@@ -134,7 +134,8 @@ void finalize() {
   (first != nullptr ? first : SLIMPI_NEXT("MPI_Finalize", Function))();
 }
 
-// Returns whether another tool's MPI_Finalize runs, which may write a profile for long.
+// Returns whether a call of MPI_Finalize reaches that of another tool, which may write a profile
+// for long.
 bool tool_finalizes() {
   const std::string_view next =
       mpi::image_of(reinterpret_cast<void*>(SLIMPI_NEXT("MPI_Finalize", int()))).name;

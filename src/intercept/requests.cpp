@@ -113,8 +113,9 @@ int wait_for_some(int count, const void* requests, const auto& test) {
   return raise(*completing, code, completed);
 }
 
-// Tests requests. `finish` calls the next definition and says which requests it has completed.
-// `ends`: MPI frees these requests. MPI_Request_get_status, _all, _any and _some keep them.
+// Makes a call of MPI that tests requests. `finish` calls the next definition of the function,
+// MPI's or another tool's, and says which requests it has completed. `ends` is false for
+// MPI_Request_get_status and its forms _all, _any and _some, which do not free these requests.
 int test(int count, const void* requests, const auto& finish, bool ends = true) {
   Completed completed;
   if (!takes_part(count, requests)) [[likely]]

@@ -94,8 +94,9 @@ class FirstExchange {
   int words_[kShownRanks] = {};
   int ones_[kShownRanks], zeros_[kShownRanks], places_[kShownRanks];
   std::size_t shown_ = 0;  // ranks; 0: maxima_ has the results
-  // The highest number and its rank; the largest refusal. The highest bit is never set, because
-  // Debian's MPICH 4.0.2 compares unsigned integers as signed ones.
+  // The first word has the highest number and the rank that proposed it, the second the largest
+  // refusal. The highest bit is never set, because Debian's MPICH 4.0.2 compares unsigned integers
+  // as signed ones.
   std::uint64_t maxima_[2] = {};
 };
 

@@ -108,7 +108,7 @@ struct VerifiedErrors {
     zeros += more.zeros;
     wrong_signs += more.wrong_signs;
   }
-  // Returns the mean over the checked calls of a number whose sum over these calls is `sum`.
+  // Returns the mean of a checked call, from the sum over all of them; 0 if none was checked.
   double mean(double sum) const { return checked == 0 ? 0 : sum / double(checked); }
   // Returns `values` divided by the number of values that are not 0 in the exact sums: from 0 to 1.
   double share(std::uint64_t values) const {
