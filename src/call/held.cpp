@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <new>
 #include <utility>
 
 #include "base/exceptions.h"
@@ -25,9 +26,8 @@ bool has_statuses(const Completing::Completed& completed) {
          completed.statuses != mpi::abi.status_ignore;
 }
 
-int raise_failure(const Held& held) {
+int raise_failure(const Held& held, const Failure& failure) {
   const mpi::Comm comm = held.comm_for_errors();
-  const Failure& failure = held.failure;
   if (failure.status == Status::ok)
     return programs_code([&, code = failure.code] {
       held.runtime.api.Comm_call_errhandler(comm, code);
@@ -41,8 +41,10 @@ void clear_errors(const Completing::Completed& completed) {
   for (int i = 0; i < completed.count; ++i) mpi::set_error(completed.statuses, i, mpi::kSuccess);
 }
 
+// Reads no handle if no request is held: with an MPI of unknown ABI their size is not known.
 std::shared_ptr<Held> held_at(const void* address) {
-  return HeldRequests::instance().find(mpi::read<mpi::Request>(address));
+  HeldRequests& requests = HeldRequests::instance();
+  return requests.empty() ? nullptr : requests.find(mpi::read<mpi::Request>(address));
 }
 
 // The start of one of the program's requests, which MPI may refuse. Until accept() the object takes
@@ -115,6 +117,7 @@ void HeldRequests::add(Entry& entry) noexcept {
   const std::lock_guard lock(mutex_);
   bucket.list.splice(bucket.list.begin(), entry);
   ++bucket.count;
+  ++total_;
 }
 
 // The newest request comes first.
@@ -136,6 +139,7 @@ HeldRequests::Entry HeldRequests::take(const Held& held) noexcept {
     if (one->get() != &held) continue;
     taken.splice(taken.end(), bucket.list, one);
     --bucket.count;
+    --total_;
     break;
   }
   return taken;
@@ -271,6 +275,7 @@ void Completing::finish_completed(int code, const Completed& completed, bool end
                       mpi::read_at<mpi::Request>(array_, i) == noted->handle;
     if (kept && !completed_beside_error(*noted, code, completed)) continue;
     noted->fails = noted->held->completed(ends);
+    if (noted->fails) noted->failure.reset(new (std::nothrow) Failure(noted->held->failure));
     if (ends) noted->taken.clear();
   }
 }
@@ -283,7 +288,8 @@ int Completing::raise(int code, const Completed& completed, bool ends) {
   for (int i = 0; i < completed.count; ++i) {
     Noted* const noted = find(completed, i);
     if (noted == nullptr || !std::exchange(noted->fails, false)) continue;
-    const int raised = raise_failure(*noted->held);
+    const Held& held = *noted->held;
+    const int raised = raise_failure(held, noted->failure ? *noted->failure : held.failure);
     if (statuses) mpi::set_error(completed.statuses, i, raised);
     if (code == mpi::kSuccess) code = completed.several ? mpi::abi.err_in_status : raised;
   }

@@ -107,6 +107,8 @@ class HeldRequests {
   // would lose MPI's request.
   void add(Entry& entry) noexcept;
 
+  bool empty() const { return total_.load(std::memory_order_acquire) == 0; }
+
   // Returns the request with this handle; null if slimpi has no work for it. The test of nearly all
   // other requests takes no lock.
   std::shared_ptr<Held> find(mpi::Request handle);
@@ -137,6 +139,7 @@ class HeldRequests {
     return buckets_[std::size_t(mixed >> (64 - kBucketBits))];
   }
 
+  std::atomic<int> total_{0};  // of all buckets
   std::mutex mutex_;  // guards the lists. Callbacks of MPI lock it, so its owner calls no MPI
   std::array<Bucket, std::size_t(1) << kBucketBits> buckets_;
 };
@@ -176,6 +179,9 @@ class Completing {
     std::shared_ptr<Held> held;
     HeldRequests::Entry taken = {};
     bool fails = false;  // raise() must raise an error
+    // The error; null if there was no memory for it. It is a copy, because an error handler that
+    // raise() calls may start the request again.
+    std::unique_ptr<Failure> failure = nullptr;
   };
   Noted* find(const Completed& completed, int i);
   bool completed_beside_error(const Noted& noted, int code, const Completed& completed) const;

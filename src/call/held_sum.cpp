@@ -35,10 +35,14 @@ void HeldSum::drop() {
 }
 
 void HeldSum::begin() {
-  (void)forget_failure();  // of a start whose completion slimpi did not see
   runs_ = true;
   accepted = false;
+}
+
+void HeldSum::accept() {
+  (void)forget_failure();  // of a start whose completion slimpi did not see
   failure.clear();
+  accepted = true;
 }
 
 // The sum counts as in flight:

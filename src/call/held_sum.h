@@ -43,8 +43,9 @@ class HeldSum : public Held {
   void drop();
 
   // Called by the queue, which holds its mutex. The sum runs from begin() until end(), or until
-  // take_back() if MPI has refused to start the request.
+  // take_back() if MPI has refused to start the request; accept(): MPI has started it.
   void begin();
+  void accept();
   void take_back() { runs_ = false; }
   void end();
 

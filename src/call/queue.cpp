@@ -272,7 +272,7 @@ bool add_sum(std::shared_ptr<HeldSum> sum) {
 void begin_sum(HeldSum& sum) noexcept {
   {
     const HoldFibers held;
-    sum.accepted = true;
+    sum.accept();
     std::unique_lock asleep(queues().sleep);
     sum.set_in_flight(true);
     asleep.unlock();

@@ -42,7 +42,8 @@ def watch_end(note):
         except SystemExit as end:
             # In another thread sys.exit ends that thread only.
             if os.getpid() == process and threading.current_thread() is threading.main_thread():
-                note(status if isinstance(status, int) else int(status is not None))
+                code = status & 0xff if isinstance(status, int) else 0  # as exit() does
+                note(code or int(status not in (None, 0)))
                 end._slimpi = getattr(end, "_slimpi", ()) + (_Leaving(note),)  # one of each watcher
             raise
 

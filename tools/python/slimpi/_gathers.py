@@ -5,7 +5,6 @@ import zlib
 from ctypes import c_char
 
 import torch
-from torch.utils.weak import WeakIdKeyDictionary
 
 from ._edges import alignment
 from ._sums import end_streams
@@ -43,6 +42,7 @@ class Weights:
     else by `bytegrad`."""
 
     def __init__(self, bits, algorithm, bucket):
+        from torch.utils.weak import WeakIdKeyDictionary  # PyTorch 2.0 and newer
         self.bits, self.algorithm = bits, "packed" if algorithm == "packed" else "bytegrad"
         self.align = alignment(self.algorithm, bucket) or 1
         self._options = {"calls": CALLS, "algorithm": self.algorithm, "bits": bits, "min_size": "0",

@@ -210,13 +210,15 @@ class Iteration:
             bucket.run(one.finish, ends=one.rest is None)
         state._room.release()
         self._failure = self._failure or bucket.error
-        self._waiting.append(bucket)
+        if one is None or one.rest is not None or bucket.error is not None:
+            self._waiting.append(bucket)
         if last:
             for exact in self._exact:
                 exact.run(exact.finish)
                 self._failure = self._failure or exact.error
             for bucket in self._waiting:
                 bucket.end(self._failure)
+            self._rests, self._exact, self._waiting = {}, [], []  # the state keeps this object
 
 
 def _start(state, comm, name, values, matrices=()):

@@ -276,8 +276,10 @@ class World:
         time.sleep(_TIME_TO_FORWARD)
         status = self.status or 1
         if status < 0:  # a signal
-            signal.signal(-status, signal.SIG_DFL)
-            os.kill(os.getpid(), -status)
+            with contextlib.suppress(ValueError):  # in a thread that cannot set it
+                signal.signal(-status, signal.SIG_DFL)
+                os.kill(os.getpid(), -status)
+            status = 128 - status
         self.mpi.call("MPI_Abort", self.comm, status)
         os._exit(status)
 
@@ -325,7 +327,9 @@ class World:
         # exit() aborts the job or ends MPI, where possible, because only exit() sees the status of
         # `raise SystemExit(7)`.
         if not self._wait_for_sums():
-            if finalize is not None or self.mpi.slimpi.slimpi_abort_at_exit() != 0:
+            # A program that has initialized MPI may end it before exit() calls slimpi.
+            if (finalize is not None or not self.initialized
+                    or self.mpi.slimpi.slimpi_abort_at_exit() != 0):
                 self.abort()
             return
         for group in list(self.groups):
