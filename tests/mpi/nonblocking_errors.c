@@ -96,7 +96,7 @@ static MPI_Comm failing_comm(void) {
 }
 
 static MPI_Comm g_raised;              // the communicator of the last error
-static MPI_Request g_first, g_second;  // the handles of two requests, one after the other
+static MPI_Request g_first, g_second;  // the handles of two requests, of which the first has ended
 static MPI_Comm g_other;               // the communicator of the second request
 
 static void note_comm(MPI_Comm* comm, int* code, ...) {

@@ -11,8 +11,9 @@ from . import _late
 # By id(): weak references to optimizers, and the thread that uses each.
 _optimizers = {}
 _marked = {}  # by id(): weak references to tensors that slimpi.torch.compress() got
-# Of this thread, by_storage: by a storage's address, weak references to holders of gradients in it.
-# several: whether several threads used optimizers then.
+# by_storage: where this thread last found gradients: by the address of a storage, weak references
+#     to the holders of gradients in it
+# several: whether several threads used optimizers at that time
 _here = threading.local()
 
 

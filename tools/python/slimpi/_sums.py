@@ -235,7 +235,8 @@ def end_streams(values):
 
 
 def share_out(whole, tensors):
-    """Copies a contiguous tensor into tensors, one after the other, unless it is their memory."""
+    """Copies consecutive pieces of a contiguous tensor into the tensors. A tensor that is such a
+    piece itself is left as it is."""
     for tensor, part in zip(tensors, whole.split([tensor.numel() for tensor in tensors])):
         if tensor.data_ptr() != part.data_ptr():
             tensor.detach().copy_(part.view_as(tensor))
