@@ -83,9 +83,16 @@ for poor in 0 2; do
 done
 unset SLIMPI_REPORT
 
+# A rank is late in the middle of the first agreement of an init: ranks that have passed the
+# agreement, and one that has not, find that they are in the same call.
+export TEST_SECONDS=4
+preload=$without_faults:$faults shows "a rank that is late in an init" under 4 "$steps" multiple \
+  return scatter:40000 set:TEST_FAULT=late:3:2 pscatter:40000,1000 finalize
+expect "$(grep -c 'near' out.txt) $(grep -c error out.txt)" "8 0" "a rank that is late: the sums"
+
 # A rank stops in the middle of a message, and MPI finishes the message after the others got their
 # error: no memory of the message is used again. Here UCX sends such messages in steps.
-export TEST_SECONDS=4 TEST_BYTES=16384 SLIMPI_TIMEOUT=2 SLIMPI_ALGORITHM=allreduce
+export TEST_BYTES=16384 SLIMPI_TIMEOUT=2 SLIMPI_ALGORITHM=allreduce
 export UCX_RNDV_THRESH=1024 UCX_TLS=posix,self
 stops() { # WHAT RANKS TAG
   preload=$without_faults:$faults TEST_FAULT=stop:$(($2 - 1)):1 TEST_TAG=$3 \

@@ -9,7 +9,8 @@
  *   flipped        a bit of a value in its payload is another; TEST_FLIP=WORD:BIT in the
  *                  environment picks which one of the message
  *   copy           a call makes a communicator, but returns it on the other ranks only
- *   agree          the call returns MPI_ERR_OTHER, of messages with which ranks agree
+ *   agree, late    the call returns MPI_ERR_OTHER, or comes TEST_SECONDS later; of messages with
+ *                  which ranks agree
  *   stop           after this send the process stops for TEST_SECONDS in the environment; counts
  *                  only messages of TEST_BYTES or more, with the tag (modulo 16) TEST_TAG. A rank
  *                  that receives into memory of a message that it has given up says so and aborts
@@ -56,8 +57,9 @@ static void stop(void) {
 
 int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
                MPI_Request* request) {
-  static atomic_int sent, shortened, garbled, damaged, flipped, agreed, stopped;
+  static atomic_int sent, shortened, garbled, damaged, flipped, agreed, waited, stopped;
   if (type == MPI_UINT64_T && due("agree", &agreed)) return MPI_ERR_OTHER;
+  if (type == MPI_UINT64_T && due("late", &waited)) sleep((unsigned)number_in("TEST_SECONDS"));
   if (type == MPI_UINT32_T) {
     if (due("send", &sent)) return MPI_ERR_OTHER;
     if (due("short", &shortened)) count /= 2;

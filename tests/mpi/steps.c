@@ -8,8 +8,8 @@
  *   sum:N isum:N persistent:N psum:N   sum N floats in place with MPI_Allreduce, MPI_Iallreduce,
  *                                MPI_Allreduce_init; with PMPI_Allreduce
  *   block:N iblock:N scatter:N[,M] iscatter:N[,M]   in place with MPI_Reduce_scatter_block,
- *                                MPI_Reduce_scatter, and nonblocking; rank 0 gets M more than the
- *                                others
+ *                                MPI_Reduce_scatter, and nonblocking; pscatter:N[,M] persistent;
+ *                                rank 0 gets M more than the others
  *   gather:N gatherv:N[,M] igatherv:N[,M]   the same with MPI_Allgather, MPI_Allgatherv
  *   dsum:N disum:N int:N         the same of doubles, with MPI_Allreduce, MPI_Iallreduce; of ints
  *   start:N wait                 isum:N in two steps; wait is for all sums that are started
@@ -20,7 +20,7 @@
  *   ftz up down                  the floating-point environment
  *   fork                         run /bin/true in a child, and let another child exit
  *   pid                          write the process id to the file pid.RANK
- *   chdir:DIRECTORY fsize:BYTES  change the directory; how long a file may be
+ *   chdir:DIRECTORY fsize:BYTES set:NAME=VALUE  the directory; how long a file may be; a variable
  *   streams                      close the standard streams, keep a copy of the output for the sums
  *   closed                       fail if one of the standard streams is open
  *   many:COUNT                   COUNT sums of 2000 floats, which print nothing
@@ -151,6 +151,7 @@ static const struct kind {
              {"iblock:", "Ireduce_scatter_block", 0},
              {"scatter:", "Reduce_scatter", 0},
              {"iscatter:", "Ireduce_scatter", 0},
+             {"pscatter:", "Reduce_scatter_init", 0},
              {"gather:", "Allgather", 0},
              {"gatherv:", "Allgatherv", 0},
              {"igatherv:", "Iallgatherv", 0},
@@ -378,6 +379,8 @@ static void run(const char* step) {
     write_pid();
   } else if ((rest = argument(step, "chdir:"))) {
     if (chdir(rest) != 0) exit(3);
+  } else if ((rest = argument(step, "set:"))) {
+    putenv((char*)rest);
   } else if ((rest = argument(step, "fsize:"))) {
     limit(RLIMIT_FSIZE, strtoul(rest, NULL, 10));
   } else if (!strcmp(step, "streams")) {
