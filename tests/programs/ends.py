@@ -82,10 +82,14 @@ def leave(end):
 
 def killed(by):
     """Nobody ends the rank that waits for a rank that a signal has ended."""
+    ends(lambda: os.kill(os.getpid(), by))
+
+
+def ends(end):
     dist.init_process_group("gloo")
     dist.all_reduce(torch.ones(40000))
     if dist.get_rank() == 1:
-        os.kill(os.getpid(), by)
+        end()
     try:
         dist.all_reduce(torch.ones(40000))
     except Exception as error:
@@ -157,7 +161,8 @@ def reconfigure():
 CASES = {"hand": lambda: fewer(True), "status": status, "fsdp": fsdp,
          "exit": lambda: leave(lambda: os._exit(0)),
          "gone": lambda: leave(lambda: ctypes.CDLL(None)._exit(0)),
-         "killed": lambda: killed(signal.SIGKILL), "interrupted": lambda: killed(signal.SIGINT),
+         "minus": lambda: ends(lambda: sys.exit(-1)), "killed": lambda: killed(signal.SIGKILL),
+         "interrupted": lambda: killed(signal.SIGINT),
          "timeouts": timeouts, "smaller": smaller, "broken": broken, "reconfigure": reconfigure}
 
 

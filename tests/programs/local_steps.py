@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trains a character model of nanoGPT's size by local steps: TEXT STEPS H DELAY [RESUME [TYPE]].
-Saves and loads their state after step RESUME. Fails where the ranks differ after an outer step or
-at the end. Rank 0 prints the loss on the last tenth of TEXT, and a digest of all outer steps."""
+Saves and loads their state after step RESUME, and then also trains another model, of two types and
+in channels_last, which must change nothing. Fails where the ranks differ after an outer step or at
+the end. Rank 0 prints the loss on the last tenth of TEXT, and a digest of all outer steps."""
 import io
 import sys
 import time
@@ -53,6 +54,9 @@ torch.manual_seed(1)
 model, batches = Model().to(TYPE), torch.Generator().manual_seed(1000)
 optimizer = torch.optim.AdamW(model.parameters(), RATE, (0.9, 0.99), weight_decay=0.1)
 local_steps, digest, waited, begin = LocalSteps(model, H, DELAY), 0, 0.0, time.monotonic()
+other = nn.Sequential(nn.Conv2d(64, 64, 5).to(memory_format=torch.channels_last),
+                      nn.Linear(8, 8).bfloat16()) if RESUME else None
+beside = LocalSteps(other, H, DELAY) if other else None
 for step in range(1, STEPS + 1):
     optimizer.param_groups[0]["lr"] = RATE * min(step / 101, 0.55 + 0.45 * cos(pi * step / STEPS))
     optimizer.zero_grad()
@@ -62,6 +66,11 @@ for step in range(1, STEPS + 1):
     waited -= time.monotonic()
     local_steps.step(last=step == STEPS)
     waited += time.monotonic()
+    if other:
+        for part in other.parameters():
+            part.data += step * (rank + 1) * torch.linspace(-1, 1, part.numel()).view_as(part)
+        beside.step(last=step == STEPS)
+        assert other[1].weight.dtype is torch.bfloat16, "a type has changed"
     if step == RESUME:  # as after a checkpoint, through a file
         file = io.BytesIO()
         torch.save(local_steps.state_dict(), file)
