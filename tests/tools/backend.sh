@@ -227,7 +227,7 @@ weights() { # ALGORITHM BITS WAY...
     if [ $sent = rounded ]; then more="--torch-weights $bits"; fi
     # shellcheck disable=SC2086
     SLIMPI_ALGORITHM=$algorithm torch 2 --report $sent.json $more "$PYTHON" \
-      "$programs/sharded.py" --width 512 --weights "$@"
+      "$programs/sharded.py" --width 511 --weights "$@"
     expect "$status $(grep -c " [01] $sent\$" out.txt)" "0 $((2 * $#))" "$*: weights are $sent"
     grep ' [01] [0-9.]*$' out.txt >$sent.txt
   done
@@ -241,7 +241,7 @@ weights() { # ALGORITHM BITS WAY...
     fail "$what: slimpi took few of $gathers gathers"
 }
 if [ "$version" -ge 211 ]; then
-  weights bytegrad 8 fsdp1 fsdp2
+  weights bytegrad 8 fsdp1_orig fsdp2
   deeper weights packed 6 fsdp1_bf16 fsdp2_bf16
 fi
 cat >weights.py <<'PROGRAM'
@@ -339,7 +339,7 @@ elif "$PYTHON" -c 'import deepspeed' >err.txt 2>&1; then
   echo 'raise ImportError("DeepSpeed asks mpi4py")' >mpi4py/__init__.py
   export PYTHONPATH="$work"
   models $((5 + 5 + 5 + 5)) zero0 zero1 zero2 zero3
-  weights bytegrad 8 zero1 zero2 zero3
+  MALLOC_PERTURB_=1 weights bytegrad 8 zero1 zero2 zero3
   weights packed 4 zero1 zero2
   # With a NaN on one rank all ranks skip the step, whatever codec their group has; ZeRO 0 makes it.
   printf '* * %s\n' 'float32 allreduce *' 'fp16 fp16 *' 'bf16 bf16 *' 'quantized bytegrad 4' \

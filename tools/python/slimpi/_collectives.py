@@ -229,9 +229,11 @@ class Collectives:
         kind, scatters, gathers = _kinds.kind(), "scatter" in name, "gather" in name
         if gathers and self.weights is None:
             return None
-        reason = (self._unlike(name, tensors, results) or self.reason(tensors, results, op)
-                  or (self.weights.reason(tensors[0]) if gathers else None))
         longest = max(_floats(tensors), _floats(results))
+        row = longest // self.size if scatters or gathers else longest
+        pieces, padding = _kinds.row_of(self, row)
+        reason = (self._unlike(name, tensors, results) or self.reason(tensors, results, op)
+                  or (self.weights.reason(tensors[0], pieces) if gathers else None))
         rule = None if reason else self.rule(longest)
         if rule == "off":
             reason = "off by SLIMPI_RULES"
@@ -244,11 +246,9 @@ class Collectives:
             return None
         before_sum(self)
         codec = self.weights if gathers else self
-        row = longest // self.size if scatters or gathers else longest
-        pieces = _kinds.pieces_of_row(self, row) if codec.align else None
         mixed = codec.algorithm if mixes(codec.algorithm) or (
             codec.align and (scatters or gathers) and not pieces) else None
-        spread = Spread(pieces or (row,), codec.align or 1)
+        spread = Spread(codec.align and pieces or (row,), codec.align or 1, padding)
         if gathers:
             self._count("gathers of weights", length, mixed)
             return self.submit(name, results, self.weights.gather, self, tensors[0], results,

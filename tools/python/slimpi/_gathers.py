@@ -49,8 +49,11 @@ class Weights:
                          "start": "0", "error_feedback": "0"}
         self._kept = WeakIdKeyDictionary()  # by result: this rank's block as all ranks got it
 
-    def reason(self, tensor):
-        """Returns why the backend gathers tensors of this type; None where MPI does."""
+    def reason(self, tensor, pieces):
+        """Returns why the backend gathers tensors of this type; None where MPI does. pieces: see
+        row_of()."""
+        if pieces == []:
+            return "of a length that is not that of its parameters"
         if float(self.bits) >= 8 * tensor.element_size():
             return f"of {tensor.element_size()}-byte floats, which {self.bits} bits do not shorten"
         return None
