@@ -37,7 +37,7 @@ class Hook {
   // communicates.
   Status load();
 
-  // Gives a strategy its own duplicate of `comm`; does nothing for a codec. Collective.
+  // Gives a strategy its own duplicate of `comm`, while a codec needs none. Collective.
   Status give_comm(mpi::Comm comm, int channel);
 
   // Calls the hook's open function, if it has one.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Finds the fastest of several candidates, such as a plan or plain MPI, for sums of one size. Each
-// trial times one of the program's own sums under one candidate; candidates that come close meet
-// in a run-off, and the winner then runs every sum. It is tried again when its time drifts, and now
-// and then anyway, since a rejected candidate may have been unlucky. Because all times are reduced
-// over the ranks (by the caller, as this class does not communicate), every rank picks the same
-// winner. Only the constructor allocates memory, so that no rank can run out of it between trials
-// and then pick another one.
+// trial times one of the program's own sums under one candidate; candidates that come close meet in
+// a run-off, and the winner then runs every sum. The trials are repeated when the winner's time
+// drifts, and now and then anyway, since a rejected candidate may have been unlucky. Because all
+// times are reduced over the ranks (by the caller, as this class does not communicate), every rank
+// picks the same winner. Only the constructor allocates memory, so that no rank can run out of it
+// between trials and then pick another one.
 #pragma once
 #include <cstdint>
 #include <map>

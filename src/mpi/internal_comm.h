@@ -137,7 +137,8 @@ void make_hidden_world(const Api& api);
 // they initialized MPI differently, or only some of them know that a process has failed (ULFM).
 bool can_make_internal_in_fiber(const Api& api);
 
-// Returns whether MPI has context ids for another communicator, besides those being made. Local.
+// Returns whether MPI has context ids for another communicator, besides those being made. Does not
+// communicate.
 bool has_room_in_fiber(const Api& api, mpi::Comm comm);
 
 // Returns whether a thread of slimpi can advance nonblocking and persistent sums: whether MPI has
