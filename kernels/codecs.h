@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// THE table of codecs. A codec is a way to encode the values of a message between nodes. Host and
-// CUDA code include this file: loops, sizes, the report's names, the trace's bits and the tests of
-// all paths are made from this table. A codec that SLIMPI_ALGORITHM can choose also needs a row in
+// The one table of codecs, the ways to encode the values of a message between nodes. Loops, encoded
+// sizes, names in the report, bits in the trace and the tests of all paths are generated from it,
+// for the host and for CUDA. A codec that SLIMPI_ALGORITHM can choose also needs a row in
 // src/options/algorithms.def (CONTRIBUTING.md).
 //
-// A value codec encodes each value by itself. It has a header in kernels/math, included here, and a
-// row. The header defines, for host and CUDA, and without branches, so that loops vectorize:
+// A value codec encodes each value by itself. It consists of a row here and a header in
+// kernels/math, included below. The header defines, for host and CUDA and without branches, so that
+// loops over it vectorize:
 //   struct TYPE { using Value = ...; };       an encoded value in memory, little endian
-//   Value encode_value(TYPE, float)           makes one NaN of all NaNs; float32 changes nothing
-//   float decode_value(TYPE, Value)           makes kNanBits of all NaNs; float32 changes nothing
+//   Value encode_value(TYPE, float)           maps all NaNs to one NaN; float32 changes nothing
+//   float decode_value(TYPE, Value)           maps all NaNs to kNanBits; float32 changes nothing
 //   float spacing(TYPE, float value)          1 to 3 times the distance between the two encodable
 //                                             values around `value`; 0 if value + spacing may
 //                                             overflow, or if encoding loses nothing
 // A row is X(name, number, TYPE, bits, greatest, infinity):
 //   name      the codec in the report and the trace
-//   number    the codec in the message header; never changes. 3 is `quantized`, 4 is `packed`, 255
-//             is a hook
+//   number    identifies the codec in the message header, so it never changes. 3 to 5 are in enum
+//             Codec below; 255 is a hook
 //   bits      the length of an encoded value: 8, 16 or 32
 //   greatest  the greatest finite value
-//   infinity  the bits of the encoded +infinity, in a codec of 16 bits: the report counts encoded
-//             infinities. 0: the report does not count them
+//   infinity  the bits of the encoded +infinity of a 16-bit codec, whose infinities the report
+//             counts; 0 for the other codecs
 #pragma once
 #include <cstdint>
 
@@ -36,8 +37,8 @@ namespace slimpi::kernels {
 
 enum class Codec : std::uint8_t {
   quantized = 3,  // buckets of values that share a scale; math/quantizer.h
-  packed = 4,     // short buckets; one of larger scale has more bits; math/packed.h
-  float64 = 5,    // doubles, unchanged; two floats of a buffer are one double. Host only
+  packed = 4,     // short buckets, the wider the larger their scale; math/packed.h
+  float64 = 5,    // doubles, unchanged, each in the memory of two floats. Host only
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity) name = number,
   SLIMPI_VALUE_CODECS(SLIMPI_ROW)
 #undef SLIMPI_ROW
@@ -69,8 +70,8 @@ constexpr const CodecRow& row_of(Codec codec) {
   return kOtherCodecs[0];
 }
 
-// Returns the bits of an encoded value: with float64, of the half of a double. Returns 0 if values
-// share a header.
+// Returns the bits per encoded value, for float64 those of half a double; 0 if values share a
+// header, so that the bits per value depend on the segment.
 SLIMPI_HD int value_bits(Codec codec) {
   if (codec == Codec::float64) return 32;
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity)                      \

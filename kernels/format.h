@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The format of an encoded segment: consecutive floats of a buffer, encoded independently of other
-// segments. The format and the values determine all bytes; with stochastic rounding, the
-// RandomStream does, too. Included by host and CUDA code.
+// segments. The format and the values, and with stochastic rounding the RandomStream, determine
+// every byte. Included by host and CUDA code.
 //
 // The bytes of a segment of `count` floats, by its codec:
 //   a value codec         the values one after the other (kernels/codecs.h)
@@ -25,7 +25,7 @@ namespace slimpi::kernels {
 
 constexpr int kMostBits = 16;  // the most bits of a level
 
-// The packed codec: the values of a bucket (which share a scale), and the most values of a tile.
+// The packed codec: how many values share a scale, and how many a tile has at most.
 constexpr std::uint32_t kPackedBucket = 64, kMostPackedTile = 65536;
 
 struct Format {
@@ -37,9 +37,9 @@ struct Format {
                                // packed: values per tile, a multiple of kPackedBucket
 };
 
-// A range of a random stream of stochastic rounding. Element i of the segment uses number
-// `first + i` of the stream (seed, rank, call). Ranks have different streams. Host and GPU compute
-// the same numbers.
+// The part of a random stream that a segment uses for stochastic rounding: element i takes number
+// `first + i` of the stream (seed, rank, call). Each rank has streams of its own. Host and GPU
+// compute the same numbers.
 struct RandomStream {
   std::uint64_t seed = 0;
   std::uint32_t rank = 0;
@@ -47,34 +47,35 @@ struct RandomStream {
   std::uint64_t first = 0;
 };
 
-// Returns the bits of an encoded value, rounded up. The headers of buckets are not counted.
+// Returns the bits per encoded value, rounded up, without the headers of buckets.
 SLIMPI_HD int value_bits(const Format& format) {
   if (format.codec == Codec::packed) return (format.bits + 1) / 2;
   return format.codec == Codec::quantized ? format.bits : value_bits(format.codec);
 }
 
-// Returns the bytes of `count` levels of `bits` bits, filled up to a multiple of 4.
+// Returns the bytes that `count` packed levels of `bits` bits take, padded to a multiple of 4.
 SLIMPI_HD std::uint64_t packed_bytes(int bits, std::uint64_t count) {
   return ((count * std::uint64_t(bits) + 7) / 8 + 3) / 4 * 4;
 }
 
-// Returns the elements of a bucket (values that share a scale) in a segment of `count` elements.
+// Returns how many elements share a scale (a bucket) in a segment of `count` elements.
 SLIMPI_HD std::uint64_t bucket_elements(const Format& format, std::uint64_t count) {
   return format.bucket == 0 || format.bucket > count ? count : format.bucket;
 }
 
-// Sizes of a tile of `count` values of the packed codec. packed_buckets() returns the
-// number of its buckets, packed_header_bytes() the bytes before the levels, packed_tile_bytes() all
-// bytes. Format::bits counts half bits with this codec, so a tile takes Format::bits / 2 bits for
-// each value. A short last bucket takes as much as a whole one. A tile of one or two buckets may
-// take more, so that its header fits in.
+// The sizes of a tile of `count` values of the packed codec: packed_buckets() returns the number of
+// its buckets, packed_header_bytes() the bytes before the levels, packed_tile_bytes() all bytes.
+// These are Format::bits / 2 bits per value, because Format::bits counts half bits with this codec.
+// A short last bucket takes as much as a full one, and a tile of one or two buckets may take more,
+// so that its header fits in.
 SLIMPI_HD std::uint64_t packed_buckets(std::uint64_t count) {
   return (count + kPackedBucket - 1) / kPackedBucket;
 }
 SLIMPI_HD std::uint64_t packed_header_bytes(std::uint64_t count) {
   return 8 + (packed_buckets(count) + 3) / 4 * 4;
 }
-// Returns the most values of a tile. Encoded they take at most 16 KiB, as much as a small segment.
+// Returns the most values of a tile, such that a tile takes at most 16 KiB encoded, like a small
+// segment.
 SLIMPI_HD constexpr std::uint32_t longest_packed_tile(int half_bits) {
   const std::uint32_t values =
       (std::uint32_t)((16 << 14) / half_bits) / kPackedBucket * kPackedBucket;
@@ -86,7 +87,7 @@ SLIMPI_HD std::uint64_t packed_tile_bytes(const Format& format, std::uint64_t co
   return of_bits > least ? of_bits : least;
 }
 
-// Returns the exact bytes of an encoded segment of `count` elements; 0 for an empty segment.
+// Returns the bytes of an encoded segment of `count` elements; 0 for an empty segment.
 SLIMPI_HD std::uint64_t encoded_bytes(const Format& format, std::uint64_t count) {
   if (format.codec == Codec::packed) {
     const std::uint64_t rest = count % format.bucket;

@@ -5,6 +5,7 @@
 #if defined(__CUDACC__)
 #define SLIMPI_HD static __host__ __device__ __forceinline__
 #else
-// Each instruction set compiles its own copy. The linker must not mix them, so linkage is internal.
+// Internal linkage, because each instruction set compiles its own copy, which the linker must not
+// merge.
 #define SLIMPI_HD static inline __attribute__((always_inline, unused))
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encodes and decodes buckets (values that share a minimum and a maximum) of quantized segments,
-// tile by tile (the values that fit into L1). For loops.cpp alone.
+// The bucket loops of the min-max quantizer: encodes and decodes the buckets (values that share a
+// minimum and a maximum) of a quantized segment, one L1-sized tile at a time. Included by loops.cpp
+// alone.
 #pragma once
 #include <cstring>
 
@@ -13,7 +14,8 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = sizeof(Header);
 
-// Memory for tiles. Not on the stack, because a thread of the program may have a small stack.
+// Working memory of one tile. It is allocated, because a thread of the program may have a small
+// stack.
 struct TileScratch {
   union {
     Levels<Narrow> narrow;
@@ -24,7 +26,7 @@ struct TileScratch {
   double exact[kTile];
   std::uint32_t words[kTile + kRandomSlack];
 
-  // The memory serves levels of either type, one type at a time.
+  // Returns the levels as `Level`; both types use the same memory, one at a time.
   template <typename Level>
   Levels<Level>& levels() {
     if constexpr (sizeof(Level) == sizeof(Narrow))
@@ -34,7 +36,7 @@ struct TileScratch {
   }
 };
 
-// An encoded bucket that is being read.
+// A bucket that is being decoded: its parsed header and where its levels are.
 struct Bucket {
   int bits;
   bool nonfinite, extended;
@@ -45,7 +47,7 @@ struct Bucket {
   TileScratch* scratch;
 };
 
-// Reads the header of the bucket of n elements at `in`.
+// Parses the header of the encoded bucket of n elements at `in`, and prepares `bucket` for reading.
 SLIMPI_HD void open_bucket(const Format& format, const std::byte* in, std::size_t n,
                            TileScratch& scratch, Bucket& bucket) {
   Header header;
@@ -63,9 +65,9 @@ SLIMPI_HD void open_bucket(const Format& format, const std::byte* in, std::size_
     bucket.scale_float = scale_of<float>(header, format.bits, format.stochastic);
 }
 
-// Returns the levels of elements first .. first + n - 1 of a bucket, at most a tile of them.
-// `first` is a multiple of 8. `spread` is memory for unpacked levels; the result may point into it,
-// or into the message.
+// Returns the levels of elements first .. first + n - 1 of a bucket, where `first` is a multiple of
+// 8 and n at most a tile. The result points into the message if it holds whole bytes or words
+// there; otherwise the levels are unpacked to `spread`.
 template <typename Level>
 const Level* read_levels(const Bucket& bucket, std::size_t first, std::size_t n,
                          Levels<Level>& spread) {
@@ -75,8 +77,8 @@ const Level* read_levels(const Bucket& bucket, std::size_t first, std::size_t n,
   return spread.values();
 }
 
-// Calls visit(scale, levels) with the levels of elements first .. first + n - 1. Not for a bucket
-// that is non-finite, because it has no scale.
+// Calls visit(scale, levels) for elements first .. first + n - 1. The bucket must not be
+// non-finite, because only other buckets have a scale.
 template <typename Visit>
 void with_levels(const Bucket& bucket, std::size_t first, std::size_t n, const Visit& visit) {
   const auto of_type = [&](auto type) {
@@ -92,8 +94,8 @@ void with_levels(const Bucket& bucket, std::size_t first, std::size_t n, const V
     of_type(Wide());
 }
 
-// read_bucket: to = elements first .. first + n - 1 of the bucket. add_bucket: to = sum + these
-// elements; `to` may be `sum`.
+// Decode elements first .. first + n - 1 of the bucket: read_bucket() stores them to `to`, and
+// add_bucket() stores sum + element. `to` may be `sum`.
 void read_bucket(const Bucket& bucket, std::size_t first, std::size_t n, float* to) {
   if (bucket.nonfinite) return fill_nan(to, n);
   with_levels(bucket, first, n,
@@ -106,8 +108,9 @@ void add_bucket(const Bucket& bucket, std::size_t first, std::size_t n, const fl
     add_levels(scale, levels, n, sum, to);
   });
 }
-// Does what add_bucket does, and includes the sums in `extremes`. If the bucket is non-finite, `to`
-// is not written; the NaN in `extremes` then makes the result non-finite.
+// Adds like add_bucket(), and collects the extremes of the sums for the encoder that follows. A
+// non-finite bucket leaves `to` unwritten, since the NaN in `extremes` already makes the result
+// non-finite.
 void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first, std::size_t n,
                     const float* sum, float* to) {
   if (bucket.nonfinite) return include(extremes, kNanBits);
@@ -116,8 +119,8 @@ void include_bucket(Extremes& extremes, const Bucket& bucket, std::size_t first,
   });
 }
 
-// The inputs x of a bucket's encoder, and its outputs besides the bytes. x' is what x decodes to.
-// All pointers but `in` may be null.
+// The input of a bucket's encoder, and its outputs besides the encoded bytes. x is a value that is
+// encoded, x' its decoded value. All pointers but `in` may be null.
 struct Values {
   const float* in;
   const float* added;     // the old residual: encodes x = in + `added`, clamped to `limit`
@@ -127,17 +130,18 @@ struct Values {
   const float* upcoming;  // the next bucket, whose second half is prefetched in the same pass
 };
 
-// Encodes a bucket that is finite or infinite, tile by tile: makes x, its levels, the residual and
-// the decoded values, and packs the levels to `packed`. `Level` holds a level of
-// format.bits bits; Real is double for an extended-range bucket.
+// Encodes a finite or infinite bucket tile by tile: computes x, rounds it to levels, writes the
+// residual and the decoded values, and packs the levels to `packed`. `Level` is the integer type of
+// a level of format.bits bits; Real is double for an extended-range bucket.
 template <typename Real, typename Level>
 void encode_levels(const Format& format, const RandomStream& random, const Header& header,
                    const Values& values, std::size_t n, TileScratch& scratch, std::byte* packed) {
   const Scale<Real> scale = scale_of<Real>(header, format.bits, format.stochastic);
   const std::size_t packed_size = packed_bytes(format.bits, n);
-  // `direct`: levels of 8 or 16 bits are written to the message without packing. `at_once`: one
-  // loop makes levels and decoded values. With `direct`, neither lies in the scratch memory in L1;
-  // one loop that writes both is then slower than two loops if two threads share a core.
+  // `direct`: levels of 8 or 16 bits go to the message without packing. `at_once`: one loop
+  // computes both levels and decoded values. `direct` excludes it, because the two outputs would
+  // then both lie outside the scratch memory in L1, and two loops are faster if two threads share a
+  // core.
   const bool direct = format.bits == kBits<Level>;
   const bool at_once =
       values.decoded != nullptr && values.residual == nullptr && !format.stochastic && !direct;
@@ -179,7 +183,8 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   }
 }
 
-// Returns the header of an infinite bucket with these values.
+// Returns the header of an infinite bucket: `extremes` are those of all `values`, of which only the
+// finite ones enter the header.
 [[gnu::noinline]] Header infinite_header(const Format& format, const Header& extremes,
                                          const float* values, std::size_t n) {
   Extremes of_finite = no_extremes();
@@ -188,7 +193,8 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
   return infinite_header(extremes, of_finite, format.bits);
 }
 
-// Encodes a bucket of n elements with these extremes. Its first element uses random.first.
+// Encodes a bucket of n elements whose extremes are known. Element 0 uses number random.first of
+// the random stream.
 void encode_bucket(const Format& format, const RandomStream& random, const Header& extremes,
                    const Values& values, std::size_t n, TileScratch& scratch, std::byte* out) {
   const Header header =
@@ -209,15 +215,16 @@ void encode_bucket(const Format& format, const RandomStream& random, const Heade
   }
 }
 
-// Returns the header of a bucket that is encoded with residuals. `fresh` is the header of its
-// values alone, `sums` are the extremes of the sums of values and residuals.
+// Returns the header that a bucket has once residuals are added. `fresh` is the header of the
+// values alone, and `sums` the extremes of value + clamped residual.
 SLIMPI_HD Header with_residuals(const Format& format, const Header& fresh, const Extremes& sums,
                                 float limit) {
   return keeps_header(format, fresh) ? fresh : header_of_sums(format, header_of(sums), limit);
 }
 
-// Encodes the sums of `in` and the clamped residual. Their extremes need a first pass. If the
-// bucket fits into a tile, the encoder uses the sums of this pass; otherwise it adds again.
+// Encodes `in` + the clamped residual. The extremes of these sums need a pass before the rounding,
+// which keeps the sums for the encoder if the bucket fits into a tile; in a longer bucket the
+// encoder adds again.
 void encode_with_residual(const Format& format, const RandomStream& random, const float* in,
                           float* residual, std::size_t n, TileScratch& scratch, std::byte* out) {
   Extremes alone = no_extremes(), extremes = no_extremes();

@@ -23,7 +23,8 @@ struct Row {
   bool (*runs_here)();
 };
 
-// The tables, the fastest first. A row tests the CPU features that configure.ac compiles it for.
+// The tables, fastest first. Each row tests for the CPU features that configure.ac compiles it
+// with.
 constexpr Row kRows[] = {
 #ifdef WITH_AVX512
     {CpuPath::avx512, &avx512::table,

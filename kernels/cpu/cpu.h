@@ -6,7 +6,8 @@
 
 namespace slimpi {
 
-// The instruction sets. `automatic` is the fastest one that was built and that this CPU can run.
+// The instruction sets that SLIMPI_CPU names; `automatic` is the fastest one built that this CPU
+// can run.
 enum class CpuPath { automatic, generic, avx2, avx512 };
 
 }  // namespace slimpi
@@ -16,7 +17,7 @@ namespace slimpi::kernels {
 // Returns whether this path was built and this CPU can run it.
 bool usable(CpuPath path);
 
-// Returns the table of a path; null if the path is not usable.
+// Returns the kernels of a path, or null if the path is not usable.
 const Kernels* cpu_kernels(CpuPath path);
 
 }  // namespace slimpi::kernels

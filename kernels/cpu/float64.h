@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Converts float64 to float32 and finds out whether float32 can hold a block
-// (kernels/math/float64.h). Adds doubles for Codec::float64. For loops.cpp alone.
+// Converts doubles to floats and tests whether float32 can hold a block of them
+// (kernels/math/float64.h), and adds doubles for Codec::float64. Included by loops.cpp alone.
 #pragma once
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -12,9 +12,9 @@
 namespace slimpi::kernels {
 namespace {
 
-// The results of one pass over a block. The fields are vectors, because a compiler that respects
-// NaNs does not vectorize a maximum. On aarch64 they are one register each, because g++ 12 selects
-// and converts the elements of longer vectors one by one there.
+// Collected in one pass over a block. The fields are vectors, because a compiler that must respect
+// NaNs does not vectorize a maximum of scalars. On aarch64 a vector is one register, because g++ 12
+// selects and converts the elements of longer ones singly there.
 #if defined(__aarch64__)
 constexpr std::size_t kDoubleLanes = 2;
 #else
@@ -25,8 +25,8 @@ using Floats [[gnu::vector_size(kDoubleLanes * sizeof(float))]] = float;
 using Masks [[gnu::vector_size(kDoubleLanes * sizeof(double))]] = long long;
 
 struct Found {
-  Doubles least, greatest;  // the extremes of the values that are no NaN
-  Masks numbers, floats;    // all ones if no value is a NaN; if every value is a float32
+  Doubles least, greatest;  // the extremes, NaNs ignored
+  Masks numbers, floats;    // all ones if there is no NaN; if every value is a float32
 };
 
 Found nothing_found() {
@@ -35,8 +35,8 @@ Found nothing_found() {
   return {zero + __builtin_inf(), zero - __builtin_inf(), all, all};
 }
 
-// Includes `values` in `found`, and sets *narrow to the values, rounded. The arguments are passed
-// by pointers, because not every ABI has registers of this size.
+// Includes `values` in `found`, and sets *narrow to `values` rounded to floats. The arguments are
+// pointers, because some ABIs have no registers of this size.
 SLIMPI_HD void include_doubles(Found& found, const Doubles& values, Floats* narrow) {
 #if defined(__aarch64__)
   *narrow = (Floats)vcvt_f32_f64((float64x2_t)values);
@@ -51,7 +51,7 @@ SLIMPI_HD void include_doubles(Found& found, const Doubles& values, Floats* narr
   found.floats &= wide == values;
 }
 
-// Sets `to` to the n values of `from`, rounded, and includes the values in `found`.
+// Rounds the n doubles at `from` to the floats at `to`, and includes them in `found`.
 void narrow_block(const double* from, std::size_t n, Found& found, float* to) {
   const std::size_t whole = n / kDoubleLanes * kDoubleLanes;
   Doubles values;
@@ -62,7 +62,7 @@ void narrow_block(const double* from, std::size_t n, Found& found, float* to) {
     __builtin_memcpy(to + i, &narrow, sizeof narrow);
   }
   if (whole == n) return;
-  // Copies of the last value fill the vector. They do not change the extremes and flags.
+  // Fill the vector with copies of the last value, which change neither the extremes nor the flags.
   for (std::size_t lane = 0; lane < kDoubleLanes; ++lane)
     values[lane] = from[whole + lane < n ? whole + lane : n - 1];
   Floats narrow;
@@ -70,7 +70,8 @@ void narrow_block(const double* from, std::size_t n, Found& found, float* to) {
   __builtin_memcpy(to + whole, &narrow, (n - whole) * sizeof(float));
 }
 
-// Returns whether float32 can hold the block (kernels/math/float64.h).
+// Returns whether float32 can hold the block that `found` describes; kernels/math/float64.h has the
+// condition. No magnitude may be above `limit`.
 bool can_hold(const Found& found, double limit) {
   double least = found.least[0], greatest = found.greatest[0];
   long long numbers = -1, floats = -1;
@@ -84,19 +85,19 @@ bool can_hold(const Found& found, double limit) {
   return floats != 0 || is_wide_enough(least, greatest);
 }
 
-// A copy of the doubles of one input of a sum. Encoded segments and floats are aligned to 4 bytes
-// only, so doubles are read and written by copies.
+// The doubles that are added per step. Inputs are copied before they are added, since encoded
+// segments and floats are only aligned to 4 bytes.
 constexpr std::size_t kDoublesOfTile = 256;
 
-// total += n doubles at `from`. A NaN in the sum is the one with the bits kDoubleNanBits, because
-// machines make different NaNs.
+// total += the n doubles at `from`. A NaN becomes kDoubleNanBits, because machines differ in the
+// NaNs they produce.
 void add_doubles(const std::byte* from, std::size_t n, double* SLIMPI_RESTRICT total) {
   double read[kDoublesOfTile];
   __builtin_memcpy(read, from, n * sizeof(double));
   for (std::size_t i = 0; i < n; ++i) total[i] = add(total[i], read[i]);
 }
 
-// Does the work of Kernels::sum_encode for `count` doubles. `out` may be null.
+// Kernels::sum_encode for `count` doubles, with Codec::float64. `out` may be null.
 void sum_doubles(const Addend* addends, int addend_count, const float* carry, std::size_t count,
                  std::byte* out, float* result) {
   double total[kDoublesOfTile];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sets the floating-point environment in which the loops give the same bytes on every rank: round
-// to nearest even, subnormal numbers kept, no traps. The program may run in another environment,
-// which is restored afterwards. Each file that includes this header gets its own copy, because each
-// is compiled for another instruction set.
+// Sets the floating-point environment in which the loops produce the same bytes on every rank:
+// round to nearest even, keep subnormal numbers, no traps. The program may run in another
+// environment, so that is restored afterwards. Every file that includes this header gets its own
+// copy, because each is compiled for another instruction set.
 #pragma once
 #if !defined(__SSE__)
 #include <cfenv>
@@ -11,9 +11,9 @@
 namespace slimpi::kernels {
 namespace {
 
-// Sets the default environment while the object lives, then restores the caller's environment,
-// flags included. The arithmetic must be in a function that is not inlined; otherwise the compiler
-// may move it to before or after the object's lifetime.
+// Sets the default environment for its lifetime, then restores the caller's, flags included. Do the
+// arithmetic in a function that is not inlined: the compiler may move inlined arithmetic out of the
+// lifetime.
 class DefaultEnvironment {
  public:
 #if defined(__SSE__)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The host's kernels, compiled once per instruction set: SLIMPI_CPU names the copy and its table.
-// Only the table has external linkage. Otherwise the linker would use one copy of an inline
-// function for all instruction sets, and an old CPU would run instructions that it does not have.
+// The host's kernels, compiled once per instruction set; SLIMPI_CPU is the name of the copy. Only
+// its table has external linkage: if inline functions had it, the linker would keep one copy for
+// all instruction sets, and an old CPU would run instructions that it lacks.
 #include "kernels/cpu/float64.h"
 #include "kernels/cpu/float_environment.h"
 #include "kernels/cpu/low_rank.h"
@@ -100,7 +100,7 @@ namespace {
   Source* const sources = scratch.sources;
   const std::size_t segment = segment_elements(format, count);
   RandomStream from = random;
-  std::size_t encoded_offset = 0;  // bytes of the encoded buckets or tiles before this one
+  std::size_t encoded_offset = 0;  // the bytes before this bucket or tile
   for (std::size_t i = 0; i < count; i += segment) {
     const std::size_t n = count - i < segment ? count - i : segment;
     int source_count = 0;
@@ -114,7 +114,7 @@ namespace {
     float* const decoded = result + i;
     float* const kept = residual == nullptr ? nullptr : residual + i;
     const bool quantizes = out != nullptr && format.codec == Codec::quantized;
-    // A sum that is quantized directly afterwards stays in L1, in scratch.tile.
+    // A sum that is quantized right away stays in L1, in scratch.tile.
     float* const total = quantizes && n <= kTile ? scratch.tile : decoded;
     Extremes extremes = no_extremes();
     double slack = 0;
@@ -126,7 +126,8 @@ namespace {
     }
     if (quantizes) {
       Header header = header_of(extremes);
-      // In a non-finite bucket parts of `total` are not written (include_bucket).
+      // A non-finite bucket has no residuals added: parts of its `total` were not written
+      // (include_bucket()).
       if (kept != nullptr && !is_nonfinite(header)) {
         const float limit = residual_limit(format, header);
         extremes = no_extremes();
@@ -153,7 +154,7 @@ namespace {
     if (in_count == 1) std::memmove(out + i, in[0] + i, n * sizeof(float));
     if (in_count == 2) add_tiles(in[0] + i, in[1] + i, n, out + i);
     if (in_count < 3) continue;
-    // `out` may be any input, so `out` is written only when the last inputs are added.
+    // `out` may be any of the inputs, so it is written only once the last inputs are added.
     const float* sum = in[0] + i;
     int next = 1;
     for (; next + 2 < in_count; next += 2) {
@@ -170,7 +171,7 @@ namespace {
 [[gnu::noinline]] void combine(float a, const float* x, float b, const float* y, std::size_t count,
                                float* out) {
   if (b == 0) {
-    // Adding -0 changes no number and makes any NaN kNanBits.
+    // Adding -0 changes no number, but turns any NaN into kNanBits.
     SLIMPI_ELEMENTWISE
     for (std::size_t i = 0; i < count; ++i) out[i] = add(a * x[i], -0.0f);
     return;
@@ -193,7 +194,8 @@ namespace {
   }
 }
 
-// Adds in sixteen independent sums, so that every instruction set adds in the same order.
+// Kernels::compare. Adds into sixteen partial sums, so that every instruction set adds in the same
+// order.
 [[gnu::noinline]] void compare(const float* a, const float* b, std::size_t count, double* result) {
   constexpr int kLanes = 16;
   double error[kLanes] = {}, norm[kLanes] = {};
@@ -271,7 +273,8 @@ bool multiply_here(const Product& product, Stream*) {
   for (std::size_t i = 0; i < count; ++i) out[i] = in[i];
 }
 
-// Calls `function`, which must not be inlined, in the default floating-point environment.
+// Runs the kernel `function`, which must not be inlined, in the default floating-point environment.
+// The entries of the table are such wrappers.
 template <auto function>
 struct Entry;
 template <typename... Arguments, void (*function)(Arguments...)>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The products of a low-rank sum: (1) a matrix times a thin factor; (2) one thin factor times the
-// other, which approximates the input matrix and leaves a residual. The order in which an element's
-// terms are added does not depend on the vector width, so all instruction sets give the same bytes.
-// For loops.cpp alone.
+// The two products of a low-rank sum: a matrix times a thin factor (dot() and the two multiply
+// functions for Kernels::multiply), and one thin factor times the other, which approximates the
+// matrix and leaves a residual (Kernels::low_rank). The terms of an element are added in an order
+// that does not depend on the vector width, so all instruction sets produce the same bytes.
+// Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 
@@ -14,13 +15,14 @@ namespace slimpi::kernels {
 namespace {
 
 typedef float FloatLanes
-    __attribute__((vector_size(64)));  // several registers if the CPU's are shorter
+    __attribute__((vector_size(64)));  // several registers where the CPU's are shorter
 
-constexpr std::size_t kChunk = 32;           // elements whose sums stay in registers
+constexpr std::size_t kChunk = 32;           // elements whose running sums stay in registers
 constexpr std::size_t kPanel = 16 * kChunk;  // columns of q that stay in L1 or L2
-constexpr std::size_t kBlockRows = 8;        // rows that use a panel before the next one is loaded
+constexpr std::size_t kBlockRows = 8;        // rows multiplied by each panel
 
-// total[i] = sum over k of weights[k] * q[k * columns + i], for i < n <= kChunk. A NaN is kNanBits.
+// total[i] = sum over k of weights[k] * q[k * columns + i], for i < n <= kChunk. Any NaN becomes
+// kNanBits.
 void multiply_chunk(const float* weights, const float* q, std::size_t columns, int rank,
                     std::size_t n, float* total) {
   FloatLanes first = {}, second = {};
@@ -48,7 +50,7 @@ void multiply_chunk(const float* weights, const float* q, std::size_t columns, i
   for (std::size_t i = 0; i < kChunk; ++i) total[i] = canonical(total[i]);
 }
 
-// residual = in + residual - share * total, then out = total. A residual that overflows becomes 0.
+// residual = in + residual - share * total, or 0 where that overflows; out = total.
 void keep_rest(const float* in, const float* total, float share, std::size_t n, float* residual,
                float* out) {
 #pragma GCC ivdep
@@ -61,12 +63,12 @@ void keep_rest(const float* in, const float* total, float share, std::size_t n, 
 
 typedef float EightFloats __attribute__((vector_size(32)));
 
-constexpr std::size_t kDots = 4;           // rows that are multiplied by a vector at a time
+constexpr std::size_t kDots = 4;           // rows of b that one pass multiplies by a row of a
 constexpr std::size_t kDotColumns = 1024;  // columns of these rows that stay in L1
-constexpr std::size_t kRowsAtOnce = 4;     // rows that are added to a row at a time
+constexpr std::size_t kRowsAtOnce = 4;     // rows that one pass adds to a row of c
 
-// total[r] = the sum over i < n of a[i] * b[r][i]. Product i is added to sum i % 8; then the eight
-// sums are added, then the products that do not fill a vector.
+// total[r] = the sum over i < n of a[i] * b[r][i]. Product i goes to partial sum i % 8. At the end
+// the eight partial sums are added, then the products that do not fill a vector.
 void dot(const float* a, const float* const (&b)[kDots], std::size_t n, float (&total)[kDots]) {
   EightFloats s0 = {}, s1 = {}, s2 = {}, s3 = {};
   std::size_t i = 0;
@@ -91,7 +93,7 @@ void dot(const float* a, const float* const (&b)[kDots], std::size_t n, float (&
   }
 }
 
-// c += a * b, where b is stored transposed: column j of b is row j in memory.
+// c += a * b for a transposed b, whose column j is row j in memory.
 void multiply_transposed(const Product& p) {
   const auto inner = std::size_t(p.inner), columns = std::size_t(p.columns);
   for (std::size_t at = 0; at < inner; at += kDotColumns)
@@ -109,7 +111,7 @@ void multiply_transposed(const Product& p) {
     }
 }
 
-// c += a * b. The terms of an element are added in the order of the rows of b.
+// c += a * b. An element's terms are added in the order of the rows of b.
 void multiply_plain(const Product& p) {
   const auto inner = std::size_t(p.inner), columns = std::size_t(p.columns);
   const auto ldb = std::size_t(p.ldb);

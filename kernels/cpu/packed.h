@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encodes and decodes tiles of math/packed.h, bucket by bucket. For loops.cpp alone.
+// The packed codec on the host: encodes and decodes tiles (math/packed.h) bucket by bucket.
+// Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 #include <utility>
@@ -12,11 +13,12 @@
 namespace slimpi::kernels {
 namespace {
 
-// The integer type of a level of `width` bits.
+// The integer type that holds an unpacked level of `width` bits.
 template <int width>
 using LevelOf = std::conditional_t<width <= kBits<Narrow>, Narrow, Wide>;
 
-// Returns a table of make.template operator()<width>() for each width from 1 to kMostWidth.
+// Returns a table with the entry make.template operator()<width>() for each width from 1 to
+// kMostWidth, so that the width of a bucket selects code compiled for it.
 template <typename Make, int... index>
 constexpr auto by_width(const Make& make, std::integer_sequence<int, index...>) {
   struct Table {
@@ -29,20 +31,20 @@ constexpr auto by_width(const Make& make) {
   return by_width(make, std::make_integer_sequence<int, kMostWidth>());
 }
 
-// An encoded tile that is being read.
+// A tile that is being decoded: its parsed header and where its parts are.
 struct PackedTile {
-  bool damaged;  // no encoder can have written the tile: all values decode to NaN
+  bool damaged;  // no encoder writes this: all values decode to NaN
   PackedHeader header;
   const std::uint8_t* bytes;    // the bucket bytes
   const std::byte* units;       // the first unit of the tile
   const std::byte* end;         // the end of the tile
-  std::uint32_t buckets, room;  // buckets; units that the tile has room for
+  std::uint32_t buckets, room;  // number of buckets; units that fit into the tile
   PackedTable table;
   std::uint16_t begin[kMostBuckets];  // the first unit of each bucket
 };
 
-// Reads the header and the bucket bytes of the tile of n elements at `in`, and checks that all
-// units are inside the tile.
+// Parses the header and the bucket bytes of the encoded tile of n elements at `in`, and marks the
+// tile as damaged unless all its units lie inside it.
 void open_packed(const Format& format, const std::byte* in, std::size_t n, PackedTile& tile) {
   std::memcpy(&tile.header, in, sizeof tile.header);
   tile.bytes = (const std::uint8_t*)in + sizeof tile.header;
@@ -62,15 +64,15 @@ void open_packed(const Format& format, const std::byte* in, std::size_t n, Packe
   tile.damaged = units + tile.header.marks > tile.room;
 }
 
-// to = the values of a bucket's levels; if `adds`, to = sum + these values. `to` may be `sum`.
-// Without `adds`, `sum` is not read.
+// Decodes the levels of a bucket of one width to `to`; with `adds`, to = sum + values, and `to` may
+// be `sum`. Without `adds`, `sum` is not read.
 template <int width, bool adds>
 [[gnu::noinline]] void decode_bucket(const PackedScale& scale, const std::byte* in,
                                      const float* sum, float* to) {
   BucketLevels<LevelOf<width>> levels;
   const auto* const unpacked = unpack_bucket<width>(in, levels);
-  // Loads have the length of the stores that wrote the levels. A longer load would wait until the
-  // stores have reached the cache.
+  // Each load is as long as the stores that wrote the levels, because a longer one would wait until
+  // the stores have reached the cache.
   constexpr std::size_t kAtOnce = width < 8 ? kSixteen : kPackedBucket;
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < kPackedBucket; i += kAtOnce)
@@ -82,8 +84,8 @@ template <int width, bool adds>
 template <bool adds>
 constexpr auto kDecodeBucket = by_width([]<int width>() { return &decode_bucket<width, adds>; });
 
-// to = the values of a bucket; if `adds`, to = sum + these values. add_marks() adds
-// the infinities and NaNs of a bucket with marks.
+// Decodes any bucket of a tile to `to`; with `adds`, to = sum + values. Infinities and NaNs that
+// have marks are left to add_marks().
 template <bool adds>
 SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, const float* sum,
                                     float* to) {
@@ -111,7 +113,8 @@ SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, 
   }
 }
 
-// Returns the marks of a bucket. `all`: PackedHeader::marks; `end`: the end of the tile's units.
+// Returns the marks of a bucket, given the units that all marks take (`all`, from
+// PackedHeader::marks) and the end of the tile's units.
 SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32_t buckets,
                                std::uint32_t bucket) {
   std::uint8_t* const bytes = end - all * kUnitBytes;
@@ -122,7 +125,8 @@ SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32
   return {fit ? bytes[bucket] : kNanMark << 2, bytes + units * kUnitBytes};
 }
 
-// Adds the infinities and NaNs of elements first .. first + n - 1 of the tile to `to`.
+// Adds the marked infinities and NaNs of elements first .. first + n - 1 of the tile to `to`, which
+// has their other values already.
 [[gnu::noinline]] void add_marks(const PackedTile& tile, std::size_t first, std::size_t n,
                                  float* to) {
   auto* const end = (std::uint8_t*)tile.units + tile.room * kUnitBytes;
@@ -135,8 +139,8 @@ SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32
   }
 }
 
-// to = elements first .. first + n - 1 of the tile; if `adds`, to = sum + these elements. `first`
-// is a multiple of kPackedBucket. `to` may be `sum`.
+// Decodes elements first .. first + n - 1 of the tile, `first` a multiple of kPackedBucket; with
+// `adds`, to = sum + elements, and `to` may be `sum`.
 template <bool adds>
 SLIMPI_HD void decode_packed(const PackedTile& tile, std::size_t first, std::size_t n,
                              const float* sum, float* to) {
@@ -160,14 +164,16 @@ void add_packed(const PackedTile& tile, std::size_t first, std::size_t n, const 
   decode_packed<true>(tile, first, n, sum, to);
 }
 
-// The input of a bucket's encoder, and its outputs besides the bytes. An output may be null.
+// The input of a bucket's encoder, and its outputs besides the levels; x' is a decoded value.
+// `residual` and `decoded` may be null.
 struct BucketValues {
   const float* in;
   float* residual;  // in - x'; may be `in`
   float* decoded;   // x'; may be `in`
 };
 
-// Rounds the values of a bucket to levels of `width` bits, and writes the outputs and the levels.
+// Rounds the values of a bucket to levels of `width` bits and packs them at `out`; also writes the
+// residual and the decoded values that `values` asks for.
 template <int width>
 [[gnu::noinline]] void encode_levels_of(float step, float inverse_step, std::uint8_t byte,
                                         const BucketValues& values, std::byte* out) {
@@ -188,7 +194,7 @@ template <int width>
 }
 constexpr auto kEncodeBucket = by_width([]<int width>() { return &encode_levels_of<width>; });
 
-// Encodes a whole bucket at `out` and returns the end of its levels.
+// Encodes a full bucket at `out`, and returns the end of its levels.
 SLIMPI_HD std::byte* encode_packed_bucket(const PackedPlan& plan, std::size_t bucket,
                                           const BucketValues& values, std::byte* out) {
   const std::uint8_t byte = plan.bytes[bucket];
@@ -196,17 +202,17 @@ SLIMPI_HD std::byte* encode_packed_bucket(const PackedPlan& plan, std::size_t bu
   const std::uint8_t width = plan.table.width[row];
   if (width != 0) {
     kEncodeBucket.of[width - 1](plan.table.step[row], plan.inverse_step[row], byte, values, out);
-  } else if (byte == kNonfiniteBucket) {  // the residual is not changed
+  } else if (byte == kNonfiniteBucket) {  // keeps its residual
     if (values.decoded != nullptr) fill_nan(values.decoded, kPackedBucket);
-  } else if (values.decoded != nullptr) {  // x' = 0; the residual has the values already
+  } else if (values.decoded != nullptr) {  // x' = 0; `residual` holds the whole values already
     std::memset(values.decoded, 0, kPackedBucket * sizeof(float));
   }
   return out + width * kUnitBytes;
 }
 
-// Adds the clamped residuals to `in`, and makes the plan (header and bucket bytes) for the sums
-// instead of that for `in`. `residual` holds the sums until encoding replaces them by the new
-// residuals. A bucket with non-finite values keeps its residuals.
+// Adds the clamped residuals to `in`, stores the sums in `residual`, and replaces the plan for `in`
+// by the plan for the sums. encode_packed() turns these sums into the new residuals. Buckets with
+// infinities or NaNs keep their residuals.
 void add_residuals(const Format& format, const float* in, float* residual, std::size_t n,
                    PackedPlan& plan) {
   for (std::size_t i = 0; i < n; i += kPackedBucket) {
@@ -220,8 +226,9 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
   make_plan(format, in, n, plan);
 }
 
-// Encodes the bucket that begins at element i of a tile of n elements and has infinities or NaNs.
-// Returns the end of its levels. Does not change the residual. `end`: the end of the tile's units.
+// Encodes the bucket with infinities or NaNs that begins at element i of a tile of n elements, and
+// returns the end of its levels. The residual is left as it is. `end` is the end of the tile's
+// units.
 [[gnu::noinline]] std::byte* encode_marked(const PackedPlan& plan, std::size_t n, std::size_t i,
                                            const float* in, float* decoded, std::byte* end,
                                            std::byte* out) {
@@ -249,7 +256,7 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
 }
 
 // Encodes a tile of n elements: `in`, plus the clamped `residual` unless that is null. `decoded`
-// may be null or `in`. Prefetches the n floats of the next tile at `upcoming` unless that is null.
+// may be null or `in`. Prefetches the n floats at `upcoming`, the next tile, unless that is null.
 void encode_packed(const Format& format, const float* in, float* residual, std::size_t n,
                    float* decoded, const float* upcoming, PackedPlan& plan, std::byte* out) {
   for (std::size_t i = 0; i < n; i += kPackedBucket)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Makes a PackedPlan from the extremes of a tile's buckets: the tile's header, its bucket bytes,
-// and the width and step of each scale. For loops.cpp alone.
+// The first half of packed encoding: from the extremes of a tile's buckets, makes the tile's
+// header, the bucket bytes, and the width and step of each scale. encode_packed() in packed.h then
+// rounds by this plan. Included by loops.cpp alone.
 #pragma once
 #include "kernels/cpu/tiles.h"
 #include "kernels/cpu/vectors.h"
@@ -15,9 +16,9 @@ SLIMPI_HD std::size_t bucket_at(std::size_t i, std::size_t n) {
   return n - i < kPackedBucket ? n - i : kPackedBucket;
 }
 
-// The widths and steps of all scales of a tile. The first kFiner rows are for PackedHeader::detail,
-// the other rows are for detail + 1, which the `finer` buckets have. row() returns the row of a
-// bucket; `byte` is its bucket byte.
+// Width and step of every scale of a tile. The first kFiner rows are for the level of detail of the
+// header, the rows after them for detail + 1, which the first PackedHeader::finer buckets have.
+// row() finds the row of a bucket from its number and its bucket byte.
 struct PackedTable {
   static constexpr std::size_t kFiner = kScales + 1;
   std::uint8_t width[2 * kFiner];
@@ -37,14 +38,14 @@ void fill_table(const PackedHeader& header, PackedTable& table) {
     }
 }
 
-// The results of the analysis of a tile, before its values are rounded.
+// The analysis of a tile, from which its values are then rounded.
 struct PackedPlan {
   PackedHeader header;
   FoundExtremes extremes[kMostBuckets];
   std::uint16_t numbers[kMostBuckets];   // the scale numbers
-  std::uint8_t bytes[kMostBuckets + 4];  // the bucket bytes, and zeros up to a multiple of 4
+  std::uint8_t bytes[kMostBuckets + 4];  // the bucket bytes, zero-filled up to a multiple of 4
   PackedTable table;
-  float inverse_step[2 * PackedTable::kFiner];  // by the table's rows
+  float inverse_step[2 * PackedTable::kFiner];  // indexed by the rows of `table`
 };
 
 // Returns the extremes of the bucket that begins at element i of a tile of n elements.
@@ -52,14 +53,14 @@ SLIMPI_HD FoundExtremes extremes_at(const float* from, std::size_t i, std::size_
   return i + kPackedBucket <= n ? bucket_extremes(from + i) : extremes_of(from + i, n - i);
 }
 
-// of_pair[k] is the number of buckets whose bucket byte has scale 2k or 2k + 1; both scales have
-// the same width. Buckets with scale 0 are not counted.
+// How many buckets there are of each scale. of_pair[k] counts scales 2k and 2k + 1 together,
+// because both have the same width. Scale 0 takes no units and is not counted.
 struct ScaleCounts {
   static constexpr std::uint32_t kPairs = (kScales + 1) / 2;
   std::int32_t of_pair[kPairs];
 };
-// Counts in two arrays in turn. Neighboring buckets often have the same scale; with one array, an
-// increment of a counter would wait for the increment before.
+// Counts the buckets by scale. Uses two arrays in turn: neighboring buckets often have the same
+// scale, and in a single array each increment of a counter would wait for the previous one.
 void count_scales(const std::uint8_t* bytes, std::size_t buckets, ScaleCounts& counts) {
   std::int32_t count[2 * PackedTable::kFiner] = {};
   for (std::size_t bucket = 0; bucket < buckets; ++bucket)
@@ -71,7 +72,7 @@ void count_scales(const std::uint8_t* bytes, std::size_t buckets, ScaleCounts& c
     counts.of_pair[pair] = even[0] + even[1] + odd[0] + odd[1];
   }
 }
-// Returns the units of all buckets with this level of detail.
+// Returns the units that the levels of all buckets take at this level of detail.
 std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   std::int32_t units = 0;
   for (std::uint32_t pair = 0; pair < ScaleCounts::kPairs; ++pair)
@@ -79,8 +80,9 @@ std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   return (std::uint32_t)units;
 }
 
-// Finds the marks of infinities and NaNs. Replaces each kNonfinite in plan.numbers by the scale
-// number of the bucket's finite values with its marks byte. Returns the units of the tile's marks.
+// Counts the infinities and NaNs of the buckets that have any, and replaces kNonfinite in
+// plan.numbers by the scale number of the bucket's finite values with its marks byte. Returns the
+// units that the tile's marks take.
 [[gnu::noinline]] std::uint32_t find_marks(const float* in, std::size_t n, PackedPlan& plan) {
   std::uint32_t units = units_of_marks(packed_buckets(n));
   for (std::size_t i = 0; i < n; i += kPackedBucket) {
@@ -98,7 +100,7 @@ std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   return units;
 }
 
-// Makes the whole plan from plan.extremes. Reads `in` only to distinguish infinities and NaNs.
+// Makes the whole plan from plan.extremes. `in` is read only to tell infinities from NaNs.
 void make_plan(const Format& format, const float* in, std::size_t n, PackedPlan& plan) {
   const std::size_t buckets = packed_buckets(n);
   std::uint32_t room = packed_units(format, n), marks = 0;
@@ -131,8 +133,8 @@ void make_plan(const Format& format, const float* in, std::size_t n, PackedPlan&
       most_detail([&](std::int32_t tried) { return units_with(counts, tried) <= room; });
   plan.header = {(std::uint16_t)base, (std::int16_t)detail, 0, (std::uint16_t)marks};
   fill_table(plan.header, plan.table);
-  // Divides for all rows here, because each bucket would wait for a division of its own. The result
-  // is that of inverse_step_of(): the operands of both divisions differ only in their exponents.
+  // Divide here once per row, because a bucket would have to wait for its own division. The result
+  // equals inverse_step_of(), whose operands differ only in their exponents.
   for (std::size_t row = 0; row < 2 * PackedTable::kFiner; ++row)
     plan.inverse_step[row] = 1 / plan.table.step[row];
   std::uint32_t units = units_with(counts, detail);

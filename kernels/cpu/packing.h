@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packs and unpacks the levels of a tile. Unpacked, a level takes one byte; if it has more than 8
-// bits, two bytes. For loops.cpp alone.
+// Packs and unpacks the levels of a tile of a quantized segment. Unpacked, a level takes one byte,
+// or two if it has more than 8 bits. Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 
@@ -16,8 +16,8 @@ using Wide = std::uint16_t;   // a level of 9 to 16 bits
 template <typename Level>
 constexpr int kBits = 8 * (int)sizeof(Level);
 
-// The unpacked levels of a tile. The arithmetic uses them as bytes or 16-bit numbers, the packing
-// as 64-bit words.
+// The unpacked levels of a tile. The arithmetic reads and writes them as bytes or 16-bit integers,
+// while the packing uses them as 64-bit words.
 template <typename Level>
 struct Levels {
   using Word [[gnu::may_alias]] = std::uint64_t;
@@ -26,7 +26,7 @@ struct Levels {
   Level* values() { return (Level*)words; }
 };
 
-// The integer type for a packed group of 8 levels, which has `bits` bytes, if that type exists.
+// The integer type of a packed group of 8 levels of `bits` bits, if a type of this size exists.
 template <int bits>
 struct Packed {
   static constexpr bool is_integer = false;
@@ -47,8 +47,8 @@ struct Packed<4> {
   using Integer = std::uint32_t;
 };
 
-// Packs the first n of `levels` into `out`. `room` bytes are left until the end of the bucket; the
-// last tile of a bucket also writes the zeros at its end.
+// Packs the first n of `levels` into `out`, where `room` bytes remain until the end of the bucket.
+// For the last tile of a bucket it also writes the zeros that pad the bucket.
 template <int bits>
 void pack(Levels<Narrow>& levels, std::size_t n, bool last, std::byte* SLIMPI_RESTRICT out,
           std::size_t room) {
@@ -64,7 +64,7 @@ void pack(Levels<Narrow>& levels, std::size_t n, bool last, std::byte* SLIMPI_RE
     }
   } else {
     for (std::size_t k = 0; k < groups; ++k) words[k] = pack_group<bits>(words[k]);
-    // A whole word is stored for each group; the next store overwrites the excess bytes.
+    // Stores a whole word per group; the next store overwrites the excess bytes.
     const std::size_t whole = room < 8 ? 0 : (room - 8) / bits + 1;
     for (; g < groups && g < whole; ++g) std::memcpy(out + g * bits, &words[g], 8);
   }
@@ -75,7 +75,7 @@ void pack(Levels<Narrow>& levels, std::size_t n, bool last, std::byte* SLIMPI_RE
   if (last && groups * bits < room) std::memset(out + groups * bits, 0, room - groups * bits);
 }
 
-// Unpacks n levels from `in`, which holds `room` bytes.
+// Unpacks n levels from the `room` bytes at `in`.
 template <int bits>
 void unpack(const std::byte* SLIMPI_RESTRICT in, std::size_t room, std::size_t n,
             Levels<Narrow>& levels) {
@@ -101,7 +101,8 @@ void unpack(const std::byte* SLIMPI_RESTRICT in, std::size_t room, std::size_t n
   }
 }
 
-// The functions above with the number of bits, 1 to 7, as an argument. 8 bits need no packing.
+// The same two functions with the number of bits, 1 to 7, known only at run time. (Levels of 8 bits
+// need no packing.)
 void pack(int bits, Levels<Narrow>& levels, std::size_t n, bool last, std::byte* out,
           std::size_t room) {
   constexpr decltype(&pack<1>) kByWidth[] = {pack<1>, pack<2>, pack<3>, pack<4>,
@@ -115,7 +116,8 @@ void unpack(int bits, const std::byte* in, std::size_t room, std::size_t n,
   kByWidth[bits - 1](in, room, n, levels);
 }
 
-// Packs and unpacks 4 levels, half a group, of 9 to 15 bits. Unpacked, a level takes 16 bits.
+// Pack and unpack four levels, half a group, of 9 to 15 bits, which take 16 bits each when
+// unpacked.
 SLIMPI_HD std::uint64_t pack_four(std::uint64_t spread, int bits) {
   const std::uint64_t two = (1ull << 2 * bits) - 1, one = ((1ull << bits) - 1) * 0x100000001;
   const std::uint64_t pairs = (spread & one) | (spread >> (16 - bits) & one << bits);
@@ -127,7 +129,7 @@ SLIMPI_HD std::uint64_t spread_four(std::uint64_t packed, int bits) {
   return (pairs & one) | (pairs << (16 - bits) & one << 16);
 }
 
-// Pack and unpack levels of 9 to 15 bits. A group is stored and loaded as two words; the next store
+// Pack and unpack levels of 9 to 15 bits. A group is stored and loaded as two words; the next group
 // overwrites the excess bytes.
 void pack(int bits, Levels<Wide>& levels, std::size_t n, bool last, std::byte* SLIMPI_RESTRICT out,
           std::size_t room) {
@@ -140,7 +142,7 @@ void pack(int bits, Levels<Wide>& levels, std::size_t n, bool last, std::byte* S
                                     fours[2 * g + 1] >> (64 - 4 * bits)};
     std::byte* const to = out + g * width;
     const std::size_t left = room - g * width;
-    if (left >= sizeof packed) {  // one store of 16 bytes would wait for both words
+    if (left >= sizeof packed) {  // two stores, because one of 16 bytes would wait for both words
       std::memcpy(to, &packed[0], 8);
       std::memcpy(to + 8, &packed[1], 8);
     } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packs and unpacks the levels of a bucket of the packed codec (kernels/math/packed.h), 16 bytes at
-// a time. For loops.cpp alone.
+// Packs and unpacks the levels of a bucket of the packed codec, whose bits are stored in pieces
+// (kernels/math/packed.h), 16 bytes at a time. Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 
@@ -11,17 +11,17 @@ namespace {
 
 typedef std::uint64_t Sixteen [[gnu::vector_size(16), gnu::may_alias]];
 constexpr std::size_t kSixteen = sizeof(Sixteen);
-constexpr int kSixteens = kPackedBucket / kSixteen;  // vectors that hold a byte of each level
+constexpr int kSixteens = kPackedBucket / kSixteen;  // vectors that hold one byte of each level
 
-// Returns the low `bits` bits of each byte; the other bits are 0.
+// Returns `unit` with only the low `bits` bits of each byte kept.
 template <int bits>
 SLIMPI_HD Sixteen low_bits(Sixteen unit) {
   constexpr std::uint64_t mask = ((1ull << bits) - 1) * 0x0101010101010101u;
   return unit & mask;
 }
 
-// Reads `bits` bits, 4 or 2, of each level from `in` into the byte of each level, from bit `shift`
-// on. With shift 0 the other bits become 0. Returns the end of what was read.
+// Reads a piece of `bits` bits (4 or 2) of each level from `in` into the levels' bytes, from bit
+// `shift` on. Shift 0 clears the other bits of the bytes. Returns the end of the piece.
 template <int bits, int shift>
 SLIMPI_HD const std::byte* unpack_part(const std::byte* in, Sixteen* levels) {
   constexpr int kIn = kSixteens * bits / 8;
@@ -37,8 +37,9 @@ SLIMPI_HD const std::byte* unpack_part(const std::byte* in, Sixteen* levels) {
   }
   return in + kIn * (int)kSixteen;
 }
-// Reads one bit of each level. The first word of `unit` has the bits of levels i, i + 16, ..., the
-// second those of levels i + 8, i + 24, ..., where i < 8.
+// Reads the 1-bit piece into bit `shift` of each level. Byte i of the piece has the bits of levels
+// i, i + 8, ..., so the low half of `unit` serves levels i, i + 16, ... and the high half levels i
+// + 8, i + 24, ....
 template <int shift>
 SLIMPI_HD void unpack_bit(const std::byte* in, Sixteen* levels) {
   std::uint64_t word;
@@ -51,7 +52,7 @@ SLIMPI_HD void unpack_bit(const std::byte* in, Sixteen* levels) {
   }
 }
 
-// Reads `bits` bits, 1 to 7, of each level into the low bits of the byte of each level.
+// Reads the low `bits` bits, 1 to 7, of all levels, piece by piece.
 template <int bits>
 SLIMPI_HD void unpack_low(const std::byte* in, Sixteen* levels) {
   if constexpr ((bits & 4) != 0) in = unpack_part<4, 0>(in, levels);
@@ -60,8 +61,8 @@ SLIMPI_HD void unpack_low(const std::byte* in, Sixteen* levels) {
 }
 
 #if !defined(__AVX2__)
-// Writes `bits` bits, 4 or 2, from bit `shift` on, of the byte of each level. Returns the end of
-// what was written.
+// Writes the piece of `bits` bits (4 or 2) from bit `shift` on of each level. Returns the end of
+// the piece.
 template <int bits, int shift>
 SLIMPI_HD std::byte* pack_part(const Sixteen* levels, std::byte* out) {
   constexpr int kOut = kSixteens * bits / 8;
@@ -75,7 +76,7 @@ SLIMPI_HD std::byte* pack_part(const Sixteen* levels, std::byte* out) {
   }
   return out + kOut * (int)kSixteen;
 }
-// Writes bit `shift` of the byte of each level, in the order of unpack_bit.
+// Writes bit `shift` of each level, in the order that unpack_bit() reads.
 template <int shift>
 SLIMPI_HD void pack_bit(const Sixteen* levels, std::byte* out) {
   Sixteen unit = {};
@@ -84,7 +85,7 @@ SLIMPI_HD void pack_bit(const Sixteen* levels, std::byte* out) {
   const std::uint64_t word = unit[0] | unit[1] << 1;
   std::memcpy(out, &word, sizeof word);
 }
-// Writes the low `bits` bits, 1 to 7, of each of 64 bytes.
+// Writes the low `bits` bits, 1 to 7, of 64 levels, piece by piece.
 template <int bits>
 SLIMPI_HD void pack_low(const Narrow* bytes, std::byte* out) {
   const auto* const levels = (const Sixteen*)bytes;
@@ -94,7 +95,7 @@ SLIMPI_HD void pack_low(const Narrow* bytes, std::byte* out) {
 }
 #endif
 
-// The levels of a bucket.
+// The unpacked levels of a bucket.
 template <typename Level>
 struct BucketLevels {
   alignas(64) Level level[kPackedBucket];
@@ -102,7 +103,7 @@ struct BucketLevels {
   Sixteen* sixteens() { return (Sixteen*)level; }
 };
 
-// Writes the 64 levels of a bucket, of `width` bits. May change `levels`.
+// Packs the 64 levels of a bucket, of `width` bits each, at `out`. May change `levels`.
 template <int width>
 SLIMPI_HD void pack_bucket(BucketLevels<Narrow>& levels, std::byte* out) {
   if constexpr (width == 8)
@@ -120,7 +121,8 @@ SLIMPI_HD void pack_bucket(BucketLevels<Wide>& levels, std::byte* out) {
   pack_bucket<width - 8>(high, out + kPackedBucket);
 }
 
-// Reads the 64 levels of a bucket, of `width` bits. The result points to `levels` or into `in`.
+// Unpacks the 64 levels of a bucket, of `width` bits each. The result points into `in` if nothing
+// needs unpacking, else to `levels`.
 template <int width>
 SLIMPI_HD const Narrow* unpack_bucket(const std::byte* in, BucketLevels<Narrow>& levels) {
   if constexpr (width == 8) return (const Narrow*)in;

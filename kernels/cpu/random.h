@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Computes ranges of the random streams, several Philox blocks at a time. Included by loops.cpp
-// alone.
+// Computes ranges of the random streams of stochastic rounding, several Philox blocks at a time.
+// Included by loops.cpp alone.
 //
-// The generator of kernels/math/philox.h, with one block per 64-bit lane. Between rounds only the
-// low 32 bits of each lane are used, because x86-64 and aarch64 have instructions that multiply
-// these. GCC does not vectorize philox() automatically; the explicit vectors here are eight times
-// as fast on x86-64.
+// Runs the generator of kernels/math/philox.h with one block per 64-bit lane. Only the low 32 bits
+// of a lane are used between rounds, because x86-64 and aarch64 have instructions that multiply
+// these. The vectors are explicit because GCC does not vectorize philox(), which was eight times
+// slower on x86-64.
 #pragma once
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -49,11 +49,11 @@ SLIMPI_HD WordLanes multiply_low(WordLanes a, WordLanes b) {
 constexpr int kLanes = sizeof(WordLanes) / sizeof(std::uint64_t);
 constexpr std::size_t kDrawnAtOnce = 4 * kLanes;
 
-// The words that a buffer must have room for, besides the requested words.
+// How many words a buffer needs besides those that are asked for.
 constexpr std::size_t kRandomSlack = kDrawnAtOnce + 3;
 
-// Writes the blocks whose numbers are in `block` to words[0 .. kDrawnAtOnce - 1]: first the blocks
-// of the even lanes, then the blocks of the odd lanes. `even` has the indices of the shuffle.
+// Writes the blocks numbered by the lanes of `block` to words[0 .. kDrawnAtOnce - 1]: the blocks of
+// the even lanes, then those of the odd lanes. `even` holds the shuffle's indices.
 SLIMPI_HD void random_blocks(const RandomStream& random, WordLanes block, WordLanes even,
                              std::uint32_t* words) {
   const std::uint64_t call_high = (random.call >> 32 & 0xffff) << 16;
@@ -77,14 +77,14 @@ SLIMPI_HD void random_blocks(const RandomStream& random, WordLanes block, WordLa
   __builtin_memcpy(words + 2 * kLanes, &high, sizeof high);
 }
 
-// Returns numbers first .. first + n - 1 of the stream. The result points into `words`, which has
-// room for n + kRandomSlack words.
+// Returns numbers first .. first + n - 1 of the stream. The result points into `words`, which must
+// hold n + kRandomSlack words.
 const std::uint32_t* random_words(const RandomStream& shared_draw, std::uint64_t first,
                                   std::size_t n, std::uint32_t* words) {
   const RandomStream random = shared_draw;
   const std::size_t skip = first % 4;
-  // The k lanes get the blocks 0, k/2, 1, k/2 + 1, .... Then interleaving pairs of lanes once
-  // gives the words in the order of the stream.
+  // With k lanes, lane 0, 1, 2, ... compute blocks 0, k/2, 1, k/2 + 1, .... Interleaving pairs of
+  // lanes once then yields the words in the order of the stream.
   WordLanes block, even;
   for (int lane = 0; lane < kLanes; ++lane) {
     block[lane] = first / 4 + (std::uint64_t)(lane / 2 + lane % 2 * (kLanes / 2));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads and adds the sources of a sum, which are segments in any codec, or floats. Encodes tiles in
-// a value codec. For loops.cpp alone.
+// The inputs of a sum on the host, called sources: segments in any codec, or plain floats. Opens,
+// decodes and adds them, and encodes tiles in a value codec. Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 
@@ -11,8 +11,8 @@
 namespace slimpi::kernels {
 namespace {
 
-// Returns the number of elements that a kernel processes at a time: a bucket of a quantized
-// segment, a tile of a segment in another codec.
+// Returns how many elements a kernel processes per iteration: a bucket of a quantized segment, a
+// tile of any other.
 std::size_t segment_elements(const Format& format, std::size_t count) {
   if (format.codec == Codec::packed) return format.bucket;
   return format.codec == Codec::quantized ? bucket_elements(format, count) : kTile;
@@ -48,7 +48,7 @@ void encode_plain(Codec codec, const float* in, float* residual, float* decoded,
     std::memcpy(decoded, decoded_tile, n * sizeof(float));
 }
 
-// A source of a sum: floats, or a range of an encoded segment.
+// An input of a sum: floats, or a bucket or tile of an encoded segment.
 struct Source {
   Codec codec;
   const std::byte* data;  // the floats, or the encoded range
@@ -62,7 +62,8 @@ struct Scratch : TileScratch {
   float tile[kTile];
 };
 
-// Borrows a Scratch for one call. Up to four stay for later calls, until the process ends.
+// Borrows a Scratch for the duration of one kernel. Up to four are kept for later calls until the
+// process ends, so that calls need not allocate.
 class BorrowedScratch {
  public:
   BorrowedScratch() {
@@ -84,7 +85,8 @@ class BorrowedScratch {
   Scratch* scratch_ = nullptr;
 };
 
-// Prepare a source to be read: n elements encoded at `data` (open_source), or floats (open_exact).
+// Prepare a source for reading: open_source() for n elements encoded at `data`, open_exact() for
+// floats.
 SLIMPI_HD void open_source(const Format& format, const std::byte* data, std::size_t n,
                            TileScratch& scratch, Source& source) {
   source.codec = format.codec;
@@ -101,7 +103,7 @@ SLIMPI_HD const float* floats_of(const Source& source, std::size_t first) {
   return (const float*)source.data + first;
 }
 
-// to = elements first .. first + n - 1 of the source, at most a tile of them.
+// Decodes elements first .. first + n - 1 of the source, at most a tile of them, to `to`.
 SLIMPI_HD void read_source(const Source& source, std::size_t first, std::size_t n, float* to) {
   if (source.codec == Codec::quantized)
     read_bucket(source.bucket, first, n, to);
@@ -113,7 +115,8 @@ SLIMPI_HD void read_source(const Source& source, std::size_t first, std::size_t 
     decode_values(source.codec, source.data, first, n, to);
 }
 
-// to = sum + elements first .. first + n - 1 of the source. `to` may be `sum` or the source.
+// to = sum + elements first .. first + n - 1 of the source. `to` may be `sum` or the source's
+// floats.
 SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n, const float* sum,
                           float* to) {
   if (source.codec == Codec::quantized) {
@@ -128,8 +131,8 @@ SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n
   }
 }
 
-// Adds the source as add_source does, and includes the sums in `extremes`. Used for the last addend
-// of a bucket that will be quantized. The source is quantized or floats.
+// Adds like add_source(), and collects the extremes of the sums. For the last addend of a bucket
+// that will be quantized, so the source is quantized or floats.
 SLIMPI_HD void include_source(Extremes& extremes, const Source& source, std::size_t first,
                               std::size_t n, const float* sum, float* to) {
   if (source.codec == Codec::quantized)
@@ -138,7 +141,7 @@ SLIMPI_HD void include_source(Extremes& extremes, const Source& source, std::siz
     include_sum(extremes, sum, floats_of(source, first), n, to);
 }
 
-// Prefetches n elements of the source from `first` on; they may lie behind its end.
+// Prefetches n elements of the source from `first` on. The range may exceed the source.
 SLIMPI_HD void prefetch_next(const Source& source, std::size_t first, std::size_t n) {
   if (source.codec == Codec::quantized)
     prefetch(source.bucket.packed + first * source.bucket.bits / 8, n * source.bucket.bits / 8);
@@ -146,17 +149,18 @@ SLIMPI_HD void prefetch_next(const Source& source, std::size_t first, std::size_
     prefetch(floats_of(source, first), n * sizeof(float));
 }
 
-// total = the sum of the sources, each of n elements. Unless `extremes` is null, includes the sums
-// in `extremes`. `total` may be one of the exact sources. `partial`: scratch for kStep floats.
+// total = the sum of the sources, each of n elements; unless `extremes` is null, it collects the
+// extremes of the sums. `total` may be the memory of a source of floats. `partial` is scratch
+// memory for kStep floats.
 void sum_sources(const Source* sources, int source_count, std::size_t n, float* total,
                  float* partial, Extremes* extremes) {
-  // Exchanges the first two sources if the second is floats: then one pass decodes and adds.
+  // If the second source is floats, swap the first two: then one pass both decodes and adds.
   const bool swapped = source_count > 1 && sources[1].codec == Codec::float32;
   const auto source = [&](int s) -> const Source& { return sources[swapped && s < 2 ? 1 - s : s]; };
   for (std::size_t i = 0; i < n; i += kStep) {
     const std::size_t step = n - i < kStep ? n - i : kStep;
     for (int s = 0; s < source_count; ++s) prefetch_next(source(s), i + step, step);
-    // Only complete sums are written to `total`, which may be an exact source not yet read.
+    // `total` may be a source that is still to be read, so only complete sums are written to it.
     const float* sum = partial;
     if (source(0).codec == Codec::float32)
       sum = floats_of(source(0), i);
@@ -177,8 +181,8 @@ void sum_sources(const Source* sources, int source_count, std::size_t n, float* 
   }
 }
 
-// Returns whether a source has values near the greatest float. Then sum_near_overflow is needed,
-// and *slack is the argument `slack` of sum_near_overflow.
+// Returns whether a source has values near the greatest float, so that the caller must use
+// sum_near_overflow(). Sets *slack to the argument of that function.
 bool any_near_overflow(const Format& format, const Source* sources, int source_count,
                        double* slack) {
   bool near_overflow = false;
@@ -199,7 +203,7 @@ bool any_near_overflow(const Format& format, const Source* sources, int source_c
   return near_overflow;
 }
 
-// Adds the sources as sum_sources does; saturated_sum replaces each sum that is not finite.
+// Adds like sum_sources(), but passes each sum that is not finite to saturated_sum().
 void sum_near_overflow(const Source* sources, int source_count, std::size_t n, double slack,
                        TileScratch& scratch, float* total) {
   float *const sum = scratch.summed, *const one = scratch.back;

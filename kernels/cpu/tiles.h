@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The innermost loops, each one pass over at most a tile of elements, which stay in L1. The
-// compiler vectorizes these plain loops over the arithmetic of kernels/math. The unnamed namespace
-// gives each instruction set its own copy. For loops.cpp alone.
+// The innermost loops of the host, each one pass over at most a tile, which stays in L1. They are
+// plain loops over the arithmetic of kernels/math that the compiler vectorizes. Their unnamed
+// namespace gives each instruction set its own copy. Included by loops.cpp alone.
 #pragma once
 #include "kernels/kernels.h"
 #include "kernels/math/feedback.h"
@@ -11,19 +11,19 @@
 namespace slimpi::kernels {
 namespace {
 
-// The elements of a tile: a multiple of 8, so that tiles end where groups of 8 levels end. A bucket
-// of the default length fits into one tile.
+// The elements of a tile: a multiple of 8, so that tiles end where groups of 8 levels end, and long
+// enough for a bucket of the default length.
 constexpr std::size_t kTile = 2048;
 
-// Elements that are processed between two prefetches.
+// The elements that are processed between two prefetches.
 constexpr std::size_t kStep = 512;
 
 #define SLIMPI_RESTRICT __restrict__
-// Tells the compiler that an iteration of the next loop writes only elements that no other
-// iteration reads. Inputs and outputs may be the same array.
+// Tells the compiler that no iteration of the next loop writes an element that another iteration
+// reads, even where inputs and outputs are the same array.
 #define SLIMPI_ELEMENTWISE _Pragma("GCC ivdep")
 
-// Prefetches memory into L2, because L1 has room only for the current tile. The address may be
+// Prefetches memory into L2, since L1 has room only for the current tile. The address may be
 // invalid.
 SLIMPI_HD void prefetch(const void* data, std::size_t bytes) {
 #pragma GCC unroll 4
@@ -65,7 +65,8 @@ void include_tile(Extremes& extremes, const float* from, std::size_t n) {
   include(extremes, found);
 }
 
-// Does what include_tile does, and prefetches the first half of the n floats at `upcoming`.
+// Includes the floats like include_tile(), and prefetches the first half of the n floats at
+// `upcoming`.
 void include_tile_and_prefetch(Extremes& extremes, const float* from, std::size_t n,
                                const float* upcoming) {
   Extremes found = no_extremes();
@@ -77,8 +78,8 @@ void include_tile_and_prefetch(Extremes& extremes, const float* from, std::size_
   include(extremes, found);
 }
 
-// to = a + b, and includes the sums in `extremes`. A NaN keeps its bits, because the bucket is then
-// encoded as non-finite. `to` may be a or b.
+// to = a + b, and collects the extremes of the sums. A NaN keeps its bits, since it makes the
+// encoder write a non-finite bucket anyway. `to` may be a or b.
 void include_sum(Extremes& extremes, const float* a, const float* b, std::size_t n, float* to) {
   Extremes found = no_extremes();
   SLIMPI_ELEMENTWISE
@@ -89,7 +90,7 @@ void include_sum(Extremes& extremes, const float* a, const float* b, std::size_t
   }
   include(extremes, found);
 }
-// to = a + the clamped residual, and includes the sums in `extremes`. `to` may be `a`.
+// to = a + the clamped residual, and collects the extremes of the sums. `to` may be `a`.
 void include_residual(Extremes& extremes, const float* a, const float* residual, float limit,
                       std::size_t n, float* to) {
   Extremes found = no_extremes();
@@ -109,7 +110,8 @@ void to_nearest_levels(const Scaling& shared_scale, const float* SLIMPI_RESTRICT
   for (std::size_t i = 0; i < n; ++i) levels[i] = (Level)nearest_level(scale, from[i]);
 }
 
-// Makes the levels as above, and writes their values to `decoded`, which may be `from`.
+// Rounds to levels in the same way, and writes what they decode to to `decoded`, which may be
+// `from`.
 template <typename Scaling, typename Level>
 void to_nearest_levels(const Scaling& shared_scale, const float* from, std::size_t n,
                        Level* SLIMPI_RESTRICT levels, float* decoded) {
@@ -131,7 +133,7 @@ void to_stochastic_levels(const Scaling& shared_scale, const float* SLIMPI_RESTR
     levels[i] = (Level)stochastic_level(scale, from[i], uniform(words[i]));
 }
 
-// to = the values of the levels.
+// to = what the levels decode to.
 template <typename Scaling, typename Level>
 void from_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels, std::size_t n,
                  float* SLIMPI_RESTRICT to) {
@@ -139,7 +141,7 @@ void from_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT level
   for (std::size_t i = 0; i < n; ++i) to[i] = level_value(scale, levels[i]);
 }
 
-// to = sum + the values of the levels; `to` may be `sum`.
+// to = sum + what the levels decode to; `to` may be `sum`.
 template <typename Scaling, typename Level>
 void add_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels, std::size_t n,
                 const float* sum, float* to) {
@@ -148,8 +150,8 @@ void add_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels
   for (std::size_t i = 0; i < n; ++i) to[i] = add(sum[i], level_value(scale, levels[i]));
 }
 
-// Adds the values of the levels, as add_levels does, and includes the sums in `extremes`. Unlike in
-// add_levels, a sum that is NaN keeps its bits; it is not replaced by kNanBits.
+// Adds like add_levels(), and collects the extremes of the sums. A sum that is NaN keeps its bits,
+// where add_levels() would store kNanBits.
 template <typename Scaling, typename Level>
 void include_sum(Extremes& extremes, const Scaling& shared_scale,
                  const Level* SLIMPI_RESTRICT levels, std::size_t n, const float* sum, float* to) {
@@ -164,8 +166,8 @@ void include_sum(Extremes& extremes, const Scaling& shared_scale,
   include(extremes, found);
 }
 
-// residual = from - the values of the levels; decoded = these values. `from` may be `residual` or
-// `decoded`. The second function makes no `decoded`.
+// residual = from - what the levels decode to, and decoded = what they decode to. `from` may be
+// `residual` or `decoded`. The overload without `decoded` writes only the residual.
 template <typename Scaling, typename Level>
 void subtract_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels,
                      const float* from, std::size_t n, float* residual, float* decoded) {
@@ -185,7 +187,7 @@ void subtract_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT l
   for (std::size_t i = 0; i < n; ++i) residual[i] = from[i] - level_value(scale, levels[i]);
 }
 
-// Returns the elements of the tile that begins at element i of n.
+// Returns how many elements the tile has that begins at element i of n.
 SLIMPI_HD std::size_t tile_at(std::size_t i, std::size_t n) {
   return n - i < kTile ? n - i : kTile;
 }

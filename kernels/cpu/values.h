@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loops over the encoded values of value codecs (kernels/codecs.h). For loops.cpp alone.
+// The loops over the encoded values of value codecs (kernels/codecs.h). Included by loops.cpp
+// alone.
 #pragma once
 #if defined(__F16C__)
 #include <immintrin.h>
@@ -12,28 +13,25 @@
 namespace slimpi::kernels {
 namespace {
 
-// to = the encoded values.
 template <typename Type>
 [[gnu::noinline]] void encode_values(Type type, const float* SLIMPI_RESTRICT from, std::size_t n,
                                      typename Type::Value* SLIMPI_RESTRICT to) {
   for (std::size_t i = 0; i < n; ++i) to[i] = encode_value(type, from[i]);
 }
 
-// to = the decoded values.
 template <typename Type>
 [[gnu::noinline]] void decode_values(Type type, const typename Type::Value* SLIMPI_RESTRICT from,
                                      std::size_t n, float* SLIMPI_RESTRICT to) {
   for (std::size_t i = 0; i < n; ++i) to[i] = decode_value(type, from[i]);
 }
 
-// to += the decoded values.
 template <typename Type>
 [[gnu::noinline]] void add_values(Type type, const typename Type::Value* SLIMPI_RESTRICT from,
                                   std::size_t n, float* SLIMPI_RESTRICT to) {
   for (std::size_t i = 0; i < n; ++i) to[i] = add(to[i], decode_value(type, from[i]));
 }
 
-// to = in + the clamped residual.
+// to = in + the residual, clamped for this codec.
 template <typename Type>
 [[gnu::noinline]] void add_residual(Type type, const float* SLIMPI_RESTRICT in,
                                     const float* SLIMPI_RESTRICT residual, std::size_t n,
@@ -42,11 +40,10 @@ template <typename Type>
     to[i] = add(in[i], clamp_residual(residual[i], spacing(type, in[i])));
 }
 
-// Conversions of fp16 by instructions of the CPU, kFp16AtOnce elements at once. On x86-64 they take
-// a third of the time of the plain loops. The instructions give the results of encode_value() and
-// decode_value() except for NaNs; canonical_floats() replaces each NaN by the one with the bits
-// kNanBits. On aarch64 this holds in the default floating-point environment, which
-// float_environment.h sets.
+// fp16 conversions by the CPU's own instructions, kFp16AtOnce elements at a time; on x86-64 they
+// take a third of the time of the plain loops. They agree with encode_value() and decode_value()
+// except for NaNs, which canonical_floats() replaces by kNanBits. On aarch64 the agreement holds
+// only in the default floating-point environment, which float_environment.h sets.
 #if defined(__F16C__) || defined(__aarch64__)
 #if defined(__F16C__)
 constexpr std::size_t kFp16AtOnce = 8;
@@ -118,8 +115,8 @@ void with_value_codec(Codec codec, const Visit& visit) {
 #undef SLIMPI_ROW
 }
 
-// The functions above for a codec that is known only at run time. `data` is the encoded segment,
-// `first` the index of the first element that is read.
+// The functions above for a codec known only at run time. `data` is the whole encoded segment, and
+// `first` the element at which to begin.
 void encode_values(Codec codec, const float* from, std::size_t n, std::byte* data) {
   with_value_codec(codec, [&](auto type) {
     encode_values(type, from, n, (typename decltype(type)::Value*)data);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Loops of the packed codec over a bucket, in x86's vector instructions, with the same results as
-// plain loops. For plain loops g++ 12 makes about twice as many instructions: it reduces each
-// extreme by itself, clamps levels as 32-bit integers, and masks the levels before it narrows them
-// to bytes. For loops.cpp alone.
+// Bucket loops of the packed codec in x86 vector instructions, with the same results as the plain
+// loops. They are explicit because g++ 12 makes about twice as many instructions of plain loops: it
+// reduces each extreme separately, clamps levels as 32-bit integers, and masks levels before it
+// narrows them to bytes. Included by loops.cpp alone.
 #pragma once
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -16,7 +16,7 @@
 namespace slimpi::kernels {
 namespace {
 
-// The same as BucketExtremes, but without initial values, for arrays.
+// BucketExtremes without default values, so that an array of them is not initialized.
 struct FoundExtremes {
   std::int32_t high;
   std::uint32_t low;
@@ -38,10 +38,10 @@ constexpr std::size_t kVector = 16;
 #endif
 typedef float VectorFloats [[gnu::vector_size(kVector)]];
 typedef std::int32_t VectorInts [[gnu::vector_size(kVector)]];
-constexpr std::size_t kInts = kVector / sizeof(std::int32_t);  // integers of a vector
+constexpr std::size_t kInts = kVector / sizeof(std::int32_t);  // 32-bit integers per vector
 
-// Narrows the integers of four vectors to the bytes of one vector, clamped to the range from 0 to
-// `last`. All bytes of `last` are equal.
+// Clamps the integers of four vectors to 0 .. last and narrows them to the bytes of one vector. All
+// bytes of `last` are equal.
 SLIMPI_HD VectorInts clamp_to_bytes(const VectorInts (&four)[4], VectorInts last) {
 #if defined(__AVX512BW__)
   const __m512i words[] = {_mm512_packs_epi32((__m512i)four[0], (__m512i)four[1]),
@@ -62,7 +62,7 @@ SLIMPI_HD VectorInts clamp_to_bytes(const VectorInts (&four)[4], VectorInts last
 #endif
 }
 
-// to = the levels nearest to the values of a bucket, for levels of up to 8 bits.
+// Rounds the values of a bucket to levels of up to 8 bits.
 SLIMPI_HD void to_bucket_levels(const PackedScale& scale, const float* from, Narrow* to) {
   const auto most = (std::uint32_t)(scale.last_level - kRoundingBits);
   const VectorInts last = VectorInts{} + (std::int32_t)(most * 0x01010101u);
@@ -85,9 +85,8 @@ SLIMPI_HD void to_bucket_levels(const PackedScale& scale, const float* from, Nar
 }
 #endif
 
-// Decodes a bucket whose levels have up to 8 bits. The code masks off the bits that a width does
-// not have, instead of branching: widths change from bucket to bucket, so a CPU would often predict
-// the branch wrongly.
+// Decodes a bucket of any width up to 8 bits. It masks off the bits that the width does not have,
+// because widths change from bucket to bucket and a CPU would often mispredict a branch on them.
 #if defined(__AVX2__)
 constexpr bool kAnyWidth = true;
 // The float with the bits kByteBaseBits | byte << 8 is kByteBase + byte.
@@ -95,8 +94,8 @@ constexpr float kByteBase = 0x1p15f;
 constexpr std::uint32_t kByteBaseBits = 0x47000000;
 typedef std::uint64_t VectorWords [[gnu::vector_size(kVector)]];
 
-// Returns a vector that repeats the `bytes` bytes at `from`. The load itself repeats them; a
-// shuffle or a broadcast from a register would use the execution port that unpacking bytes needs.
+// Returns a vector that repeats the `bytes` bytes at `from`. The load itself repeats them, because
+// a shuffle or a broadcast would occupy the execution port that unpacking needs.
 #if defined(__AVX512BW__)
 constexpr VectorWords kWord = {0, 1, 2, 3, 4, 5, 6, 7};
 template <std::size_t bytes>
@@ -157,8 +156,8 @@ SLIMPI_HD bool has_nan(const VectorFloats (&four)[4]) {
 }
 #endif
 
-// Writes `bytes` bytes, a divisor of the vector's length: byte i is the OR of the bytes i,
-// i + bytes, i + 2 * bytes, ... of `words`.
+// Writes `bytes` bytes, a divisor of the vector's length: byte i is the OR of bytes i, i + bytes, i
+// + 2 * bytes, ... of `words`.
 template <std::size_t bytes, typename Vector>
 SLIMPI_HD void store_folded(Vector words, std::byte* to) {
   if constexpr (sizeof words == bytes) {
@@ -177,13 +176,14 @@ SLIMPI_HD void store_folded(Vector words, std::byte* to) {
   }
 }
 
-// The constants of a width. They are whole vectors, so that they need no broadcasts. `eights` to
-// `ones` are the parts of a level with 8, 4, 2 and 1 bits (kernels/math/packed.h).
+// The constants with which decode_any() decodes one width, as whole vectors, so that no broadcasts
+// are needed. `eights`, `fours`, `twos` and `ones` are the 8-, 4-, 2- and 1-bit pieces of a level
+// (kernels/math/packed.h).
 struct AnyWidth {
-  VectorWords eights, fours, twos, ones;  // masks of the bits of the parts in each level
-  VectorWords twos_shift, ones_shift;     // the lowest bit of each part in a level
-  VectorWords base;                       // for to_floats(), the same for all widths
-  std::uint32_t twos_at, ones_at;         // the offsets of these parts in the bucket, in bytes
+  VectorWords eights, fours, twos, ones;  // mask the bits of each piece in each level
+  VectorWords twos_shift, ones_shift;     // the lowest bit of each piece in a level
+  VectorWords base;                       // for to_floats(); the same for all widths
+  std::uint32_t twos_at, ones_at;         // where these pieces begin in the bucket, in bytes
   float origin[2];                        // kByteBase + the level that stands for 0, by side
 };
 constexpr auto kWidths = [] {
@@ -209,9 +209,8 @@ constexpr auto kWidths = [] {
   return widths;
 }();
 
-// to = the values of a bucket; if `adds`, to = sum + the values. `to` may be `sum`. `step` is
-// finite. kernels/math/packed.h says where the bits of a level are. Reads kPackedBucket bytes of
-// `in`, whatever the width.
+// Decodes a bucket to `to`; with `adds`, to = sum + values, and `to` may be `sum`. `step` must be
+// finite. Reads kPackedBucket bytes at `in`, whatever the width.
 template <bool adds>
 SLIMPI_HD void decode_any(float step, bool negative, std::uint32_t width, const std::byte* in,
                           const float* sum, float* to) {
@@ -242,7 +241,7 @@ SLIMPI_HD void decode_any(float step, bool negative, std::uint32_t width, const 
   }
 }
 
-// Writes the low `bits` bits, 1 to 7, of each of 64 bytes.
+// Writes the low `bits` bits, 1 to 7, of 64 levels, in the pieces of kernels/math/packed.h.
 template <int bits>
 SLIMPI_HD void pack_low(const Narrow* bytes, std::byte* out) {
   constexpr std::uint64_t each = 0x0101010101010101u;
@@ -266,10 +265,11 @@ template <bool adds>
 SLIMPI_HD void decode_any(float, bool, std::uint32_t, const std::byte*, const float*, float*) {}
 #endif
 
-// bucket_extremes() returns the extremes of a bucket. The generic copy uses a plain loop: minima
-// and maxima of 32-bit integers need SSE4.1, and no copy is compiled for it.
+// bucket_extremes() returns the extremes of a bucket. The generic copy uses a plain loop, because
+// 32-bit integer minima and maxima need SSE4.1, and no copy is compiled for that.
 #if defined(__AVX2__)
-// Vectors of 32 bytes: a CPU computes two maxima of 32 bytes at once, or one of 64 bytes.
+// The vectors have 32 bytes, because a CPU computes either two maxima of 32 bytes at a time or one
+// of 64.
 typedef std::uint32_t EightUnsigned [[gnu::vector_size(32)]];
 typedef std::int32_t EightInts [[gnu::vector_size(32)]];
 typedef std::int32_t FourInts [[gnu::vector_size(16)]];
@@ -289,8 +289,8 @@ SLIMPI_HD FoundExtremes bucket_extremes(const float* from) {
     high = greater(high, bits);
     low = greater(low, (EightUnsigned)bits);
   }
-  // Unsigned numbers whose highest bit is inverted have the order of signed numbers. So one signed
-  // maximum reduces `high` and `low` at once, in alternating lanes.
+  // With its highest bit inverted, an unsigned number sorts like a signed one, so one signed
+  // maximum reduces `high` and `low` together, in alternating lanes.
   const EightInts turned = (EightInts)low ^ INT32_MIN;
   const EightInts half = greater(__builtin_shufflevector(high, turned, 0, 8, 1, 9, 4, 12, 5, 13),
                                  __builtin_shufflevector(high, turned, 2, 10, 3, 11, 6, 14, 7, 15));

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interface between the launchers and the CUDA kernels: the name of each kernel and the
-// structure that it takes as its only argument. The structures are plain data, because a launch
-// copies their bytes.
+// The interface between the CUDA kernels and src/device/cuda, which launches them: the name of each
+// kernel, and the structure that is its only argument. The structures are plain data, because a
+// launch copies their bytes.
 #pragma once
 #include "kernels/kernels.h"
 
 namespace slimpi::kernels::cuda {
 
-// Threads of every block.
+// The threads of every block.
 constexpr int kThreads = 256;
 
-// A team of threads works on a bucket: a warp, or the whole block. Each thread of the team keeps up
-// to kWarpValues or kBlockValues of the bucket's values in registers.
+// The threads that work on one bucket are a team: a warp, or the whole block. Each thread of a team
+// keeps up to kWarpValues or kBlockValues values of the bucket in registers.
 constexpr int kWarpThreads = 32, kWarpValues = 16, kBlockValues = 8;
 constexpr std::uint32_t kWarpElements =
     kWarpThreads * kWarpValues;                                   // the longest bucket for a warp
 constexpr std::uint32_t kTileElements = kThreads * kBlockValues;  // the longest bucket for a block
 constexpr int kWarpsOfBlock = kThreads / kWarpThreads;
 
-// Elements that one thread of an elementwise kernel processes.
+// The elements that one thread of an elementwise kernel processes.
 constexpr int kElementsOfThread = 4;
 constexpr std::uint32_t kElementsOfBlock = kThreads * kElementsOfThread;
 
-// A quantized segment and its division into tiles. A bucket that is too long for a block is divided
-// into tiles of kTileElements; a shorter bucket is one tile. A team processes one tile. Tile t of
-// bucket b has the number b * tiles + t.
+// A quantized segment and how it is divided among teams, each of which processes one tile. A bucket
+// too long for a block is divided into tiles of kTileElements; any other bucket is one tile. Tile t
+// of bucket b has the number b * tiles + t.
 struct Payload {
   Format format;
   std::uint64_t count;
@@ -45,16 +45,16 @@ struct EncodeArguments {
 struct SumArguments {
   Payload payload;
   RandomStream random;
-  Addend addends[kMaxAddends + 1];  // the carry, if there is one, is the first
+  Addend addends[kMaxAddends + 1];  // begins with the carry, if there is one
   int addend_count;
   float* residual;
   std::byte* out;
   float* result;
 };
 
-// The arguments of the last pass over buckets that are too long for one block of threads. Earlier
-// passes have written the header and clamped `added`. `added`, `residual` and `decoded` mean what
-// they mean in kernels/cpu/buckets.h, and may be null.
+// The arguments of `pack`, the last pass over buckets too long for one block of threads. Earlier
+// passes have written the header and clamped `added`. `added`, `residual` and `decoded` are those
+// of Values in kernels/cpu/buckets.h, and may be null.
 struct PackArguments {
   Payload payload;
   RandomStream random;
@@ -65,14 +65,14 @@ struct PackArguments {
   std::byte* out;
 };
 
-// The arguments of `out = decode(in)` and of `out += decode(in)`.
+// The arguments of Kernels::decode and decode_add of quantized segments.
 struct DecodeArguments {
   Payload payload;
   const std::byte* in;
   float* out;
 };
 
-// The arguments of Kernels::encode, sum_encode and sum with a value codec. An addend is a segment
+// The arguments of Kernels::encode, sum_encode and sum with a value codec. Each addend is a segment
 // of that codec, or floats.
 struct PlainSumArguments {
   Codec codec;
@@ -84,8 +84,8 @@ struct PlainSumArguments {
   float* result;
 };
 
-// A packed segment and its division. The last tile may be short. A block of threads processes a
-// slice: kPackedSlice consecutive values of a tile.
+// A packed segment and how it is divided among blocks of threads, each of which processes a slice:
+// kPackedSlice consecutive values of a tile. The last tile may be shorter than the others.
 constexpr std::uint32_t kPackedSlice = kTileElements;
 struct PackedTile {
   std::uint32_t count, buckets;
@@ -93,11 +93,12 @@ struct PackedTile {
 };
 struct PackedShape {
   PackedTile whole, last;
-  std::uint32_t last_number;  // the number of the last tile
-  std::uint32_t slices;       // the slices of a whole tile
+  std::uint32_t last_number;  // the number of the last tile in the segment
+  std::uint32_t slices;       // the number of slices in a whole tile
 };
 
-// The arguments of a sum of packed segments. If `result` is null, there is one addend, of floats.
+// The arguments of the kernels that sum or encode packed segments. To encode floats without a sum,
+// `result` is null and the floats are the only addend.
 struct PackedSumArguments {
   PackedShape shape;
   Addend addends[kMaxAddends + 1];
@@ -111,8 +112,8 @@ struct PackedDecodeArguments {
   const std::byte* in;
   float* out;
 };
-// The arguments of Kernels::pair_sum. `surplus`: the number of addends minus the greatest power of
-// two that is not above this number.
+// The arguments of Kernels::pair_sum. `surplus` is how many addends there are beyond the greatest
+// power of two that does not exceed their number.
 struct PairSumArguments {
   std::uint64_t count;
   const float* addends[kMaxAddends];
@@ -145,8 +146,8 @@ struct FindArguments {
   int* found;
 };
 
-// The arguments of Kernels::compare. Each block writes two sums to `partial`; a second kernel adds
-// the sums of all blocks.
+// The arguments of Kernels::compare. Each block of a first kernel writes two sums to `partial`; a
+// second kernel adds those of all blocks.
 constexpr int kCompareBlocks = kThreads;
 struct CompareArguments {
   const float *a, *b;
@@ -155,7 +156,7 @@ struct CompareArguments {
   double* result;
 };
 
-// The rows of a low-rank product that one thread processes; in each row it has one column.
+// The rows of a low-rank product that one thread processes, all in the same column.
 constexpr int kLowRankRows = 8;
 struct LowRankArguments {
   LowRank factors;
@@ -167,7 +168,7 @@ struct LowRankArguments {
   std::uint32_t column_tiles;  // tiles of kThreads columns
 };
 
-// A row for every kernel: its module (a file of kernels/cuda), its name, and its structure.
+// All kernels: the module (a file of kernels/cuda), the name, and the structure of the arguments.
 #define SLIMPI_CUDA_KERNELS(X)                        \
   X(encode, encode_warp_nearest, EncodeArguments)     \
   X(encode, encode_warp_stochastic, EncodeArguments)  \

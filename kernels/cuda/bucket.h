@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encodes a tile. The values stay in registers until they are rounded, so memory is read only once.
+// Encodes tiles of quantized segments. The values stay in registers until they are rounded, so
+// memory is read only once.
 #pragma once
 #include "kernels/cuda/levels.h"
 #include "kernels/math/feedback.h"
@@ -8,16 +9,16 @@
 
 namespace slimpi::kernels::cuda {
 
-// The scale of a bucket, computed by one thread for the whole team. If the teams are warps, threads
-// of one warp compute the scales of all teams of the block: that takes as long as one scale.
+// The scale of a bucket, which one thread computes for its whole team. If the teams are warps, the
+// lanes of one warp compute the scales of all teams of the block, in the time of one.
 struct SharedScale {
   bool nonfinite, extended;
   Scale<float> scale_float;
   Scale<double> scale_double;
 };
 
-// Makes the scale of a bucket from its header (its minimum and maximum), and sets the flags. Not
-// inlined, because the divisions are long and doubles take many registers.
+// Computes the scale of a bucket from its header (its minimum and maximum), and sets the flags.
+// This code is not inlined, because its divisions are long and its doubles take many registers.
 SLIMPI_DEVICE_RARE void open_scale(Header header, int bits, bool stochastic, SharedScale& scale) {
   scale.nonfinite = is_nonfinite(header);
   scale.extended = !scale.nonfinite && is_extended_range(header);
@@ -46,11 +47,12 @@ SLIMPI_DEVICE void write_header(const Header& header, std::uint32_t* at) {
 
 template <typename Team, bool stochastic>
 struct EncodeShared {
-  // Random words. If a tile begins inside a Philox block, the block's first words are not used.
+  // The random words of the tile. There is room for those of a Philox block before the tile's first
+  // word, which are not used.
   static constexpr std::uint32_t kWords = stochastic ? kElements<Team> + 4 : 1;
   alignas(16) std::uint32_t words[kWords];
-  // Levels of up to 8 bits, a byte each. Wider levels take two bytes each: here with nearest
-  // rounding, and with stochastic rounding in `words`, in place of their random words.
+  // The levels: one byte each if they have up to 8 bits. Wider ones take two bytes, here with
+  // nearest rounding; with stochastic rounding each replaces its random word in `words`.
   alignas(16) std::uint8_t levels[kElements<Team> * (stochastic ? 1 : 2)];
   Extremes partial[kWarpsOfBlock];
   float limit;
@@ -58,7 +60,8 @@ struct EncodeShared {
   SharedScale scale;
 };
 
-// Computes the random words of the tile in shared memory, and returns the word of element 0.
+// Computes the tile's random words into shared memory, and returns the address of the word of
+// element 0.
 template <typename Team, typename Shared>
 SLIMPI_DEVICE const std::uint32_t* random_words(const RandomStream& random, std::uint64_t first,
                                                 std::uint32_t count, Shared& shared) {
@@ -72,16 +75,16 @@ SLIMPI_DEVICE const std::uint32_t* random_words(const RandomStream& random, std:
   return shared.words + skip;
 }
 
-// The outputs besides the bytes: pointers to the tile's first element, or null. x is a value of the
-// tile, x' its decoded value.
+// The outputs that a caller wants besides the encoded bytes: pointers to the tile's first element,
+// or null. x is a value of the tile, and x' what it decodes to.
 struct Wanted {
   float* residual;  // x - x'
   float* decoded;   // x'
 };
 
-// Rounds the values of a tile to `levels`, and writes the wanted outputs. `full`: the tile has a
-// value for each place of each thread, so no thread looks for its end. Each output has its own
-// loop, so that no loop tests which outputs are wanted.
+// Rounds the values of a tile to `levels`, and writes the wanted outputs. With `full`, every thread
+// has all its values, so none tests for the end of the tile. Each output has its own loop, so that
+// no loop tests which outputs are wanted.
 template <typename Team, bool stochastic, bool full, typename Level>
 SLIMPI_DEVICE void round_values(const Scale<float>& scale, const Tile& tile,
                                 const float (&values)[Team::values], const std::uint32_t* words,
@@ -112,7 +115,8 @@ SLIMPI_DEVICE void round_values(const Scale<float>& scale, const Tile& tile,
   }
 }
 
-// Does what round_values does, in double, for extended-range and infinite buckets, which are rare.
+// Rounds the values like round_values(), but in double, for extended-range and infinite buckets,
+// which are rare.
 template <typename Team, bool stochastic, typename Level>
 SLIMPI_DEVICE void round_extended(const SharedScale& scale, const Tile& tile,
                                   const float (&values)[Team::values], const std::uint32_t* words,
@@ -134,7 +138,7 @@ SLIMPI_DEVICE void round_extended(const SharedScale& scale, const Tile& tile,
 }
 
 // Rounds the values of a tile whose scale is in shared memory, and writes the packed levels to
-// `out`. `levels` is shared memory; it may be `words`.
+// `out`. `levels` is shared memory, and may be `words`.
 template <typename Team, bool stochastic, typename Level>
 SLIMPI_DEVICE void encode_finite(const Payload& payload, const SharedScale& scale, const Tile& tile,
                                  const float (&values)[Team::values], const std::uint32_t* words,
@@ -169,7 +173,7 @@ SLIMPI_DEVICE void encode_tile(const Payload& payload, const RandomStream& rando
   if (payload.format.bits <= 8)
     encode_finite<Team, stochastic>(payload, shared.scale, tile, values, words, wanted,
                                     shared.levels, out);
-  else if constexpr (stochastic)  // a level replaces its random word
+  else if constexpr (stochastic)  // the level replaces its random word
     encode_finite<Team, stochastic>(payload, shared.scale, tile, values, words, wanted,
                                     (std::uint32_t*)words, out);
   else
@@ -177,7 +181,7 @@ SLIMPI_DEVICE void encode_tile(const Payload& payload, const RandomStream& rando
                                     (std::uint16_t*)shared.levels, out);
 }
 
-// Returns the extremes of this thread's values.
+// Returns the extremes of the values that this thread holds.
 template <typename Team>
 SLIMPI_DEVICE Extremes extremes_of(const Tile& tile, const float (&values)[Team::values]) {
   Extremes found = no_extremes();
@@ -192,8 +196,9 @@ SLIMPI_DEVICE Extremes extremes_of(const Tile& tile, const float (&values)[Team:
   return found;
 }
 
-// Encodes the buckets of a block of threads. Each team (a warp or the block) has one bucket, as one
-// tile, in its registers. If there is a residual, the caller has called add_residual().
+// Encodes the buckets of one block of threads. Each team (a warp or the block) holds one bucket,
+// which is one tile, in its registers. If there is a residual, the caller has added it by
+// add_residual().
 template <typename Team, bool stochastic, typename Shared>
 SLIMPI_DEVICE void encode_buckets(const Payload& payload, const RandomStream& random,
                                   const Tile& tile, const float (&values)[Team::values],
@@ -227,8 +232,8 @@ SLIMPI_DEVICE void encode_buckets(const Payload& payload, const RandomStream& ra
                                   levels_in(payload, tile, out));
 }
 
-// Loads `values` from `from`; a value without an element of the tile becomes 0. nvcc compiles the
-// conditions to predicates, not branches.
+// Loads this thread's values of the tile from `from`; a value beyond the end of the tile becomes 0.
+// nvcc compiles the conditions to predicates, so that there are no branches.
 template <typename Team>
 SLIMPI_DEVICE void load_values(const Tile& tile, const float* from, float (&values)[Team::values]) {
   const float* const mine = from + Team::thread();
@@ -237,7 +242,7 @@ SLIMPI_DEVICE void load_values(const Tile& tile, const float* from, float (&valu
     values[j] = has<Team>(tile, j) ? mine[j * Team::threads] : 0.0f;
 }
 
-// Adds the clamped residual to the values of a bucket that is one tile. Loads the residuals early,
+// Adds the clamped residual to the values of a bucket that is one tile. The residuals are loaded
 // before the team waits for the limit.
 template <typename Team, typename Shared>
 SLIMPI_DEVICE void add_residual(const Payload& payload, const Tile& tile, const float* residual,
@@ -262,15 +267,15 @@ SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) 
   return memory == nullptr ? nullptr : memory + first;
 }
 
-// The extremes of a bucket that is too long for a block of threads. Until the bucket is encoded,
-// they lie in the first three words of its place in the message:
+// The extremes of a bucket too long for one block of threads. The blocks collect them in the first
+// three words of the bucket's own memory in the message, until the bucket is encoded:
 //   0 and 1   the minimum and the maximum, as keys; the header replaces them later
 //   2         the limit of residuals, if there are residuals; the first levels replace it later.
 //             If the sign bit of word 2 is set, the limit is its magnitude, and words 0 and 1 stay
 //             the extremes of the values without residuals (keeps_header()). A NaN: the bucket is
 //             not finite
-// A key is an unsigned integer; keys have the order of the floats. Blocks of threads collect keys
-// by atomics, so the result does not depend on the order of the blocks.
+// A key is an unsigned integer that sorts like its float. The blocks collect keys by atomic
+// operations, so the result does not depend on the order of the blocks.
 constexpr std::uint32_t kNonfiniteKey = 0xffffffff;  // as the maximum: some value is a NaN
 
 SLIMPI_DEVICE std::uint32_t key_of(float value) {

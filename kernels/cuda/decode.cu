@@ -4,8 +4,8 @@
 
 namespace slimpi::kernels::cuda {
 
-// Writes the values of the levels to `out`; if `added`, writes their sums with `before`, the old
-// contents of `out`.
+// Writes to `out` what the levels decode to. If `added`, adds that to `before`, the old contents of
+// `out`, and writes the sums.
 template <typename Team, bool added>
 SLIMPI_DEVICE void write_values(const Scale<float>& scale, const Tile& tile,
                                 const Levels<Team>& levels, const float (&before)[Team::values],
@@ -18,7 +18,8 @@ SLIMPI_DEVICE void write_values(const Scale<float>& scale, const Tile& tile,
   }
 }
 
-// Does what write_values does, for rare (non-finite, extended-range) buckets. Reads levels again.
+// Writes the values like write_values(), for buckets that are non-finite or extended-range, which
+// are rare. Reads the levels again.
 template <typename Team, bool added>
 SLIMPI_DEVICE_RARE void write_rare_values(const SharedScale& shared, std::uint32_t count,
                                           const std::uint32_t* words, int bits, float* out) {
@@ -29,8 +30,8 @@ SLIMPI_DEVICE_RARE void write_rare_values(const SharedScale& shared, std::uint32
   }
 }
 
-// Decodes a tile. The levels are loaded before the header has arrived, because their places do not
-// depend on the header.
+// Decodes a tile. Loads the levels while the header is still on its way, because their address does
+// not depend on the header.
 template <typename Team, bool added>
 SLIMPI_DEVICE void decode(const DecodeArguments& a) {
   __shared__ SharedScale shared[Team::teams];

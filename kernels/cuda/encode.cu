@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels::encode of quantized segments. A bucket too long for one block of threads takes several
-// kernels: start_extremes, encode_extremes, with a residual also limit_residuals and
-// residual_extremes, then end_extremes and pack.
+// Kernels::encode of quantized segments. Buckets that fit into one block of threads take one
+// kernel. Longer ones take several: start_extremes, encode_extremes, with a residual also
+// limit_residuals and residual_extremes, then end_extremes and pack.
 #include "kernels/cuda/bucket.h"
 
 namespace slimpi::kernels::cuda {
@@ -20,7 +20,7 @@ SLIMPI_DEVICE void encode(const EncodeArguments& a) {
                                    a.out);
 }
 
-// Returns the encoded bucket of this thread; null if there are more threads than buckets.
+// Returns the encoded bucket that this thread serves, or null if the thread has no bucket.
 SLIMPI_DEVICE std::uint32_t* bucket_of_thread(const EncodeArguments& a) {
   const std::uint64_t bucket = (std::uint64_t)blockIdx.x * kThreads + threadIdx.x;
   if (bucket * a.payload.bucket >= a.payload.count) return nullptr;
@@ -32,7 +32,7 @@ SLIMPI_DEVICE void start_extremes(const EncodeArguments& a) {
   if (at != nullptr) write_no_keys(at);
 }
 
-// Collects the extremes of the values alone.
+// Collects the extremes of the values, without residuals.
 SLIMPI_DEVICE void encode_extremes(const EncodeArguments& a) {
   __shared__ Extremes partial[kWarpsOfBlock];
   const Tile tile = tile_of<BlockTeam>(a.payload);
@@ -42,8 +42,9 @@ SLIMPI_DEVICE void encode_extremes(const EncodeArguments& a) {
   if (threadIdx.x == 0) add_extremes(found, header_in(a.payload, tile, a.out));
 }
 
-// Computes the limit of residuals from the extremes of the values. If the bucket does not keep its
-// header or is not finite, deletes the extremes; residual_extremes() then collects new ones.
+// Computes the limit of the residuals from the extremes of the values. If the bucket is not finite
+// or does not keep its header, also resets the extremes, which residual_extremes() then collects
+// anew.
 SLIMPI_DEVICE void limit_residuals(const EncodeArguments& a) {
   std::uint32_t* const at = bucket_of_thread(a);
   if (at == nullptr) return;
@@ -54,8 +55,8 @@ SLIMPI_DEVICE void limit_residuals(const EncodeArguments& a) {
   if (!is_finite(header) || !keeps) write_no_keys(at);
 }
 
-// Collects the extremes of the sums of values and residuals. Clamps the residuals in place, so that
-// `pack` only adds them. A bucket that is not finite keeps its residuals.
+// Clamps the residuals in place, so that `pack` only has to add them, and collects the extremes of
+// value + residual. A bucket that is not finite keeps its residuals.
 SLIMPI_DEVICE void residual_extremes(const EncodeArguments& a) {
   __shared__ Extremes partial[kWarpsOfBlock];
   const Tile tile = tile_of<BlockTeam>(a.payload);
@@ -79,8 +80,8 @@ SLIMPI_DEVICE void residual_extremes(const EncodeArguments& a) {
   if (threadIdx.x == 0 && bits_of(signed_limit) >> 31 == 0) add_extremes(found, at);
 }
 
-// Writes the header of a bucket. If the bucket is infinite, which is rare, one thread finds the
-// extremes of its finite values.
+// Writes the header of a bucket from its extremes. In an infinite bucket, which is rare, one thread
+// also finds the extremes of the finite values.
 SLIMPI_DEVICE void end_extremes(const EncodeArguments& a) {
   std::uint32_t* const at = bucket_of_thread(a);
   if (at == nullptr) return;
@@ -98,7 +99,7 @@ SLIMPI_DEVICE void end_extremes(const EncodeArguments& a) {
   write_header(header, at);
 }
 
-// Encodes the tiles of buckets whose headers are written.
+// Encodes the tiles of buckets whose headers were written by end_extremes().
 template <bool stochastic>
 SLIMPI_DEVICE void pack(const PackArguments& a) {
   __shared__ EncodeShared<BlockTeam, stochastic> shared;

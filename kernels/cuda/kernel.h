@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The macros that define kernels and device functions. nvcc compiles this directory for GPUs. The
-// host's compiler compiles it for tests, which define these macros and CUDA's own names themselves
-// (tests/helper/emulated_cuda.h).
+// host's compiler also compiles it, for tests that define these macros and CUDA's own names
+// themselves (tests/helper/emulated_cuda.h).
 #pragma once
 #include "kernels/cuda/arguments.h"
 
 #if defined(__CUDACC__)
 #define SLIMPI_DEVICE static __device__ __forceinline__
 #define SLIMPI_DEVICE_MEMBER __device__ __forceinline__
-// Defines a function that is not inlined, so that rare code does not take registers of other code.
+// Defines a function that is not inlined, so that rare code takes no registers from common code.
 #define SLIMPI_DEVICE_RARE static __device__ __noinline__
 #define SLIMPI_UNROLL _Pragma("unroll")
 #define SLIMPI_ROLLED _Pragma("unroll 1")
-// Defines kernel slimpi_<name>, which calls body(arguments). The compiler limits its registers so
-// that `blocks` blocks fit on a multiprocessor: enough blocks hide the latency of memory.
+// Defines kernel slimpi_<name>, which calls body(arguments). The compiler limits the registers so
+// that `blocks` blocks fit on a multiprocessor, since enough blocks hide the latency of memory.
 #define SLIMPI_KERNEL(name, Arguments, blocks, body)               \
   extern "C" __global__ void __launch_bounds__(kThreads, blocks)   \
       slimpi_##name(const __grid_constant__ Arguments arguments) { \

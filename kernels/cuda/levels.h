@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packs and unpacks the levels of a tile. In memory the levels are a sequence of bits: level i is
-// in its bits [i * bits, (i + 1) * bits). kernels/format.h defines the same by groups.
+// Packs and unpacks the levels of a tile. In memory the levels are a sequence of bits, where level
+// i takes bits [i * bits, (i + 1) * bits). This is the layout that kernels/format.h describes by
+// groups.
 #pragma once
 #include "kernels/cuda/team.h"
 #include "kernels/math/pack.h"
 
 namespace slimpi::kernels::cuda {
 
-// The levels of a thread. Level j is in word[j], from bit `shift` on, the same for all j.
+// The levels of a thread: level j is in word[j], from bit `shift` on, which is the same for all j.
 template <typename Team>
 struct Levels {
   std::uint32_t word[Team::values], shift, mask;
@@ -17,8 +18,9 @@ struct Levels {
   }
 };
 
-// Loads a word for each of `values` levels of this thread, from the thread's level `from` on. The
-// words of two successive levels are `step` words apart. A level behind the tile gets 0.
+// Loads the word that holds each of `values` levels of this thread, from its level `from` on. The
+// words of two successive levels are `step` words apart. A level beyond the end of the tile is
+// loaded as 0.
 template <typename Team, int from, int values>
 SLIMPI_DEVICE void load_words(const Tile& tile, const std::uint32_t* words, std::uint32_t step,
                               std::uint32_t* loaded) {
@@ -27,7 +29,7 @@ SLIMPI_DEVICE void load_words(const Tile& tile, const std::uint32_t* words, std:
     loaded[j] = has<Team>(tile, from + j) ? words[(std::uint32_t)(from + j) * step] : 0;
 }
 
-// Loads half of this thread's levels, with any width. A level may continue in the next word.
+// Loads half of this thread's levels, of any width; a level may continue in the next word.
 template <typename Team, int from>
 SLIMPI_DEVICE void load_crossing(const Tile& tile, const std::uint32_t* words, std::uint32_t width,
                                  std::uint32_t* levels) {
@@ -42,10 +44,10 @@ SLIMPI_DEVICE void load_crossing(const Tile& tile, const std::uint32_t* words, s
     levels[from + j] = (std::uint32_t)(((std::uint64_t)high[j] << 32 | low[j]) >> begin % 32);
 }
 
-// Loads this thread's levels; a level behind the tile is 0. The loads of all levels, or of half of
-// the levels, are in flight together. The elements of a thread are a multiple of 32 apart, so all
-// its levels begin at the same bit of their words. For the widths 8, 4 and 2, which are constants
-// in their branches, a load takes one instruction.
+// Loads this thread's levels; those beyond the end of the tile are 0. Keeps the loads of all
+// levels, or of half of them, in flight together. The elements of a thread are a multiple of 32
+// apart, so all its levels begin at the same bit of their words. For the widths 8, 4 and 2 the
+// branches make the width a constant, and a load takes one instruction.
 template <typename Team>
 SLIMPI_DEVICE Levels<Team> load_levels(const Tile& tile, const std::uint32_t* words, int bits) {
   static_assert(Team::threads % 32 == 0);
@@ -69,11 +71,11 @@ SLIMPI_DEVICE Levels<Team> load_levels(const Tile& tile, const std::uint32_t* wo
   return levels;
 }
 
-// Returns level i of the tile whose levels begin at `words`.
+// Returns level i of a tile whose packed levels begin at `words`.
 SLIMPI_DEVICE std::uint16_t level_at(const std::uint32_t* words, int bits, std::uint32_t i) {
   const std::uint32_t at = i * (std::uint32_t)bits, word = at / 32, shift = at % 32;
   std::uint32_t level = words[word] >> shift;
-  // Reads the next word only if the level continues there, because there may be no next word.
+  // The next word is read only if the level continues there, since the segment may end here.
   if (shift + (std::uint32_t)bits > 32) level |= words[word + 1] << (32 - shift);
   return (std::uint16_t)(level & ((1u << bits) - 1));
 }
@@ -99,8 +101,8 @@ SLIMPI_DEVICE std::uint64_t pack_group_of(int bits, std::uint64_t spread) {
   }
 }
 
-// Writes a packed group, which has `bits` bytes. `to` lies a multiple of `bits` bytes behind an
-// aligned word, so the stores of 2 and 4 bytes are aligned.
+// Writes a packed group of `bits` bytes. `to` is a multiple of `bits` bytes after an aligned word,
+// so the stores of 2 and 4 bytes are aligned.
 SLIMPI_DEVICE void put_group(int bits, std::uint64_t packed, std::uint8_t* to) {
   if (bits % 2 != 0) {
     for (int i = 0; i < bits; ++i) to[i] = (std::uint8_t)(packed >> 8 * i);
@@ -111,15 +113,15 @@ SLIMPI_DEVICE void put_group(int bits, std::uint64_t packed, std::uint8_t* to) {
   }
 }
 
-// Packs the levels of a tile, of at most 8 bits, and writes them to `out`. `levels` is shared
-// memory, kElements<Team> bytes aligned to 8, one byte for each level; it is packed in place. All
-// threads of the team call this function after they stored their levels.
+// Packs the levels of a tile, of at most 8 bits, in place and writes them to `out`. `levels` is
+// shared memory, aligned to 8, with a byte per level and kElements<Team> bytes in all. Every thread
+// of the team must call this once it has stored its levels.
 template <typename Team>
 SLIMPI_DEVICE void write_levels(const Payload& payload, const Tile& tile, std::uint8_t* levels,
                                 std::uint32_t* out) {
   constexpr int kGroups = Team::values / 8;  // groups of one thread
   const int bits = payload.format.bits, thread = Team::thread();
-  // Levels of 0 fill the last word.
+  // Pad the last word with levels of 0.
   const std::uint32_t count = tile.count;
   const std::uint32_t padded = (count + 31) / 32 * 32;
   if ((std::uint32_t)thread < padded - count) levels[count + (std::uint32_t)thread] = 0;
@@ -145,8 +147,8 @@ SLIMPI_DEVICE void write_levels(const Payload& payload, const Tile& tile, std::u
     out[w] = ((const std::uint32_t*)levels)[w];
 }
 
-// Packs and writes the levels of a tile, of more than 8 bits. A thread makes a word from the
-// levels, at most five, that have bits in this word.
+// Packs the levels of a tile, of more than 8 bits, and writes them to `out`. Each thread builds
+// whole words, from the up to five levels that have bits in a word.
 template <typename Team, typename Level>
 SLIMPI_DEVICE void write_levels(const Payload& payload, const Tile& tile, const Level* levels,
                                 std::uint32_t* out) {

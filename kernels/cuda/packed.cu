@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels::encode, sum_encode, decode and decode_add of packed segments. The widths of a tile
-// depend on all its values, so encoding takes three kernels: packed_sum (sums, scale numbers) or
-// packed_numbers (scale numbers of one buffer), packed_plan (the header of each tile), and
-// packed_encode (levels). Error feedback adds two kernels before the last: packed_feedback (adds
-// residuals, new scale numbers), and packed_plan again.
+// Kernels::encode, sum_encode, decode and decode_add of packed segments. Encoding takes three
+// kernels, because the widths of a tile depend on all its values: packed_sum (sums and their scale
+// numbers) or, for a single buffer, packed_numbers (scale numbers only), then packed_plan (the
+// header of each tile), then packed_encode (levels). Error feedback inserts packed_feedback (adds
+// residuals, new scale numbers) and a second packed_plan before packed_encode.
 #include "kernels/cuda/packed.h"
 
 #include <type_traits>
@@ -32,19 +32,19 @@ SLIMPI_DEVICE void packed_decode(const PackedDecodeArguments& a) {
   store_packed(slice, values, out);
 }
 
-// The sources of a sum, shared by a block of threads.
+// The sources of a sum, in memory shared by a block of threads.
 struct PackedShared {
   PackedSource source[kPackedSources];
   std::uint32_t words[kWarpsOfBlock][kWarpWords];
   bool huge[kPackedSources];
-  const float* exact[kPackedSources];      // addend of floats: its tile; else null
-  const std::byte* units[kPackedSources];  // encoded: first unit of the slice; null: damaged
-  const std::byte* tile[kPackedSources];   // encoded: first unit of the tile
+  const float* exact[kPackedSources];      // an addend of floats: its tile; else null
+  const std::byte* units[kPackedSources];  // encoded: the slice's first unit; null if damaged
+  const std::byte* tile[kPackedSources];   // encoded: the tile's first unit
 };
 
-// Returns the sum, in double, of value j of this lane in a bucket of the slice. Called if the float
-// sum is not finite and a source is huge (values above 2^100). Takes no pointer to the kernel's
-// arguments, because nvcc would make it a generic pointer.
+// Returns the sum, computed in double, of value j of this lane in a bucket of the slice. For a
+// float sum that is not finite where a source is huge (has values above 2^100). Takes no pointer to
+// the kernel's arguments, because nvcc would turn it into a generic pointer.
 SLIMPI_DEVICE_RARE float huge_sum(const PackedShared& shared, int sources, std::uint32_t bucket,
                                   std::uint32_t element, int j) {
   double exact = 0, slack = 0;
@@ -66,7 +66,7 @@ SLIMPI_DEVICE_RARE float huge_sum(const PackedShared& shared, int sources, std::
   return saturated_sum(exact, slack);
 }
 
-// Replaces sums that are not finite only because huge values were rounded.
+// Recomputes the sums that are not finite only because huge values were rounded.
 SLIMPI_DEVICE void correct_huge_sums(const PackedSumArguments& a, const PackedSlice& slice,
                                      PackedShared& shared, PackedValues& sums) {
   const int s = (int)threadIdx.x;
@@ -94,7 +94,8 @@ SLIMPI_DEVICE void correct_huge_sums(const PackedSumArguments& a, const PackedSl
   });
 }
 
-// Writes the sum of the addends to `result`, and its scale numbers to `out`, unless they are null.
+// Adds the addends. Writes the sum to `result` and its scale numbers to `out`, each unless it is
+// null.
 SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
   __shared__ PackedShared shared;
   const PackedSlice slice = packed_slice(a.shape);
@@ -134,7 +135,8 @@ SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
   write_numbers(slice, sums, numbers_in(slice, a.out));
 }
 
-// Writes the scale numbers of the one addend, of floats, to `out`: packed_sum() without a sum.
+// Writes to `out` the scale numbers of a single addend of floats: packed_sum() where nothing is
+// summed.
 SLIMPI_DEVICE void packed_numbers(const PackedSumArguments& a) {
   const PackedSlice slice = packed_slice(a.shape);
   PackedValues values;
@@ -142,12 +144,12 @@ SLIMPI_DEVICE void packed_numbers(const PackedSumArguments& a) {
   write_numbers(slice, values, numbers_in(slice, a.out));
 }
 
-// The buckets of a thread in packed_plan, enough for the longest tile.
+// The buckets of one thread in packed_plan, enough for the longest tile.
 constexpr int kPlanBuckets = (int)kMostBuckets / kThreads;
 static_assert(kPlanBuckets == 4);  // the bytes of a word
 
-// Returns the sum of `mine` over all threads of a block; *before gets the sum over the threads
-// before this thread, unless null. `partial` is shared memory that no thread still reads.
+// Returns the sum of `mine` over all threads of a block, and sets *before, unless null, to the sum
+// over the threads before this one. `partial` is shared memory that no thread is still reading.
 SLIMPI_DEVICE std::uint32_t sum_over_block(std::uint32_t mine, std::uint32_t* partial,
                                            std::uint32_t* before) {
   const std::uint32_t sum = __reduce_add_sync(kAllLanes, mine);
@@ -163,8 +165,8 @@ SLIMPI_DEVICE std::uint32_t sum_over_block(std::uint32_t mine, std::uint32_t* pa
   return all;
 }
 
-// Writes the header, bucket bytes and marks bytes of a tile, from its scale numbers. A thread has
-// kPlanBuckets consecutive buckets.
+// Turns the scale numbers of a tile into its header, bucket bytes and marks bytes. Each thread
+// handles kPlanBuckets consecutive buckets.
 SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   __shared__ std::uint32_t partial[2][kWarpsOfBlock];
   __shared__ std::uint32_t greatest[kWarpsOfBlock], first_coarse[kWarpsOfBlock];
@@ -177,7 +179,7 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   SLIMPI_UNROLL
   for (std::uint32_t k = 0; k < kPlanBuckets; ++k)
     number[k] = first + k < tile.buckets ? numbers[first + k] : (std::uint16_t)0;
-  std::uint32_t mark_bytes = 0, marks = 0;  // marks: units + (number of buckets with marks << 16)
+  std::uint32_t mark_bytes = 0, marks = 0;  // marks: units + (buckets with marks << 16)
   SLIMPI_UNROLL
   for (int k = 0; k < kPlanBuckets; ++k) {
     const std::uint32_t finite = finite_number(number[k]), marked = marks_of(number[k]);
@@ -191,7 +193,7 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   SLIMPI_UNROLL
   for (int warp = 0; warp < kWarpsOfBlock; ++warp)
     most = most > greatest[warp] ? most : greatest[warp];
-  int turn = 0;  // the two arrays of partial sums are used in turn
+  int turn = 0;  // the two arrays of partial sums are used alternately
   marks = sum_over_block(marks, partial[turn++ % 2], nullptr);
   marks = marks == 0 ? 0 : units_of_marks(tile.buckets) + (marks & 0xffff);
   if (marks > tile.units) marks = 0;
@@ -247,12 +249,13 @@ SLIMPI_DEVICE void packed_plan(const PackedSumArguments& a) {
   words[1] = finer | marks << 16;
 }
 
-// Returns the input of the encoder: the sums in `result`, or, if `result` is null, the one addend.
+// Returns the encoder's input: the sums in `result` or, if that is null, the single addend.
 SLIMPI_DEVICE const float* packed_input(const PackedSumArguments& a) {
   return a.result != nullptr ? a.result : a.addends[0].exact;
 }
 
-// Writes the sums of values and clamped residuals over the residuals, and makes new scale numbers.
+// Replaces the residuals by the sums of the values and the clamped residuals, and the scale numbers
+// by those of the sums.
 SLIMPI_DEVICE void packed_feedback(const PackedSumArguments& a) {
   const PackedSlice slice = packed_slice(a.shape);
   float* const residuals = a.residual + slice.first;
@@ -281,7 +284,7 @@ SLIMPI_DEVICE void packed_feedback(const PackedSumArguments& a) {
   write_numbers(slice, values, numbers_in(slice, a.out));
 }
 
-// Writes the units of a bucket's marks, from the values of all lanes.
+// Writes the units of a bucket's marks, collected from the values of all lanes.
 SLIMPI_DEVICE_RARE void write_marks(PackedMarks marks, float low, float high) {
   const int lane = WarpTeam::thread();
   SLIMPI_ROLLED
@@ -289,13 +292,13 @@ SLIMPI_DEVICE_RARE void write_marks(PackedMarks marks, float low, float high) {
     auto* const words = (std::uint32_t*)marks.units + bit * kUnitWords;
     const std::uint32_t first = mark_bit(marks.byte, mark_of(low), bit) << lane;
     const std::uint32_t second = mark_bit(marks.byte, mark_of(high), bit) << lane;
-    words[0] = __reduce_add_sync(kAllLanes, first);  // all lanes write one value
+    words[0] = __reduce_add_sync(kAllLanes, first);  // all lanes write the same value
     words[1] = __reduce_add_sync(kAllLanes, second);
   }
 }
 
-// Rounds the values of a slice, after packed_plan wrote the header of its tile. Writes the slice's
-// levels, the outputs, and a part of the zeros behind the levels of the tile.
+// Rounds the values of a slice, once packed_plan has written the header of its tile. Writes the
+// slice's levels, the outputs, and this slice's share of the zeros that follow the tile's levels.
 SLIMPI_DEVICE void packed_encode(const PackedSumArguments& a) {
   __shared__ PackedSource source;
   __shared__ float inverse_steps[kSliceBuckets];
@@ -335,7 +338,7 @@ SLIMPI_DEVICE void packed_encode(const PackedSumArguments& a) {
   float* const residual =
       a.residual == nullptr ? nullptr : a.residual + slice.first + lane_element(slice);
   const auto put_buckets = [&](auto with_all) {
-    constexpr bool kWithAll = decltype(with_all)::value;  // code for marks and residuals
+    constexpr bool kWithAll = decltype(with_all)::value;  // with the code for marks and residuals
     SLIMPI_UNROLL
     for (int b = 0; b < kWarpBuckets; ++b) {
       const int number = WarpTeam::index() * kWarpBuckets + b;
@@ -359,7 +362,8 @@ SLIMPI_DEVICE void packed_encode(const PackedSumArguments& a) {
       put_levels(levels, bucket.width, (std::uint8_t*)shared + byte_in(range, bucket));
     }
   };
-  // The common case has code of its own, with less than half the instructions.
+  // Without marks and residuals, which is the common case, run code with less than half the
+  // instructions.
   if (marks == 0 && residual == nullptr)
     put_buckets(std::false_type());
   else

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads tiles of packed segments. kernels/math/packed.h explains scales, units, marks and bucket
+// Reads tiles of packed segments; kernels/math/packed.h explains scales, units, marks and bucket
 // bytes. A block of threads works on a slice, which is 32 buckets of a tile. First a warp reads the
-// 32 bucket bytes, one for each lane. Then each warp works on kWarpBuckets consecutive buckets; of
-// each bucket a lane has the values `lane` and `lane` + 32.
+// slice's 32 bucket bytes, one per lane. Then each warp works on kWarpBuckets consecutive buckets,
+// and each lane on values `lane` and `lane` + 32 of each of these buckets.
 #pragma once
 #include "kernels/cuda/packed_levels.h"
 #include "kernels/cuda/team.h"
@@ -16,13 +16,13 @@ constexpr int kWarpBuckets = (int)kSliceBuckets / kWarpsOfBlock;
 static_assert(kSliceBuckets == kWarpThreads && kLaneValues == 2);
 constexpr int kPackedSources = kMaxAddends + 1;
 
-// A slice of a tile: the work of a block of threads.
+// A slice of a tile, which is what one block of threads works on.
 struct PackedSlice {
-  std::uint64_t first, bytes;    // where the tile begins: in elements, and encoded, in bytes
-  std::uint32_t number, bucket;  // the number of the slice, and of its first bucket, in the tile
+  std::uint64_t first, bytes;    // where the tile begins, in elements and in encoded bytes
+  std::uint32_t number, bucket;  // the slice's number in the tile, and that of its first bucket
   PackedTile tile;
 };
-// packed_tile() returns the first slice of tile `number`, packed_slice() the slice of this block.
+// packed_tile() returns the first slice of a tile, packed_slice() the slice of this block.
 SLIMPI_DEVICE PackedSlice packed_tile(const PackedShape& shape, std::uint32_t number) {
   PackedSlice slice = {};
   slice.first = (std::uint64_t)number * shape.whole.count;
@@ -37,19 +37,19 @@ SLIMPI_DEVICE PackedSlice packed_slice(const PackedShape& shape) {
   slice.bucket = slice.number * kSliceBuckets;
   return slice;
 }
-// Returns the first unit of the tile that is encoded at `in`.
+// Returns the address of the first unit of the tile that is encoded at `in`.
 SLIMPI_DEVICE const std::byte* units_of(const PackedSlice& slice, const std::byte* in) {
   return in + slice.tile.header_bytes;
 }
 
-// Returns the number, in the tile, of bucket b of this warp.
+// Returns the number, within the tile, of bucket b of this warp.
 SLIMPI_DEVICE std::uint32_t bucket_of_warp(const PackedSlice& slice, int b) {
   return slice.bucket + (std::uint32_t)(WarpTeam::index() * kWarpBuckets + b);
 }
 
-// lane_element() returns the index, in the tile, of this lane's value 0 in bucket 0 of its warp.
-// The index of value j in bucket b is larger by kPackedBucket * b + kWarpThreads * j. has_packed()
-// returns whether the tile has value j in bucket b.
+// lane_element() returns the index within the tile of this lane's value 0 in bucket 0 of its warp;
+// value j in bucket b is kPackedBucket * b + kWarpThreads * j further on. has_packed() returns
+// whether the tile has that value.
 SLIMPI_DEVICE std::uint32_t lane_element(const PackedSlice& slice) {
   return bucket_of_warp(slice, 0) * kPackedBucket + (std::uint32_t)WarpTeam::thread();
 }
@@ -61,7 +61,7 @@ SLIMPI_DEVICE bool has_packed(const PackedSlice& slice, int b, int j) {
 // The values of a warp's buckets that one lane holds.
 using PackedValues = float[kWarpBuckets][kLaneValues];
 
-// Calls visit(b, j) for value j in bucket b of this lane.
+// Calls visit(b, j) for each value j that this lane has in each bucket b of its warp.
 template <typename Visit>
 SLIMPI_DEVICE void for_packed(const Visit& visit) {
   SLIMPI_UNROLL
@@ -69,8 +69,8 @@ SLIMPI_DEVICE void for_packed(const Visit& visit) {
   for (int j = 0; j < kLaneValues; ++j) visit(b, j);
 }
 
-// Loads and stores this lane's values of a tile of floats that begins at `from` or `to`. Values
-// behind the end of the tile are loaded as 0 and not stored.
+// Load and store this lane's values of a tile of floats that begins at `from` or `to`. Values
+// beyond the end of the tile are loaded as 0 and not stored.
 SLIMPI_DEVICE void load_packed(const PackedSlice& slice, const float* from, PackedValues& values) {
   const float* const mine = from + lane_element(slice);
   for_packed([&](int b, int j) {
@@ -84,10 +84,10 @@ SLIMPI_DEVICE void store_packed(const PackedSlice& slice, const PackedValues& va
   });
 }
 
-// A bucket of an encoded slice, in shared memory.
+// A parsed bucket of an encoded slice, in shared memory.
 struct alignas(16) PackedBucket {
   float step, origin;   // as in PackedScale; step = 0 if the width is 0
-  std::uint16_t begin;  // the first unit of its levels, counted from the first unit of the slice
+  std::uint16_t begin;  // the first unit of its levels, counted from that of the slice
   std::uint16_t marks;  // 0: none, or find_marks() was not called. Bits 0 to 3: the marks byte;
                         // bits 4 to 15: its first unit of marks, counted from that of the tile
   std::uint16_t width, byte;  // the bits of a level; the bucket byte
@@ -95,8 +95,8 @@ struct alignas(16) PackedBucket {
 constexpr int kMostParts = (int)kMostBuckets / 4 / kWarpThreads;
 struct PackedSource {
   PackedBucket bucket[kSliceBuckets];
-  // Numbers of units of levels, for each part of the tile (parts_of()). Upper 16 bits: the units of
-  // all buckets of the part. Lower 16 bits: the units of those buckets that are before the slice.
+  // The units of levels in each part of the tile (see parts_of()): in the upper 16 bits those of
+  // all buckets of the part, in the lower 16 bits those of its buckets before the slice.
   std::uint32_t units[kMostParts];
   PackedHeader header;
 };
@@ -113,7 +113,7 @@ SLIMPI_DEVICE PackedHeader read_packed_header(const std::byte* in) {
           (std::uint16_t)(second >> 16)};
 }
 
-// Returns the sum of `mine` over the lanes before this lane.
+// Returns the sum of `mine` over the lanes before this one.
 SLIMPI_DEVICE std::uint32_t sum_before(std::uint32_t mine) {
   std::uint32_t sum = mine;
   SLIMPI_UNROLL
@@ -124,9 +124,9 @@ SLIMPI_DEVICE std::uint32_t sum_before(std::uint32_t mine) {
   return sum - mine;
 }
 
-// Finds the marks (infinities and NaNs) of this warp's buckets, and sets their PackedBucket::marks.
-// `in`: the encoded tile of the source. Does nothing if PackedHeader::marks is wrong. If the units
-// of a bucket's marks would lie behind the tile, all its values get the mark of NaN.
+// Finds the marks (infinities and NaNs) of this warp's buckets in the tile encoded at `in`, and
+// sets their PackedBucket::marks. Does nothing if PackedHeader::marks is invalid. A bucket whose
+// units of marks would exceed the tile gets the mark of NaN for all its values.
 SLIMPI_DEVICE void find_marks(const PackedSlice& slice, const std::byte* in, PackedSource& source) {
   const std::uint32_t described = units_of_marks(slice.tile.buckets), marks = source.header.marks;
   if (marks > slice.tile.units || marks < described) return;
@@ -146,20 +146,20 @@ SLIMPI_DEVICE void find_marks(const PackedSlice& slice, const std::byte* in, Pac
   __syncwarp();
 }
 
-// Returns the marks of a bucket after find_marks(). `units`: the first unit of the tile.
+// Returns the marks of a bucket that find_marks() has found. `units` is the first unit of the tile.
 SLIMPI_DEVICE PackedMarks marks_in(const PackedBucket& bucket, const std::byte* units) {
   return {bucket.marks & 15u, (std::uint8_t*)units + (bucket.marks >> 4) * kUnitBytes};
 }
 
-// Returns the number of parts in which the warps of a block read a tile's header. In all parts but
-// the last, a warp reads 128 bucket bytes, 4 for each lane, and counts their units. In the last
-// part, a warp reads the bucket bytes of the slice and makes its PackedBuckets.
+// Returns into how many parts the header of a tile is divided, each of which one warp reads. In the
+// last part, the warp reads the bucket bytes of the slice and makes its PackedBuckets. In every
+// other part, it reads 128 bucket bytes, 4 per lane, and counts their units.
 SLIMPI_DEVICE int parts_of(const PackedSlice& slice) {
   return (int)(slice.tile.buckets + 4 * kWarpThreads - 1) / (4 * kWarpThreads) + 1;
 }
 
-// Reads part `part` (see parts_of) of the tile that is encoded at `in`. Called by all lanes of a
-// warp.
+// Reads one part (see parts_of()) of the header of the tile encoded at `in`. All lanes of a warp
+// call this together.
 SLIMPI_DEVICE void open_packed(const PackedSlice& slice, const std::byte* in, int part,
                                PackedSource& source) {
   const auto lane = (std::uint32_t)WarpTeam::thread();
@@ -186,7 +186,7 @@ SLIMPI_DEVICE void open_packed(const PackedSlice& slice, const std::byte* in, in
       mine < slice.tile.buckets ? ((const std::uint8_t*)described)[mine] : (std::uint8_t)0;
   const std::int32_t width = width_at(header, byte, mine);
   PackedBucket& bucket = source.bucket[lane];
-  // With width 0 the level is read as 0. This step and origin make its value 0.
+  // A level of width 0 is read as 0, and this step and origin give it the value 0.
   const float step = width == 0 ? 0 : step_of(header.base, byte & 0x7fu, width);
   bucket.step = step;
   bucket.origin = width == 0 ? kRounding : packed_scale(step, 0, byte, width).origin;
@@ -197,7 +197,7 @@ SLIMPI_DEVICE void open_packed(const PackedSlice& slice, const std::byte* in, in
   if (lane == 0) source.header = header;
 }
 
-// Returns the sum of PackedSource::units. All parts were read before.
+// Returns the sum of PackedSource::units over all parts, which must have been read.
 SLIMPI_DEVICE std::uint32_t opened_units(const PackedSlice& slice, const PackedSource& source) {
   std::uint32_t units = 0;
   const int parts = parts_of(slice) - 1;
@@ -206,15 +206,15 @@ SLIMPI_DEVICE std::uint32_t opened_units(const PackedSlice& slice, const PackedS
     if (part < parts) units += source.units[part];
   return units;
 }
-// Returns whether no encoder can have written the tile. All its values are then NaN, and its units
-// are not read. `units`: the result of opened_units().
+// Returns whether the tile is one that no encoder writes. All its values then decode to NaN, and
+// its units are not read. `units` is the result of opened_units().
 SLIMPI_DEVICE bool is_damaged(const PackedSlice& slice, const PackedSource& source,
                               std::uint32_t units) {
   return !is_header(source.header, slice.tile.buckets) ||
          (units >> 16) + source.header.marks > slice.tile.units;
 }
 
-// The 32-bit words with the levels of a warp's buckets, at most kWarpWords.
+// The 32-bit words, at most kWarpWords, that hold the levels of a warp's buckets.
 constexpr std::uint32_t kUnitWords = kUnitBytes / 4;
 constexpr std::uint32_t kWarpWords = kWarpBuckets * kMostWidth * kUnitWords;
 struct PackedWords {
@@ -225,7 +225,7 @@ SLIMPI_DEVICE PackedWords words_of_warp(const PackedSource& source) {
   const PackedBucket& last = mine[kWarpBuckets - 1];
   return {mine[0].begin * kUnitWords, (last.begin + last.width - mine[0].begin) * kUnitWords};
 }
-// Returns the offset of a bucket of the warp in the words of the warp, in bytes.
+// Returns where a bucket begins in the words of its warp, in bytes.
 SLIMPI_DEVICE std::uint32_t byte_in(const PackedWords& words, const PackedBucket& bucket) {
   return (bucket.begin * kUnitWords - words.first) * 4;
 }
@@ -235,8 +235,8 @@ SLIMPI_DEVICE float packed_value(const PackedBucket& bucket, std::uint32_t level
       (float_of(level | (std::uint32_t)kRoundingBits) - bucket.origin) * bucket.step;
   return bucket.byte == kNonfiniteBucket ? nan_value() : value;
 }
-// Returns `value` + the infinity or NaN that value j of this lane has as its mark; returns `value`
-// if there is no mark. `units`: the first unit of the tile.
+// Returns `value` plus the infinity or NaN that marks value j of this lane, or just `value` if it
+// has no mark. `units` is the first unit of the tile.
 SLIMPI_DEVICE float with_mark(const PackedBucket& bucket, const std::byte* units, float value,
                               int j) {
   if (bucket.marks == 0) return value;
@@ -244,8 +244,8 @@ SLIMPI_DEVICE float with_mark(const PackedBucket& bucket, const std::byte* units
   return add(value, marked_value(marks_in(bucket, units), i));
 }
 
-// Decodes this lane's values of a source, without marks. The tile is encoded at `in`. `words` is
-// shared memory of the warp, of kWarpWords words.
+// Decodes this lane's values of the tile encoded at `in`, without marks. `words` is shared memory
+// of the warp, of kWarpWords words.
 SLIMPI_DEVICE void decode_packed(const PackedSlice& slice, const PackedSource& source,
                                  const std::byte* in, std::uint32_t* words, PackedValues& values) {
   const std::uint32_t units = opened_units(slice, source);
@@ -262,7 +262,7 @@ SLIMPI_DEVICE void decode_packed(const PackedSlice& slice, const PackedSource& s
   SLIMPI_UNROLL
   for (int w = 0; w < kEach; ++w)
     loaded[w] = left > w * kWarpThreads ? (from + lane)[w * kWarpThreads] : 0;
-  __syncwarp();  // all lanes have read the old contents of `words`
+  __syncwarp();  // every lane has read the old contents of `words`
   SLIMPI_UNROLL
   for (int w = 0; w < kEach; ++w) words[lane + w * kWarpThreads] = loaded[w];
   __syncwarp();
@@ -276,7 +276,7 @@ SLIMPI_DEVICE void decode_packed(const PackedSlice& slice, const PackedSource& s
   }
 }
 
-// Adds the infinities and NaNs of the source to `sums`. The caller has added the other values.
+// Adds the source's infinities and NaNs to `sums`, which have its other values already.
 SLIMPI_DEVICE void add_marks(const PackedSlice& slice, PackedSource& source, const std::byte* in,
                              PackedValues& sums) {
   if (source.header.marks == 0) return;
@@ -287,7 +287,7 @@ SLIMPI_DEVICE void add_marks(const PackedSlice& slice, PackedSource& source, con
   });
 }
 
-// Returns the extremes of a bucket, from the values of all lanes.
+// Returns the extremes of a bucket, over the values of all lanes.
 SLIMPI_DEVICE BucketExtremes extremes_of(const float (&values)[kLaneValues]) {
   BucketExtremes found = {INT32_MIN, 0};
   SLIMPI_UNROLL
@@ -295,21 +295,21 @@ SLIMPI_DEVICE BucketExtremes extremes_of(const float (&values)[kLaneValues]) {
   return {__reduce_max_sync(kAllLanes, found.high), __reduce_max_sync(kAllLanes, found.low)};
 }
 
-// Returns the place of the scale numbers of a tile that is being encoded at `out`. The levels
-// overwrite them later.
+// Returns where the scale numbers of a tile are kept while it is encoded at `out`: in the memory of
+// its levels, which later overwrite them.
 SLIMPI_DEVICE std::uint16_t* numbers_in(const PackedSlice& slice, std::byte* out) {
   return (std::uint16_t*)units_of(slice, out + slice.bytes);
 }
 
-// Returns the scale number of a bucket in which not all values are finite. `low` and `high` are
-// this lane's two values; `has_low` and `has_high` say whether they are in the tile.
+// Returns the scale number of a bucket whose values are not all finite. `low` and `high` are this
+// lane's two values; `has_low` and `has_high` say whether the tile has them.
 SLIMPI_DEVICE_RARE std::uint16_t marked_number(float low, float high, bool has_low, bool has_high) {
   const std::uint32_t counts =
       (has_low ? 1u << 8 * mark_of(low) : 0) + (has_high ? 1u << 8 * mark_of(high) : 0);
   const BucketExtremes finite = extremes_of({is_finite(low) ? low : 0, is_finite(high) ? high : 0});
   return marked_number(__reduce_add_sync(kAllLanes, counts), finite);
 }
-// Returns the scale number of bucket b of the warp, from its values; 0 behind the end of the tile.
+// Returns the scale number of bucket b of the warp, or 0 if the tile has no such bucket.
 SLIMPI_DEVICE std::uint16_t number_of(const PackedSlice& slice, const PackedValues& values, int b) {
   const std::uint16_t number = scale_number(extremes_of(values[b]));
   if (number != kNonfinite) return number;
@@ -317,11 +317,11 @@ SLIMPI_DEVICE std::uint16_t number_of(const PackedSlice& slice, const PackedValu
                        has_packed(slice, b, 1));
 }
 
-// Writes the scale numbers of the warp's buckets.
+// Computes and writes the scale numbers of the warp's buckets.
 SLIMPI_DEVICE void write_numbers(const PackedSlice& slice, const PackedValues& values,
                                  std::uint16_t* numbers) {
   const int lane = WarpTeam::thread();
-  BucketExtremes extremes;  // lane b has those of bucket b: all scale numbers are computed at once
+  BucketExtremes extremes;  // lane b has bucket b: all numbers are computed at once
   SLIMPI_UNROLL
   for (int b = 0; b < kWarpBuckets; ++b) {
     const BucketExtremes found = extremes_of(values[b]);

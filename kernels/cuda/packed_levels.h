@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The levels of a bucket of a packed tile, as a warp reads and writes them. kernels/math/packed.h
-// says how the levels are divided by bits.
+// Reads and writes the levels of a bucket of a packed tile by one warp. kernels/math/packed.h says
+// how the bits of the levels are laid out.
 #pragma once
 #include "kernels/cuda/team.h"
 #include "kernels/math/packed.h"
@@ -9,7 +9,8 @@ namespace slimpi::kernels::cuda {
 
 constexpr int kLaneValues = (int)kPackedBucket / kWarpThreads;
 
-// The levels `lane` and `lane` + 32 of a bucket. levels_of() reads them from the bucket at `in`.
+// The two levels of this lane in a bucket: `lane` and `lane` + 32. levels_of() reads them from the
+// encoded bucket at `in`.
 struct PackedPair {
   std::uint32_t level[kLaneValues];
 };
@@ -48,7 +49,7 @@ SLIMPI_DEVICE PackedPair levels_of(const std::uint8_t* in, std::int32_t width) {
   return {{low, high}};
 }
 
-// Writes the levels of a bucket, two of each lane, to shared memory.
+// Writes the levels of a bucket, two per lane, to shared memory.
 SLIMPI_DEVICE void put_levels(const PackedPair& levels, std::int32_t width, std::uint8_t* out) {
   const auto lane = (std::uint32_t)WarpTeam::thread();
   std::uint32_t low = levels.level[0], high = levels.level[1];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The elementwise kernels: value codecs, sums of floats, and the other functions of Kernels.
+// The elementwise kernels: the value codecs, sums of floats, and the functions of Kernels that need
+// no codec.
 #include <type_traits>
 
 #include "kernels/cuda/kernel.h"
@@ -7,8 +8,8 @@
 
 namespace slimpi::kernels::cuda {
 
-// Calls visit(i, j) for each element of this thread: i is its index in the vector, j counts the
-// elements of the thread. The elements of a block are contiguous.
+// Calls visit(i, j) for each element of this thread, where i is its index in the vector and j its
+// index in the thread. The elements of a block are contiguous.
 template <typename Visit>
 SLIMPI_DEVICE void for_each_element(std::uint64_t count, const Visit& visit) {
   const std::uint64_t first = (std::uint64_t)blockIdx.x * kElementsOfBlock + threadIdx.x;
@@ -28,8 +29,8 @@ SLIMPI_DEVICE void with_type(Codec codec, const Use& use) {
 #undef SLIMPI_ROW
 }
 
-// The elements of a thread. A thread loads all of them before it stores the first. The compiler
-// could not reorder so, because inputs and outputs may be the same memory.
+// The elements of a thread, which loads all of them before it stores the first. The compiler could
+// not reorder the loads itself, because inputs and outputs may be the same memory.
 using Elements = float[kElementsOfThread];
 
 template <typename Type>
@@ -62,8 +63,8 @@ SLIMPI_DEVICE void plain_sum(Type type, const PlainSumArguments& a) {
       load_plain(Float32(), a.count, a.residual, values);
       SLIMPI_UNROLL
       for (int j = 0; j < kElementsOfThread; ++j)
-        // With float32 the limit is 0, and clamp_residual() gives -0, which changes no sum. But
-        // nvcc would clamp by min and max and get +0, which changes -0. So nothing is added.
+        // float32 adds nothing here: its limit is 0, so clamp_residual() should give -0, which
+        // changes no sum, but nvcc would clamp by min and max and give +0, which changes -0.
         totals[j] = std::is_same_v<Type, Float32>
                         ? canonical(totals[j])
                         : add(totals[j], clamp_residual(values[j], spacing(type, totals[j])));
@@ -97,8 +98,8 @@ SLIMPI_DEVICE void plain_decode(const PlainDecodeArguments& a) {
   });
 }
 
-// Adds as Kernels::pair_sum says. `level` stays in registers, because the compiler knows all
-// indices. Its elements behind the last addend are 0 and do not reach the result.
+// Adds in the order of Kernels::pair_sum. `level` stays in registers, because the compiler knows
+// all indices. Its elements beyond the last addend are 0 and do not reach the result.
 SLIMPI_DEVICE void pair_sum(const PairSumArguments& a) {
   const int power = a.addend_count - a.surplus;
   for_each_element(a.count, [&](std::uint64_t i, int) {
@@ -137,7 +138,8 @@ SLIMPI_DEVICE void find_beyond(const FindArguments& a) {
   if (found) *a.found = 1;
 }
 
-// shared[0] = the sums of `error` and `norm` over all threads, added in a fixed order.
+// Sets shared[0] to the sums of `error` and `norm` over all threads of the block, added in a fixed
+// order.
 SLIMPI_DEVICE void add_up(double error, double norm, double (&shared)[kThreads][2]) {
   const int thread = (int)threadIdx.x;
   shared[thread][0] = error;
@@ -174,7 +176,7 @@ SLIMPI_DEVICE void compare_end(const CompareArguments& a) {
   a.result[1] = shared[0][1];
 }
 
-// Computes Kernels::low_rank. A block processes kThreads columns of kLowRankRows rows.
+// Kernels::low_rank. Each block processes kThreads columns of kLowRankRows rows.
 SLIMPI_DEVICE void low_rank(const LowRankArguments& a) {
   const LowRank& f = a.factors;
   const std::uint64_t column =

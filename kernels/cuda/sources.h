@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads and adds the sources of a sum, which are quantized segments or floats, tile by tile.
+// Reads and adds the inputs of a sum, which are quantized segments or floats, tile by tile.
 #pragma once
 #include "kernels/cuda/bucket.h"
 
 namespace slimpi::kernels::cuda {
 
 struct Source {
-  const float* exact;           // the tile's floats; null for an encoded segment
-  const std::uint32_t* levels;  // the tile's levels
+  const float* exact;           // the tile's floats; null if it is encoded
+  const std::uint32_t* levels;  // the tile's packed levels
   SharedScale scale;
   bool near_overflow;
   double slack;  // slack_of() the bucket, if it is near-overflow
@@ -18,8 +18,8 @@ struct SharedSources {
   Source source[kMaxSources];
 };
 
-// Prefetches the encoded tiles of all sources at once. A tile is only a few bytes; without the
-// prefetch, the threads would wait for memory once for each tile.
+// Prefetches the encoded tiles of all sources. A tile is only a few bytes, so without the prefetch
+// the threads would wait for memory once per source.
 template <typename Team>
 SLIMPI_DEVICE void prefetch_sources(const SumArguments& a, const Tile& tile) {
   constexpr std::uint32_t kLine = 32;  // words
@@ -32,7 +32,7 @@ SLIMPI_DEVICE void prefetch_sources(const SumArguments& a, const Tile& tile) {
   }
 }
 
-// Opens all sources of all teams of the block. Each thread opens one source of one team.
+// Opens all sources of all teams of the block; each thread opens one source of one team.
 template <typename Team>
 SLIMPI_DEVICE void open_sources(const SumArguments& a, SharedSources (&all)[Team::teams]) {
   static_assert(Team::teams * kMaxSources <= kThreads);
@@ -57,7 +57,7 @@ SLIMPI_DEVICE void open_sources(const SumArguments& a, SharedSources (&all)[Team
   __syncthreads();
 }
 
-// Returns element i of the tile, decoded from one source.
+// Returns element i of the tile as one source has it.
 SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) {
   if (source.exact != nullptr) return source.exact[i];
   if (source.scale.nonfinite) return nan_value();
@@ -66,8 +66,8 @@ SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) 
                                : level_value(source.scale.scale_float, level);
 }
 
-// Returns the sum of element i of all sources, made in double. Called if the float sum is not
-// finite and a source has a near-overflow bucket (values above 2^100).
+// Returns element i summed over all sources in double. For a float sum that is not finite where a
+// source has a near-overflow bucket (values above 2^100).
 SLIMPI_DEVICE_RARE float near_overflow_sum(const SharedSources& shared, int sources, int bits,
                                            std::uint32_t i) {
   double exact = 0, slack = 0;
@@ -81,7 +81,8 @@ SLIMPI_DEVICE_RARE float near_overflow_sum(const SharedSources& shared, int sour
   return saturated_sum(exact, slack);
 }
 
-// sums[j] += read(j); if `first`, sums[j] = read(j). A sum that is NaN may have any NaN's bits.
+// Adds read(j) to sums[j], or sets sums[j] to it if `first`. A sum that is NaN may have any NaN's
+// bits.
 template <typename Team, typename Read>
 SLIMPI_DEVICE void add_values(bool first, float (&sums)[Team::values], const Read& read) {
   if (first) {
@@ -93,7 +94,7 @@ SLIMPI_DEVICE void add_values(bool first, float (&sums)[Team::values], const Rea
   }
 }
 
-// Adds the sources of the tile in their order. A sum behind the end of the tile is arbitrary.
+// Adds the sources of the tile in their order. Sums beyond the end of the tile are arbitrary.
 template <typename Team>
 SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const SharedSources& shared,
                               float (&sums)[Team::values]) {
@@ -103,8 +104,8 @@ SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const Sha
   for (int s = 0; s < a.addend_count; ++s) {
     const Source& source = shared.source[s];
     any_near_overflow = any_near_overflow || source.near_overflow;
-    // Takes the pointers from the arguments: nvcc then knows that they point to global memory. It
-    // would not know that of the same pointers in `source`, which is in shared memory.
+    // The pointers come from the arguments, because nvcc knows that those point to global memory;
+    // of the same pointers in `source`, which is shared memory, it would not know that.
     const std::byte* const encoded = a.addends[s].encoded;
     if (encoded == nullptr) {
       float exact[Team::values];

@@ -4,7 +4,7 @@
 
 namespace slimpi::kernels::cuda {
 
-// Sets `values` to this thread's values of the sum of the team's tile.
+// Sets `values` to this thread's part of the sum of its team's tile.
 template <typename Team>
 SLIMPI_DEVICE void total_values(const SumArguments& a, const Tile& tile,
                                 SharedSources (&sources)[Team::teams],
@@ -37,7 +37,7 @@ SLIMPI_DEVICE void sum_encode(const SumArguments& a) {
                                    shared, a.out);
 }
 
-// Writes only the sum, for sum_encode without `out`.
+// sum_encode without `out`: writes only the sum.
 template <typename Team>
 SLIMPI_DEVICE void sum_exact(const SumArguments& a) {
   __shared__ SharedSources sources[Team::teams];
@@ -47,7 +47,8 @@ SLIMPI_DEVICE void sum_exact(const SumArguments& a) {
   store_values<Team>(tile, values, a.result + first_of(a.payload, tile));
 }
 
-// Does the first pass over buckets too long for a block: writes the sum, collects its extremes.
+// The first pass over buckets too long for one block of threads: writes the sum and collects its
+// extremes.
 SLIMPI_DEVICE void sum_extremes(const SumArguments& a) {
   __shared__ SharedSources sources[BlockTeam::teams];
   __shared__ Extremes partial[kWarpsOfBlock];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A team is the threads that work on one tile: a warp or a block. A tile is a bucket, or a part of
-// a long bucket. Element i of the tile is value i / threads of thread i % threads, so that every
-// memory access of a warp is one contiguous range, whatever the alignment.
+// A team is the threads that work on one tile: a warp, or a whole block. A tile is a bucket or, if
+// that is too long, a part of it. Element i of the tile is value i / threads of thread i % threads,
+// so that each memory access of a warp is one contiguous range, whatever the alignment.
 #pragma once
 #include "kernels/cuda/kernel.h"
 #include "kernels/math/bits.h"
@@ -10,7 +10,7 @@ namespace slimpi::kernels::cuda {
 
 struct WarpTeam {
   static constexpr int threads = kWarpThreads, values = kWarpValues, warps = 1;
-  static constexpr int teams = kWarpsOfBlock;  // teams of a block
+  static constexpr int teams = kWarpsOfBlock;  // teams in a block
   SLIMPI_DEVICE int index() { return (int)threadIdx.x / kWarpThreads; }
   SLIMPI_DEVICE int thread() { return (int)threadIdx.x % kWarpThreads; }
   SLIMPI_DEVICE void sync() { __syncwarp(); }
@@ -27,12 +27,12 @@ struct BlockTeam {
 template <typename Team>
 constexpr std::uint32_t kElements = Team::threads* Team::values;
 
-// The work of a team: one tile. A team of the last block may have nothing to do.
+// The work of a team: one tile, which is empty for a team of the last block that has nothing to do.
 struct Tile {
-  std::uint64_t bucket;    // the bucket's number
-  std::uint64_t elements;  // elements of the bucket
-  std::uint64_t before;    // elements of the bucket before the tile
-  std::uint32_t count;     // elements of the tile; 0: nothing to do
+  std::uint64_t bucket;    // the number of the tile's bucket
+  std::uint64_t elements;  // elements of that bucket
+  std::uint64_t before;    // elements of that bucket before the tile
+  std::uint32_t count;     // elements of the tile
 };
 
 // Returns whether every thread has Team::values elements.
@@ -47,7 +47,7 @@ SLIMPI_DEVICE bool has(const Tile& tile, int j) {
   return (int)tile.count - Team::thread() > j * Team::threads;
 }
 
-// Returns the tile of a team of this block. A team with an empty tile must also reach the barriers
+// Returns the tile of a team of this block. Even a team whose tile is empty must reach the barriers
 // of the block.
 template <typename Team>
 SLIMPI_DEVICE Tile tile_of(const Payload& payload, int team = Team::index()) {
@@ -69,14 +69,14 @@ SLIMPI_DEVICE Tile tile_of(const Payload& payload, int team = Team::index()) {
   return tile;
 }
 
-// Returns the index of the tile's first element in the segment.
+// Returns the index, in the segment, of the tile's first element.
 SLIMPI_DEVICE std::uint64_t first_of(const Payload& payload, const Tile& tile) {
   return tile.bucket * payload.bucket + tile.before;
 }
 
-// header_in() returns the header of the tile's bucket in the encoded segment at `at`; levels_in()
-// returns the packed levels of the tile. A tile begins at a multiple of 32 elements of its bucket,
-// so its levels begin with a whole word.
+// header_in() returns the header of the tile's bucket in the segment encoded at `at`, and
+// levels_in() the tile's packed levels. These begin with a whole word, because a tile begins at a
+// multiple of 32 elements of its bucket.
 SLIMPI_DEVICE std::uint32_t* header_in(const Payload& payload, const Tile& tile,
                                        const std::byte* at) {
   return (std::uint32_t*)(at + tile.bucket * payload.bucket_bytes);
@@ -85,28 +85,28 @@ SLIMPI_DEVICE std::uint32_t* levels_in(const Payload& payload, const Tile& tile,
                                        const std::byte* at) {
   return header_in(payload, tile, at) + 2 + tile.before / 32 * payload.format.bits;
 }
-// Returns the number of words that `count` levels take.
+// Returns the number of 32-bit words that `count` packed levels take.
 SLIMPI_DEVICE std::uint32_t words_of(const Payload& payload, std::uint32_t count) {
   return (count * payload.format.bits + 31) / 32;
 }
 
-// Prefetches a tile whose floats begin at `values`. Always prefetches the floats of a full tile; if
-// the tile is shorter, some of them lie behind its end.
+// Prefetches the floats of a tile, which begin at `values`. Always prefetches as much as a full
+// tile has; the excess lies beyond the end of a shorter one.
 template <typename Team>
 SLIMPI_DEVICE void prefetch_rows(const float* values) {
   const int lane = Team::thread() % kWarpThreads;
   if (lane < Team::values) prefetch(values + (Team::thread() - lane) + lane * Team::threads);
 }
 
-// Returns the extremes over the lanes of a warp. Every lane gets the result.
+// Returns the extremes over all lanes of the warp, to every lane.
 SLIMPI_DEVICE Extremes over_warp(const Extremes& mine) {
   return {__reduce_max_sync(kAllLanes, mine.signed_high),
           __reduce_max_sync(kAllLanes, mine.unsigned_high),
           __reduce_min_sync(kAllLanes, mine.unsigned_low)};
 }
 
-// Returns the extremes over the threads of a team. Only the lanes of the first warp get the result.
-// `partial` is shared memory for the extremes of each warp.
+// Returns the extremes over all threads of a team, but only to the first warp. `partial` is shared
+// memory for the extremes of each warp.
 template <typename Team>
 SLIMPI_DEVICE Extremes over_team(const Extremes& mine, Extremes* partial) {
   Extremes found = over_warp(mine);

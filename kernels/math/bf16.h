@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The value codec bf16: rounds to nearest even, overflows to infinity, keeps subnormal numbers, and
-// makes one quiet NaN of all NaNs. Without branches, so that loops vectorize.
+// The value codec bf16. Rounds to nearest even, overflows to infinity, keeps subnormal numbers, and
+// maps all NaNs to one quiet NaN. It has no branches, so that loops over it vectorize.
 #pragma once
 #include "kernels/math/bits.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions for the bits of floats, for the extremes of floats, and for sums with one kind of NaN.
+// Functions on the bits of floats, the extremes of floats, and sums that have only one kind of NaN.
 #pragma once
 #include <cstdint>
 
@@ -7,7 +7,7 @@
 
 namespace slimpi::kernels {
 
-// The only NaNs that slimpi makes.
+// The NaNs that slimpi produces, one of each type.
 constexpr std::uint32_t kNanBits = 0x7fc00000;
 constexpr std::uint64_t kDoubleNanBits = 0x7ff8000000000000;
 constexpr std::uint32_t kInfinityBits = 0x7f800000;
@@ -60,13 +60,14 @@ SLIMPI_HD float nan_value() {
   return float_of(kNanBits);
 }
 
-// Returns `value`, or kNanBits if `value` is any NaN. An addition gives different NaNs on different
-// machines and for different orders of its operands, which the compiler chooses.
+// Returns `value`, with any NaN replaced by kNanBits. Without that, ranks could differ: which NaN
+// an addition produces depends on the machine and on the order of the operands, which the compiler
+// chooses.
 SLIMPI_HD float canonical(float value) {
   return value == value ? value : float_of(kNanBits);
 }
 
-// Returns a + b; if this is a NaN, returns the NaN with the bits kNanBits, or kDoubleNanBits.
+// Returns a + b, where any NaN becomes kNanBits or, for doubles, kDoubleNanBits.
 SLIMPI_HD float add(float a, float b) {
   return canonical(a + b);
 }
@@ -76,13 +77,13 @@ SLIMPI_HD double add(double a, double b) {
 }
 
 // The extremes of a set of floats, found by comparing their bits as integers. The result does not
-// depend on the order of the elements, and a NaN or infinity is always an extreme. Three
-// comparisons per element suffice: among numbers of one sign the order of the bits is that of the
+// depend on the order of the elements, and a NaN or infinity always becomes an extreme. Three
+// comparisons per element suffice, because among floats of one sign the bits sort like the
 // magnitudes.
 struct Extremes {
-  std::int32_t signed_high;     // the maximum of the numbers >= 0; negative: no such number
-  std::uint32_t unsigned_high;  // the most negative number; without negative numbers the maximum
-  std::uint32_t unsigned_low;   // the least number >= 0; without any, the negative one nearest to 0
+  std::int32_t signed_high;     // the greatest of the numbers >= 0; negative: none
+  std::uint32_t unsigned_high;  // the most negative number; the maximum if none is negative
+  std::uint32_t unsigned_low;   // the least number >= 0; if none, the negative one nearest to 0
 };
 
 SLIMPI_HD Extremes no_extremes() {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The test whether float32 can hold a vector of float64. The vector is divided into blocks of
+// The condition under which float32 can hold a vector of doubles. It is tested per block of
 // Float64Limits::block consecutive values; the last block also has the values that fill no block.
-// float32 can hold a block if no magnitude is above Float64Limits::greatest, no value is a NaN, and
+// float32 can hold a block if it has no NaN and no magnitude above Float64Limits::greatest, and if
 //   every value is a float32, so that nothing is rounded, or
 //   max - min >= 2^-11 m and >= 2^-137, where m is the greatest magnitude.
-// Rounding changes a value x by at most 2^-24 |x|, and a subnormal value by at most 2^-150. If the
-// second condition holds, both are at most 2^-13 (max - min): 1/8192 of the range of the block.
+// Rounding changes a value x by at most 2^-24 |x|, or a subnormal value by at most 2^-150. Under
+// the second condition both are at most 2^-13 (max - min), which is 1/8192 of the range of the
+// block.
 #pragma once
 #include <cstddef>
 
@@ -14,8 +15,8 @@
 namespace slimpi::kernels {
 
 struct Float64Limits {
-  double greatest = 0;    // the greatest magnitude that is allowed
-  std::size_t block = 1;  // the values of a block
+  double greatest = 0;    // the greatest magnitude allowed
+  std::size_t block = 1;  // the values per block
 };
 
 SLIMPI_HD bool is_wide_enough(double least, double greatest) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The value codec fp16: rounds to nearest even, overflows to infinity, keeps subnormal numbers, and
-// makes one quiet NaN of all NaNs. Without branches, so that loops vectorize.
+// The value codec fp16. Rounds to nearest even, overflows to infinity, keeps subnormal numbers, and
+// maps all NaNs to one quiet NaN. It has no branches, so that loops over it vectorize.
 #pragma once
 #include "kernels/math/bits.h"
 
@@ -12,10 +12,11 @@ struct Fp16 {
 
 SLIMPI_HD std::uint16_t encode_value(Fp16, float value) {
   const std::uint32_t bits = bits_of(value), magnitude = bits & 0x7fffffff;
-  // For a normal fp16 value, rounds away 13 bits and changes the bias of the exponent. A carry out
-  // of the greatest fp16 value gives the bits of infinity without a special case.
+  // For a normal fp16 value: rounds off 13 bits and changes the bias of the exponent. A carry out
+  // of the greatest fp16 value yields the bits of infinity without a special case.
   std::uint32_t bits16 = (magnitude + 0xfff + (magnitude >> 13 & 1) - (112u << 23)) >> 13;
-  // For a subnormal fp16 value, the addition rounds: the last bit of 0.5f is the least fp16 value.
+  // For a subnormal fp16 value the addition does the rounding, because the last bit of 0.5f has the
+  // value of the least fp16 number.
   const std::uint32_t small = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
   bits16 = magnitude < 0x38800000 ? small : bits16;
   bits16 = magnitude >= 0x47800000 ? 0x7c00 : bits16;

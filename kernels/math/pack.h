@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packs groups of 8 levels (integers that stand for values), each of `bits` bits, at most 8. A
-// group is a little-endian 64-bit word. Unpacked ("spread"), each level is in a byte of its own.
-// Packed, level i is in the bits [i * bits, (i + 1) * bits).
+// Packs groups of 8 levels (integers that stand for values) of `bits` bits each, at most 8.
+// Unpacked ("spread"), a group is a little-endian 64-bit word with a byte per level. Packed, level
+// i takes bits [i * bits, (i + 1) * bits).
 #pragma once
 #include "kernels/format.h"
 
@@ -15,8 +15,9 @@ SLIMPI_HD constexpr std::uint64_t field_mask(int field, int width) {
   return mask;
 }
 
-// One step of packing or unpacking. A field of `field` bits holds `width` bits, in its low bits.
-// join_pairs() makes one field with 2 * width bits of each two fields; split_pairs() reverses it.
+// One step of packing or unpacking a word of fields of `field` bits, each of which holds `width`
+// bits in its low bits. join_pairs() joins every two fields into one that holds 2 * width bits;
+// split_pairs() is the inverse.
 template <int field, int width>
 SLIMPI_HD std::uint64_t join_pairs(std::uint64_t word) {
   constexpr std::uint64_t even = field_mask(2 * field, width);
@@ -32,7 +33,7 @@ template <int bits>
 SLIMPI_HD std::uint64_t pack_group(std::uint64_t spread) {
   return join_pairs<32, 4 * bits>(join_pairs<16, 2 * bits>(join_pairs<8, bits>(spread)));
 }
-// Unpacks a group. The bits of `packed` above the 8 * bits of the group are ignored.
+// Unpacks a group. Bits of `packed` beyond the 8 * bits of the group are ignored.
 template <int bits>
 SLIMPI_HD std::uint64_t spread_group(std::uint64_t packed) {
   return split_pairs<8, bits>(split_pairs<16, 2 * bits>(split_pairs<32, 4 * bits>(packed)));

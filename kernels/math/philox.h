@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The random streams of stochastic rounding, by the generator Philox4x32-10, which has no state
-// (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC11). Number n of a
-// stream is word n % 4 of the block whose counter is n / 4. So any range of a stream can be
-// computed independently.
+// The random streams of stochastic rounding. The generator, Philox4x32-10 (Salmon, Moraes, Dror and
+// Shaw, Parallel random numbers: as easy as 1, 2, 3, SC11), has no state: number n of a stream is
+// word n % 4 of the block whose counter is n / 4, so any range of a stream can be computed on its
+// own.
 #pragma once
 #include "kernels/format.h"
 
@@ -31,8 +31,8 @@ SLIMPI_HD Block philox(Block counter, std::uint32_t key0, std::uint32_t key1) {
   return {{a, b, c, d}};
 }
 
-// Returns block `number` of a stream. Streams are disjoint while calls and block numbers are below
-// 2^48.
+// Returns block `number` of a stream. No two streams share a block as long as calls and block
+// numbers are below 2^48.
 SLIMPI_HD Block random_block(const RandomStream& random, std::uint64_t number) {
   const Block counter = {
       {(std::uint32_t)number,
@@ -41,7 +41,8 @@ SLIMPI_HD Block random_block(const RandomStream& random, std::uint64_t number) {
   return philox(counter, (std::uint32_t)random.seed, (std::uint32_t)(random.seed >> 32));
 }
 
-// Returns a random word as a float in [0, 1): its upper 24 bits times 2^-24, exact and never 1.
+// Returns a random word as a float in [0, 1): its upper 24 bits times 2^-24, which is exact and
+// never 1.
 SLIMPI_HD float uniform(std::uint32_t word) {
   return (float)(std::int32_t)(word >> 8) * 0x1p-24f;
 }

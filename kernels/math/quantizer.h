@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arithmetic of the min-max quantizer: a bucket's header (its minimum and maximum), the scale
-// that is computed from the header, and the conversion of an element to its level and back. CPU and
-// GPU loops only iterate over these functions. The compiler must not make fused multiply-adds here
-// (-ffp-contract=off, --fmad=false), nor reorder. The rounding mode must be to nearest even.
+// The arithmetic of the min-max quantizer, shared by CPU and GPU loops: a bucket's header (its
+// minimum and maximum), the scale that follows from the header, and the conversion of an element to
+// its level and back. To give the same bytes everywhere, it must be compiled without fused
+// multiply-adds (-ffp-contract=off, --fmad=false) and without reordering, and run with rounding to
+// nearest even.
 //
-// A bucket's levels are x'(q) = offset + (q - zero_point) * step, q = 0 .. L, with L = 2^bits - 1
-// and step = (max - min) / L. With rounding to nearest in a bucket that contains 0, offset = 0 and
-// zero_point is the level nearest to 0, so that 0.0 is a level; else offset = min and zero_point =
-// 0.
+// The levels of a bucket stand for x'(q) = offset + (q - zero_point) * step, q = 0 .. L, with L =
+// 2^bits - 1 and step = (max - min) / L. With rounding to nearest in a bucket that contains 0,
+// offset = 0 and zero_point is the level nearest to 0, so that one level stands for 0.0. Otherwise
+// offset = min and zero_point = 0.
 //
 // A bucket is computed in float if max - min is between 2^-100 and 2^100, where nothing overflows
-// or loses bits to underflow; otherwise in double (an extended-range bucket). Encoder and decoder
-// decide this from the header alone. In a finite bucket, with m = max(|min|, |max|) and u = 2^-24
-// (half a unit in the last place), with any number of bits:
+// or loses bits to underflow, and in double otherwise (an extended-range bucket). Encoder and
+// decoder decide this from the header alone. In a finite bucket, with m = max(|min|, |max|) and u =
+// 2^-24 (half a unit in the last place), for any number of bits:
 //   nearest      |x' - x| <= step/2 + 6 u m + 2^-150
 //   stochastic   |x' - x| <  step   + 9 u m + 2^-150
 // The terms in u come from six roundings. The encoder makes three, in the position p = (x - offset)
@@ -23,17 +24,17 @@
 //   x or x': 2 u |x| + 2 u |x'|.
 // - The bucket does not contain 0: x - offset is at most m, so all six together are at most 6 u m.
 // - Stochastic rounding, and the bucket contains 0: offset = min, so x - offset is up to 2 m, and
-//   the six would give 11 u m. But p is a float. If p is no integer, the nearest integer is at
-//   least u p away. So without roundings |x' - x| <= step - u (x - offset). This lowers the bound
-//   by 2 u m, to 9 u m. 2^-150 is half of the least denormal float.
-// In double only the rounding of x' to a float remains. A constant bucket is exact. 0.0 rounded to
-// nearest is exact, as +0.
+//   the six would give 11 u m. But p is a float: if p is not an integer, it differs from the
+//   nearest integer by at least u p. Without roundings therefore |x' - x| <= step - u (x - offset),
+//   which lowers the bound by 2 u m, to 9 u m. 2^-150 is half of the least denormal float.
+// In double, only the rounding of x' to a float remains. A constant bucket is exact, and so is 0.0
+// rounded to nearest, as +0.
 //
-// An infinite bucket has infinities and no NaNs. Its header has the extremes of the finite values,
-// the maximum first; if they are equal, the next float is the maximum. Level 0 is -infinity, the
-// last level +infinity, and L is 2 less for the levels between. With 1 bit the header is the
-// infinity and the value between the extremes that is nearest to 0; all finite values decode to
-// that value. With both infinities and 1 bit the bucket is non-finite.
+// An infinite bucket has infinities but no NaNs. Its header has the extremes of the finite values,
+// the maximum first; if they are equal, the next float serves as the maximum. Level 0 is -infinity
+// and the last level +infinity, so L is 2 less for the finite levels between them. With 1 bit, the
+// header is the infinity and the value between the extremes that is nearest to 0, and all finite
+// values decode to this value; a bucket with both infinities is then non-finite.
 #pragma once
 #include "kernels/format.h"
 #include "kernels/math/bits.h"
@@ -48,8 +49,8 @@ SLIMPI_HD Header nonfinite_header() {
   return {nan_value(), nan_value()};
 }
 
-// Returns the minimum and maximum of a bucket, infinities included, as a header; a non-finite
-// header if an element was a NaN. A zero becomes +0.
+// Returns the minimum and maximum of a bucket, infinities included, as a header, with any zero as
+// +0. If an element was a NaN, returns a non-finite header.
 SLIMPI_HD Header header_of(const Extremes& extremes) {
   if (extremes.signed_high > (std::int32_t)kInfinityBits ||
       extremes.unsigned_high > (kInfinityBits | 0x80000000))
@@ -64,11 +65,12 @@ SLIMPI_HD Header header_of(const Extremes& extremes) {
 SLIMPI_HD bool is_finite(const Header& header) {
   return is_finite(header.min) && is_finite(header.max) && header.min <= header.max;
 }
-// Returns whether a bucket with these extremes, from header_of(), has infinities and no NaNs.
+// Returns whether a bucket with these extremes, as header_of() returns them, has infinities but no
+// NaNs.
 SLIMPI_HD bool has_infinity(const Header& extremes) {
   return extremes.min <= extremes.max && !is_finite(extremes);
 }
-// Returns the header of an infinite bucket, from its extremes and from those of its finite values.
+// Returns the header of an infinite bucket, given its extremes and those of its finite values.
 SLIMPI_HD Header infinite_header(const Header& extremes, const Extremes& of_finite, int bits) {
   const bool any = of_finite.unsigned_low != UINT32_MAX;
   const Header finite = any ? header_of(of_finite) : Header{0, 0};
@@ -76,7 +78,7 @@ SLIMPI_HD Header infinite_header(const Header& extremes, const Extremes& of_fini
     const bool below = !is_finite(extremes.min) && extremes.min < 0;
     const bool above = !is_finite(extremes.max) && extremes.max > 0;
     if (below && above) return nonfinite_header();
-    // The code selects between bit patterns, because nvcc turns a selection of floats into min().
+    // Selects between bit patterns, because nvcc would turn a selection between floats into min().
     const bool between = finite.min <= 0 && finite.max >= 0;
     const std::uint32_t nearest = bits_of(finite.min > 0 ? finite.min : finite.max);
     return {below ? extremes.min : extremes.max, float_of(between ? 0 : nearest)};
@@ -88,29 +90,29 @@ SLIMPI_HD Header infinite_header(const Header& extremes, const Extremes& of_fini
   return {finite.max, float_of(bits_of_it - 1)};
 }
 
-// Returns whether the bucket is non-finite: all its elements decode to NaN. A header with an
-// infinite maximum, which no encoder writes, has the same effect.
+// Returns whether the bucket is non-finite, that is, whether all its elements decode to NaN. A
+// header with an infinite maximum, which no encoder writes, counts as non-finite.
 SLIMPI_HD bool is_nonfinite(const Header& header) {
   return header.min != header.min || !is_finite(header.max);
 }
-// Returns whether the bucket has infinities. Call it only if is_nonfinite() is false.
+// Returns whether the bucket has infinities. The bucket must not be non-finite.
 SLIMPI_HD bool is_infinite(const Header& header) {
   return header.min > header.max || !is_finite(header.min);
 }
-// Returns the minimum and maximum of the finite values that the bucket's levels stand for.
+// Returns the minimum and maximum among the finite values of the bucket's levels.
 SLIMPI_HD Header finite_part(const Header& header) {
   if (!is_finite(header.min)) return {header.max, header.max};
   return header.min > header.max ? Header{header.max, header.min} : header;
 }
 
-// Returns whether the bucket needs Scale<double>.
+// Returns whether the bucket is computed in double, with Scale<double>.
 SLIMPI_HD bool is_extended_range(const Header& header) {
   const double range = (double)header.max - (double)header.min;
   return range != 0 && !(range >= 0x1p-100 && range <= 0x1p100);
 }
 
-// Adding `magic` to a number rounds it to the nearest integer. The lowest 32 bits of the sum, as an
-// integer, are then first_level + the rounded number.
+// Adding `magic` to a number rounds it to the nearest integer; the low 32 bits of the sum, as an
+// integer, are then first_level + that integer.
 template <typename Real>
 struct Magic;
 template <>
@@ -129,14 +131,14 @@ struct Scale {
   Real offset, step, inverse_step;  // inverse_step = 1 / step; both 0 in a constant bucket
   Real origin;                      // magic + zero_point
   std::int32_t last_level;          // first_level + L
-  std::int32_t below, above;        // levels for -infinity and +infinity, 0 or 1; not in L
+  std::int32_t below, above;        // 1 if -infinity, +infinity has a level; not in L
 };
 
 // Returns the scale of a bucket that is finite or infinite.
 template <typename Real>
 SLIMPI_HD Scale<Real> scale_of(const Header& coded, int bits, bool stochastic) {
   const Header header = finite_part(coded);
-  const bool one = !is_finite(coded.min);  // 1 bit: one level for infinity, one for finite values
+  const bool one = !is_finite(coded.min);  // 1 bit: one level is the infinity
   const std::int32_t below = (one ? coded.min < 0 : coded.min > coded.max) ? 1 : 0;
   const std::int32_t above = (one ? coded.min > 0 : coded.min > coded.max) ? 1 : 0;
   const std::int32_t last = one ? 0 : (1 << bits) - 1 - below - above;
@@ -165,8 +167,9 @@ SLIMPI_HD std::int32_t clamp_level(const Scale<Real>& scale, std::int32_t level)
   return level < scale.last_level ? level : scale.last_level;
 }
 
-// Returns the level of x among all levels of the bucket: first that of -infinity, last that of
-// +infinity. `level`: the level among those of finite values. Without infinities both are equal.
+// Returns the level of x among all levels of the bucket, of which that of -infinity is the first
+// and that of +infinity the last. `level` is its level among the finite ones, which is the result
+// if the bucket has no infinities.
 SLIMPI_HD std::int32_t with_infinities(const Scale<float>&, float, std::int32_t level) {
   return level;
 }
@@ -183,7 +186,8 @@ SLIMPI_HD std::int32_t nearest_level(const Scale<Real>& scale, float x) {
   return with_infinities(scale, x, level);
 }
 
-// Returns one of the two levels around x, as first_level + q; u is uniform in [0, 1).
+// Returns one of the two levels around x, as first_level + q, chosen by u, which is uniform in [0,
+// 1).
 template <typename Real>
 SLIMPI_HD std::int32_t stochastic_level(const Scale<Real>& scale, float x, float u) {
   const Real position = ((Real)x - scale.offset) * scale.inverse_step;
@@ -193,8 +197,8 @@ SLIMPI_HD std::int32_t stochastic_level(const Scale<Real>& scale, float x, float
   return with_infinities(scale, x, level);
 }
 
-// Returns the value as a float, never infinite: the outermost levels of a near-overflow bucket may
-// exceed the greatest float.
+// Returns the value as a finite float. The clamp matters in near-overflow buckets, whose outermost
+// levels may exceed the greatest float.
 SLIMPI_HD float to_float(double value) {
   const double greatest = 0x1.fffffep127;
   value = value < greatest ? value : greatest;
@@ -202,21 +206,21 @@ SLIMPI_HD float to_float(double value) {
   return (float)value + 0.0f;
 }
 
-// Returns whether the bucket has values above 2^100 (a near-overflow bucket). In such buckets a sum
-// of decoded values may overflow although the sum of the encoder's inputs is finite, only because
-// of rounding; that sum saturates. In other buckets a sum that is not finite is not changed.
+// Returns whether the bucket has values above 2^100 (a near-overflow bucket). Sums of decoded
+// values may overflow there only because of rounding, although the sum of the encoder's inputs is
+// finite, so these sums saturate. In other buckets a sum that is not finite is left as it is.
 SLIMPI_HD bool is_near_overflow(const Header& header) {
   const Header finite = finite_part(header);
   return !is_nonfinite(header) && (finite.max > 0x1p100f || finite.min < -0x1p100f);
 }
-// Returns the most that rounding adds to the magnitude of a value: half a step or a step.
+// Returns a bound of what rounding adds to the magnitude of a value: about half a step, or a step.
 SLIMPI_HD double slack_of(const Header& header, int bits, bool stochastic) {
   const double step = scale_of<double>(header, bits, stochastic).step;
   return stochastic ? step : 0.5 * step + 0x1p107;
 }
-// Returns the replacement of a float sum that is not finite. `total` is the sum in double. `slack`
-// is the sum of slack_of() over the near-overflow buckets of its encoded addends. A total that
-// exceeds the greatest float by `slack` or more is a real overflow and stays infinite.
+// Returns what replaces a float sum that is not finite. `total` is the sum in double, and `slack`
+// the sum of slack_of() over the near-overflow buckets of its encoded addends. A total that exceeds
+// the greatest float by `slack` or more is a real overflow and stays infinite.
 SLIMPI_HD float saturated_sum(double total, double slack) {
   const double limit = 0x1.fffffep127 + slack;
   return total < limit && total > -limit ? to_float(total) : canonical((float)total);

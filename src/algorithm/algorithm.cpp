@@ -42,9 +42,9 @@ namespace {
 struct Prepared : comm::Attachment {
   void options_changed() override { largest.clear(); }
 
-  // The largest count that all ranks were ready for, by algorithm, bits, bucket, hierarchy, hook,
-  // and whether the call is a reduce-scatter or an all-gather. The counts must be the same on all
-  // ranks, because they decide whether prepare() communicates.
+  // The largest count that all ranks were ready for, by algorithm, bits, bucket, hierarchy, hook
+  // and collective. These counts are the same on all ranks, because they decide whether prepare()
+  // communicates.
   std::map<
       std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const std::string*, Collective>,
       std::uint64_t>
@@ -52,8 +52,8 @@ struct Prepared : comm::Attachment {
   std::uint64_t calls = 0;
 };
 
-// Reserves memory and streams. Agrees with the other ranks whether all are ready, if `ask` is true
-// or the count is larger than in all calls before.
+// Reserves memory and opens streams for a call. If `ask` is true, or the count is larger than any
+// before, the ranks agree whether all of them are ready, and *ready becomes the common answer.
 Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready) {
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
@@ -73,7 +73,7 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready
   SLIMPI_TRY(communicator.exchange().all_min(everyone));
   *ready = everyone[0] == 1;
   if (everyone[1] == 0 && communicator.segment_class() == comm::SegmentClass::small) {
-    // Longer messages need more memory, so every size must be prepared again: this one now, each
+    // Longer messages need more memory, so every size is prepared again: this one now, and any
     // other at its next call.
     communicator.use_segments(comm::SegmentClass::large);
     prepared.largest.clear();
@@ -88,8 +88,8 @@ Status reserve(const comm::Call& call, Prepared& prepared, bool ask, bool* ready
 Status prepare(const comm::Call& call, bool* ready) {
   Prepared& prepared = call.communicator.attachment<Prepared>();
   comm::Communicator& communicator = call.communicator;
-  // The ranks ask each other about GPUs at a larger count than before. A later call with a smaller
-  // count may have buffers on a GPU as well, so they also ask in calls 4, 8, 16, ...
+  // The ranks ask each other about GPUs whenever the count is larger than before. A later, smaller
+  // call may still come with buffers on a GPU, so they also ask in calls 4, 8, 16, ...
   const std::uint64_t number = ++prepared.calls;
   const bool ask = number >= 4 && std::has_single_bit(number) &&
                    communicator.config().buffers != Buffers::host &&

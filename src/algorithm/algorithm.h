@@ -14,33 +14,34 @@
 
 namespace slimpi::algorithm {
 
-// The functions of an algorithm, which several algorithms may share. A null function has nothing to
-// do.
+// The functions of an algorithm; several algorithms may share them. Only `run` is never null.
+// Another function is null if the algorithm needs nothing done there.
 struct Functions {
   comm::Verdict (*run)(comm::Call& call);  // never null
-  // Reserves the scratch memory that run needs. The call has its plan, buffers and scratch, but not
-  // yet its stream, number and state.
+  // Reserves the scratch memory that `run` needs. The call has its plan, buffers and scratch by
+  // then, but no stream, number or state.
   Status (*reserve)(const comm::Call& call) = nullptr;
-  // Allocates the arrays that run needs in call.state (data that is kept from call to call), before
-  // run, so that the ranks can agree whether all succeeded. Not called without state.
+  // Allocates the arrays in call.state (data that is kept from call to call) that `run` needs, so
+  // that the ranks can agree on success before it runs. Not called for a call without state.
   Status (*reserve_state)(comm::Call& call) = nullptr;
-  // Checks whether call.state, which an earlier call has used, can belong to this call's values:
+  // Checks whether call.state, which an earlier call has filled, can belong to this call's values.
   // *fits may be true only if the state changes the result by no more than a bound that follows
-  // from the values. If *fits is false on any rank, all ranks begin anew, with state that is
-  // `uninitialized`. Called after reserve_state, when input and output are in memory of one device.
-  // Not collective.
+  // from the values. If it is false on any rank, all ranks start over with state that is
+  // `uninitialized`. Called after reserve_state, once input and output are in memory of one device.
+  // Does not communicate.
   Status (*state_fits)(comm::Call& call, bool* fits) = nullptr;
-  // Opens the objects that calls of this plan need, such as a hook, before prepare(). Collective;
-  // an error is returned on all ranks.
+  // Opens what calls of this plan need, such as a hook, before prepare(). Collective; every rank
+  // returns an error of any rank.
   Status (*open)(const comm::Call& call) = nullptr;
   // Returns the rows and columns of the matrix that a call makes of its buffer. The ranks compare
   // these shapes if Algorithm::shapes is set.
   Shape (*shape)(const comm::Plan& plan, const Config& config, std::uint64_t count) = nullptr;
-  // The functions also take reduce-scatters (Call::scatter) and all-gathers (Call::gather).
+  // Whether these functions also take reduce-scatters (Call::scatter) and all-gathers
+  // (Call::gather).
   bool scatters = false;
 };
 
-// The functions of each algorithm. The file of the algorithm defines them.
+// Declares the functions of each algorithm, which the algorithm's file defines.
 namespace functions {
 #define SLIMPI_ALGORITHM(name, argument, functions, ...) extern const Functions functions;
 #include "options/algorithms.def"
@@ -50,15 +51,15 @@ using kernels::Codec;
 
 struct Algorithm {
   AlgorithmId id;
-  const char* name;                       // value of SLIMPI_ALGORITHM
-  const char* argument;                   // the argument behind the name; "": none
+  const char* name;                       // the value of SLIMPI_ALGORITHM
+  const char* argument;                   // what follows the name there, as ":PATH"; or ""
   const Functions* functions;             // never null
-  Codec codec = Codec::float32;           // codec of messages between nodes
-  Rounding rounding = Rounding::nearest;  // if SLIMPI_ROUNDING is unset
-  bool flat = false;                      // always hierarchy flat
+  Codec codec = Codec::float32;           // the codec of messages between nodes
+  Rounding rounding = Rounding::nearest;  // unless SLIMPI_ROUNDING is set
+  bool flat = false;                      // the hierarchy is always flat
   bool same_bytes = true;                 // all ranks get the same bytes (guarantee 1 of slimpi(7))
   bool talks_to_peers = false;            // uses SLIMPI_PEERS and SLIMPI_INTERVAL
-  bool exact = false;                     // has no compression error for error feedback
+  bool exact = false;                     // no compression error, so no error feedback
   bool keeps_state = false;               // needs tensor state even without error feedback
   bool takes_max_error = false;           // supports SLIMPI_MAX_ERROR
   bool sends_factors = false;             // does not send an encoded value for each element
@@ -85,15 +86,15 @@ struct Algorithm {
   }
 };
 
-// Returns the algorithm for a value of SLIMPI_ALGORITHM; null for auto and off. The argument behind
-// the name may be missing.
+// Returns the algorithm for a value of SLIMPI_ALGORITHM, with or without the argument that follows
+// the name; null for auto and off.
 const Algorithm* find(std::string_view value);
 std::span<const Algorithm> all();
 
-// Reserves memory for the call by Functions::reserve, and opens its streams. At a larger count than
-// before, the ranks ask each other, and *ready says whether that worked on all of them. Otherwise
-// *ready is this rank's alone, and a failure is an error of the call. Once the ranks know that one
-// has buffers on a staged device, the segment class of the communicator stays `large`.
+// Reserves memory for the call by Functions::reserve, and opens its streams. If the count is larger
+// than before, the ranks ask each other, and *ready says whether all of them succeeded. Otherwise
+// *ready is about this rank alone, and a failure is an error of the call. Once the ranks know that
+// some rank has buffers on a staged device, the communicator keeps to the segment class `large`.
 Status prepare(const comm::Call& call, bool* ready);
 
 }  // namespace slimpi::algorithm

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An all-gather of the program: only the second phase of an allreduce. Each block is encoded once,
-// and all ranks decode the same bytes, straight to the block's place in the result. Each owner of a
-// shard sends the blocks of some ranks of its node. An exchange between nodes has one block of each
-// owner. If a node has more ranks than shards, there are several exchanges, one for each layer of
-// ranks: layer n has the node's local ranks n * shards to (n + 1) * shards - 1.
+// An all-gather of the program, which is the second phase of an allreduce alone. Each block is
+// encoded once, and all ranks decode the same bytes straight to the block's place in the result.
+//
+// The owners of shards send the blocks of their node. An exchange between nodes carries one block
+// per owner, so a node with more ranks than shards needs several exchanges, one for each layer of
+// ranks: layer n consists of the node's local ranks n * shards to (n + 1) * shards - 1.
 #include <algorithm>
 #include <memory_resource>
 #include <span>
@@ -39,7 +40,8 @@ class AllGather {
  private:
   using Ranges = std::pmr::vector<comm::Range>;
 
-  // Returns the rank of a node whose block belongs to the shard in the layer; -1: none.
+  // Returns the rank of the node whose block the shard's owner sends in this layer; -1 if there is
+  // none.
   int rank_at(int node, int shard, int layer) const {
     const std::vector<int>& ranks = layout_.ranks_on(node);
     const auto local = std::size_t(shard) + std::size_t(layer) * std::size_t(group_.shards);
@@ -59,15 +61,16 @@ class AllGather {
   int layers_ = 1;
 };
 
-// Sends the ranges of the result that the owners have to all ranks of the node. `shards`: by owner.
+// Sends parts of the result from the owners that have them to all ranks of the node. `shards` has
+// one range per owner.
 Status AllGather::pass(const Ranges& shards, const comm::InterNodeGroup& group) {
   if (comm::longest_of(shards) == 0) return Status::ok;
   call_.shards = shards;
   return intra::intra_all_gather(call_, group);
 }
 
-// Sends the blocks of ranks that own no shard to the owners, which encode them. The empty
-// reduce-scatter before it chooses the transport, and compares the calls of the node's ranks.
+// Brings the blocks of ranks that own no shard to the owners, which encode them. The empty
+// reduce-scatter that comes first chooses the transport and compares the calls of the node's ranks.
 Status AllGather::hand_over() {
   const Ranges none = ranges(std::size_t(group_.shards));
   call_.shards = none;
@@ -85,7 +88,8 @@ Status AllGather::hand_over() {
   return pass(blocks, everyone);
 }
 
-// Exchanges the chunks of the group's members. `own`: the rank whose block this rank sends, or -1.
+// Runs one exchange between nodes, of one chunk per member of the group. `own` is the rank whose
+// block this rank sends, or -1.
 Status AllGather::exchange(const Ranges& chunks, int own) {
   if (comm::longest_of(chunks) == 0) return Status::ok;
   const float* const in =
@@ -101,7 +105,7 @@ Status AllGather::exchange_layer(int layer) {
   return exchange(chunks, rank_at(layout_.node(), group_.shard_index, layer));
 }
 
-// Sends the decoded blocks of all nodes to the ranks of this node.
+// Passes the decoded blocks of all nodes on to the other ranks of this node.
 Status AllGather::share() {
   Ranges shards = ranges(std::size_t(group_.shards));
   for (int node = 0; node < layout_.nodes(); ++node)

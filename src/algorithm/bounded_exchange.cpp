@@ -20,33 +20,35 @@ namespace slimpi::algorithm {
 
 namespace {
 
-constexpr int kMostTries = 3;  // exchanges in one call; the last exchange is exact
-// The largest magnitude of a sum whose error is bounded: a larger sum may saturate.
+constexpr int kMostTries = 3;  // exchanges per call; the last of them is exact
+// The largest magnitude of a sum whose error can be bounded. A larger sum may saturate.
 constexpr double kGreatestSum = 0x1p126;
-constexpr std::uint64_t kPiece = 16384;  // about how many elements the check encodes in one step
-constexpr std::uint64_t kLanes = 8;  // accumulators, so that additions do not wait for each other
-// The relative error of a float addition. The factor 1.01 covers second-order terms of the bound.
+constexpr std::uint64_t kPiece = 16384;  // the elements that the check encodes per step, about
+constexpr std::uint64_t kLanes = 8;  // accumulators, so that no addition waits for another
+// The relative error of a float addition. The factor 1.01 covers the second-order terms of the
+// bound.
 constexpr double kRounding = 1.01 * 0x1p-24;
 
-// Returns the chunk of a member, counted from the shard's first element.
+// Returns the chunk of a member of the group, relative to the shard's first element.
 comm::Range chunk_for(const comm::InterNodeGroup& group, const kernels::Format& format,
                       std::uint64_t shard, int member) {
   return comm::chunk_of(shard, int(group.peers.size()), member, comm::chunk_alignment(format));
 }
 
-// Returns how many of the `chunk` elements of a chunk the check encodes at a time: whole buckets.
+// Returns how many elements of a chunk the check encodes per step: whole buckets, or the whole
+// chunk if that is one bucket.
 std::uint64_t check_piece(const kernels::Format& format, std::uint64_t chunk) {
   const std::uint64_t align = comm::chunk_alignment(format);
   if (comm::one_bucket(format)) return chunk;
   return std::min(chunk, align * std::max<std::uint64_t>(1, kPiece / align));
 }
 
-// The scratch memory of a call, large enough for each of the codecs.
+// The scratch memory of a call, large enough for every codec it may try.
 struct Buffers {
   Buffers(const comm::Call& call, const comm::InterNodeGroup& group);
   Status reserve(const comm::Call& call) const;
 
-  // The lengths of the arrays, in floats; encoded_bytes: the length of `encoded`, in bytes.
+  // The lengths of the arrays, in floats; that of `encoded` in bytes.
   std::uint64_t shard = 0, chunk = 0, piece = 0;
   std::size_t encoded_bytes = 0;
   float *kept = nullptr, *totals = nullptr;                     // in memory of the device
@@ -83,7 +85,7 @@ Status Buffers::reserve(const comm::Call& call) const {
                       (piece + copied) * sizeof(float) + encoded_bytes);
 }
 
-// Returns the sum of the squares of a - b.
+// Returns the sum of the squares of a[i] - b[i].
 double squared_distance(const float* a, const float* b, std::uint64_t count) {
   double sums[2];
   device::host().kernels()->compare(a, b, count, sums, nullptr);
@@ -97,8 +99,8 @@ double largest_difference(const float* a, const float* b, std::uint64_t count) {
   return *std::max_element(largest, largest + kLanes);
 }
 
-// The tiles (values whose error is bounded together) of all shards, in order. Before gather(), this
-// rank fills in its own errors, only in the tiles of its own shard.
+// The error tiles (values whose error is bounded together) of all shards, in order. Each rank fills
+// in its own errors, in the tiles of its own shard only; gather() then adds those of all ranks.
 class Tiles {
  public:
   Tiles(const comm::Call& call, const comm::InterNodeGroup& group)
@@ -114,11 +116,11 @@ class Tiles {
     }
   }
 
-  // Adds the errors of elements `first` to `first + count - 1` of the shard to their tiles. `got`
-  // has the values of these elements, `wanted` the values without the error.
+  // Adds the errors of elements `first` to `first + count - 1` of the shard to their tiles: the
+  // difference of `got`, the values as decoded, and `wanted`, the values before encoding.
   void add(std::uint64_t first, std::uint64_t count, const float* got, const float* wanted);
 
-  // Sums the tiles and the two numbers in `more` over all ranks. Collective.
+  // Sums the tiles, and the two numbers in `more`, over all ranks. Collective.
   Status gather(comm::Exchange& exchange, double (&more)[2]);
   double energy_bound() const {
     return error_energy_bound(tiles_, tiles_.get_allocator().resource());
@@ -126,8 +128,8 @@ class Tiles {
 
  private:
   const std::uint64_t length_, stream_;
-  std::size_t first_ = 0;  // index of the first tile of this rank's shard
-  // Before gather(), `norm` holds the squared norm.
+  std::size_t first_ = 0;  // the first tile of this rank's shard
+  // The field `norm` of each tile holds the squared norm until gather().
   std::pmr::vector<ErrorTile> tiles_;
 };
 
@@ -167,11 +169,11 @@ Status Tiles::gather(comm::Exchange& exchange, double (&more)[2]) {
   return Status::ok;
 }
 
-// Runs one call: repeats the exchange with finer and finer codecs until the error is small enough.
+// Runs one call: repeats the exchange with ever finer codecs until the error is small enough.
 class Bounded {
  public:
-  // `rounding`: a bound of the L2 error of the float additions in this rank's share of the sum
-  // inside the node.
+  // `rounding` bounds the L2 error of the float additions in this rank's share of the sum inside
+  // the node.
   Bounded(comm::Call& call, const NodeShard& shard, double rounding)
       : call_(call),
         group_(shard.group),
@@ -191,8 +193,8 @@ class Bounded {
   void add_sent(const kernels::Format& format, comm::Range chunk, Tiles* tiles);
   Status measure(double* excess);
   Status check(int tries, int* next);
-  // Sets *found to the `count` floats at `from` in host memory. If the device is staged, copies
-  // them to `copy`, and sets *found to `copy`.
+  // Sets *found to host memory that holds the `count` floats at `from`: `from` itself or, if the
+  // device is staged, `copy`, which they are copied to.
   Status to_host(const float* from, std::uint64_t count, float* copy, const float** found) {
     *found = call_.device.staged ? copy : from;
     if (!call_.device.staged) return Status::ok;
@@ -210,12 +212,12 @@ class Bounded {
   const Buffers buffers_;
   const float* host_in_ = nullptr;
   int index_ = kUncompressed;     // the codec of the current try
-  int coarsest_ = kUncompressed;  // the coarsest codec that the error allows
-  double peak_ = 0;               // no sum has a larger absolute value
+  int coarsest_ = kUncompressed;  // the coarsest codec that the measured error allows
+  double peak_ = 0;               // no sum has a larger magnitude
 };
 
-// Keeps the input for another exchange. If the input lies in the result buffer, copies the input,
-// because an exchange overwrites that buffer.
+// Keeps the input for a repeated exchange. An exchange overwrites the result buffer, so input that
+// lies there is copied.
 Status Bounded::keep_input() {
   if (!takes_part_) return Status::ok;
   if (in_ == out_) {
@@ -226,13 +228,13 @@ Status Bounded::keep_input() {
 }
 
 // Sets index_ to the codec of the first exchange:
-//   the exact codec     if a value is an infinity or a NaN, or a sum may saturate: its error is
-//                       unknown; or if the chosen codec cannot hold the largest possible sum
-//   the coarsest codec  if all values are zero: zeros need no levels
+//   the exact codec     if a value is infinite or a NaN or a sum may saturate, so the error is
+//                       unknown, or if the chosen codec cannot hold the largest possible sum
+//   the coarsest codec  if all values are zero, which no codec rounds
 //   otherwise           the finest codec that some rank chose
 Status Bounded::agree_on_first(CodecChoice& choice) {
-  // Compares the bits of the values as integers, without the sign: those of a NaN are greater than
-  // those of infinity, which are greater than those of any finite value.
+  // Compares the bits of the magnitudes as integers: those of a NaN are above those of infinity,
+  // which are above those of any finite value.
   std::uint32_t largest = 0;
   for (std::uint64_t i = 0; takes_part_ && i < shard_.count; ++i)
     largest = std::max(largest, std::bit_cast<std::uint32_t>(host_in_[i]) & 0x7fffffffu);
@@ -256,7 +258,7 @@ Status Bounded::exchange() {
   return inter::run_exchange(exchanged, group_, shard_, in_, out_, nullptr);
 }
 
-// Adds the compression errors of this rank's messages to the owner of `chunk`.
+// Adds to `tiles` the compression errors of what this rank sends to the owner of `chunk`.
 void Bounded::add_sent(const kernels::Format& format, comm::Range chunk, Tiles* tiles) {
   const kernels::Kernels& kernels = *device::host().kernels();
   const std::uint64_t piece = check_piece(format, chunk.count);
@@ -270,8 +272,8 @@ void Bounded::add_sent(const kernels::Format& format, comm::Range chunk, Tiles* 
   }
 }
 
-// Sets *excess to the bound of the error divided by the allowed error; infinite if there is no
-// bound. The check passes up to 1. Collective; *excess may differ between ranks in its last bits.
+// Sets *excess to the error bound divided by the allowed error, or to infinity if the error has no
+// bound. Up to 1 the check passes. Collective; the last bits of *excess may differ between ranks.
 Status Bounded::measure(double* excess) {
   const Timed timed(call_.communicator.statistics(), Stage::encode, "check", 4 * shard_.count);
   Tiles tiles(call_, group_);
@@ -292,28 +294,27 @@ Status Bounded::measure(double* excess) {
         double(members - 1) * kRounding * std::sqrt(device::squared_norm(host_in_, shard_.count));
   }
   SLIMPI_TRY(tiles.gather(call_.communicator.exchange(), sums));
-  // sums[1] bounds the rounding of the additions by the norms of the values before the encoding.
-  // The owners add decoded values, whose norms may be larger by the encoding error. This raises the
-  // bound by kRounding times the error for each addition, and the factor 1.0001 allows for it.
+  // sums[1] bounds the rounding of the additions by the norms of the values before encoding. The
+  // owners add decoded values, whose norms may be larger by the encoding error. That raises the
+  // bound by kRounding times this error per addition, which the factor 1.0001 covers.
   const double error = (std::sqrt(tiles.energy_bound()) + sums[1]) * 1.0001;
-  // max_error is relative to the norm of the exact sum, which is at least the norm of the result
-  // minus the error.
+  // max_error is relative to the norm of the exact sum. That norm is at least the norm of the
+  // result minus the error.
   const double allowed = call_.plan.max_error / (1 + call_.plan.max_error) * std::sqrt(sums[0]);
   const bool bounded = allowed > 0 && std::isfinite(allowed) && !std::isnan(error);
   *excess = error == 0 ? 0 : bounded ? error / allowed : std::numeric_limits<double>::infinity();
   return Status::ok;
 }
 
-// Sets *next to the codec that all ranks try next, or to index_ if the error is small enough.
+// Sets *next to the codec that all ranks try next, which is index_ if the error is small enough.
 Status Bounded::check(int tries, int* next) {
   double excess = 0;
   const bool exact = index_ == kUncompressed;
   if (!exact) SLIMPI_TRY(measure(&excess));
   int best = next_codec(index_, excess, call_.plan.max_error, peak_);
   if (excess > 1 && tries == kMostTries - 1) best = kUncompressed;
-  // `excess` may differ between ranks in its last bits, so the ranks agree on two codecs: one to
-  // repeat this sum with, and one for later sums of this size. Each is the finest that a rank
-  // wants.
+  // The ranks may differ in the last bits of `excess`, so they agree on the finest codec that any
+  // rank wants: once for repeating this sum, once for later sums of this size.
   std::uint64_t wanted[] = {std::uint64_t(excess > 1 ? best : index_), std::uint64_t(best)};
   if (!exact) SLIMPI_TRY(call_.communicator.exchange().all_max(wanted));
   *next = int(wanted[0]);
@@ -334,8 +335,8 @@ Status Bounded::run() {
     call_.communicator.statistics().count(&Counts::repeated);
     index_ = next;
   }
-  // agree_on_first() may have overruled `choice` because of these values: zeros, an infinity, a NaN
-  // or very large values. That says nothing about the next values, so it is not recorded.
+  // If agree_on_first() overruled `choice`, it did so because of these values (zeros, an infinity,
+  // a NaN, or very large ones). They say nothing about the next values, so nothing is recorded.
   if (first == choice.first(call_.plan.max_error)) choice.passed(first, index_, coarsest_);
   call_.used_codec = comm::used_codec(codec_at(call_.plan.format, index_));
   return Status::ok;
@@ -343,7 +344,7 @@ Status Bounded::run() {
 
 using SquaredNorms = comm::KernelResult<double, 2>;  // the sums of kernels::Kernels::compare
 
-// Sets *bound to this rank's share of the rounding error in the sum inside the node.
+// Sets *bound to this rank's share of the rounding error of the sum inside the node.
 Status node_rounding(comm::Call& call, double* bound) {
   *bound = 0;
   if (!works_in_node(call) || call.count == 0) return Status::ok;
@@ -361,7 +362,7 @@ Status node_rounding(comm::Call& call, double* bound) {
 
 comm::Verdict run_bounded(comm::Call& call) {
   double rounding = 0;
-  // node_rounding() reads the input before the sum inside the node may overwrite it.
+  // The input must be read here, before the sum inside the node may overwrite it.
   SLIMPI_TRY(node_rounding(call, &rounding));
   return run_in_nodes(call,
                       [&](const NodeShard& shard) { return Bounded(call, shard, rounding).run(); });

@@ -13,22 +13,23 @@ namespace {
 
 using kernels::Codec;
 
-// The short value codec. `error`: about the mean relative error of its rounding. `most`: the
-// greatest relative error of its rounding.
+// The short value codec. `error` is about the mean relative error of its rounding, `most` the
+// largest.
 constexpr struct {
   Codec codec;
   double error, most;
 } kShort{Codec::fp16, 0x1p-13, 0x1p-11};
 constexpr int kShortIndex = kQuantizers;
 
-// The next quantizer gets so many times the levels that it needs, because its error is only about
-// inversely proportional to them, and its sum should not narrowly fail the check.
+// How many times the levels that it needs the next quantizer gets. The error is only about
+// inversely proportional to the levels, and the sum should not narrowly fail the check.
 constexpr double kMargin = 1.05;
 double levels(int index) {
   return std::exp2(index + 1) - 1;
 }
 
-// Returns the coarsest quantizer with at least `wanted` levels; kQuantizers if there is none.
+// Returns the coarsest quantizer with at least `wanted` levels, or kQuantizers if no quantizer has
+// so many.
 int quantizer_with(double wanted) {
   int index = 0;
   while (index < kQuantizers && !(levels(index) >= wanted)) ++index;
@@ -49,7 +50,7 @@ kernels::Format codec_at(const kernels::Format& quantizer, int index) {
 }
 
 bool holds(int index, double peak) {
-  // The owner adds rounded values, so the sum may be larger by the rounding.
+  // The owner adds rounded values, so the sum may exceed `peak` by their rounding.
   return index != kShortIndex ||
          peak * (1 + kShort.most) <= double(kernels::row_of(kShort.codec).greatest);
 }
@@ -61,8 +62,8 @@ int next_codec(int index, double excess, double max_error, double peak) {
     if (!passed) return kUncompressed;
     return index == kUncompressed && held ? kShortIndex : kQuantizers - 1;
   }
-  // `share` is the bound of the error divided by the norm of the result, which contains the error;
-  // from 1 on, the error relative to the exact sum is not known.
+  // `share` is the bound of the error divided by the norm of the result, which contains the error.
+  // If that is 1 or more, the error relative to the exact sum is unknown.
   const double share = excess * max_error / (1 + max_error);
   if (!passed)
     excess =
@@ -73,9 +74,9 @@ int next_codec(int index, double excess, double max_error, double peak) {
   return finer < kQuantizers ? finer : held ? kShortIndex : kUncompressed;
 }
 
-// Returns the codec for normally distributed values. kErrorOfOneLevel follows from two facts: in a
-// bucket of some hundred to some thousand such values the range is 6 to 7 standard deviations, and
-// a value is rounded twice.
+// Returns the codec for normally distributed values. kErrorOfOneLevel follows from the range of a
+// bucket of some hundred to some thousand such values, which is 6 to 7 standard deviations, and
+// from each value being rounded twice.
 int codec_for_normal_values(double max_error) {
   constexpr double kErrorOfOneLevel = 2.5;
   const int index = quantizer_with(kErrorOfOneLevel / max_error);
@@ -88,7 +89,7 @@ int CodecChoice::first(double max_error) const {
 
 void CodecChoice::passed(int first, int last, int coarsest) {
   if (last != first) {
-    // The codec with which the sum began was too coarse.
+    // The codec that the sum began with was too coarse.
     if (codec_ >= 0) needed_ = std::min(2 * needed_, kMost);
     sums_ = 0;
   }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Chooses the codec with which a sum under SLIMPI_MAX_ERROR is exchanged first. The codec decides
-// only how many bytes an exchange sends and how often it is repeated. The check after the exchange
-// guarantees the bound of the error (bounded_exchange.h).
+// Chooses the codec with which a sum under SLIMPI_MAX_ERROR is exchanged first. The choice decides
+// only how many bytes are sent and how often the exchange is repeated; the bound itself is
+// guaranteed by the check after each exchange (bounded_exchange.h).
 //   first sum of a size  the codec that would suffice for normally distributed values
 //   later sums           the codec that passed last
-//   coarser codec        tried when the errors of several sums in a row allow it. After each failed
-//                        try, the number of these sums is doubled
+//   coarser codec        tried once the errors of several sums in a row allow it; each failed try
+//                        doubles the number of sums that the next try waits for
 //
-// All ranks choose the same codec, because they record the codecs that they agreed on.
+// All ranks choose the same codec, because each records only codecs that all have agreed on.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,41 +18,40 @@
 namespace slimpi::algorithm {
 
 // The codecs that SLIMPI_MAX_ERROR chooses from, cheapest first: quantizers of 1 to 16 bits, a
-// short value codec (fp16), the exact codec (float32). The ranks send each other a codec as its
-// index in this list.
+// short value codec (fp16), and the exact codec (float32). In messages a codec is its index in this
+// list.
 constexpr int kQuantizers = kernels::kMostBits, kCodecs = kQuantizers + 2;
 constexpr int kUncompressed = kCodecs - 1;
 
-// Returns the format of codec `index`. The quantizers have the buckets and the rounding of
-// `quantizer`.
+// Returns the format of codec `index`. Quantizers take their buckets and rounding from `quantizer`.
 kernels::Format codec_at(const kernels::Format& quantizer, int index);
 
-// Returns whether a sum of absolute value `peak` is finite in codec `index`.
+// Returns whether codec `index` can hold a sum of magnitude `peak` without overflow.
 bool holds(int index, double peak);
 
 // Returns the codec to use next, after a sum with codec `index` had `excess` times the error that
-// SLIMPI_MAX_ERROR allows. If excess > 1, this sum is repeated with the returned codec, the first
-// of these that exists and suffices:
-//   1  the cheapest quantizer that has about `excess` times as many levels (after a quantizer only)
-//   2  the short value codec, if its rounding keeps `max_error` and it can hold a sum of absolute
-//      value `peak`
+// SLIMPI_MAX_ERROR allows. If excess > 1, this sum is repeated with the returned codec, which is
+// the first of these that exists and suffices:
+//   1  the cheapest quantizer with about `excess` times as many levels (only after a quantizer)
+//   2  the short value codec, if its rounding keeps `max_error` and it can hold a sum of magnitude
+//      `peak`
 //   3  the exact codec
-// If excess <= 1, the returned codec is for later sums: the coarsest codec that is worth a try. The
-// error of one of the last two codecs says nothing about the error of a quantizer. So after one of
-// them, the returned codec is the next cheaper one, but not codec 2 unless rule 2 allows it.
+// If excess <= 1, the returned codec is for later sums: the coarsest one that is worth a try. After
+// one of the last two codecs, whose errors say nothing about those of a quantizer, that is the next
+// cheaper codec; the short value codec is skipped unless rule 2 allows it.
 int next_codec(int index, double excess, double max_error, double peak);
 
-// Returns the cheapest codec that is likely to keep `max_error` for normally distributed values.
+// Returns the cheapest codec that probably keeps `max_error` for normally distributed values.
 int codec_for_normal_values(double max_error);
 
-// The choice of the codec for the sums of one size.
+// The choice of the codec for sums of one size.
 class CodecChoice {
  public:
   // Returns the codec to start with.
   int first(double max_error) const;
 
-  // Records a sum that began with codec `first` and passed with codec `last`. To judge by its
-  // error, codec `coarsest` would pass as well.
+  // Records a sum that began with codec `first` and passed with codec `last`. Its error was so
+  // small that codec `coarsest` would have passed, too.
   void passed(int first, int last, int coarsest);
 
  private:
@@ -61,11 +60,11 @@ class CodecChoice {
   int codec_ = -1;        // -1: no sum yet
   int coarsest_ = 0;      // the coarsest codec that the errors of the last sums_ sums allow
   int sums_ = 0;          // sums since codec_ was set
-  int needed_ = kFewest;  // the value of sums_ at which a coarser codec is tried
+  int needed_ = kFewest;  // after so many sums a coarser codec is tried
 };
 
-// The choices of a communicator, by size. Two sizes may share a choice, which costs bytes or
-// repeated exchanges but saves a call from allocating memory.
+// The choices of a communicator, by size. Different sizes may share a choice. That costs bytes or
+// repeated exchanges, but spares calls from allocating memory.
 class CodecChoices : public comm::Attachment {
  public:
   CodecChoice& of(std::uint64_t count);

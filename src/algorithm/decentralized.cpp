@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// decentralized: the program sums its model over the ranks and divides by their number N. The
-// result of a call is N times the mean over a few peers only, so the cost of a call does not depend
-// on the number of nodes. With a hierarchy, each node is one worker: the model of a node is the
-// mean of the models of its ranks.
+// decentralized: the program sums its model over the N ranks and divides by N. Instead of the sum,
+// a call returns N times the mean over a few peers, so its cost does not depend on the number of
+// nodes. With a hierarchy each node is one worker, whose model is the mean of its ranks' models.
 //
-// With the mixing matrix W (inter/neighbor_exchange.h), and node j with k_j ranks whose inputs add
-// up to X_j:
+// With the mixing matrix W (inter/neighbor_exchange.h), and X_j the sum of the inputs of the k_j
+// ranks of node j:
 //   result_i = sum over j of (N * W_ij / k_j) * X_j, in the order of the nodes
-// In the calls between two exchanges (SLIMPI_INTERVAL) the result is N / k_i * X_i.
-// SLIMPI_PEERS=all gives the plain sum.
-//
+// Calls between two exchanges (SLIMPI_INTERVAL) return N / k_i * X_i. With SLIMPI_PEERS=all the
+// result is the plain sum.
 // Cost: 4 n bytes sent to each peer (ring has 2 peers, shift_one 1).
 // Error: float rounding only.
 #include "algorithm/decentralized.h"
@@ -45,8 +43,8 @@ std::pmr::vector<int> ranks_of_peers(const inter::Mixing& row, const comm::Inter
 Status reserve_for_peers(const comm::Call& call, int peers) {
   comm::Communicator& communicator = call.communicator;
   const comm::Plan& plan = call.plan;
-  // The exact sum keeps the plan's bucket length, although float32 has no buckets, because its
-  // chunks are aligned to it.
+  // The exact sum keeps the plan's bucket length: float32 has no buckets, but its chunks are
+  // aligned to this length.
   comm::Plan exact = plan;
   exact.format.codec = kernels::Codec::float32;
   SLIMPI_TRY(reserve_hierarchical(comm::plain_call_with_plan(call, exact)));
@@ -62,14 +60,14 @@ Status reserve_for_peers(const comm::Call& call, int peers) {
 
 namespace {
 
-// Returns the number of ranks whose inputs a member of the inter-node group sends: the ranks of its
-// node, or 1 if the hierarchy is flat.
+// Returns how many ranks' inputs a member of the inter-node group sends: those of its node, or 1 if
+// the hierarchy is flat.
 double ranks_behind(const comm::Communicator& communicator, const comm::InterNodeGroup& group,
                     int member) {
   return group.flat ? 1 : double(communicator.layout().ranks_on(member).size());
 }
 
-// Sends this worker's sum as floats and adds the weighted sums of its peers.
+// Sends this worker's sum as floats, and adds the weighted sums of its peers.
 class Average : public inter::PeerCodec {
  public:
   Average(comm::Call& call, const comm::InterNodeGroup& group, const inter::Mixing& row,
@@ -97,8 +95,8 @@ class Average : public inter::PeerCodec {
                     call_.stream);
   }
 
-  // Reads this worker's own values from its encoded message, not from in_: out_ may be the same
-  // memory, and the first sum overwrites it.
+  // This worker's own values are read from its encoded message and not from in_, which may be the
+  // same memory as out_ and is overwritten by the first sum.
   void apply(const comm::Range& part, const std::byte* own,
              std::span<const std::byte* const> theirs) override {
     const auto term = [&](std::size_t i) {

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::uint64_t kFewestElements = 1024, kMostTiles = 2048;
 
-// Returns ln(2 / p) of the Bernstein inequality (bounded_exchange.h), with p = kMissProbability /
-// bounds.
+// Returns ln(2 / p) for the Bernstein inequality (bounded_exchange.h), where p is kMissProbability
+// divided among `bounds` bounds.
 double log_of_chance(std::size_t bounds) {
   return std::log(2 * double(bounds) / kMissProbability);
 }
@@ -31,8 +31,8 @@ double triangle_of(std::span<const ErrorTile* const> tiles) {
 }
 
 // Returns the bound of the squared error of all tiles that follows from the elements drawn at
-// random in each tile. No tile has a squared error above `most`. Each drawn element gives a `share`
-// from 0 to 1, whose expected value is the squared error of its tile divided by `most`.
+// random. No tile has a squared error above `most`. Each drawn element contributes a `share` from 0
+// to 1, whose expected value is the squared error of its tile divided by `most`.
 double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance) {
   double largest = 0;
   std::uint64_t count = 0;
@@ -60,8 +60,8 @@ double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance
 }  // namespace
 
 double error_energy_bound(std::span<const ErrorTile> tiles, std::pmr::memory_resource* memory) {
-  // Tiles whose largest errors have the same binary exponent share one sample. With one sample for
-  // all, the tile with the largest error would make the bound of the other tiles useless.
+  // Tiles are sampled together if their largest errors have the same binary exponent. In one sample
+  // for all tiles, the one with the largest error would make the bound useless for the others.
   std::pmr::map<int, std::pmr::vector<const ErrorTile*>> classes(memory);
   std::pmr::vector<const ErrorTile*> all(memory);
   for (const ErrorTile& tile : tiles) {

@@ -21,13 +21,13 @@ namespace slimpi::algorithm {
 namespace {
 
 constexpr const char* kSymbol = "slimpi_hook";
-// The most floats of a segment: kPiece, or the hook's own limit (max_piece), but at most
+// The most floats of a segment: kPiece, or the hook's own limit (max_piece) if that is set, up to
 // kLongestPiece.
 constexpr std::uint64_t kPiece = 65536, kLongestPiece = std::uint64_t(1) << 28;
-constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;  // of the payload of a segment
+constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;  // of a segment's payload
 constexpr char kGuard = '\xa5';
 
-// Marks that the thread is in a hook function while the object lives; see inside_hook().
+// Counts the thread as inside a hook function for its lifetime; see inside_hook().
 struct InsideHook {
   InsideHook() {
     ++t_locals.inside_hook;
@@ -39,8 +39,9 @@ struct InsideHook {
   }
 };
 
-// Calls a function of the hook and returns its code, 0 for success. If the function throws, returns
-// -1 and writes the text of the exception to `reason`, which has SLIMPI_HOOK_REASON_BYTES.
+// Calls a function of the hook and returns the function's code, 0 for success. If the function
+// throws, returns -1 and writes the text of the exception to `reason`, of SLIMPI_HOOK_REASON_BYTES
+// bytes.
 template <typename Function>
 int call_hook(char* reason, const Function& function) {
   const InsideHook inside;
@@ -64,7 +65,7 @@ std::string missing_function(const slimpi_hook_t& table) {
 
 }  // namespace
 
-// The arguments of a call of a hook function, and the buffer for its error text.
+// The arguments of a call of a hook function, and the buffer for the error text.
 struct Hook::Arguments {
   Arguments(const Hook& hook, const comm::Call& call) {
     const comm::Communicator& communicator = call.communicator;
@@ -74,9 +75,9 @@ struct Hook::Arguments {
     about.count = call.count;
     if (call.state != nullptr) {
       about.slot = call.state->number;
-      // A slot (tensor state) that only the buffer's address identifies may belong to another
-      // tensor by now. Nothing would bound the effect of old data on the sum, so 0 makes the hook
-      // drop the data.
+      // If only the buffer's address identifies a slot (tensor state), the slot may belong to
+      // another tensor by now, and nothing would bound the effect of old data on the sum. So the
+      // hook is told 0, which makes it drop the data.
       about.slot_calls = call.state->uninitialized || !call.state->named() ? 0 : call.state->calls;
     }
     about.seed = call.communicator.config().seed;
@@ -107,9 +108,8 @@ Hook::~Hook() {
   if (comm_ != mpi::abi.comm_null) api_.Comm_free(&comm_);
 }
 
-// Returns the string from a set of paths. The set is never destroyed, because exit handlers may
-// still make calls whose plans point into it. The set grows only with the number of different
-// paths.
+// Returns the entry of a set of paths. The set is never destroyed, because plans point into it and
+// exit handlers may still make calls. It grows only with the number of different paths.
 const std::string& hook_file(const std::string& path) {
   static std::mutex mutex;
   static auto& files = *new std::set<std::string>;
@@ -128,8 +128,8 @@ Status Hook::load() {
   if (symbol == nullptr)
     return refuse_hook(file_, std::string("it does not export the symbol ") + kSymbol);
 
-  // The symbol table of the file gives the type and the size of the symbol. Without this check it
-  // is not safe to read the hook table.
+  // Look up the symbol's type and size in the file's symbol table before reading the hook table:
+  // anything else might be under this name.
   Dl_info info{};
   void* extra = nullptr;
   const auto* const table = static_cast<const slimpi_hook_t*>(symbol);
@@ -188,8 +188,8 @@ std::uint64_t Hook::identity() const {
   return hash.value();
 }
 
-// Calls a function of the hook; if it fails, returns Status::hook with an error text. A strategy
-// may block in MPI until all ranks have called it, and the ranks may come to the hooks of two
+// Calls a function of the hook, and returns Status::hook with an error text if it fails. A strategy
+// may block in MPI until all ranks have called it, and the ranks may reach the hooks of two
 // nonblocking sums in different orders, so call_blocking() lets other sums proceed meanwhile.
 template <typename Function>
 Status Hook::call_function(const char* name, Arguments& arguments, const Function& function) const {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The algorithm hook:PATH, in which a user's shared object (the hook) encodes or sums. Keeps the
-// open hooks of a communicator, makes the ranks agree whether a hook can be used, and copies
-// buffers to host memory for a hook.
+// The algorithm hook:PATH, where a user's shared object (the hook) encodes messages or computes the
+// whole sum. Keeps the open hooks of a communicator, makes the ranks agree whether a hook can be
+// used, and stages buffers in host memory for a hook that needs it.
 //
-// A user's codec runs in the pairwise schedule (inter/pairwise.h). The codec determines the length
-// of each payload; slimpi writes the header. The owner of a chunk decodes its own message, so all
-// ranks have the same bytes. If the hook fails on a rank, the exchange continues, because the peers
-// wait for messages: the rank sends the message without a payload, and keeps the first failure
-// until the ranks agree on it.
+// A codec runs in the pairwise schedule (inter/pairwise.h). It determines the length of each
+// payload, and slimpi writes the header. All ranks end with the same bytes, because the owner of a
+// chunk decodes its own message, too. If the hook fails on a rank, that rank still sends its
+// messages, without a payload, because its peers wait for them; it keeps the first failure until
+// the ranks agree on it.
 //
-// A codec gets only finite values: 0 takes the place of an infinity or a NaN. Marks behind the
-// payload say which infinity or NaN replaces which decoded value.
+// A codec never sees infinities or NaNs: slimpi replaces each by 0, and appends marks to the
+// payload that let the receiver restore them.
 //
 // Cost: with M nodes, 2 (M-1) messages per segment and rank.
 // Error: the compression error of each node's sum and of the total. With error feedback, both are
@@ -36,8 +36,8 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// The hooks that were opened for one communicator, by all its ranks together. They stay open while
-// the communicator lives, even if its options change.
+// The hooks that all ranks of a communicator have opened together. They stay open as long as the
+// communicator lives, even if its options change.
 struct Hooks : comm::Attachment {
   void abandon() override {
     for (const auto& hook : opened) hook->abandon();
@@ -45,15 +45,15 @@ struct Hooks : comm::Attachment {
   std::vector<std::unique_ptr<Hook>> opened;
 };
 
-// Returns the hook of the plan; null before open_hook().
+// Returns the hook of the plan, or null before open_hook().
 Hook* hook_of(comm::Communicator& communicator, const comm::Plan& plan) {
   for (const auto& hook : communicator.attachment<Hooks>().opened)
     if (&hook->file() == plan.hook) return hook.get();
   return nullptr;
 }
 
-// Agrees among all ranks whether any rank failed. `mine`: the failure text of this rank, or "". If
-// a rank failed, every rank gets the text of the lowest rank that failed. Collective.
+// Makes the ranks agree whether any of them failed. `mine` is this rank's failure text, or "". If a
+// rank failed, all ranks get the text of the lowest such rank. Collective.
 Status agree_on_failure(comm::Communicator& communicator, const std::string& mine) {
   comm::Exchange& exchange = communicator.exchange();
   const int rank = communicator.rank(), size = communicator.size();
@@ -78,7 +78,8 @@ Status open_hook(const comm::Call& call) {
   SLIMPI_TRY(exchange.all_same(hook->is_codec(), &same));
   if (!same) return refuse_hook(*plan.hook, "it is a codec on some ranks and a strategy on others");
   SLIMPI_TRY(hook->give_comm(exchange.comm(), exchange.channel()));
-  // The hook is opened for all calls of the communicator, so `opening` has no count and no buffers.
+  // `opening` has no count and no buffers, because the hook is opened for all calls of the
+  // communicator.
   const comm::Call opening{.communicator = communicator,
                            .scratch = call.scratch,
                            .plan = plan,
@@ -97,7 +98,7 @@ Status open_hook(const comm::Call& call) {
   return Status::ok;
 }
 
-// Returns the same call on host memory: `copy` is both its input and its result.
+// Returns the same call on host memory, with `copy` as both input and result.
 comm::Call call_on_host(const comm::Call& call, float* copy) {
   return {.communicator = call.communicator,
           .scratch = call.scratch,
@@ -110,7 +111,7 @@ comm::Call call_on_host(const comm::Call& call, float* copy) {
           .state = call.state};
 }
 
-// The marks of values. The mark of a value that is not finite says what the value is.
+// The mark of a value says whether the value is finite or else which infinity or NaN it is.
 enum Mark : std::uint32_t { kFinite, kNan, kPositive, kNegative };
 
 void write_marks(const float* values, std::uint64_t count, std::byte* to) {
@@ -137,7 +138,7 @@ void put_marked(const std::byte* marks, std::uint64_t count, float* values) {
   }
 }
 
-// Encodes, adds and decodes for the pairwise schedule, by the functions of a hook. In host memory
+// Encodes, adds and decodes for the pairwise schedule by the functions of a hook. In host memory
 // each payload follows its header.
 class HookCodec : public inter::ChunkCodec {
  public:
@@ -159,11 +160,12 @@ class HookCodec : public inter::ChunkCodec {
   void add_and_encode(const comm::Range& part, std::byte* payload,
                       const PayloadFrom& from) override;
 
-  // Returns the text of the hook's first failure on this rank; "" if the hook has not failed.
+  // Returns the text of the hook's first failure on this rank, or "".
   const std::string& failure() const { return failure_; }
 
  private:
-  // Encode and decode values: the finished sum if `total` is true, otherwise the sum of one node.
+  // Encode and decode values, which are the finished sum if `total` is true, and otherwise the sum
+  // of one node.
   void encode_values(const comm::Range& part, bool total, const float* values, std::byte* payload);
   void decode_values(const comm::Range& part, bool total, const std::byte* payload, float* out);
   void decode(const Hook::Piece& piece, const std::byte* payload, std::uint64_t bytes, float* out) {
@@ -180,8 +182,8 @@ class HookCodec : public inter::ChunkCodec {
   std::string failure_;
 };
 
-// Writes this rank's message and the new residual. The residual gets no infinity and no NaN,
-// because no later call would remove them.
+// Writes this rank's message and the new residual. An infinity or NaN never enters the residual,
+// where no later call would remove it.
 void HookCodec::encode_values(const comm::Range& part, bool total, const float* values,
                               std::byte* payload) {
   const Hook::Piece piece{shard_.first + part.first, part.count, total};
@@ -219,7 +221,7 @@ void HookCodec::encode_values(const comm::Range& part, bool total, const float* 
   comm::write_header(payload - comm::kHeaderBytes, header);
 }
 
-// Decodes a message to `out`. If the hook failed on the sender, sets `out` to zeros.
+// Decodes a message to `out`, or sets `out` to zeros if the hook failed on the sender.
 void HookCodec::decode_values(const comm::Range& part, bool total, const std::byte* payload,
                               float* out) {
   const std::uint32_t size = comm::payload_of(payload - comm::kHeaderBytes);
@@ -249,15 +251,15 @@ void HookCodec::add_and_encode(const comm::Range& part, std::byte* payload,
   decode(part, payload);
 }
 
-// Returns the layout of the exchange of this rank's shard. The layout does not depend on the device
-// of the call, because hooks get host memory.
+// Returns the layout of the exchange of this rank's shard. It is the same for every device, because
+// hooks get host memory.
 inter::SegmentedLayout layout_of(const comm::Call& call, const comm::InterNodeGroup& group,
                                  const Hook& hook) {
   const inter::ExchangeSize size{.format = call.plan.format,
                                  .count = own_shard(call).count,
                                  .group_size = int(group.peers.size()),
                                  .me = group.index};
-  // encode() detects an overrun by guard bytes in the buffer; marks may replace these bytes later.
+  // The guard bytes let encode() detect an overrun. Marks may overwrite them afterwards.
   const std::size_t message = round_up(comm::kHeaderBytes + round_up(hook.most_bytes(), 4) +
                                            Hook::kGuardBytes + comm::mark_bytes(hook.piece()),
                                        64);
@@ -274,7 +276,8 @@ Status reserve_codec(const comm::Call& call, const Hook& hook) {
   return intra::reserve_node_sum(call, group);
 }
 
-// Sets *failure to the hook's first failure on this rank. The call then fails on all ranks.
+// Runs a codec hook, and sets *failure to its first failure on this rank. Any rank's failure makes
+// the call fail on all ranks.
 Status run_codec(comm::Call& call, const Hook& hook, std::string* failure) {
   return run_in_nodes(call, [&](const NodeShard& shard) {
     if (!shard.owned()) return Status::ok;
@@ -309,8 +312,8 @@ Status run_together(comm::Call& call, const Hook& hook) {
   return agree_on_failure(communicator, failure_of(hook.allreduce(call)));
 }
 
-// Runs the hook on the call's buffers. If it fails, all ranks drop the tensor state, which may hold
-// residuals of a result that no rank uses.
+// Runs the hook on the call's buffers. If it fails, all ranks drop the tensor state, since the
+// residuals in it may be those of a result that no rank uses.
 Status run_in_place(comm::Call& call, const Hook& hook) {
   const Status status = run_together(call, hook);
   if (status == Status::hook && call.state != nullptr) call.state->drop();

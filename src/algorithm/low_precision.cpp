@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// low_precision_decentralized: like decentralized, but the messages hold the quantized difference
-// of two successive models. Every worker keeps a replica w of its own model and one replica of the
-// model of each peer. A replica changes only by adding a decoded message. So the replica of worker
-// i has the same bytes on worker i and on each of its peers, at any time.
+// low_precision_decentralized: like decentralized, but messages carry the quantized difference of
+// two successive models. Every worker keeps a replica w of its own model and one of each peer's
+// model. Replicas only ever change by adding a decoded message, so the replica of worker i has the
+// same bytes on worker i and on all its peers at any time.
 //
 //   first call   w = every replica = the exact mean; result = the exact sum
 //   then         s = the program's model after its local step (the mean over the node's ranks)
@@ -10,20 +10,20 @@
 //                decode(Q(z)) is added to every replica of i; result = N w_i
 //   between exchanges (SLIMPI_INTERVAL)   result = N s
 //
-// The peers never change, so SLIMPI_PEERS is ring or all. A call with non-finite input goes to MPI
-// on all ranks and leaves the replicas unchanged. If a replica becomes infinite, all ranks drop all
-// replicas, and the next call is handled as a first call.
+// Replicas belong to fixed peers, so SLIMPI_PEERS is ring or all. A call with non-finite input goes
+// to MPI on all ranks and leaves the replicas unchanged. If a replica becomes infinite, all ranks
+// drop all replicas, and the next call is treated as a first call.
 //
-// Replicas may belong to another tensor (comm/tensor_state.h). Let x be this rank's model. Replicas
-// are used only if |x - w_i| <= |x| / 2 on every rank (L2 norms of the shard). Otherwise all ranks
-// handle the call as a first call. So the error that replicas cause has a bound.
+// Replicas may belong to another tensor (comm/tensor_state.h), so the error that they can cause is
+// bounded: with x this rank's model, they are used only if |x - w_i| <= |x| / 2 on every rank (L2
+// norms of the shard). Otherwise all ranks treat the call as a first call.
 //
 // Let m be the greatest |x| of the worker and its peers, on all their ranks. Then |w| <= 3/2 m, and
 //   error  result / N - sum of W_ij s_j = (s_i - w_i) + sum of W_ij (w_j - s_j)   (Q not counted)
 //   input of Q                        z = (s_i - w_i) + (sum of W_ij w_j - w_i)
-// The sums are over all j, and the weights of a row sum to one. With one rank a worker, s = x: the
-// error is at most m, and |z| at most 7/2 m. With several ranks, s is the mean of their x, and
-// |s - w_i| <= 5/2 m: the error is at most 5 m, and |z| at most 11/2 m.
+// The sums are over all j, and the weights of a row sum to one. With one rank per worker s = x, so
+// the error is at most m and |z| at most 7/2 m. With several ranks s is the mean of their x, so |s
+// - w_i| <= 5/2 m, the error is at most 5 m, and |z| at most 11/2 m.
 //
 // State: (1 + peers) * n floats, where n is the length of the shard.
 // Cost: n * bits/8 bytes sent to each peer.
@@ -39,14 +39,14 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// Sets *array to an array of the tensor state; without a shard the array has no elements.
+// Sets *array to an array of the tensor state, which has no elements on a rank without a shard.
 Status find_array(comm::Call& call, const comm::StateArray& key, const comm::Range& shard,
                   float** array) {
   return call.state->open(key, shard.count, call.location, call.stream,
                           call.communicator.statistics(), array);
 }
 
-// The replicas of this rank's shard, and their weights. The tensor state owns the memory.
+// The replicas of this rank's shard, in memory of the tensor state, and their weights.
 struct Replicas {
   Replicas(comm::Call& call, const comm::InterNodeGroup& group)
       : row(inter::mixing(call.communicator.config().peers, int(group.peers.size()), group.index, 0,
@@ -67,13 +67,13 @@ Status find_replicas(comm::Call& call, const comm::Range& shard, Replicas* repli
   return Status::ok;
 }
 
-// Encodes z (see the head of this file), and adds the decoded messages to the replicas.
+// Encodes z (see the head of this file), and adds decoded messages to the replicas.
 class Difference : public inter::PeerCodec {
  public:
   Difference(comm::Call& call, const Replicas& replicas, const NodeShard& shard)
       : call_(call), kernels_(*call.device.kernels()), replicas_(replicas), shard_(shard) {}
 
-  // Writes z to the result buffer. The input may lie there as well, but is not needed after z is
+  // Writes z to the result buffer, where the input may be, too; it is not needed once z is
   // computed.
   void encode(const comm::Range& part, std::byte* payload) override {
     const std::uint64_t n = part.count;
@@ -111,7 +111,7 @@ class Difference : public inter::PeerCodec {
   const NodeShard& shard_;
 };
 
-// Handles a first call: makes the exact sum of all nodes, and sets every replica to the mean.
+// Handles a first call: computes the exact sum of all nodes, and sets every replica to the mean.
 Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& replicas) {
   comm::Plan exact = call.plan;
   exact.format.codec = kernels::Codec::float32;
@@ -127,8 +127,8 @@ Status start_over(comm::Call& call, const NodeShard& shard, const Replicas& repl
   return Status::ok;
 }
 
-// Queues a search for infinities in this worker's replica. *flag, in the call's scratch memory, can
-// be read when the stream has passed the search.
+// Queues a search for infinities in this worker's replica. The result, *flag in the call's scratch
+// memory, is valid once the stream has passed the search.
 Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replicas,
              const int** flag) {
   comm::KernelResult<int> infinite;
@@ -139,7 +139,7 @@ Status watch(comm::Call& call, const comm::Range& shard, const Replicas& replica
   return infinite.fetch(call.stream);
 }
 
-// Runs a call, and records in state->nonfinite whether a replica overflowed. The next call then
+// Runs a call, and records in state->nonfinite whether a replica overflowed. If so, the next call
 // drops the replicas, because an infinite one would stay infinite.
 comm::Verdict run_low_precision(comm::Call& call) {
   const int* flag = nullptr;
@@ -165,10 +165,10 @@ comm::Verdict run_low_precision(comm::Call& call) {
   return Status::ok;
 }
 
-// The largest allowed distance of the own replica from this rank's values, in norms of the values.
+// How far the own replica may be from this rank's values, in norms of these values.
 constexpr double kFarthest = 0.5;
 
-// Sets *fits to whether this worker's replica is close enough to the floats of this rank's shard.
+// Sets *fits to whether this worker's replica is close enough to this rank's values in the shard.
 Status replica_fits(comm::Call& call, bool* fits) {
   *fits = true;
   if (!exchange_is_due(call)) return Status::ok;

@@ -16,16 +16,17 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// dot() has this number of partial sums, so that compilers vectorize it with a fixed order.
+// The partial sums of dot(), so many that compilers vectorize it while the order of additions is
+// fixed.
 constexpr int kLanes = 8;
 
-// orthonormalize_in_double() subtracts from a vector its projections on the vectors before it. What
-// remains is only rounding noise if its norm is at most kNothingLeft times the norm before: the
-// input is floats, so anything else is far larger.
+// orthonormalize_in_double() subtracts from a vector its projections on the vectors before it. If
+// the norm falls to kNothingLeft times its old value, the remainder is only rounding noise, since
+// anything else that float inputs leave is far larger.
 constexpr double kNothingLeft = 1e-12;
 
-// The largest element of Q: with larger elements, P Q^T could overflow. A row of P has at most 64
-// numbers, and the sum of their squares is at most 1.
+// The largest element that Q may have without P Q^T overflowing: a row of P has at most 64 numbers,
+// and the sum of their squares is at most 1.
 constexpr float kLargest = 0x1p124f;
 
 template <typename Other>
@@ -61,7 +62,7 @@ double dot(const double* a, const Other* b, std::uint64_t length) {
 [[gnu::noinline]] void draw_in_floats(const kernels::RandomStream& draw, std::uint64_t length,
                                       float* vector) {
   constexpr int kMean = 8 * 65535 / 2;
-  // The standard deviation of the sum of 8 such numbers: sqrt(8 / 12) of their range, 2^16.
+  // The standard deviation of the sum of 8 such numbers: sqrt(8 / 12) times their range, 2^16.
   constexpr float kDeviation = 0x1p16f * 0.81649658f;
   for (std::uint64_t i = 0; i < length; ++i) {
     const kernels::Block block = kernels::random_block(draw, draw.first + i);
@@ -153,9 +154,9 @@ LowRankStep::LowRankStep(comm::Call& call, const Matrices& matrices, bool on_dev
   near_q_ = on_device ? near_p_ + matrices.p : q_;
 }
 
-// Visits the tiles of the matrix's first `count` elements: first the complete rows, then the last
-// row, if it is incomplete. Calls visit(tile, the tile's input plus the used part of its residual,
-// distance of the tile's rows in floats).
+// Visits the tiles of the matrix's first `count` elements: first those of the complete rows, then
+// the last row if that is incomplete. Calls visit(tile, values, distance), where `values` is the
+// input plus the used part of the residual and `distance` is that of the rows, in floats.
 template <typename Visit>
 void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) {
   const std::uint64_t width = std::min(matrix.columns, tile_size_.columns);
@@ -174,11 +175,12 @@ void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) {
   if (rest != 0) band(whole, 1, rest);
 }
 
-// Computes the factor for each matrix's residual, from the norms on this rank. All instruction sets
-// of the CPU give the same norms. A GPU's norms, as its products, may differ in the last bits.
+// Computes the factor that limits each matrix's residual, from the norms on this rank. All
+// instruction sets of the CPU produce the same norms; a GPU's may differ in the last bits, like its
+// products.
 Status LowRankStep::limit_residuals() {
   if (error_ == nullptr) return Status::ok;
-  // compare(a, b) gives two numbers: the sum of (a - b)^2, which is 0 here, and the sum of b^2.
+  // compare(a, a) yields the sum of (a - a)^2, which is 0, and the sum of a^2.
   double* norms = near_norms_;
   for (const Matrix& matrix : matrices_.low_rank)
     for (const float* const array : {in_, static_cast<const float*>(error_)}) {
@@ -194,7 +196,7 @@ Status LowRankStep::limit_residuals() {
   return Status::ok;
 }
 
-// Reduces the residual in the tensor state to the part that the call has used.
+// Reduces the residual in the tensor state to the part that this call has used.
 void LowRankStep::keep_limited(const Matrix& matrix) {
   const float factor = residual_factor_of(matrix);
   float* const error = error_ + matrix.first;
@@ -204,8 +206,8 @@ void LowRankStep::keep_limited(const Matrix& matrix) {
     kernels_.combine(factor, error, 0.0f, nullptr, matrix.count, error, on_.stream);
 }
 
-// Returns the tile of `in` plus the used part of the residual. *distance is the distance between
-// the tile's rows, in floats. Without a residual the tile is in `in` itself.
+// Returns a tile of `in` plus the used part of the residual. *distance is that of the tile's rows,
+// in floats. Without a residual, the returned tile is `in` itself.
 const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int* distance) {
   const std::uint64_t first = matrix.first + part.row * matrix.columns + part.column;
   if (error_ == nullptr) {
@@ -225,17 +227,17 @@ const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int*
   return tile_;
 }
 
-// Sets Q to the Q of the last call, orthonormalized. A vector that is zero is drawn at random; if
-// there is no last call, all are. The sum does not depend on the lengths of the vectors; length 1
+// Sets Q to that of the last call, orthonormalized. A vector that is zero, and in a first call
+// every vector, is drawn at random. The lengths of the vectors do not affect the sum; length 1
 // avoids overflow and underflow with very large and very small matrices.
 void LowRankStep::start_q(const Matrix& matrix) {
   float* const q = q_ + matrix.q;
   std::memcpy(q, last_q_ + matrix.q, matrix.q_floats() * sizeof(float));
   for (int k = 0; k < matrix.rank; ++k) {
     if (orthonormalize_vector(q, matrix.columns, k, vector_)) continue;
-    // kStream takes the place of a rank number. No rank number has the top bit set, so this random
-    // stream differs from that of each rank. All buffers use it, so a buffer's numbers do not
-    // depend on the program's other buffers.
+    // kStream replaces a rank number. It has the top bit set, which no rank number has, so this
+    // random stream differs from that of every rank. All buffers use it, so a buffer's numbers do
+    // not depend on the program's other buffers.
     constexpr std::uint32_t kStream = 0x80000000;
     const std::uint64_t first = std::uint64_t(k) * matrix.columns;
     draw_normal({communicator_.config().seed, kStream, call_.state->calls, matrix.q + first},
@@ -244,13 +246,13 @@ void LowRankStep::start_q(const Matrix& matrix) {
   }
 }
 
-// Queues a copy between host memory and the memory of M.
+// Queues a copy between host memory and the memory that holds M.
 Status LowRankStep::copy(float* to, const float* from, std::uint64_t floats) {
   return on_.device.copy(to, from, floats * sizeof(float), on_.stream);
 }
 
-// Computes P = M Q. An infinity or NaN in M makes its row of P non-finite, even where Q is 0; run()
-// finds infinities and NaNs in P.
+// Computes P = M Q. An infinity or a NaN in M makes a row of P non-finite, even where Q is 0, so
+// run() only has to look for them in P.
 Status LowRankStep::first_products() {
   const Timed timed(communicator_.statistics(), Stage::encode, "first factor",
                     call_.count * sizeof(float));
@@ -259,7 +261,7 @@ Status LowRankStep::first_products() {
   kernels_.fill(near_p_, 0.0f, matrices_.p, on_.stream);
   for (const Matrix& matrix : matrices_.low_rank)
     for_each_part(matrix, [&](const Part& part, const float* m, int distance) {
-      // multiply() cannot fail: multiplies() has checked that.
+      // multiply() cannot fail, because multiplies() has asked.
       (void)kernels_.multiply(
           {1, matrix.rank, int(part.rows), int(part.columns), near_q_ + matrix.q + part.column,
            int(matrix.columns), m, distance, near_p_ + matrix.p + part.row, int(matrix.rows)},
@@ -305,8 +307,8 @@ Status LowRankStep::spread_exact_parts() {
   return Status::ok;
 }
 
-// Sums the factors uncompressed. `phase` (1 for P, 2 for Q) gives the two exchanges different call
-// numbers, so that a receiver rejects a message of the other exchange.
+// Sums the factors uncompressed. `phase` (1 for P, 2 for Q) enters the call number of the messages,
+// so that a receiver rejects a message of the other exchange.
 Status LowRankStep::sum(float* factors, std::uint64_t floats, std::uint64_t phase) {
   return sum_uncompressed(call_, device::host(), factors, factors, floats,
                           call_.number + (phase << 30));
@@ -335,9 +337,9 @@ Status LowRankStep::finish() {
   return Status::ok;
 }
 
-// Runs the sum. Nothing that outlives the call is written before finish(), so all ranks can still
-// leave the call to MPI. The sums of P and of the exact parts tell all ranks of an infinity or a
-// NaN on one.
+// Runs the sum. Until finish() nothing is written that outlives the call, so all ranks can still
+// leave the call to MPI. They learn of an infinity or a NaN on any rank from the sums of P and of
+// the exact parts.
 comm::Verdict LowRankStep::run() {
   SLIMPI_TRY(open_state(call_, matrices_, on_device_, &error_, &last_q_));
   for (const Matrix& matrix : matrices_.low_rank) start_q(matrix);

@@ -8,13 +8,13 @@
 
 namespace slimpi::algorithm {
 
-// One rank's part in the exchange between nodes. Valid during the exchange.
+// This rank's part in the exchange between nodes. Valid during the exchange.
 struct NodeShard {
   const comm::InterNodeGroup& group;
-  comm::Range range;  // range of the call's vector; empty if this rank owns no shard
-  const float* in;    // values of the range: the sum of `ranks` ranks; may be `out`
-  float* out;         // place for the result of the range
-  int ranks;          // ranks of this node; 1 without work inside nodes
+  comm::Range range;  // in the call's vector; empty if this rank owns no shard
+  const float* in;    // the sum of `ranks` ranks in this range; may be `out`
+  float* out;         // receives the result of the range
+  int ranks;          // the ranks of this node; 1 if no work is done inside nodes
 
   bool owned() const { return group.shard_index >= 0; }
 };
@@ -25,14 +25,14 @@ bool works_in_node(const comm::Call& call);
 // Returns the shard of the call's vector that this rank owns; empty if it owns none.
 comm::Range own_shard(const comm::Call& call);
 
-// The three parts of run_in_nodes(). Unless works_in_node(), sum_in_node() and share_in_node() do
-// nothing.
+// The three steps of run_in_nodes(). sum_in_node() and share_in_node() do nothing unless
+// works_in_node().
 Status sum_in_node(comm::Call& call);
 NodeShard node_shard(comm::Call& call);
 Status share_in_node(comm::Call& call);
 
-// Runs all three parts. `exchange` is called once on every rank, even one that owns no shard, and
-// must leave the result in the `out` of its argument.
+// Runs the three steps. `exchange` is called once on every rank, even on one that owns no shard,
+// and must leave the result in its argument's `out`.
 template <typename Exchange>
 Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
   SLIMPI_TRY(sum_in_node(call));
@@ -40,11 +40,11 @@ Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
   return share_in_node(call);
 }
 
-// Sets *residual to what compression lost of `shard` in earlier calls: an array in the call's
-// tensor state, made at its first use; null without error feedback or without a state.
+// Sets *residual to what earlier calls lost of `shard` by compression: an array in the call's
+// tensor state, allocated at its first use. Null without error feedback or without a state.
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual);
 
-// Makes the array of find_residual() before the exchange, which then needs no memory for it.
+// Allocates that array before the exchange, which then needs no memory for it.
 Status reserve_residual(comm::Call& call);
 
 }  // namespace slimpi::algorithm

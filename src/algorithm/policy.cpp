@@ -16,14 +16,15 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// Returns the hierarchy of a plan. "auto" means sharded: every rank of a node carries a shard, so
-// that all cores and links of a node are used.
+// Returns the hierarchy of a plan. "auto" means sharded, where every rank of a node carries a
+// shard, so that all cores and links of the node are used.
 Hierarchy chosen(const Config& config, const Algorithm& row) {
   if (row.flat) return Hierarchy::flat;
   return config.hierarchy == Hierarchy::automatic ? Hierarchy::sharded : config.hierarchy;
 }
 
-// Makes the plan for the algorithm `row`. `name`: as the user wrote it, with its argument.
+// Makes the plan for the algorithm `row`. `name` is the name as the user wrote it, with its
+// argument.
 comm::Plan make_plan(const Config& config, const Algorithm& row, const std::string& name,
                      double bits, Collective collective) {
   comm::Plan plan;
@@ -38,9 +39,9 @@ comm::Plan make_plan(const Config& config, const Algorithm& row, const std::stri
     plan.format.stochastic = config.rounding.value_or(row.rounding) == Rounding::stochastic;
   }
   plan.hierarchy = chosen(config, row);
-  // An algorithm with peers has no error feedback, because the next difference of models contains
-  // the error of the last difference anyway. An all-gather has none, because it adds nothing up: a
-  // residual would only move the values away from those of their owner.
+  // Algorithms with peers have no error feedback, because the next difference of models contains
+  // the error of the last one anyway. All-gathers have none, because they do not add: a residual
+  // would only move the values away from those of their owner.
   plan.error_feedback = !row.exact && !row.talks_to_peers && collective != Collective::allgather &&
                         config.error_feedback.value_or(row.error_feedback);
   if (row.codec == kernels::Codec::quantized && row.takes_max_error)
@@ -53,10 +54,10 @@ comm::Plan make_plan(const Config& config, const Algorithm& row, const std::stri
   return plan;
 }
 
-// Returns the error text if an algorithm cannot be used with these options; otherwise "":
-//   half bits         SLIMPI_BITS=2.5, for example: only the packed codec takes them
-//   shift_one         changes the peers, but a replica belongs to one peer
-//   SLIMPI_MAX_ERROR  the algorithm cannot guarantee it
+// Returns the error text if these options exclude the algorithm, otherwise "":
+//   half bits         such as SLIMPI_BITS=2.5, which only the packed codec has
+//   shift_one         changes the peers, whereas a replica belongs to one peer
+//   SLIMPI_MAX_ERROR  unless the algorithm can guarantee it
 std::string refuse_algorithm(const Config& config, const std::string& name, double bits) {
   const Algorithm* const row = find(name);
   if (bits != std::floor(bits) && name != "off" &&
@@ -75,8 +76,8 @@ std::string refuse_algorithm(const Config& config, const std::string& name, doub
   return "SLIMPI_MAX_ERROR cannot be combined with " + name + "; accepted: " + able + "auto, off";
 }
 
-// Returns an error if two results have the same file, because the later would replace the earlier;
-// otherwise "". Two results may go to one stream or one device.
+// Returns an error text if two results would have the same file, where the later one would replace
+// the earlier; otherwise "". A stream or a device may receive several.
 std::string refuse_files(const Config& config) {
   const std::pair<const char*, const std::optional<std::string>*> results[] = {
       {"SLIMPI_REPORT", &config.report},
@@ -104,8 +105,8 @@ Decision bypass(BypassReason reason) {
 
 }  // namespace
 
-// Returns whether the rules apply. An info key of this communicator takes precedence over
-// SLIMPI_RULES, which is of the whole job and so less specific.
+// Returns whether the rules apply. An info key of this communicator is more specific than
+// SLIMPI_RULES, which is for the whole job, so it takes precedence.
 bool rules_apply(const Config& config) {
   const auto of_communicator = [&](Option option) {
     return config.given[std::size_t(option)].source == Source::info;
@@ -146,7 +147,8 @@ void keep_shorter(Decision& decision, int bits) {
   std::erase_if(decision.plans, [bits](const comm::Plan& plan) {
     const Algorithm& row = *plan.algorithm;
     if (row.sends_factors || row.has_argument()) return false;  // factors, or a hook's own messages
-    // Sent as they are, and added in rank order, which MPI does not guarantee.
+    // This plan sends the values as they are, and adds them in rank order, which MPI does not
+    // guarantee.
     if (row.exact && plan.hierarchy == Hierarchy::flat) return false;
     kernels::Format format = plan.format;
     if (plan.max_error > 0) format = codec_at(format, codec_for_normal_values(plan.max_error));

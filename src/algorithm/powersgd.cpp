@@ -22,8 +22,9 @@ std::uint64_t side_of_square(std::uint64_t count) {
   return side;
 }
 
-// Returns the size of the matrix for `count` floats if the program has described no matrices: that
-// of SLIMPI_POWERSGD_SHAPES for this count, or else the smallest square that holds them.
+// Returns the size of the matrix for `count` floats of which the program has described no matrices:
+// the one that SLIMPI_POWERSGD_SHAPES has for this count, or else the smallest square that holds
+// them.
 MatrixSize whole_matrix(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   if (plan.algorithm->shapes && config.powersgd_shapes)
     for (const Shape& shape : *config.powersgd_shapes)
@@ -32,14 +33,15 @@ MatrixSize whole_matrix(const comm::Plan& plan, const Config& config, std::uint6
   return {side, side};
 }
 
-// Adds the next `count` floats of the buffer, as a low-rank matrix or as an exact part.
+// Adds the next `count` floats of the buffer, as a low-rank matrix or as a part that is summed
+// exactly.
 void add(Matrices& all, const MatrixSize& size, int most_rank, std::uint64_t count) {
   const std::uint64_t first =
       std::max(all.low_rank.empty() ? 0 : all.low_rank.back().first + all.low_rank.back().count,
                all.exact.empty() ? 0 : all.exact.back().first + all.exact.back().count);
   const auto rank = std::min({std::uint64_t(most_rank), size.rows, size.columns});
   const std::uint64_t longer = std::max(size.rows, size.columns);
-  // A product takes the numbers of rows and columns as int.
+  // A product takes its rows and columns as int.
   const bool worthwhile =
       longer <= INT_MAX && 2 * (size.rows + size.columns) * rank < size.rows * size.columns;
   if (worthwhile) {
@@ -91,7 +93,7 @@ comm::Verdict run_powersgd(comm::Call& call) {
     return sum_uncompressed(call, call.location, call.in, call.out, call.count, call.number);
   if (multiplies(call))
     return LowRankStep(call, matrices, &call.device != &device::host(), call.in, call.out).run();
-  // The device cannot multiply, so the call is done on a copy in host memory.
+  // The device cannot multiply, so run the call on a copy in host memory.
   float* const copy = call.scratch.staging.floats();
   const std::size_t bytes = call.count * sizeof(float);
   SLIMPI_TRY(comm::copy_and_wait(call.device_stream(), "copy out", copy, call.in, bytes));
@@ -100,8 +102,8 @@ comm::Verdict run_powersgd(comm::Call& call) {
 }
 
 // Allocates the arrays in the tensor state (all Q, and with error feedback `count` floats), and
-// reserves the scratch memory. Functions::reserve cannot do that: after it the ranks agree only at
-// a larger count than before, but a smaller count with other shapes may need more memory.
+// reserves scratch memory. Functions::reserve cannot do this, because after it the ranks agree only
+// if the count is larger than before, while a smaller count with other shapes may need more memory.
 Status reserve_powersgd(comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   const Matrices matrices = matrices_of(call);
@@ -132,8 +134,8 @@ Status reserve_powersgd(comm::Call& call) {
   return open_state(call, matrices, on_device, &error, &last_q);
 }
 
-// Returns the shape of a buffer as one matrix. If the program describes matrices, the ranks compare
-// the descriptions, too (call/sum_agreement.cpp).
+// Returns the shape of a buffer as one matrix. If the program describes several matrices, the ranks
+// also compare these descriptions (call/sum_agreement.cpp).
 Shape shape_of(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   const MatrixSize size = whole_matrix(plan, config, count);
   return {count, size.rows, size.columns};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A reduce-scatter of the program, which is the first phase of an allreduce alone: the sum of each
-// node is encoded once. A rank that takes no part in the exchange between nodes gets its block
+// A reduce-scatter of the program, which is the first phase of an allreduce alone, so each node's
+// sum is encoded once. comm::Scatter says which rank computes which part of the result; a rank that
+// takes no part in the exchange between nodes gets its block from another rank of its node.
 // inside the node. comm::Scatter says which rank makes which sum.
 #include "algorithm/hierarchical.h"
 #include "algorithm/node_frame.h"
@@ -46,14 +47,14 @@ class ReduceScatter {
   comm::Call& call_;
   const comm::Scatter& scatter_;
   const comm::InterNodeGroup& group_;
-  float* const ordered_;  // the vector in the exchange's order, if one is made
+  float* const ordered_;  // the vector in the exchange's order, if needed
   const comm::Range block_;
   const float* const program_in_;
   float* const program_out_;
 };
 
-// If the exchange needs the blocks in another order than the program's (comm/scatter.h), copies
-// them to ordered_ in that order, which is then the input of the call.
+// Copies the blocks to ordered_, which becomes the input of the call, if the exchange needs another
+// order than the program's (comm/scatter.h).
 Status ReduceScatter::put_in_order() {
   if (scatter_.in_order) return Status::ok;
   for (std::size_t rank = 0; rank < scatter_.blocks.size(); ++rank) {
@@ -74,7 +75,7 @@ Status ReduceScatter::sum_in_node() {
 }
 
 // Runs the exchange between nodes. With MPI_IN_PLACE the result may overlap input that the kernel
-// still reads; the kernel then writes to ordered_, from where the result is copied.
+// has still to read. The kernel then writes to ordered_, from where the result is copied.
 Status ReduceScatter::exchange() {
   if (group_.shard_index < 0) return Status::ok;
   const comm::Range shard = own_shard(call_);
@@ -91,8 +92,8 @@ Status ReduceScatter::exchange() {
                                                 : Status::ok;
 }
 
-// If chunks of this node hold blocks of several ranks, sends the chunks to all ranks of the node.
-// Each rank then copies its own block.
+// If chunks of this node hold blocks of several ranks, passes the chunks to all ranks of the node,
+// and each copies its own block.
 Status ReduceScatter::share() {
   if (!scatter_.shared) return Status::ok;
   call_.in = call_.out = ordered_;
@@ -109,8 +110,8 @@ Status ReduceScatter::run() {
   return share();
 }
 
-// Returns the floats that ordered_ needs: for the vector in the exchange's order, for the sum
-// inside the node, or for a result that may overlap the input.
+// Returns how many floats ordered_ must hold: the vector in the exchange's order, the sum inside
+// the node, or a result that may overlap the input. 0 if none of them is needed.
 std::uint64_t ordered_floats(const comm::Call& call) {
   if (works_in_node(call) || !call.scatter->in_order) return call.count;
   return call.in == call.out ? call.scatter->blocks[std::size_t(call.communicator.rank())].count

@@ -6,15 +6,15 @@
 
 namespace slimpi::algorithm {
 
-// Returns the limit a = greatest / (most N), where N is the number of ranks. `most` is larger than
-// the products below, as a margin for rounding. The sum of a node with k ranks is at most k a.
+// Returns the limit a = greatest / (most N) for N ranks. `most` exceeds the products below by a
+// margin for rounding. The sum of a node with k ranks is at most k a.
 //
 // Quantized: a step is at most 2 k a, and a residual at most two steps.
-//   node    k a + 2 * 2 k a = 5 k a with its residual; decodes to no more
+//   node    5 k a = k a + 2 * 2 k a with its residual; decoding does not increase it
 //   owner   5 N a for the sum of all nodes, 25 N a with the owner's residual
 // Packed: a step is at most 9/4 of the greatest value, and a residual at most four steps.
-//   node    k a + 4 * 9/4 k a = 10 k a; decodes to no more than 9/8 of that
-//   owner   less than 113 N a with the owner's residual; decodes to less than 127 N a
+//   node    10 k a = k a + 4 * 9/4 k a with its residual; at most 9/8 of that when decoded
+//   owner   less than 113 N a with the owner's residual; less than 127 N a when decoded
 // Value codec: a clamped residual is less than 1/64 of its value.
 float safe_limit(const kernels::Format& format, int ranks) {
   const float most = format.codec == kernels::Codec::packed      ? 128
@@ -30,19 +30,19 @@ double most_steps(const kernels::Format& format) {
   return format.stochastic || format.bits == 1 ? 2 : 1.5 + 1 / last_level;
 }
 
-// Returns the bound, which follows from kernels/math/packed.h. Let b = floor(bits), t the greatest
-// scale of the tile, and s the scale of a bucket.
-//   1  A tile has room for b - 1 bits in each bucket. With the level of detail raised by 1 the bits
-//      do not fit, so some bucket would have b bits, and so would the bucket of scale t. So the
-//      actual bits of scale t, before they are rounded down, are at least b - 1/8.
-//   2  Scale s has 1/16 of a bit less for each scale number between s and t (8 in an octave).
-//      Rounding these numbers and the width costs less than 7/8 + 0.11 of a bit.
-//   3  So the step of scale s is at most 2^(2.11 - b) sqrt(s t), and at most 2 s. With width 16 the
-//      step is 2^-15 s. Buckets more than 15.7 octaves below t become zeros; their step is below
+// Returns the bound, which is derived from kernels/math/packed.h as follows. Let b = floor(bits), t
+// the greatest scale of the tile, and s the scale of a bucket.
+//   1  A tile has room for b - 1 bits in each bucket. With a level of detail that is higher by 1
+//      the bits do not fit, so some bucket, and hence the one of scale t, would have b bits. The
+//      bits of scale t before rounding down are therefore at least b - 1/8.
+//   2  Each scale number from t down to s (8 in an octave) costs scale s 1/16 of a bit. Rounding
+//      these numbers and the width costs less than 7/8 + 0.11 of a bit.
+//   3  The step of scale s is therefore at most 2^(2.11 - b) sqrt(s t), and at most 2 s. With width
+//      16 it is 2^-15 s. Buckets more than 15.7 octaves below t become zeros; their step is below
 //      2^-14 t.
 //   4  A value loses at most the scale of its bucket.
-// With feedback: the number of the greatest scale of width 0 is less than that of t plus 17 - 16 b,
-// so this scale is less than 1.35 * 2^(2 - 2b) t; or it is the scale of the base.
+// With feedback, the number of the greatest scale of width 0 is less than that of t plus 17 - 16 b,
+// so this scale is less than 1.35 * 2^(2 - 2b) t, or else it is the scale of the base.
 double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback,
                          int nodes) {
   const int bits = format.bits / 2;
@@ -57,7 +57,7 @@ double most_packed_error(const kernels::Format& format, double bucket, double ti
          most_packed_error(format, bucket + added(scale), tile + added(top), false, nodes);
 }
 
-// In double the squares of floats, and sums of them, neither overflow nor underflow.
+// Squares of floats, and sums of these, neither overflow nor underflow in double.
 float residual_factor(double values, double residual) {
   if (!std::isfinite(values) || !std::isfinite(residual)) return 0;
   const double limit = kResidualNorms * kResidualNorms * values;

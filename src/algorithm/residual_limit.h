@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bounds how far error feedback can change one sum. Error feedback adds the residual, which is what
-// compression lost in earlier calls, but the residual may belong to another tensor
-// (comm/tensor_state.h) and therefore is not trusted. For codecs with buckets the kernels apply the
-// limit themselves (kernels/math/feedback.h).
+// Bounds how far error feedback can change one sum. The residual that error feedback adds (what
+// compression lost in earlier calls) may belong to another tensor (comm/tensor_state.h), so it is
+// not trusted. In codecs with buckets the kernels apply the limit themselves
+// (kernels/math/feedback.h).
 #pragma once
 #include "comm/call.h"
 
 namespace slimpi::algorithm {
 
-// Returns the largest safe magnitude of input values with error feedback: if no value on any of
-// `ranks` ranks is larger, nothing overflows with this codec, neither a node's sum nor a sum with a
-// residual nor a decoded value. A call with larger values runs without error feedback, and leaves
-// the residuals as they were.
+// Returns the largest magnitude that input values may have with error feedback: if no value on any
+// of `ranks` ranks exceeds it, neither a node's sum, nor a sum with a residual, nor a decoded value
+// overflows in this codec. A call with larger values runs without error feedback and leaves the
+// residuals as they are.
 float safe_limit(const kernels::Format& format, int ranks);
 
-// Returns the factor f of the guarantee of slimpi(7) for quantized buckets. For any residuals
+// Returns the factor f of the guarantee of slimpi(7) for quantized buckets: for any residuals,
 //   |result - exact sum| <= f (u_1 + ... + u_n + u)
-// u_i is the quantization step in the bucket of node i, u the step in the bucket of the nodes' sum.
-// Both are steps for the values without residuals.
+// where u_i is the quantization step in the bucket of node i and u that in the bucket of the nodes'
+// sum, each for the values without residuals.
 double most_steps(const kernels::Format& format);
 
-// Returns a bound of |decoded - original| for one encoding by packed. It holds if no value of the
-// bucket is larger in magnitude than `bucket`, and no value of its tile is larger than `tile`.
-// With `feedback` it holds for any residuals. The bound f(bucket, tile, nodes) is concave, and
-// f(c b, c t, c n) = c f(b, t, n). So if `bucket` and `tile` are sums of the magnitudes of `nodes`
-// nodes, the bound is at least the sum of the bounds of these nodes.
+// Returns a bound of |decoded - original| for one encoding by packed, if no value of the bucket
+// exceeds `bucket` in magnitude and none of its tile exceeds `tile`. With `feedback`, the bound
+// covers any residuals. As a function f(bucket, tile, nodes) it is concave, and f(c b, c t, c n) =
+// c f(b, t, n), so for sums of the magnitudes of `nodes` nodes it is at least the sum of the nodes'
+// own bounds.
 double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback,
                          int nodes = 1);
 
-// The residuals of low-rank sums and of hooks are not clamped, because no bucket gives a step for
-// that. Instead the L2 norm of a residual is limited to kResidualNorms times that of the values
-// that it is added to (those of a matrix, or of a segment that a hook encodes). One factor scales a
-// larger residual down, so that its direction stays.
+// The residuals of low-rank sums and of hooks are limited here, because there is no bucket whose
+// step could clamp them. The L2 norm of a residual may be at most kResidualNorms times that of the
+// values it is added to (a matrix, or a segment that a hook encodes). A larger residual is scaled
+// down by one factor, which keeps its direction.
 
 // The largest norm of a residual, in norms of the values. A lower limit would also cut residuals
-// that belong to the tensor, and cost accuracy (docs/DESIGN.md).
+// that belong to the tensor, which costs accuracy (docs/DESIGN.md).
 constexpr double kResidualNorms = 32;
 
-// Returns the factor for the residual, 0 to 1, from the sums of squares of the values and of the
-// residual. It is 0 if one of these sums is not finite, or if all values are zero and the residual
-// is not.
+// Returns the factor, 0 to 1, to scale the residual by. The arguments are the sums of squares of
+// the values and of the residual. The factor is 0 if one of them is not finite, or if all values
+// are zero and the residual is not.
 float residual_factor(double values, double residual);
 
 }  // namespace slimpi::algorithm

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Defines arc4random for std::random_device of the static libstdc++ of g++ 12 and later. slimpi
-// does not use std::random_device, but the linker cannot leave it out. glibc has arc4random only
-// since 2.36. With this definition, libraries that link libstdc++ statically also load with older
-// glibc.
+// Defines arc4random(), which glibc has only since 2.36. The static libstdc++ of g++ 12 and later
+// needs it for std::random_device, which slimpi does not use but the linker cannot leave out. With
+// this definition, libraries that link libstdc++ statically also load with older glibc.
 #include <unistd.h>
 
 #include <cstdint>

@@ -7,8 +7,8 @@ namespace slimpi {
 
 namespace {
 
-// True if this thread has a description. Because the flag is a separate variable, a thread without
-// a description constructs no DescribedTensor.
+// Whether this thread has a description. The flag is separate, so that a thread without a
+// description constructs no DescribedTensor.
 thread_local bool g_has_next = false;
 
 DescribedTensor& next() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The description of the tensor that a thread of the program sums next, by slimpi_describe_next.
+// The description that slimpi_describe_next() gives of the tensor that a thread sums next.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -13,24 +13,24 @@ struct MatrixSize {
 };
 
 struct DescribedTensor {
-  std::string name;  // identifies the data kept for the tensor (comm/tensor_state.h); "": no name
+  std::string name;  // the key of its tensor state (comm/tensor_state.h); "": unnamed
   // The consecutive matrices of the buffer, from its first float on, for algorithms with the trait
-  // `shapes` (PowerSGD). Floats behind the last matrix belong to none.
+  // `shapes` (PowerSGD). Floats after the last matrix belong to none.
   std::vector<MatrixSize> matrices;
 
-  // Sets the description of the next float sum of the calling thread. Replaces a description that
-  // no sum has taken.
+  // Sets the description for the next float sum of the calling thread, in place of one that no sum
+  // has taken yet.
   static void set_next(DescribedTensor tensor);
 
-  // has_next() returns whether this thread has a description. take_next() returns it and removes
-  // it, so that no later sum gets it.
+  // has_next() returns whether this thread has a description; take_next() returns and removes it,
+  // so that no later sum gets it.
   static bool has_next() { return g_waiting.load(std::memory_order_relaxed) != 0 && thread_has(); }
   static DescribedTensor take_next();
 
  private:
   static bool thread_has();
   // The number of threads with a description. Relaxed order is enough, because a thread always sees
-  // its own increment and does not depend on those of others.
+  // its own increment, and those of other threads do not matter.
   static inline std::atomic<int> g_waiting{0};
 };
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The handling of C++ exceptions. slimpi's own code reports errors by Status. An exception of
-// slimpi (almost always: no memory) becomes a Status at the places that call caught():
-//   src/intercept        so that no exception of slimpi crosses an MPI entry point
-//   callbacks of MPI     the delete callbacks of attributes, and the end of the process
-//   owners of requests   so that no exception unwinds past MPI requests or buffers that messages or
+// Turns C++ exceptions into Status, which slimpi's own code uses for errors. An exception of slimpi
+// (almost always for lack of memory) becomes a Status where caught() is called:
+//   src/intercept        so that it does not cross an MPI entry point
+//   callbacks of MPI     likewise in the delete callbacks of attributes and when the process ends
+//   owners of requests   so that it does not unwind past MPI requests or buffers that messages or
 //                        other ranks still use; Exchange::settle() ends the requests
 //   hooks                so that an exception of a user's function is a failure of the hook
-// An exception of the program itself must pass: its error handler, called by MPI or slimpi, may
-// throw. programs_code() marks this exception, and every caught() throws it again. caught() also
-// throws the cancellation of a thread again.
+// An exception of the program itself must pass, because the program's error handler, called by MPI
+// or slimpi, may throw. programs_code() marks these exceptions, and caught() throws them again,
+// like the cancellation of a thread.
 #pragma once
 #include <cxxabi.h>
 
@@ -20,12 +20,13 @@
 
 namespace slimpi {
 
-// Whether the exception that passes through this thread is the program's own: set by
-// programs_code(), cleared by the catch-all in src/intercept that the exception leaves through.
+// Whether the exception that is passing through this thread is the program's own. Set by
+// programs_code(), and cleared by the catch-all in src/intercept through which the exception
+// leaves.
 inline thread_local bool t_programs_exception = false;
 
 // Called in a catch (...) block: keeps the exception's text with fail() and returns its status.
-// Throws the exception again if it is the program's, or the cancellation of the thread.
+// Rethrows an exception of the program, and the cancellation of the thread.
 inline Status status_of_exception() {
   if (t_programs_exception) throw;
   try {
@@ -41,8 +42,8 @@ inline Status status_of_exception() {
   }
 }
 
-// Calls run() and returns its Status, or Status::ok if run() returns nothing. If run() throws,
-// returns the Status of the exception.
+// Calls run() and returns its Status, or Status::ok if run() returns nothing. An exception of run()
+// is returned as a Status.
 template <typename Run>
 Status caught(const Run& run) {
   try {
@@ -57,8 +58,8 @@ Status caught(const Run& run) {
   }
 }
 
-// Calls code of the program, or of its MPI, from inside slimpi. Marks its exceptions as the
-// program's.
+// Calls code of the program, or of its MPI, from inside slimpi, and marks the exceptions of this
+// code as the program's.
 template <typename Run>
 auto programs_code(const Run& run) {
   try {

@@ -40,8 +40,8 @@ std::size_t page_bytes() {
 
 }  // namespace
 
-// Returns the bytes of a stack. A large stack is as long as that of the first thread may be,
-// between 1 and 16 MiB. Without on_threads_stack() every stack is large.
+// Returns the bytes of a stack. A large stack is as long as that of the first thread may become,
+// within 1 and 16 MiB. Without on_threads_stack() every stack is large.
 std::size_t Fiber::bytes_of(Stack stack) {
   static constexpr std::size_t kSmall = std::size_t(256) << 10;
   static constexpr std::size_t kLeast = std::size_t(1) << 20, kMost = std::size_t(16) << 20;
@@ -59,7 +59,8 @@ std::size_t Fiber::bytes_of(Stack stack) {
 #ifdef SLIMPI_OWN_SWITCH
 
 extern "C" {
-// See switch_stacks.S. slimpi_make_stack returns the stack pointer of a function that begins.
+// Defined in switch_stacks.S. slimpi_make_stack() returns the stack pointer of a function that has
+// yet to begin.
 void* slimpi_make_stack(void* end, void (*function)(void*), void* argument);
 void slimpi_switch_stacks(void** from, void* to);
 void slimpi_call_on_stack(void* stack, void (*function)(void*), void* argument);
@@ -71,7 +72,7 @@ void Fiber::change(Context* from, Context* to) {
 
 #else
 
-// Keeps the signal mask of the thread: swapcontext sets the mask of `to`.
+// swapcontext() sets the signal mask that `to` has, so `to` gets the thread's mask first.
 void Fiber::change(Context* from, Context* to) {
   pthread_sigmask(SIG_BLOCK, nullptr, &to->uc_sigmask);
   swapcontext(from, to);
@@ -79,8 +80,8 @@ void Fiber::change(Context* from, Context* to) {
 
 #endif
 
-// Tells the sanitizer of each change of stacks, by a departure before and an arrival after it. The
-// caller must call no other function between depart() and change().
+// Tells the sanitizers about each change of stacks: depart() before it and arrive() after it. No
+// other function may be called between depart() and change().
 struct Fiber::Sanitizer {
 #ifdef __SANITIZE_THREAD__
   static void begin(Fiber& fiber) {
@@ -128,7 +129,7 @@ void Fiber::release() {
   bytes_ = 0;
 }
 
-// Gets a stack of at least `bytes`, below which lies a protected page. Huge pages are refused,
+// Allocates a stack of at least `bytes`, with a protected page below it. Refuses huge pages,
 // because the first touch of one would take 2 MiB.
 void Fiber::reserve(std::size_t bytes) {
   if (bytes <= bytes_) return;
@@ -157,7 +158,7 @@ void Fiber::prepare(void (*body)(void*), void* argument, Stack stack) {
   own_.uc_stack.ss_sp = memory_ + page_bytes();
   own_.uc_stack.ss_size = bytes_;
   own_.uc_link = nullptr;
-  // makecontext passes ints only, so a pointer comes in two parts.
+  // makecontext() passes ints only, so the pointer is passed in two parts.
   const auto self = std::uint64_t(reinterpret_cast<std::uintptr_t>(this));
   void (*const begin)(unsigned, unsigned) = [](unsigned high, unsigned low) {
     reinterpret_cast<Fiber*>(std::uintptr_t(std::uint64_t(high) << 32 | std::uint64_t(low)))
@@ -176,7 +177,7 @@ void Fiber::begin() {
 }
 
 // Disables the cancellation of the thread while the body runs, because a cancellation would unwind
-// the fiber's stack and not the thread's own.
+// the fiber's stack instead of the thread's own.
 bool Fiber::enter() {
   int cancellation = 0;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellation);
@@ -200,7 +201,8 @@ bool Fiber::inside() {
   return t_fiber != nullptr;
 }
 
-// Code after leave() may run in another thread, so it must not use thread-local values from before.
+// The code after leave() may run in another thread, so it must not use thread-local values from
+// before.
 [[gnu::noinline]] void Fiber::leave() {
   Fiber* const self = t_fiber;
   if (self->outside_) return;
@@ -209,7 +211,7 @@ bool Fiber::inside() {
   Sanitizer::arrive(self->seen_, self->entered_from_seen_);
 }
 
-// With ucontext's functions the function runs on the stack of the fiber, which is large.
+// With ucontext's functions, the function runs on the stack of the fiber, which is a large one.
 void Fiber::call_outside(void (*function)(void*), void* argument) {
   Fiber* const self = t_fiber;
   if (self->outside_) return function(argument);
@@ -227,35 +229,35 @@ void Fiber::call_outside(void (*function)(void*), void* argument) {
 
 namespace {
 
-// A function that another thread calls for wait_for_blocking().
+// A function that another thread calls on behalf of wait_for_blocking().
 struct BlockingCall {
   explicit BlockingCall(std::function<void()> its_function) : function(std::move(its_function)) {}
   const std::function<void()> function;
-  std::atomic<bool> done{false}, left{false};  // left: it has returned or is abandoned
+  std::atomic<bool> done{false}, left{false};  // left: has returned or is abandoned
 };
 
-// The threads that make these calls. An idle thread waits for its next call for kSpareTime, because
-// on a busy machine a new thread may get its first core much later than a thread that wakes up.
+// The threads that run blocking calls. An idle thread waits kSpareTime for its next call, because
+// on a busy machine a new thread may get its first core much later than a waiting one.
 struct BlockingThreads {
   static constexpr auto kSpareTime = std::chrono::seconds(1);
 
   void run(const std::shared_ptr<BlockingCall>& call);
   void serve();
 
-  std::mutex mutex;  // guards all below
+  std::mutex mutex;  // guards all members below
   std::condition_variable begins, ends;
-  std::deque<std::shared_ptr<BlockingCall>> calls;  // not begun
+  std::deque<std::shared_ptr<BlockingCall>> calls;  // calls that no thread has begun
   std::size_t idle = 0;                             // threads that wait for a call
   std::uint64_t ended = 0;                          // calls that have returned
 };
 
-// Returns the only object, which is never destroyed, because its threads may outlive main().
+// Returns the only object. It is never destroyed, because its threads may outlive main().
 BlockingThreads& blocking_threads() {
   static auto* const made = new BlockingThreads;
   return *made;
 }
 
-// Throws if no thread can be made.
+// Throws if no thread can be started.
 void BlockingThreads::run(const std::shared_ptr<BlockingCall>& call) {
   const std::lock_guard lock(mutex);
   calls.push_back(call);
@@ -271,7 +273,7 @@ void BlockingThreads::run(const std::shared_ptr<BlockingCall>& call) {
 }
 
 void BlockingThreads::serve() {
-  // Blocks all signals, so that the program's signal handlers run only in its own threads.
+  // Block all signals, so that the program's signal handlers run only in its own threads.
   sigset_t every;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, nullptr);
@@ -315,8 +317,8 @@ Status wait_for_blocking(std::function<void()> function,
     call = std::make_shared<BlockingCall>(function);
     blocking_threads().run(call);
   } catch (const std::exception&) {
-    // No thread can be made, so this thread calls the function. The function may block until the
-    // other ranks make the same call of MPI.
+    // No thread can be started, so this one calls the function, which may block until the other
+    // ranks make the same call of MPI.
     function();
     return Status::ok;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A Fiber runs a function on a stack of its own, so a thread can leave the function in the middle,
-// and the same or another thread can enter it again there. Nonblocking sums run in fibers: they
-// leave at every wait, while the program computes (call/queue.h). The per-thread state of the
-// call moves with the function: CallLocals, the floating-point environment, and exceptions that are
+// A Fiber runs a function on a stack of its own. A thread can leave the function in the middle, and
+// the same or another thread can later continue it there. Nonblocking sums run in fibers, which
+// they leave at every wait while the program computes (call/queue.h). The per-thread state of a
+// call moves with its fiber: CallLocals, the floating-point environment, and exceptions that are
 // being handled.
 #pragma once
 #if (defined(__x86_64__) || defined(__aarch64__)) && !defined(__SANITIZE_ADDRESS__) && \
@@ -30,36 +30,36 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // How much stack the body needs: small for slimpi's own code, which calls MPI with
+  // How much stack the body needs: small for slimpi's own code, which calls MPI by
   // on_threads_stack(); large if code of the program (a hook) or of a GPU's driver runs in the
   // fiber, too.
   enum class Stack { small, large };
   static std::size_t bytes_of(Stack stack);
 
-  // Makes the next enter() begin body(argument), which must not throw, in the floating-point
+  // Makes the next enter() start body(argument), which must not throw, in the floating-point
   // environment of prepare()'s caller. An earlier body must have ended. Throws std::bad_alloc if
   // there is no memory for the stack.
   void prepare(void (*body)(void*), void* argument, Stack stack);
 
   // Runs the body until it leaves the fiber or ends; returns false if it has ended. Must not be
-  // called inside a fiber, nor by two threads at a time.
+  // called inside a fiber, nor by two threads at once.
   bool enter();
 
   // Returns whether the calling thread runs a fiber.
   static bool inside();
 
-  // Called by the body: makes enter() return. leave() itself returns at the next enter(). Does
-  // nothing below call_outside().
+  // Called by the body to return from enter(). The body continues after leave() at the next
+  // enter(). Does nothing below call_outside().
   static void leave();
 
   // Called inside a fiber: calls function(argument) on the stack of the thread that has entered the
-  // fiber, which is as long as the program wants it. The function cannot leave the fiber.
+  // fiber, which is as long as the program wants its stacks. The function cannot leave the fiber.
   static void call_outside(void (*function)(void*), void* argument);
 
  private:
-  // The point at which a function that does not run continues.
+  // Where a suspended function continues.
 #ifdef SLIMPI_OWN_SWITCH
-  using Context = void*;  // the stack pointer; the registers lie there
+  using Context = void*;  // the stack pointer; the registers are on the stack
 #else
   using Context = ucontext_t;
 #endif
@@ -68,15 +68,15 @@ class Fiber {
   void release();
   void begin();
 
-  std::byte* memory_ = nullptr;  // of the stack
+  std::byte* memory_ = nullptr;  // the memory of the stack
   std::size_t bytes_ = 0;
   void (*body_)(void*) = nullptr;
   void* argument_ = nullptr;
   bool ended_ = true;
-  bool outside_ = false;  // in call_outside()
+  bool outside_ = false;  // inside call_outside()
   Context own_{}, entered_from_{};
-  // The two stacks above as a sanitizer sees them. ThreadSanitizer takes a fiber for a thread with
-  // this handle; AddressSanitizer keeps data of a stack that does not run in it.
+  // The two stacks as a sanitizer sees them. ThreadSanitizer treats a fiber as a thread with this
+  // handle; AddressSanitizer keeps data about a stack while other code runs.
   struct Seen {
     void* handle = nullptr;
     const void* stack = nullptr;  // the lowest byte
@@ -90,8 +90,8 @@ class Fiber {
   } exceptions_;
 };
 
-// Calls function(), and in a fiber does so with Fiber::call_outside(). All calls of MPI are made in
-// this way, because MPI may call functions of the program, such as an MPI_Op of another request.
+// Calls function(), if need be by Fiber::call_outside(). Every call of MPI is made in this way,
+// because MPI may call functions of the program, such as an MPI_Op of another request.
 template <typename Function>
 void on_threads_stack(const Function& function) {
   if (!Fiber::inside()) return function();
@@ -99,9 +99,9 @@ void on_threads_stack(const Function& function) {
                       const_cast<Function*>(&function));
 }
 
-// Calls function(argument), which may block in MPI. Inside a fiber another thread calls it and the
-// fiber is left meanwhile, so that the program is not blocked. The other thread has no CallLocals,
-// so the function must get all that it needs through `argument`.
+// Calls function(argument), which may block in MPI. Inside a fiber another thread calls it while
+// the fiber is left, so that the program is not blocked. That thread has no CallLocals, so the
+// function must get all that it needs through `argument`.
 void call_blocking(void (*function)(void*), void* argument);
 
 template <typename Function>
@@ -110,32 +110,32 @@ void call_blocking(Function&& function) {
                 &function);
 }
 
-// For use inside a fiber: calls function(), which may never return, in another thread. Meanwhile
-// calls wait(done), which returns ok when `done` is true, or a failure; returns that status. After
-// a failure nothing waits for the other thread any more.
+// For use inside a fiber: calls function(), which may never return, in another thread, and
+// meanwhile wait(done), which returns ok once `done` is true, or a failure. Returns that status;
+// after a failure nothing waits for the other thread any more.
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait);
 
-// The number of functions that call_blocking() and wait_for_blocking() have given to other threads
-// and that have not returned.
+// The number of functions that call_blocking() and wait_for_blocking() run in other threads and
+// that have not returned yet.
 inline constinit std::atomic<int> g_blocking{0};
 
-// The number of these functions that wait_for_blocking() has given up.
+// The number of those functions that wait_for_blocking() no longer waits for.
 inline constinit std::atomic<int> g_abandoned{0};
 
-// Called outside fibers by a thread that polls for sums while a function of this kind runs. Sleeps
-// for at most `time`, and wakes when a function has returned since this thread's last call.
+// Called outside fibers by a thread that polls for sums while functions of g_blocking run. Sleeps
+// for at most `time`, and wakes when one of them has returned since this thread's last call.
 void sleep_beside_blocking(std::chrono::nanoseconds time);
 
-// The number of fibers in flight (begun and not ended), of all threads.
+// The number of fibers in flight (begun and not ended) in all threads.
 inline constinit std::atomic<int> g_fibers{0};
 
-// Called by code that waits, between two polls. Inside a fiber, leaves it and returns true when it
-// is entered again. Elsewhere, runs the fibers in flight and returns false.
+// Called between two polls by code that waits. Inside a fiber, leaves the fiber, and returns true
+// once it is entered again. Elsewhere, runs the fibers in flight and returns false.
 bool let_fibers_run();
 
-// Adds `change` to the number of fibers in flight. While that is not 0, let_fibers_run() calls
-// run(), which enters these fibers and must not throw.
+// Adds `change` to the number of fibers in flight. Unless that is 0, let_fibers_run() calls run(),
+// which enters these fibers and must not throw.
 void count_fibers(int change, void (*run)());
 
 }  // namespace slimpi

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kMost = std::size_t(1) << 20;  // bytes
 
-// Reads a regular file of at most kMost bytes into `text`. Returns "" or why that fails. Tests the
-// length that was read, and not the size by fstat(), because the file may grow meanwhile.
+// Reads a regular file of at most kMost bytes into `text`. Returns "", or why that fails. Checks
+// the length that was read instead of the size from fstat(), because the file may grow meanwhile.
 std::string read_open_file(int file, std::string& text) {
   struct stat status {};
   if (fstat(file, &status) != 0) return std::strerror(errno);
@@ -36,7 +36,7 @@ std::string read_open_file(int file, std::string& text) {
 }  // namespace
 
 std::string read_text_file(const std::string& path, std::string& text) {
-  // Opens with O_NONBLOCK: otherwise open() would wait for a writer of a pipe.
+  // O_NONBLOCK, because otherwise open() would wait for a writer if the file is a pipe.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   return file.open() ? read_open_file(file.get(), text) : std::strerror(errno);
 }

@@ -9,18 +9,17 @@
 
 namespace slimpi {
 
-// A saved environment. The x87 unit is saved only if the program changed its control word, because
-// saving takes a hundred cycles and slimpi's own code does not use the unit.
+// A saved environment. The x87 unit is included only if the program changed its control word:
+// saving takes a hundred cycles, and slimpi's own code does not use the unit.
 struct SavedFloats {
   std::uint32_t mxcsr = 0;
   bool all = false;
   std::fenv_t environment{};  // valid if `all`
 };
 
-// Sets slimpi's own environment while the object lives (round to nearest even, subnormal numbers
-// unchanged, no traps), then restores the caller's, flags included. Objects nest, in one thread.
-// The function that makes the object must do no arithmetic, because the compiler may move it out of
-// the object's lifetime.
+// Sets slimpi's own environment for its lifetime (round to nearest even, keep subnormal numbers, no
+// traps), then restores the caller's, flags included. Objects of a thread nest. Do no arithmetic in
+// the function that makes the object, because the compiler may move it out of the lifetime.
 class OwnFloats {
  public:
   OwnFloats();
@@ -34,9 +33,9 @@ class OwnFloats {
   OwnFloats* const outer_;
 };
 
-// Restores, while the object lives, the environment that the innermost OwnFloats has saved, so that
-// code of the program or of MPI runs in it. Flags that are raised meanwhile stay raised there. Does
-// nothing outside an OwnFloats.
+// Restores, for its lifetime, the environment that the innermost OwnFloats has saved, in which code
+// of the program or of MPI runs. Flags that this code raises stay raised there. Does nothing
+// outside an OwnFloats.
 class CallersFloats {
  public:
   CallersFloats();

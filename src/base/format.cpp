@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Compiles fmt itself; slimpi does not need libfmt.so. All other files include <fmt/core.h>, which
-// only declares fmt and compiles in one second. <fmt/format.h> with FMT_HEADER_ONLY takes four.
+// Compiles fmt itself, so that slimpi does not need libfmt.so. All other files include
+// <fmt/core.h>, which only declares fmt and compiles much faster than <fmt/format.h> with
+// FMT_HEADER_ONLY.
 #include <fmt/format-inl.h>
 
-// Instantiates two templates, which <fmt/format.h> only declares as extern.
+// <fmt/format.h> only declares these two templates as extern, so they are instantiated here.
 template fmt::detail::thousands_sep_result<char> fmt::detail::thousands_sep_impl<char>(locale_ref);
 template char fmt::detail::decimal_point_impl<char>(locale_ref);

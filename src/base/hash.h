@@ -6,7 +6,7 @@
 
 namespace slimpi {
 
-// FNV-1a with 64 bits, over words or the characters of a text.
+// The hash FNV-1a with 64 bits, of words or of the characters of a text.
 class Fnv1a {
  public:
   void add(std::uint64_t word) { value_ = (value_ ^ word) * 1099511628211ull; }
@@ -25,7 +25,7 @@ inline std::uint64_t text_hash(std::string_view text) {
   return hash.value();
 }
 
-// Returns number `index` of the sequence splitmix64 that begins with `seed`.
+// Returns number `index` of the splitmix64 sequence that `seed` begins.
 constexpr std::uint64_t splitmix64(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15ull;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;

@@ -18,7 +18,7 @@ using std::filesystem::path;
 
 const char g_here = 0;  // an address in the library or program that this file was linked into
 
-// Returns the full name of the file that the kernel has mapped at `address`; "" if there is none.
+// Returns the full name of the file that the kernel has mapped at `address`, or "".
 std::string mapped_file(const void* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream maps("/proc/self/maps");
@@ -31,7 +31,7 @@ std::string mapped_file(const void* address) {
   return "";
 }
 
-// Returns the library or program that this code was linked into; "" if that is unknown.
+// Returns the library or program that this code was linked into, or "" if that is unknown.
 path own_file() {
   std::string file = mapped_file(&g_here);
   Dl_info info;
@@ -48,13 +48,13 @@ bool usable(const path& file) {
 }
 
 // Automake leaves this file in every directory that it compiles into and never installs it, so a
-// program beside it is in a build tree. Trusting it is safe: a user who can make it there can also
-// replace the program.
+// program beside it is in a build tree. Trusting it is safe, because a user who can create it there
+// can also replace the program.
 constexpr const char* kBuilt = ".dirstamp";
 
-// Returns the library directory for a program in the directory `own`: .libs of the program's build
-// tree, or the lib directory of the installation whose bin/ has the program; "" if there is none.
-// No other directory is used, because users who did not install slimpi might write to it.
+// Returns the library directory that belongs to a program in the directory `own`: .libs of its
+// build tree, or lib of the installation whose bin has the program; "" if there is none. Other
+// directories are not searched, because users who did not install slimpi might write to them.
 path libraries_of_program(const path& own) {
   if (usable(own / kBuilt)) {
     // Programs of a build tree are in tools/ and tests/..., its libraries in .libs/ beside those.
@@ -67,8 +67,8 @@ path libraries_of_program(const path& own) {
   return "";
 }
 
-// Returns the path of the first of `names` that exists in slimpi's library directory; "" if none
-// exists. The directory is libslimpi's if this code is in libslimpi, else libraries_of_program().
+// Returns the path of the first of `names` that exists in slimpi's library directory, or "". This
+// is the directory of libslimpi if this code is part of it, otherwise libraries_of_program().
 std::string find(const std::vector<path>& names) {
   const path own = own_file();
   const path directory = own.filename().string().starts_with("libslimpi")
@@ -87,7 +87,7 @@ std::string find_plugin(const std::string& name) {
 }
 
 std::string find_library() {
-  // The first name exists only if the files for developers are installed.
+  // libslimpi.so exists only where the files for developers are installed.
   return find({"libslimpi.so", "libslimpi.so.0"});
 }
 

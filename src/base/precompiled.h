@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Includes library headers that many files use. The makefile compiles this file once and puts it in
-// front of each source (`-include`). Each source still includes what it uses: `make PRECOMPILED=`
-// builds without this file.
+// front of each source (`-include`). Sources include what they use all the same, so that `make
+// PRECOMPILED=` builds without it.
 #include <fmt/core.h>
 
 #include <algorithm>

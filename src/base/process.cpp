@@ -35,17 +35,17 @@ std::string environment_variable(const char* name) {
 }
 
 std::string launched_rank() {
-  // torchrun's variables come first: torchrun may run inside another launcher's process.
+  // torchrun's variables come first, because torchrun may run inside another launcher's process.
   if (!environment_variable("TORCHELASTIC_RUN_ID").empty()) return environment_variable("RANK");
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
     if (std::string rank = environment_variable(name); !rank.empty()) return rank;
   return environment_variable("WORLD_SIZE").empty() ? "" : environment_variable("RANK");
 }
 
-// Returns 0 ranks if a launcher's variable has the number `world_size`: this launcher started
-// MPI_COMM_WORLD, and a larger number is that of an outer launcher, whose variables are still set.
+// Returns 0 ranks if some launcher's variable equals `world_size`: that launcher started
+// MPI_COMM_WORLD, and a larger number belongs to an outer launcher, whose variables are still set.
 // Slurm's variable proves nothing, because in a job step of one task a shell may start several
-// ranks by another launcher, and with a wrong MPI each of them is a world of one rank.
+// ranks with another launcher, and under a wrong MPI each of them is a world of one rank.
 LaunchedRanks launched_ranks(int world_size) {
   LaunchedRanks found;
   for (const char* name :

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The process: its environment, its launcher, and its command. Only process.cpp reads the real
-// environment.
+// The process as its launcher started it: environment, rank, command and directory. Only
+// process.cpp reads the real environment.
 #pragma once
 #include <map>
 #include <string>
@@ -12,41 +12,41 @@ using Environment = std::map<std::string, std::string>;
 // Returns every variable of this process whose name begins with SLIMPI_.
 Environment slimpi_environment();
 
-// Returns a variable of any name; empty if it is not set.
+// Returns a variable of any name, or "" if it is not set.
 std::string environment_variable(const char* name);
 
-// Returns this process's rank from the launcher's variables, before MPI has started; empty if they
-// do not give a rank.
+// Returns this process's rank from the launcher's variables, for use before MPI has started; "" if
+// they do not say.
 std::string launched_rank();
 
-// The result of launched_ranks(): how many ranks the launcher started, by the launcher's variables,
-// if that is more than `world_size` (the ranks of MPI_COMM_WORLD); otherwise 0.
+// How many ranks the launcher started, as its variables say, if that is more than `world_size`, the
+// ranks of MPI_COMM_WORLD. Otherwise `ranks` is 0.
 struct LaunchedRanks {
   int ranks = 0;
-  std::string variable;  // the launcher's variable that has the number
+  std::string variable;  // the variable that says so
 };
 LaunchedRanks launched_ranks(int world_size);
 
-// Returns whether this is the first process of its job, by the launcher's variables; true if they
-// do not give a rank. For messages that one process prints for all before MPI has started.
+// Returns whether this is the first process of its job, or true if the launcher's variables do not
+// say. For messages that one process prints for all before MPI has started.
 bool is_first_process();
 
-// Returns the command line of the process, as a shell reads it back; cut after 2000 characters.
+// Returns the command line, quoted for a shell, and cut after 2000 characters.
 std::string process_command();
 
-// Returns the seconds since this library was loaded. A preloaded library is loaded when the program
+// Returns the seconds since this library was loaded; a preloaded library is loaded when the program
 // begins.
 double seconds_since_load();
 
-// Returns a relative `path` as a path in the directory in which the process was when this library
-// was loaded, because the program may have changed its directory since. Returns `path` unchanged if
-// it is absolute or that directory is unknown.
+// Resolves a relative `path` against the directory in which the process was when this library was
+// loaded, because the program may have changed directory since. Returns `path` itself if it is
+// absolute or that directory is unknown.
 std::string path_from_start(const std::string& path);
 
-// Returns the date and time, such as "2026-11-22T10:00:00Z".
+// Returns the current date and time, such as "2026-11-22T10:00:00Z".
 std::string date_now();
 
-// Returns `word`, quoted if needed, so that a shell reads it back as one word.
+// Returns `word`, quoted if a shell needs that to read it back as one word.
 std::string shell_word(const std::string& word);
 
 }  // namespace slimpi

@@ -22,7 +22,7 @@ constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
 constexpr std::string_view kLost = "cmd=lost rank=";  // as tools/python/slimpi/_pmi.py writes it
 
 std::atomic<int> g_connection{-1};
-std::atomic<bool> g_is_server{false};  // the process manager is the Python package's server
+std::atomic<bool> g_is_server{false};  // the server of the Python package
 
 }  // namespace
 

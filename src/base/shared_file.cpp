@@ -21,15 +21,16 @@ namespace {
 #define MFD_NOEXEC_SEAL 8u
 #endif
 
-// The bytes that one fallocate reserves. They are few, because a signal that interrupts fallocate
-// undoes what this fallocate has reserved.
+// The bytes that one fallocate() reserves. They are few, because a signal that interrupts
+// fallocate() undoes what the call has reserved.
 constexpr std::size_t kReservePiece = 256 << 10;
 
 Status failed(const char* what) {
   return fail(Status::no_memory, std::string(what) + ": " + std::strerror(errno));
 }
 
-// Makes a file without a name. Some systems require MFD_NOEXEC_SEAL; older systems do not have it.
+// Creates a file without a name. Some systems require MFD_NOEXEC_SEAL, and older ones do not know
+// it.
 int open_unnamed() {
   int file = memfd_create("slimpi", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
   if (file < 0 && errno == EINVAL) file = memfd_create("slimpi", MFD_CLOEXEC);
@@ -37,8 +38,8 @@ int open_unnamed() {
   return above_standard_streams(file);
 }
 
-// Makes the socket's address for `name` and returns its length. The path begins with a 0 byte: the
-// name is in the abstract namespace, not in a file system.
+// Fills in the socket address for `name`, and returns its length. The path begins with a 0 byte, so
+// it is in the abstract namespace, which no file system has.
 socklen_t address_of(std::uint64_t name, sockaddr_un* address) {
   *address = {};
   address->sun_family = AF_UNIX;
@@ -47,7 +48,8 @@ socklen_t address_of(std::uint64_t name, sockaddr_un* address) {
   return socklen_t(offsetof(sockaddr_un, sun_path) + 1 + std::size_t(length));
 }
 
-// Returns whether the peer has the same user id. Any process can connect to an abstract name.
+// Returns whether the peer has the same user id. The check is needed because any process can
+// connect to an abstract name.
 bool same_user(int socket) {
   ucred peer{};
   socklen_t bytes = sizeof peer;
@@ -121,7 +123,7 @@ Status FileOffer::open(std::uint64_t name) {
   return Status::ok;
 }
 
-// Drops connections of unrelated processes, which may come before the request with the token.
+// Drops connections of unrelated processes, which may arrive before the request with the token.
 Status FileOffer::give(const SharedFile& file, std::uint64_t token) {
   for (;;) {
     const Descriptor connection(above_standard_streams(without_interruption(

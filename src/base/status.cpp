@@ -10,8 +10,8 @@
 namespace slimpi {
 
 namespace {
-// The failure text while no FailureScope exists. It has no destructor, because the report is
-// written after the thread's destructors have run.
+// The failure text while there is no FailureScope. An array, which has no destructor, because the
+// report is written after the thread's destructors have run.
 thread_local char t_text[FailureScope::kMost];
 }  // namespace
 
@@ -32,7 +32,7 @@ char* FailureScope::current() {
   return t_locals.failures == nullptr ? t_text : t_locals.failures->text_;
 }
 
-// `text` may be a part of the earlier failure text, so memmove copies it.
+// `text` may be a part of the earlier failure text, so memmove() copies it.
 Status fail(Status status, std::string_view text) {
   char* const kept = FailureScope::current();
   const std::size_t length = std::min(text.size(), FailureScope::kMost - 1);

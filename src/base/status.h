@@ -14,30 +14,29 @@ enum class [[nodiscard]] Status{
     ok = 0,
     no_memory,     // host or device memory could not be allocated
     mpi,           // a call to the process's own MPI failed
-    bad_message,   // a message is not the expected one, or another rank sums something else
-    absent,        // another rank does not take part in the call, or not in time
-    disagreement,  // ranks differ in their options, in the call, or in states or shapes
+    bad_message,   // not the expected message, or another rank sums something else
+    absent,        // another rank does not take part in the call, or is too late
+    disagreement,  // ranks differ in options, calls, states or shapes
     device,        // the GPU or its driver failed
-    hook,          // a user's hook failed; all ranks know, at the same point of the call
-    rank_failed,   // MPI says that the process of a rank has failed (ULFM)
+    hook,          // a user's hook failed; all ranks know at the same point
+    rank_failed,   // the process of a rank has failed, says MPI (ULFM)
     revoked,       // the program has revoked its communicator (ULFM)
     unsupported,   // not supported by this build or machine
-    internal,      // a C++ exception other than std::bad_alloc: a defect of slimpi
+    internal,      // a C++ exception other than std::bad_alloc: a bug in slimpi
 };
 
-// Keeps `text` as this thread's explanation of the error and returns `status`.
-// Allocates nothing.
+// Keeps `text` as this thread's explanation of the error, without allocating, and returns `status`.
 Status fail(Status status, std::string_view text);
 
-// Returns the text of this thread's last fail(); empty if there was none.
+// Returns the text of this thread's last fail(), or "".
 std::string failure_text();
 
-// Writes failure_text() to `text`, cut to its size. Allocates nothing.
+// Copies failure_text() to `text`, cut to its size, without allocating.
 void copy_failure_text(std::span<char> text);
 
-// Protects the thread's failure text while code that may fail again handles a failure: new failures
-// have a text of their own while the object lives, and failure_text() is the old text again
-// afterwards. Objects lie on the stack and nest; the innermost one gets new texts. Allocates
+// Protects the thread's failure text while code that may fail again handles a failure: until the
+// object is destroyed, new failures have a text of their own, and afterwards failure_text() is the
+// old one again. Objects are on the stack and nest; new texts go to the innermost. Allocates
 // nothing.
 class FailureScope {
  public:
@@ -46,7 +45,7 @@ class FailureScope {
   FailureScope(const FailureScope&) = delete;
   FailureScope& operator=(const FailureScope&) = delete;
 
-  // Returns the text of the failure that is being handled. Valid while the object lives.
+  // Returns the text of the failure that is being handled, valid while the object lives.
   const char* before() const;
 
   static constexpr std::size_t kMost = 2048;  // bytes of a text
@@ -61,7 +60,7 @@ class FailureScope {
   FailureScope* const outer_;
 };
 
-// A short name of the status itself ("no memory").
+// Returns a short name of the status, such as "no memory".
 const char* to_string(Status status);
 
 constexpr bool is_done(Status status) {
@@ -70,7 +69,7 @@ constexpr bool is_done(Status status) {
 
 }  // namespace slimpi
 
-// Returns from the calling function when `expression`, a Status or a comm::Verdict, is not done.
+// Returns from the calling function unless `expression`, a Status or a comm::Verdict, is done.
 #define SLIMPI_TRY(expression)                                                                  \
   do {                                                                                          \
     if (const auto slimpi_result = (expression); !is_done(slimpi_result)) return slimpi_result; \

@@ -24,7 +24,7 @@ namespace slimpi::call {
 
 namespace {
 
-// Asks MPI, once, whether it takes buffers in GPU memory. MPI must be initialized.
+// Asks MPI, once per process, whether it takes buffers in GPU memory. MPI must be initialized.
 void ask_mpi_about_devices() {
   static const bool takes = [] {
     const bool says = mpi::takes_gpu_memory();
@@ -35,23 +35,23 @@ void ask_mpi_about_devices() {
 }
 
 // Looks for kinds of memory, such as a GPU's, that have come into the process since the last call.
-// A call whose buffers may lie on a device searches at its start, because MPI may need copies of
-// them. Otherwise admit_sum() searches at its end, so that most calls that are left to MPI pay
-// nothing.
+// If the buffers of a call may be on a device, this happens early, because MPI may need copies of
+// them. Otherwise admit_sum() does it last, so that most calls that are left to MPI do not pay for
+// it.
 void find_devices() {
   device::load_plugins();
   if (device::others()) ask_mpi_about_devices();
   device::begin_call();
 }
 
-// Returns whether both buffers are known to be in host memory. Returns false for a derived
-// datatype, because its elements may lie elsewhere.
+// Returns whether both buffers are known to be in host memory. False for a derived datatype, whose
+// elements may lie outside the buffer.
 bool on_host(const Request& request) {
   return mpi::is_predefined(request.datatype) && device::in_process_memory(request.buffer()) &&
          (request.in == mpi::abi.in_place || device::in_process_memory(request.in));
 }
 
-// Guesses from the handle alone whether the communicator can have other ranks. The handle may be
+// Guesses from the handle alone whether the communicator can have other ranks: the handle may be
 // invalid, so it must not be passed to MPI here.
 bool may_have_others(const Request& request) {
   const auto comm = request.comm;
@@ -65,7 +65,7 @@ bool has_type_of(const Request& request) {
   return runtime != nullptr && runtime->config.types.has(*type);
 }
 
-// Prints, in place of the banner (the line at the first call), that all ranks share one node and
+// Prints, instead of the banner (the line at the first call), that all ranks share one node and
 // nothing will be compressed.
 void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
   if (communicator.rank() != 0 || communicator.size() < runtime.world_size ||
@@ -76,8 +76,8 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
-// Finds the nodes (groups of ranks that share memory) and the memory of the call's buffers. Leaves
-// the call to MPI if either requires it.
+// Finds the nodes (groups of ranks that share memory) and in which memory the call's buffers are,
+// and leaves the call to MPI if either requires it.
 comm::Verdict find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
                                     const Request& request) {
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
@@ -87,8 +87,8 @@ comm::Verdict find_nodes_and_memory(Runtime& runtime, comm::Communicator& commun
   return agree_on_memory(communicator, request);
 }
 
-// Lets the ranks compare their options, and offers the communicator to the report
-// (JobReport::offer). Called before the first call and again after MPI_Comm_set_info.
+// Makes the ranks compare their options, and offers the communicator to the report
+// (JobReport::offer). Called before the first call, and again after MPI_Comm_set_info.
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   const Config& config = communicator.config();
   const Rules& rules = runtime.rules_of(communicator);
@@ -98,34 +98,34 @@ Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   return runtime.report.offer(communicator);
 }
 
-// Ends a call after a collective step has failed. Leaves the call to MPI if slimpi cannot use the
-// communicator; otherwise the call fails. Returns the outcome.
+// Ends a call after a collective step has failed: as a failure, or by leaving it to MPI if slimpi
+// cannot use the communicator at all.
 Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                       Status status) {
   if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
-  // Status::unsupported is no error: a limit of communicators is reached (mpi::refuse).
+  // Status::unsupported is not an error: MPI's limit of communicators is reached (mpi::refuse).
   if (communicator.rank() == 0)
     log_failure_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
                      "calls on a communicator go to MPI");
   return bypass(runtime, BypassReason::failure, communicator, request);
 }
 
-// Ends a call whose step has failed, or has left the call to MPI on all ranks.
+// Ends a call of which a step has failed, or has left it to MPI on all ranks.
 Outcome end_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                  const comm::Verdict& verdict) {
   return verdict.left() ? bypass(runtime, *verdict.left(), communicator, request)
                         : fail_or_leave(runtime, communicator, request, verdict.status());
 }
 
-// Ends the job if only some ranks have left the sum to MPI, because no error can reach the ranks
-// that are inside MPI.
+// Ends the job if only some of the ranks have left the sum to MPI. The ranks that are inside MPI
+// could not be told of an error.
 void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.refusal() < mpi::Refusal::single_threaded) return;
   runtime.errors.end_job(communicator.user(), failure_text());
 }
 
-// Called with SLIMPI_ESTIMATE for a sum that slimpi would take: lets MPI make the sum, and counts
-// what slimpi would have done.
+// Called for a sum that slimpi would take if SLIMPI_ESTIMATE were not set: leaves it to MPI, and
+// counts what slimpi would have done.
 Outcome estimate_call(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
   comm::Verdict found = Status::ok;
   {
@@ -139,12 +139,12 @@ Outcome estimate_call(Runtime& runtime, comm::Communicator& communicator, const 
       CallEstimate::running()->call_mpi(request, communicator.layout().nodes()));
 }
 
-// Runs a sum whose decision says that slimpi takes it.
+// Runs a sum that slimpi takes, by its decision.
 Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
                   const algorithm::Decision& decision, const Request& request) {
   const std::vector<comm::Plan>& plans = decision.plans;
-  // The floating-point environment is set only here, because setting it costs more than all the
-  // steps of a call that is left to MPI.
+  // Only here, because setting the floating-point environment costs more than all steps of a call
+  // that is left to MPI.
   const OwnFloats environment;
   const ActiveCall active(subject(communicator, request));
   const comm::Verdict found = find_nodes_and_memory(runtime, communicator, request);
@@ -192,10 +192,10 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
   if (communicator.unusable())
     return {bypass(runtime, BypassReason::failure, communicator, request)};
   if (!communicator.agreed() && !communicator.failed()) {
-    communicator.read_name();  // subject() below shows the name
+    communicator.read_name();  // for subject() below
     const OwnFloats environment;
-    // The comparison has a number of its own: other ranks may still be in the last call, and this
-    // call gets no number if it goes to MPI.
+    // The comparison has a number of its own, because other ranks may still be in the previous
+    // call, and because this call gets no number if it goes to MPI.
     communicator.begin_comparison();
     const ActiveCall active(subject(communicator, request));
     const Status begun = begin_communicator(runtime, communicator);
@@ -204,9 +204,9 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
       return {fail_or_leave(runtime, communicator, request, begun)};
     }
   }
-  // The comparison of options may have failed on this rank alone, in an earlier call. The other
-  // ranks then have their decisions and follow them: a call that slimpi takes fails, and any other
-  // goes to MPI. So this rank prepares its decisions now, to do the same.
+  // If the comparison of options failed in an earlier call on this rank alone, the other ranks have
+  // their decisions and act on them: a call that slimpi takes fails, and any other goes to MPI. So
+  // this rank prepares its decisions now, in order to act in the same way.
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
   const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
   if (decision.take) return {{}, &decision};
@@ -236,7 +236,7 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
   if (stays_on_node(communicator, request))
     return bypass(runtime, BypassReason::single_node, communicator, request);
   communicator.begin_numbered();
-  // If another rank has reported a failure, no rank would receive the messages of this call.
+  // After another rank has reported a failure, no rank would receive the messages of this call.
   if (communicator.exchange().failure_reported())
     return fail_or_leave(runtime, communicator, request, communicator.exchange().check());
   if (const Status status = agree_on_blocks(communicator, request, false); status != Status::ok)
@@ -251,8 +251,8 @@ bool is_float_sum(const Request& request) {
 
 namespace {
 
-// Warns of a sum that the report lacks because the report was written in MPI_Finalize, before a
-// session of the program made the sum. After slimpi_finish() no warning is due.
+// Warns of a sum that is missing in the report, because the report was written in MPI_Finalize and
+// a session of the program made the sum later. After slimpi_finish() no warning is due.
 [[gnu::cold]] void warn_of_late_sum(const Runtime& runtime, const Request& request) {
   if (runtime.world_rank != 0 || request.gathers() || !element_type(request.datatype) ||
       mpi::has_world(runtime.api))
@@ -262,8 +262,7 @@ namespace {
 }
 
 // Runs the steps of admit() that need no communicator. Most calls that are left to MPI end here, so
-// every instruction matters. Sets *its_runtime, and returns nothing if the call must go on to
-// admit_sum().
+// every instruction matters. Sets *its_runtime. Returns nothing if admit_sum() must continue.
 [[gnu::always_inline]] inline std::optional<Outcome> bypassed_at_sight(const Request& request,
                                                                        Runtime** its_runtime) {
   if (Finalizing::is_finalizing()) return Outcome();
@@ -276,7 +275,8 @@ namespace {
   if (request.gathers() && !runtime->gathers.load(std::memory_order_relaxed)) return Outcome();
   if (!on_host(request)) find_devices();
   if (algorithm::inside_hook()) return Outcome();
-  // A negative own_count marks a call with blocks: src/intercept sets -1, count_blocks() the count.
+  // src/intercept sets own_count to -1 in calls with blocks, and count_blocks() replaces that
+  // later.
   if (request.own_count < 0)
     runtime->statistics.count(request.gathers() ? &Counts::allgathers : &Counts::reduce_scatters);
   if (!Runtime::on.load(std::memory_order_relaxed))
@@ -295,11 +295,11 @@ namespace {
   return std::nullopt;
 }
 
-// Runs the steps of admit() that need the communicator but no other rank.
+// Runs the steps of admit() that need the communicator, but no other rank.
 [[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, Request& request, Way way) {
   const ElementType type = type_of(request);
   // A type that SLIMPI_TYPES does not name is counted as `datatype`, even if there are other
-  // reasons to leave the call to MPI.
+  // reasons for leaving the call to MPI.
   const bool named = runtime->config.types.has(type);
   const auto bypass_for = [&](BypassReason reason) {
     return bypass(*runtime, named ? reason : BypassReason::datatype);
@@ -312,7 +312,7 @@ namespace {
   if (communicator == nullptr)
     return {raised ? Outcome::finished(*raised) : bypass_for(BypassReason::comm)};
   if (!runtime->option_error.empty()) runtime->errors.end_job(comm, runtime->option_error);
-  // Runtime::gathers may be true on some ranks only, but the options of the communicator agree.
+  // Runtime::gathers may be true on some ranks only, whereas the options of the communicator agree.
   if (request.gathers() && !communicator->config().calls.has(Collective::allgather))
     return {bypass(*runtime, BypassReason::function)};
   const bool has_peers = communicator->has_peers();
@@ -326,9 +326,9 @@ namespace {
     return {bypass(*runtime, BypassReason::datatype)};
   }
   if (!has_peers) return {bypass(*runtime, BypassReason::comm)};
-  // Most calls that are left to MPI are small blocking sums, so they leave here, before the steps
-  // that cost more. A nonblocking sum leaves in decide_or_begin() or in its fiber, and a persistent
-  // one only after the ranks have compared its count.
+  // Most calls that are left to MPI are small blocking sums, so these leave here, before the steps
+  // that cost more. A small nonblocking sum leaves in decide_or_begin() or in its fiber, and a
+  // persistent one once the ranks have compared its count.
   if (way == Way::blocking && communicator->agreed() && !communicator->unusable() &&
       bytes_of(request) < communicator->config().min_size)
     return {bypass(*runtime, BypassReason::small, *communicator, request)};
@@ -354,7 +354,7 @@ Admission admit(Request& request, Way way) {
 
 void take_description(Request& request) {
   if (!DescribedTensor::has_next()) return;
-  Runtime::get(request.comm);  // finds MPI, and its handles of float types
+  Runtime::get(request.comm);  // finds MPI and its handles of float types
   if (request.op == mpi::abi.op_sum && !request.gathers() && has_type_of(request))
     request.tensor = std::make_shared<const DescribedTensor>(DescribedTensor::take_next());
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first steps of every call of the program, blocking, nonblocking or persistent, which decide
-// whether slimpi takes the call or leaves it to MPI. admit() decides locally, from facts that agree
-// on all ranks; only SLIMPI_TYPES may differ, so a rank that leaves a type to MPI tells the others.
-// decide() communicates: it makes the ranks compare their options, unless they have done so, and
-// decides by the options.
+// The first steps of every call, blocking, nonblocking or persistent, which decide whether slimpi
+// takes the call or leaves it to MPI. admit() decides locally, from facts that agree on all ranks
+// (except SLIMPI_TYPES: a rank that leaves a type to MPI tells the others). decide() communicates:
+// unless the ranks have already compared their options, it makes them do so, and then decides by
+// the options.
 //
 //   blocking     dispatch(): the steps of admit(), decide(), run()
-//   nonblocking  admit(); then decide() and run() in a fiber (base/fiber.h). A sum that goes to MPI
-//                needs no fiber if every rank began it after the ranks had compared their options.
+//   nonblocking  admit(); then decide() and run() in a fiber (base/fiber.h), or without a fiber if
+//                MPI makes the sum and every rank began it after the comparison of options
 //   persistent   admit() and decide() at the init; run() in a fiber at each start
 //
-// In run() all ranks together may still leave a call to MPI: `tests/check/reasons.sh --list` prints
-// every place.
+// Even in run() all ranks together may leave a call to MPI; `tests/check/reasons.sh --list` prints
+// where.
 #pragma once
 #include "algorithm/policy.h"
 #include "call/request.h"
@@ -19,8 +19,8 @@
 
 namespace slimpi::call {
 
-// The result of admit(). If `communicator` is null, slimpi does not take the call, and `outcome` is
-// what the call returns.
+// The result of admit(). If `communicator` is null, slimpi does not take the call, which returns
+// `outcome`.
 struct Admission {
   Outcome outcome;
   Runtime* runtime = nullptr;
@@ -29,8 +29,8 @@ struct Admission {
 Admission admit(Request& request, Way way);
 
 // The result of decide(). `decision` is the same on all ranks, and says whether slimpi takes the
-// call (`take`). `outcome` is what the call returns if slimpi does not take it, or if the ranks
-// could not decide (undecided()).
+// call (`take`). If it does not, or if the ranks could not decide (undecided()), the call returns
+// `outcome`.
 struct Decided {
   bool undecided() const { return decision == nullptr; }
 
@@ -42,24 +42,23 @@ struct Decided {
 // hierarchy). Collective. No other nonblocking sum of the communicator may be in flight.
 Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
-// Runs a sum that slimpi takes, or leaves it to MPI if all ranks agree on that. Collective.
+// Runs a sum that slimpi takes, unless all ranks agree to leave it to MPI. Collective.
 Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
             const Request& request);
 
-// Called in place of run() once an earlier sum of the communicator has failed: raises an MPI error.
+// Raises an MPI error. Called instead of run() once an earlier sum of the communicator has failed.
 Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator);
 
-// Calls decide() and, if slimpi takes the call, run(). Counts the sum among the sums of the
-// program's step (SLIMPI_CALLS_PER_STEP), unless it is smaller than SLIMPI_MIN_SIZE.
+// Calls decide() and, if slimpi takes the call, run(). Counts the sum as one of the program's step
+// (SLIMPI_CALLS_PER_STEP) unless it is smaller than SLIMPI_MIN_SIZE.
 Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
-// Returns whether slimpi may take the call: it is an MPI_SUM of one element or more, of a type that
-// SLIMPI_TYPES names.
+// Returns whether slimpi may take the call: whether it is an MPI_SUM of at least one element, of a
+// type that SLIMPI_TYPES names.
 bool is_float_sum(const Request& request);
 
-// Moves the description that slimpi_describe_next made of the next sum, if there is one, into the
-// request of a float sum. A sum that goes to MPI, or has no elements, takes its description too, so
-// that no later sum gets it.
+// Moves the description that slimpi_describe_next() has left for the next sum into the request of a
+// float sum. Even a sum that goes to MPI or has no elements takes it, so that no later sum gets it.
 void take_description(Request& request);
 
 // Fills the communicator's table of decisions (Decisions) for calls of every size and type, from
@@ -70,9 +69,9 @@ void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
 void count_bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
                   const Request& request);
 
-// bypass() counts a call that goes to MPI and, for a float sum, its bytes, and returns the outcome.
-// The bytes are this rank's share of what an optimal algorithm would send between nodes. As long as
-// the nodes are not known, the bytes go to Counts::bytes_bypassed_elsewhere.
+// Return the outcome of a call that goes to MPI, and count the call and, for a float sum, its
+// bytes: this rank's share of what an optimal algorithm would send between nodes. As long as the
+// nodes are not known, the bytes count as Counts::bytes_bypassed_elsewhere.
 inline Outcome bypass(Runtime& runtime, BypassReason reason) {
   runtime.statistics.bypassed(reason);
   return Outcome::bypassed(reason);

@@ -42,7 +42,7 @@ int ranks_with_blocks(const mpi::Api& api, const Request& request) {
 
 namespace {
 
-// Returns the leading counts as text, as many as fit into an error message.
+// Returns the counts as text, from the first on, as many as fit into an error message.
 std::string describe_counts(const BlockCounts& blocks, int ranks) {
   constexpr std::size_t kRoom = 100;
   std::string text;
@@ -62,8 +62,8 @@ const char* owner_of(const Request& request) {
 
 }  // namespace
 
-// Compares the counts of the blocks explicitly, because no message shows a difference: its tag
-// depends on the count of the whole vector only.
+// The counts of the blocks need a comparison of their own, because messages only show a difference
+// in the count of the whole vector, on which their tag depends.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request, bool init) {
   if (request.blocks.agreed) return Status::ok;
   if (request.gathers() && request.in != mpi::abi.in_place &&
@@ -87,7 +87,7 @@ Status agree_on_blocks(comm::Communicator& communicator, const Request& request,
 }
 
 bool stays_on_node(const comm::Communicator& communicator, const Request& request) {
-  // Inside a node MPI's own allreduce is as fast for sums of fewer bytes.
+  // For fewer bytes than this, MPI's own allreduce is as fast inside a node.
   constexpr std::uint64_t kShort = 64 << 10;
   return communicator.on_one_node() &&
          (!communicator.devices_possible() || bytes_of(request) < kShort ||
@@ -103,8 +103,8 @@ comm::Verdict agree_on_memory(comm::Communicator& communicator, const Request& r
   const char* const owner = owner_of(request);
   if (!asks) {
     if (owner == nullptr) return Status::ok;
-    // The other ranks make the sum without asking about buffers, so this rank cannot leave it to
-    // MPI. The call fails, and so does each later call of the communicator.
+    // The other ranks run the sum without asking about buffers, so this rank cannot leave it to
+    // MPI. The call fails, and so does every later call of the communicator.
     communicator.give_up(Status::device);
     return fail(Status::device,
                 std::string("a buffer lies in the memory of ") + owner +

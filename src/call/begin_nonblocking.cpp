@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Starts nonblocking sums, and decides at once where that needs no other rank; otherwise the fiber
-// of the sum decides.
+// Begins nonblocking sums. Where no other rank is needed for it, decides at once whether slimpi
+// takes the sum; otherwise the sum's fiber decides.
 #include <memory>
 #include <utility>
 
@@ -22,15 +22,15 @@ namespace slimpi::call {
 
 namespace {
 
-// A nonblocking sum. Unlike a persistent sum, it cannot use a message to this process as its
-// request. Before the ranks have an internal communicator, the message would need a communicator of
-// this process alone, on which MPICH's messages are not safe among threads.
+// A nonblocking sum, whose request is a generalized request. Unlike a persistent sum it cannot use
+// a message to this process: until the ranks have an internal communicator, that message would need
+// a communicator of this process alone, on which MPICH's messages are not safe among threads.
 class GeneralizedSum final : public HeldSum {
  public:
   GeneralizedSum(Runtime& its_runtime, comm::Communicator& its_communicator, Request its_request)
       : HeldSum(its_runtime, its_communicator, its_communicator, std::move(its_request), nullptr) {}
 
-  // Makes the program's request. Returns MPI's code.
+  // Creates the program's request. Returns MPI's code.
   int make_request() { return runtime.api.Grequest_start(&query, &free, &cancel, this, &handle); }
 
   void before_free() override { drop(); }
@@ -50,8 +50,8 @@ int GeneralizedSum::query(void* extra, mpi::MessageStatus* status) {
   GeneralizedSum& sum = *static_cast<GeneralizedSum*>(extra);
   sum.runtime.api.Status_set_cancelled(status, 0);
   sum.runtime.api.Status_set_elements(status, mpi::abi.type_byte, 0);
-  // If slimpi does not intercept the function that completes the request, the program learns of the
-  // error only by the code that this callback returns.
+  // If slimpi does not intercept the function that completes the request, the code that this
+  // callback returns is all that tells the program of the error.
   return is_completing() || !sum.forget_failure() ? mpi::kSuccess : mpi::abi.err_other;
 }
 
@@ -60,28 +60,29 @@ int GeneralizedSum::free(void* extra) {
   return mpi::kSuccess;
 }
 
-// Refuses to cancel: the MPI standard does not allow it for collectives.
+// Refuses to cancel, since the MPI standard does not allow it for collectives.
 int GeneralizedSum::cancel(void*, int complete) {
   return complete != 0 ? mpi::kSuccess : mpi::abi.err_other;
 }
 
-// Returns whether this rank can make the internal communicator (slimpi's own) in a fiber.
+// Returns whether this rank can create the internal communicator (slimpi's own) in a fiber.
 bool can_meet_in_fiber(const Runtime& runtime) {
   return mpi::can_help(runtime.api) && mpi::can_make_internal_in_fiber(runtime.api);
 }
 
-// Returns whether the ranks can make nonblocking sums of the communicator; the same on all ranks at
-// the same call. They can if they have the internal communicator and MPI_THREAD_MULTIPLE, or if the
-// first such sum can make that communicator in its fiber. If this rank cannot, it tells the others.
+// Returns whether the ranks can run nonblocking sums of the communicator; all ranks get the same
+// answer at the same call. They can if they have the internal communicator and MPI_THREAD_MULTIPLE,
+// or if the first such sum can create that communicator in its fiber. A rank that cannot tells the
+// others.
 bool meet_or_refuse(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.unusable()) return communicator.nonblocking.next_is_undecided();
-  // Once a sum has begun, its fiber changes the facts that are tested below, at different times on
-  // each rank. The ranks would get different answers, so they test these facts no more.
+  // Once a sum has begun, its fiber changes what is tested below, at a different time on each rank.
+  // The ranks would get different answers, so they no longer test.
   if (communicator.nonblocking.any()) return true;
   if (communicator.connected()) return communicator.threaded();
   if (can_meet_in_fiber(runtime)) {
-    // If MPI once had no free context id, nonblocking sums of the communicator stay refused, even
-    // when there is one again: the ranks could not change the answer at the same call.
+    // Once MPI has had no free context id, nonblocking sums of the communicator stay refused, even
+    // when it has one again, because the ranks could not change their answer at the same call.
     if (!communicator.refused() && communicator.has_room()) return true;
     communicator.refuse_to_meet(mpi::Refusal::no_room);
     return false;
@@ -105,13 +106,14 @@ Status begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const 
   return Status::ok;
 }
 
-// Begins a nonblocking sum in a fiber, or decides at once that MPI makes it. The caller has
-// HoldFibers, and the ranks are not comparing how many sums each has begun.
+// Begins a nonblocking sum in a fiber, or decides at once that MPI makes it. The caller holds
+// HoldFibers, and no comparison of how many sums each rank has begun is going on.
 Outcome decide_or_begin(const Admission& admitted, const Request& request, void* handle) {
   Runtime& runtime = *admitted.runtime;
   comm::Communicator& communicator = *admitted.communicator;
   if (CallEstimate::running() != nullptr) {
-    // Ranks without SLIMPI_ESTIMATE would wait for this rank, so it tells them that MPI sums.
+    // Ranks without SLIMPI_ESTIMATE would wait for this rank, so it tells them that MPI makes the
+    // sum.
     if (!communicator.connected()) communicator.refuse_to_meet();
     return estimate_begun(runtime, communicator, request);
   }
@@ -138,8 +140,8 @@ Outcome decide_or_begin(const Admission& admitted, const Request& request, void*
   const Status status =
       caught([&] { return begin_in_fiber(runtime, communicator, request, handle); });
   if (status == Status::ok) return Outcome::finished(mpi::kSuccess);
-  // The other ranks make the sum, so this rank tells them of the failure. As long as it has no
-  // internal communicator for that, the job ends.
+  // The other ranks run the sum, so this rank must tell them of the failure. Without an internal
+  // communicator it cannot, and the job ends.
   if (!communicator.connected()) end_for(request.comm, status);
   communicator.end_nonblocking();
   return Outcome::finished(fail_call(runtime, communicator, status));
@@ -161,12 +163,12 @@ bool make_complete_request(int (&handles)[2]) {
 }
 
 Outcome begin_nonblocking(Request& request, void* handle) {
-  // If this thread is inside a fiber, a hook has made this call, or a callback that MPI runs. Such
-  // a call goes to MPI. A call with a null handle goes to MPI, too, which reports the error.
+  // Inside a fiber, this is the call of a hook, or of a callback that MPI runs, and goes to MPI. So
+  // does a call with a null handle, so that MPI reports the error.
   if (Fiber::inside() || handle == nullptr) return {};
   if (const Runtime* const runtime = Runtime::started();
       request.gathers() && runtime != nullptr && !runtime->gathers)
-    return {};  // the default, so no call may wait until it can hold the fibers
+    return {};  // the default, where no call may wait to hold the fibers
   take_description(request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
     const HoldFibers held;

@@ -24,7 +24,7 @@ void count_beyond(const comm::Call& call, std::uint64_t elements) {
 
 namespace {
 
-// Returns the greatest magnitude; a NaN if a value is a NaN.
+// Returns the greatest magnitude, or a NaN if a value is a NaN.
 double magnitude_of(std::span<const float> values) {
   std::uint32_t most = 0;
   for (const float value : values)
@@ -32,15 +32,15 @@ double magnitude_of(std::span<const float> values) {
   return std::bit_cast<float>(most);
 }
 
-// `count` elements of a vector, from `first` on, in blocks of `length` elements. The last block may
-// be shorter.
+// Divides `count` elements of a vector, from `first` on, into blocks of `length` elements, of which
+// the last may be shorter.
 struct Blocks {
   std::uint64_t number() const { return (count + length - 1) / length; }
   std::uint64_t end(std::uint64_t block) const { return std::min(count, (block + 1) * length); }
   std::span<const float> of(const float* values, std::uint64_t block) const {
     return {values + first + block * length, values + first + end(block)};
   }
-  // Returns the values of the block and of the two blocks beside it.
+  // Returns the values of the block and of the blocks before and after it.
   std::span<const float> around(const float* values, std::uint64_t block) const {
     return {values + (block == 0 ? 0 : block - 1) * length, values + end(block + 1)};
   }
@@ -48,7 +48,7 @@ struct Blocks {
   const std::uint64_t count, length, first = 0;
 };
 
-// Counts the elements of the rank's range whose error is beyond the bound of their block, and warns
+// Counts the elements of the rank's range whose error exceeds the bound of their block, and warns
 // of the first.
 template <typename BoundOf>
 void compare_blocks(const comm::Call& call, const Verified& verified, const Blocks& blocks,
@@ -78,25 +78,25 @@ void compare_blocks(const comm::Call& call, const Verified& verified, const Bloc
   count_beyond(call, found);
 }
 
-// Returns a bound of the rounding error. A sum of floats is rounded once for each rank, and the
-// arithmetic of the codecs rounds a few times (kernels/math/quantizer.h, kernels/math/packed.h).
-// The rounding of a subnormal value loses at most 2^-149, the smallest float.
+// Returns a bound of the rounding error. A sum of floats is rounded once per rank, and the
+// arithmetic of the codecs rounds a few times more (kernels/math/quantizer.h,
+// kernels/math/packed.h). Rounding a subnormal value loses at most 2^-149, the smallest float.
 double rounding_of(const comm::Call& call, double magnitude) {
   return (double(call.communicator.size()) + 24) * (0x1p-24 * magnitude + 0x1p-149);
 }
 
-// Returns whether the bound of error feedback applies. In a reduce-scatter a bucket (values that
-// share one scale) may span blocks that are not adjacent in the vector, and then it does not.
+// Returns whether the bound of error feedback applies. It does not in a reduce-scatter where a
+// bucket (values that share a scale) may span blocks that are not adjacent in the vector.
 bool has_feedback(const comm::Call& call) {
   if (call.scatter != nullptr && !call.scatter->in_order) return false;
   return call.plan.error_feedback && call.plan.format.codec == kernels::Codec::quantized &&
          call.plan.hook == nullptr;
 }
 
-// Returns the blocks that get a bound each. Where buckets begin depends on the schedule, but no
-// bucket is longer than a block, so the bucket of an element lies within the element's block and
+// Returns the blocks, each of which gets a bound. Where a bucket begins depends on the schedule,
+// but no bucket is longer than a block, so that of an element lies within the element's block and
 // the two beside it. The quantization step of these three blocks together is at least the bucket's,
-// so the bound computed from them is on the safe side.
+// so a bound computed from it is safe.
 Blocks blocks_of(const comm::Call& call) {
   return {call.count,
           std::max<std::uint64_t>(1, kernels::bucket_elements(call.plan.format, call.count))};
@@ -112,7 +112,7 @@ double quantization_step(const comm::Call& call, std::span<const float> values) 
 }
 
 // Returns the number of words: for each block, the quantization step and the magnitude of the block
-// with its neighbors.
+// together with its neighbors.
 std::size_t words_of_blocks(const comm::Call& call) {
   return 2 * blocks_of(call).number();
 }
@@ -125,8 +125,8 @@ void fill_steps(const comm::Call& call, const float* in, double* words) {
   }
 }
 
-// Compares each element with its bound. The sum that the owner encodes already has the errors of
-// phase 1, which can widen its range; the factor 1 + 2 most / last_level allows for that.
+// Compares each element with its bound. What the owner encodes already has the errors of phase 1,
+// which can widen its range; the factor 1 + 2 most / last_level covers that.
 void compare_elements(const comm::Call& call, const Verified& verified, const double* words) {
   const Blocks blocks = blocks_of(call);
   const double most = algorithm::most_steps(call.plan.format);
@@ -137,8 +137,8 @@ void compare_elements(const comm::Call& call, const Verified& verified, const do
   });
 }
 
-// Returns whether the bound of the codec packed applies: not in a reduce-scatter, where chunks, and
-// so buckets, may begin at any element.
+// Returns whether the bound of the codec packed applies. It does not in a reduce-scatter, where
+// chunks, and so buckets, may begin at any element.
 bool is_packed(const comm::Call& call) {
   return call.collective() == Collective::allreduce &&
          call.plan.format.codec == kernels::Codec::packed && call.plan.hook == nullptr &&
@@ -146,8 +146,8 @@ bool is_packed(const comm::Call& call) {
 }
 
 // buckets_of() returns the buckets of packed, which begin at multiples of their length. tiles_of()
-// returns blocks of Format::bucket elements: a tile (buckets that share a budget of bits) may begin
-// anywhere, but lies within one of these blocks and the two beside it.
+// returns blocks of Format::bucket elements, because a tile (buckets that share a budget of bits)
+// may begin anywhere, but lies within one of these blocks and the two beside it.
 Blocks buckets_of(const comm::Call& call) {
   return {call.count, kernels::kPackedBucket};
 }
@@ -155,8 +155,8 @@ Blocks tiles_of(const comm::Call& call) {
   return {call.count, call.plan.format.bucket};
 }
 
-// Returns the number of words: the magnitude of each bucket, and for each block of tiles_of() the
-// magnitude of that block with the two blocks beside it.
+// Returns the number of words: the magnitude of each bucket, and that of each block of tiles_of()
+// together with the two blocks beside it.
 std::size_t words_of_tiles(const comm::Call& call) {
   return buckets_of(call).number() + tiles_of(call).number();
 }
@@ -193,7 +193,7 @@ bool is_low_rank(const comm::Call& call) {
   return call.plan.algorithm->functions == &algorithm::functions::low_rank;
 }
 
-// Returns the number of words. Each matrix has one: its L2 norm.
+// Returns the number of words: one for each matrix, its L2 norm.
 std::size_t words_of_matrices(const comm::Call& call) {
   return algorithm::matrices_of(call).low_rank.size();
 }
@@ -204,8 +204,8 @@ void fill_norms(const comm::Call& call, const float* in, double* words) {
   }
 }
 
-// Compares each matrix with its bound. kRounding allows for the rounding of the products of
-// matrices and of the columns of P.
+// Compares each matrix with its bound. kRounding covers the rounding of the products and of the
+// columns of P.
 void compare_matrices(const comm::Call& call, const Verified& verified, const double* words) {
   constexpr double kRounding = 1.001;
   const double most = kRounding * algorithm::most_norms(call.plan);
@@ -240,8 +240,8 @@ double most_value_error(const kernels::Format& format, float value) {
   return std::max(magnitude * (fp16 ? 0x1p-11 : 0x1p-8), fp16 ? 0x1p-25 : 0x1p-134);
 }
 
-// Compares each element of an all-gather with the bound of its own bucket; the first bucket begins
-// with the rank's block. kernels/math/quantizer.h explains the rounding terms.
+// Compares each element of an all-gather with the bound of its own bucket; a rank's buckets begin
+// with its block. kernels/math/quantizer.h explains the rounding terms.
 void compare_gathered(const comm::Call& call, const Verified& verified, const double*) {
   const kernels::Format& format = call.plan.format;
   const std::uint64_t tile =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Forwards a call to MPI: with a slice in the trace and a record in the estimate, if these run, and
-// with staged copies of buffers that MPI cannot access.
+// Forwards a call to MPI. If a trace or an estimate is running, the call gets a slice or a record
+// there. Buffers that MPI cannot access are staged.
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -19,10 +19,10 @@ namespace slimpi::call {
 
 namespace {
 
-// Forwards the call to MPI, with copies of buffers that MPI cannot take. Called only if the process
-// has such memory, because asking the driver where a buffer lies takes time.
+// Forwards the call to MPI with copies of buffers that MPI cannot take. Called only if the process
+// has memory of this kind, because it takes time to ask the driver where a buffer is.
 int call_mpi_staged(const Request& request) {
-  Runtime& runtime = *Runtime::started();  // exists: it added the other devices
+  Runtime& runtime = *Runtime::started();  // not null: it added the other devices
   if (runtime.finished.load(std::memory_order_relaxed)) return call_mpi_unstaged(request);
   StagedCall staged(runtime, request);
   if (!staged.needed()) return call_mpi_unstaged(request);
@@ -54,7 +54,8 @@ struct TimedCall {
   std::uint64_t nanoseconds;
 };
 
-// Forwards a call to MPI and times it. `name`: the name of its slice in the trace; a literal.
+// Forwards a call to MPI and times it. `name` is a literal, the name of the call's slice in the
+// trace.
 TimedCall call_mpi_timed(const Request& request, const char* name) {
   const auto begin = Trace::Clock::now();
   const int code = call_mpi_untraced(request);
@@ -78,7 +79,7 @@ TimedCall call_mpi_timed(const Request& request, const char* name) {
 
 }  // namespace
 
-// A call that is left to MPI must cost next to nothing, so the usual path has three loads.
+// A call that is left to MPI must cost next to nothing, so the usual path has only three loads.
 int call_mpi(const Request& request, std::optional<BypassReason> reason) {
   if (Trace::running() == nullptr && CallEstimate::running() == nullptr) [[likely]] {
     const int code = call_mpi_untraced(request);
@@ -90,8 +91,9 @@ int call_mpi(const Request& request, std::optional<BypassReason> reason) {
 
 namespace {
 
-// Returns the number of all elements of a call. For blocks of a type that slimpi does not
-// take, count_blocks() has not run yet. The communicator is valid: MPI has just used it.
+// Returns the number of elements of a whole call, also of one with blocks whose type slimpi does
+// not take, so that count_blocks() has not run yet. The communicator is valid, since MPI has just
+// used it.
 std::int64_t count_of_all(Runtime& runtime, const Request& request) {
   if (request.collective == Collective::allreduce) return request.count;
   Request measured = request;
@@ -104,7 +106,7 @@ std::int64_t count_of_all(Runtime& runtime, const Request& request) {
 void count_bytes_of(const Request& request) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr || request.comm == mpi::abi.comm_self) return;
-  if (request.gathers() && !element_type(request.datatype)) return;  // no floats
+  if (request.gathers() && !element_type(request.datatype)) return;  // not floats
   const std::int64_t count = count_of_all(*runtime, request);
   if (count <= 0) return;
   const std::optional<ElementType> type = element_type(request.datatype);

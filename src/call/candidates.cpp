@@ -20,8 +20,8 @@ namespace slimpi::call {
 
 namespace {
 
-// Returns the decisions for the calls of a row of the rules. A null row stands for the calls that
-// no row fits.
+// Returns the decisions for calls of one row of the rules. Null is for the calls that no row
+// matches.
 Decisions::ByCall prepared(const Config& config, const Rule* rule, std::size_t number) {
   Decisions::ByCall decisions;
   for (std::size_t i = 0; i < decisions.size(); ++i) {
@@ -74,21 +74,21 @@ std::uint64_t steady_nanoseconds() {
   return std::uint64_t(std::chrono::nanoseconds(now).count());
 }
 
-// The time in nanoseconds that is recorded for a call in which MPI failed: longer than any real
-// time, but short enough that the sum of many does not overflow.
+// The nanoseconds that are recorded for a call in which MPI failed: longer than any real call, yet
+// so short that the sum of many does not overflow.
 constexpr std::uint64_t kFailedInMpi = 3'600'000'000'000;
 
 // The result of a call by one candidate:
 // code       the code for the program
 // counts     whether the autotuner counts the call; the same on all ranks
-// verifying  the nanoseconds that were no work of the candidate: SLIMPI_VERIFY, SLIMPI_SELFTEST
+// verifying  the nanoseconds in which SLIMPI_VERIFY and SLIMPI_SELFTEST ran, not the candidate
 struct Ran {
   int code = mpi::kSuccess;
   bool counts = true;
   std::uint64_t verifying = 0;
 };
 
-// Calls MPI in the program's floating-point environment, from inside slimpi's own.
+// Calls MPI from inside slimpi's floating-point environment, in the program's.
 int call_mpi_from_inside(const Request& request, std::optional<BypassReason> reason) {
   const CallersFloats environment;
   return call_mpi(request, reason);
@@ -100,7 +100,7 @@ Ran run_mpi(Runtime& runtime, const comm::Communicator& communicator, const Requ
   return {call_mpi_from_inside(request, BypassReason::automatic)};
 }
 
-// Runs a candidate: number 0 is MPI's own sum, the other numbers are the decision's plans.
+// Runs a candidate: number 0 is MPI's own sum, and the others are the decision's plans.
 Ran run_candidate(Runtime& runtime, comm::Communicator& communicator,
                   const algorithm::Decision& decision, int candidate, const Request& request) {
   if (candidate == 0) return run_mpi(runtime, communicator, request);
@@ -108,7 +108,7 @@ Ran run_candidate(Runtime& runtime, comm::Communicator& communicator,
   const Outcome outcome = run_plan(
       runtime, communicator, decision.plans[std::size_t(candidate - 1)], request, &ran.verifying);
   ran.code = outcome.done ? outcome.code : call_mpi_from_inside(request, outcome.reason);
-  // With SLIMPI_START MPI makes the first sums. Their time does not say how fast the plan is.
+  // With SLIMPI_START the first sums are MPI's, so their time says nothing about the plan.
   ran.counts = outcome.done ? outcome.code == mpi::kSuccess : outcome.reason != BypassReason::start;
   return ran;
 }
@@ -123,13 +123,13 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   const Ran ran = run_candidate(runtime, communicator, decision, candidate, request);
   const Outcome done = Outcome::finished(ran.code);
   if (!ran.counts || communicator.failed()) return done;
-  // A call in which MPI fails is recorded with a long time. MPI may fail on one rank only, but all
+  // A call in which MPI fails is recorded with a long time: MPI may fail on one rank only, but all
   // ranks must record the same calls.
   const std::uint64_t spent =
       ran.code == mpi::kSuccess ? candidate_clock() - begin - ran.verifying : kFailedInMpi;
   const std::uint64_t bytes = bytes_of(request);
-  // An exception here must not end the call: it costs only a row of the report. The other ranks
-  // have the sum and may be in their next call.
+  // An exception here costs only a row of the report. It must not end the call, since the other
+  // ranks have the sum and may be in their next call.
   if (communicator.rank() == 0)
     (void)caught(
         [&] { runtime.statistics.choices.add(candidates, bytes, std::size_t(candidate), spent); });
@@ -146,8 +146,8 @@ Outcome try_next(Runtime& runtime, comm::Communicator& communicator, comm::Autot
   return done;
 }
 
-// Returns the size class of a call. Calls of one class share an autotuner. Each type and collective
-// has classes of its own, and so do nonblocking sums, because sums in fibers are slower beside
+// Returns the size class of a call; the calls of one class share an autotuner. Each type and
+// collective has its own classes. So do nonblocking sums, because fibers are slower beside
 // computation.
 std::size_t size_class(const Request& request) {
   constexpr std::size_t kClasses = 65;  // bits of a count

@@ -16,7 +16,7 @@
 
 namespace slimpi::call {
 
-// Held by a thread while it uses keyval_, which is not freed meanwhile.
+// Keeps keyval_ from being freed while a thread uses it.
 class Registry::Pin {
  public:
   explicit Pin(Registry& registry) : registry_(registry) {
@@ -35,8 +35,8 @@ class Registry::Pin {
 };
 
 comm::Communicator* Registry::find_or_follow(mpi::Comm comm, std::optional<int>* raised) {
-  // The last communicator that this thread used, valid as long as generation_ has not changed: MPI
-  // calls forget(), which increments it, before it reuses a handle.
+  // The last communicator that this thread used, which is valid as long as generation_ has not
+  // changed: MPI calls forget(), which increments generation_, before it reuses a handle.
   thread_local mpi::Comm last_comm{};
   thread_local std::uint64_t last_generation = 0;
   thread_local comm::Communicator* last = nullptr;
@@ -52,8 +52,8 @@ comm::Communicator* Registry::find_or_follow(mpi::Comm comm, std::optional<int>*
   return found;
 }
 
-// Forgets everything that find_or_follow() and the threads remember by the handle of a
-// communicator, because MPI may give the handle to another communicator.
+// Forgets what find_or_follow() and the threads remember by a communicator's handle, because MPI
+// may give this handle to another communicator.
 void Registry::handles_end() {
   for (auto& comm : refused_types) comm.store(mpi::Comm(), std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
@@ -78,10 +78,10 @@ mpi::Comm Registry::largest() {
   return found;
 }
 
-// Finds or makes the state of a handle that may be invalid. The MPI call that comes first here
-// finds that out, and no other follows if it fails. Under MPICH 5 its return code is not enough: if
-// the program's error handler is a function, a failed call returns MPI_SUCCESS and leaves `known`
-// unset.
+// Finds or makes the state of a communicator whose handle may be invalid. The first MPI call below
+// finds that out, and no other follows if it fails. Its return code is not enough under MPICH 5: if
+// the program's error handler is a function, a failed call returns MPI_SUCCESS there, but leaves
+// `known` unset.
 comm::Communicator* Registry::follow(mpi::Comm comm, std::optional<int>* raised) {
   constexpr int kUnset = -1;
   const Pin pin(*this);
@@ -116,7 +116,7 @@ comm::Communicator* Registry::follow(mpi::Comm comm, std::optional<int>* raised)
   return made.release();  // the attribute owns it
 }
 
-// Makes keyval_ unless another thread has already made it. The caller holds a pin.
+// Makes keyval_ unless another thread has just made it. The caller holds a Pin.
 bool Registry::make_keyval(int* keyval) {
   if (*keyval != mpi::abi.keyval_invalid) return true;
   int made = mpi::abi.keyval_invalid;
@@ -132,7 +132,7 @@ bool Registry::make_keyval(int* keyval) {
   return true;
 }
 
-// Decrements pins_. The last user of the keyval frees it.
+// Undoes a pin. The last user of the keyval frees it.
 void Registry::unpin() {
   int unused = mpi::abi.keyval_invalid;
   {
@@ -145,8 +145,9 @@ void Registry::unpin() {
 int Registry::forget(mpi::Comm comm, int, void* value, void* self) {
   auto* const registry = static_cast<Registry*>(self);
   auto* const communicator = static_cast<comm::Communicator*>(value);
-  // MPI may free the communicator only when its last request is complete, after the program's free
-  // has returned. It then calls forget() inside other work, where no MPI function may be called.
+  // If requests are pending, MPI frees a communicator only when the last of them completes, long
+  // after the program's free has returned. forget() is then called inside other work, where no MPI
+  // function may be called.
   const bool late = !registry->abandoned_ && !Freeing::is_freeing(comm);
   registry->handles_end();
   {
@@ -164,9 +165,9 @@ int Registry::forget(mpi::Comm comm, int, void* value, void* self) {
   return mpi::kSuccess;
 }
 
-// Drops a state. The caller has incremented pins_; unpin() decrements it here.
+// Drops a state. The caller has incremented pins_, and this function calls unpin().
 void Registry::drop(comm::Communicator* communicator) {
-  wait_for_sums(*communicator);  // needed if the free was not intercepted
+  wait_for_sums(*communicator);  // for a free that was not intercepted
   mpi::Comm report = runtime_.report.release(*communicator);
   (void)caught([&] {
     if (runtime_.finished)
@@ -198,7 +199,7 @@ bool Registry::wait_for_finalize(const std::function<std::optional<bool>()>& mee
     int word = 0;
     mpi::Request request = mpi::abi.request_null;
   };
-  std::vector<std::unique_ptr<End>> ends;  // MPI writes to them, until their requests are complete
+  std::vector<std::unique_ptr<End>> ends;  // MPI writes to them until their requests are complete
   {
     const std::lock_guard lock(mutex_);
     for (comm::Communicator* communicator : followed_)
@@ -240,7 +241,7 @@ namespace {
 thread_local const Freeing* t_innermost = nullptr;
 }  // namespace
 
-// The objects nest, because callbacks may free other communicators.
+// Objects nest, because a callback may free another communicator.
 Freeing::Freeing(mpi::Comm comm) : comm_(comm), outer_(t_innermost) {
   t_innermost = this;
   alive_.fetch_add(1, std::memory_order_relaxed);
@@ -277,9 +278,9 @@ void finish_on(mpi::Comm comm) {
   communicator->set_freed();
 }
 
-// Detects that MPI has ended in a process that continues: the last session is finalized, and
-// MPI_COMM_WORLD is not in use. MPI then forgets keyvals, error classes and codes, communicators
-// and everything else, and the next session starts MPI again.
+// Detects that MPI has ended although the process continues: the last session is finalized, and
+// MPI_COMM_WORLD is not in use. MPI then forgets communicators, keyvals, error classes and codes,
+// and everything else, and the next session starts it anew.
 
 namespace {
 std::atomic<int> g_open{0}, g_seen{0};

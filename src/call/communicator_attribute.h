@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The communicators that slimpi follows: an attribute of each holds slimpi's state. When the
-// communicator is freed, MPI calls the attribute's delete callback, which drops the state. The
-// keyval of the attribute exists only while some communicator is followed: MPI forgets a keyval
-// when it ends, and a program with sessions may start MPI again.
+// Follows the program's communicators: slimpi's state of a communicator is kept in an attribute of
+// it. When the communicator is freed, MPI calls the attribute's delete callback, which drops the
+// state. The keyval of the attribute exists only while some communicator is followed, because MPI
+// forgets it when it ends, and a program with sessions may start MPI again.
 #pragma once
 #include <array>
 #include <atomic>
@@ -24,40 +24,42 @@ class Registry {
  public:
   explicit Registry(Runtime& runtime) : runtime_(runtime) {}
 
-  // Returns slimpi's state for the user's communicator, which the first call makes. Returns null
-  // for MPI_COMM_NULL, for a communicator that is being freed, for a thread communicator (whose
-  // ranks would share one state), and if MPI cannot attach the state. Also returns null if MPI does
-  // not know the communicator: then the error handler has run, and *raised, if given, is the code
-  // for the program.
+  // Returns slimpi's state for the user's communicator, which the first call creates. Returns null
+  // if there can be none: for MPI_COMM_NULL, a communicator that is being freed, a thread
+  // communicator (whose ranks would share one state), or one that MPI cannot attach the state to.
+  // If MPI does not know the communicator, the error handler has run, and *raised, unless null, is
+  // the code for the program.
   comm::Communicator* find_or_follow(mpi::Comm comm, std::optional<int>* raised = nullptr);
 
-  // Returns slimpi's state if there is one already; null otherwise. Calls no MPI function.
+  // Returns slimpi's state if there is one already, otherwise null. Calls no MPI function.
   comm::Communicator* find(mpi::Comm comm);
 
-  // Returns the largest communicator that slimpi follows and the program has not freed, or null.
+  // Returns the largest communicator that slimpi follows and that the program has not freed, or
+  // null.
   mpi::Comm largest();
 
   // Drops the states of communicators that MPI freed late, after the program's free had returned
   // (see forget()). Must not be called in a callback of MPI, where no MPI function may be called.
   void drop_late();
 
-  // Waits until all ranks have called MPI_Finalize. Meanwhile answers ranks that wait for this rank
-  // in a sum, which would otherwise hang instead of failing. Calls `meet` repeatedly, which may be
-  // empty, and returns its last result: true once all ranks are there, false if this rank no longer
-  // waits for them.
+  // Waits until all ranks have called MPI_Finalize. Meanwhile this rank answers ranks that wait for
+  // it in a sum, which would otherwise hang instead of failing. Calls `meet`, unless empty, again
+  // and again, and returns its last result: true once all ranks are there, false if this rank gives
+  // up waiting for them.
   bool wait_for_finalize(const std::function<std::optional<bool>()>& meet);
 
-  // Makes all communicators abandon their handles: afterwards they call no MPI function. mpi_works:
-  // MPI still works, so messages of roll calls (a stalled rank's questions) are received first.
+  // Makes all communicators abandon their handles, so that they call no MPI function afterwards. If
+  // MPI still works (`mpi_works`), messages of roll calls (a stalled rank's questions) are received
+  // first.
   void abandon(bool mpi_works);
 
-  // Drops all states after MPI has ended, when every handle is invalid, even those of communicators
-  // that were never freed.
+  // Drops all states, even those of communicators that were never freed. Called after MPI has
+  // ended, when every handle is invalid.
   void mpi_ended();
 
   // For each type that SLIMPI_TYPES does not name, the communicator on which this rank last left a
-  // sum of that type to MPI. Communicator::refuse_type() has told the other ranks there, so later
-  // sums of the type on that communicator go to MPI at once.
+  // sum of the type to MPI. Communicator::refuse_type() has told the other ranks of that
+  // communicator, so its later sums of the type go to MPI at once.
   std::array<std::atomic<mpi::Comm>, kElementTypes> refused_types{};
 
  private:
@@ -75,13 +77,13 @@ class Registry {
   std::atomic<std::uint64_t> generation_{1};  // incremented when a communicator is freed
   std::mutex mutex_;                          // protects all members below
   std::set<comm::Communicator*> followed_;
-  std::set<comm::Communicator*> late_;    // freed by MPI, not dropped yet
-  int keyval_ = mpi::abi.keyval_invalid;  // exists while a communicator is followed or pins_ > 0
-  int pins_ = 0;                          // number of threads that use keyval_
+  std::set<comm::Communicator*> late_;    // freed by MPI, to be dropped
+  int keyval_ = mpi::abi.keyval_invalid;  // valid while a communicator is followed or pins_ > 0
+  int pins_ = 0;                          // threads that use keyval_
 };
 
-// Marks that the thread frees `comm` while this object lives. Meanwhile MPI calls the program's
-// delete callbacks; float sums that these callbacks make on `comm` go to MPI.
+// Says, for its lifetime, that this thread is freeing `comm`. MPI then calls the program's delete
+// callbacks, and float sums that these run on `comm` go to MPI.
 class Freeing {
  public:
   explicit Freeing(mpi::Comm comm);
@@ -89,21 +91,21 @@ class Freeing {
   Freeing(const Freeing&) = delete;
   Freeing& operator=(const Freeing&) = delete;
 
-  // Returns whether this thread is freeing `comm`. A relaxed load is enough: a thread sees its own
-  // increment at once, and the increments of others do not matter.
+  // Returns whether this thread is freeing `comm`. A relaxed load is enough, because a thread sees
+  // its own increment at once, and those of others do not matter.
   static bool is_freeing(mpi::Comm comm) {
     return alive_.load(std::memory_order_relaxed) != 0 && frees(comm);
   }
 
  private:
   static bool frees(mpi::Comm comm);
-  static inline std::atomic<int> alive_{0};  // number of objects of all threads
+  static inline std::atomic<int> alive_{0};  // objects of all threads
 
   const mpi::Comm comm_;
   const Freeing* const outer_;
 };
 
-// Marks that MPI_Finalize runs while this object lives. Meanwhile all sums go to MPI: delete
+// Says, for its lifetime, that MPI_Finalize is running. All sums then go to MPI, because delete
 // callbacks of the program may call MPI_Allreduce on communicators that are about to be freed.
 class Finalizing {
  public:
@@ -119,11 +121,11 @@ class Finalizing {
   static inline std::atomic<bool> now_{false};
 };
 
-// Count the open MPI sessions. If MPI ends with the last one, slimpi forgets all handles.
+// Count the open MPI sessions. If MPI ends with the last of them, slimpi forgets all handles.
 void session_opened();
 void session_closed();
 
-// Returns how many sessions were opened in this process so far.
+// Returns how many sessions this process has opened so far.
 int sessions_seen();
 
 }  // namespace slimpi::call

@@ -14,20 +14,21 @@
 namespace slimpi::call {
 
 void control(int level) {
-  // MPI_Pcontrol may come before MPI_Init, when no MPI function may be called, so the switch is a
-  // flag of the process.
+  // The switch is a flag of the process, because MPI_Pcontrol may come before MPI_Init, when no MPI
+  // function may be called.
   if (level == 0) Runtime::on = false;
   if (level == 1) Runtime::on = true;
   Runtime* const runtime = Runtime::get();
-  // The report has the numbers of rank 0 only: a sum over the ranks would wait for a rank that does
-  // not call MPI_Pcontrol.
+  // The report gets the numbers of rank 0 only, because a sum over the ranks would wait for ranks
+  // that do not call MPI_Pcontrol.
   if (level == 2 && runtime != nullptr && !runtime->finished)
     runtime->report.write(JobReport::Scope::process);
 }
 
 namespace {
 
-// Reads the rules file that slimpi_rules names. With an empty value the communicator has no rules.
+// Reads the rules file that slimpi_rules names; an empty value leaves the communicator without
+// rules.
 std::string read_rules(comm::Communicator& communicator) {
   Rules rules;
   const auto& file = communicator.config().rules;
@@ -36,7 +37,7 @@ std::string read_rules(comm::Communicator& communicator) {
   return error;
 }
 
-// Sets an option of a communicator. Returns "", or the reason why it cannot be set there.
+// Sets an option of a communicator. Returns "", or why it cannot be set there.
 std::string set_option(Config& config, Option option, const char* value) {
   const OptionRow& row = option_rows()[std::size_t(option)];
   if (row.scope == Scope::process || row.scope == Scope::job)
@@ -59,7 +60,7 @@ void take_key(Runtime& runtime, comm::Communicator& communicator, const std::str
   if (error.empty() && option == Option::rules) error = read_rules(communicator);
   if (!error.empty()) runtime.errors.end_job(communicator.user(), error);
   if (config.calls.has(Collective::allgather)) runtime.gathers = true;
-  // The contents of a file may have changed under the same name.
+  // A file of the same name may have new contents.
   if (config.value_text(*option) != before ||
       option_rows()[std::size_t(*option)].scope == Scope::contents)
     communicator.options_changed();
@@ -86,8 +87,8 @@ int take_info(mpi::Comm comm, mpi::Info info) {
       info == mpi::abi.info_null)
     return mpi::kSuccess;
   const mpi::Api& api = runtime->api;
-  // All ranks are in this call, but their keys may differ. So every rank compares its options
-  // again, even a rank that gets no key or runs out of memory below.
+  // All ranks are in this call, but their keys may differ, so every rank compares its options
+  // again, even if it gets no key or runs out of memory below.
   comm::Communicator* communicator = runtime->communicators.find(comm);
   if (communicator != nullptr) communicator->compare_options_again();
   int keys = 0;

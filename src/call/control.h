@@ -10,21 +10,21 @@
 
 namespace slimpi::call {
 
-// Carries out MPI_Pcontrol: level 0 switches slimpi off, 1 on, 2 writes the report.
+// Carries out MPI_Pcontrol: level 0 switches slimpi off, 1 switches it on, and 2 writes the report.
 void control(int level);
 
-// Takes the slimpi_ keys of `info` as options of a communicator that was just made or changed.
+// Applies the slimpi_ keys of `info` as options of a communicator that was just made or changed.
 // Returns the code for the program.
 int take_info(mpi::Comm comm, mpi::Info info);
 
-// Limits this rank's waits in sums on a communicator (0: no limit); ranks may have different
-// limits. Returns false if slimpi cannot follow the communicator.
+// Limits how long this rank waits in sums on a communicator, in seconds (0: no limit); ranks may
+// have different limits. Returns false if slimpi cannot follow the communicator.
 bool set_timeout(mpi::Comm comm, std::uint64_t seconds);
 
-// Returns the line that says why a communicator's option cannot have this value; "" if it can.
+// Returns the line that says why an option of a communicator cannot have this value, or "".
 std::string check_option(const char* name, const char* value);
 
-// Returns the process's value of an option: "" if it is unset, std::nullopt if there is no such
+// Returns the process's value of an option, "" if it is unset, or std::nullopt if there is no such
 // option.
 std::optional<std::string> option_value(const char* name);
 

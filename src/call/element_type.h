@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The types of elements that slimpi sums: MPI's names for them, and how they become floats. A new
-// type needs a row in kElementRows (options/option_types.h), and its name in element_type(),
-// mpi_has() and codec_of().
+// The types of elements that slimpi sums: their names in MPI, and the codec between them and
+// floats. A new type needs a row in kElementRows (options/option_types.h), and its name in
+// element_type(), mpi_has() and codec_of().
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace slimpi::call {
 
-// Returns the element type of an MPI datatype; empty if slimpi cannot sum it. Compares the handle
+// Returns the element type of an MPI datatype, or nothing if slimpi cannot sum it. Compares handles
 // only and calls no MPI function.
 inline std::optional<ElementType> element_type(mpi::Datatype type) {
   const mpi::Abi& abi = mpi::abi;
@@ -20,7 +20,7 @@ inline std::optional<ElementType> element_type(mpi::Datatype type) {
     return ElementType::float32;
   if (type == abi.type_double || type == abi.type_double_precision || type == abi.type_real8)
     return ElementType::float64;
-  if (type == mpi::Datatype()) return std::nullopt;  // the handle of a type that MPI lacks
+  if (type == mpi::Datatype()) return std::nullopt;  // MPI lacks this type, so its handle is null
   if (type == abi.type_float16 || type == abi.type_real2) return ElementType::float16;
   if (type == abi.type_bfloat16) return ElementType::bfloat16;
   return std::nullopt;
@@ -35,7 +35,7 @@ inline bool mpi_has(ElementType type) {
 }
 
 // Returns the codec that encodes a float as one element of the type, and decodes each element
-// exactly. Empty for doubles, which kernels/math/float64.h converts.
+// exactly. Nothing for doubles, which kernels/math/float64.h converts.
 constexpr std::optional<kernels::Codec> codec_of(ElementType type) {
   switch (type) {
     case ElementType::float32:
@@ -50,7 +50,7 @@ constexpr std::optional<kernels::Codec> codec_of(ElementType type) {
   return std::nullopt;
 }
 
-// Returns the type of the elements of a call, which must be one of these types.
+// Returns the element type of a call that is known to have one.
 inline ElementType type_of(const Request& request) {
   return element_type(request.datatype).value_or(ElementType::float32);
 }

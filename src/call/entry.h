@@ -15,27 +15,27 @@ namespace slimpi::call {
 
 // admission.cpp
 
-// Runs a blocking call, or leaves it to MPI; the outcome says which. Like begin_nonblocking() and
-// init_persistent(), sets the counts of a reduce-scatter (count_blocks), unless an earlier step
-// leaves the call to MPI.
+// Runs a blocking call, or leaves it to MPI, as the outcome says. Like begin_nonblocking() and
+// init_persistent(), it sets the counts of a call with blocks (count_blocks()), unless an earlier
+// step leaves the call to MPI.
 Outcome dispatch(Request& request);
 
 // raise_error.cpp
 
-// Logs one line with `status`, a failure, and ends the job, because other ranks may wait for this
-// rank in a sum. Called if a sum's call or MPI_Start fails, and in MPI_Finalize if MPI's own would
+// Ends the job with one line about the failure `status`, because other ranks may wait for this one
+// in a sum. Called if a sum's call or MPI_Start fails, and in MPI_Finalize if MPI's own would
 // crash. Does nothing before slimpi has started.
 void end_for(mpi::Comm comm, Status status);
 
-// Raises an MPI error on the communicator after an exception in any other function. Returns the
+// Raises an MPI error on the communicator, after an exception in any other function. Returns the
 // code for the program.
 int fail_on(mpi::Comm comm, Status status);
 
 // call_mpi.cpp
 
 // Forwards the call to the next definition of the function, another tool's or MPI's, with copies of
-// buffers that MPI cannot take. The trace shows `reason`; SLIMPI_ESTIMATE records no call without
-// one.
+// buffers that MPI cannot take. `reason` is what the trace shows; without a reason, SLIMPI_ESTIMATE
+// does not record the call.
 int call_mpi(const Request& request, std::optional<BypassReason> reason);
 
 // Calls the next definition without staging, trace and estimate. src/intercept defines it.
@@ -43,20 +43,20 @@ int call_mpi_unstaged(const Request& request);
 
 // Counts the bytes of a call that MPI made because of its type, for the share of compressed bytes
 // in the report. count_other_bytes() leaves out MPI_MAX and MPI_MIN only, because an operation that
-// the program defined may be a sum.
+// the program has defined may be a sum.
 void count_bytes_of(const Request& request);
 inline void count_other_bytes(const Request& request, int code) {
   if (code == mpi::kSuccess && request.op != mpi::abi.op_max && request.op != mpi::abi.op_min)
     count_bytes_of(request);
 }
 
-// Logs that a count above INT_MAX is refused, because the process's MPI lacks the function `name`
+// Logs that a count above INT_MAX is refused because the process's MPI lacks `name`, the function
 // for large counts. The caller then returns mpi::kErrCount.
 void refuse_count(const char* name, std::int64_t count);
 
 // estimate.cpp
 
-// Tells SLIMPI_ESTIMATE, if it runs, of a nonblocking or persistent call that is left to MPI.
+// Records a nonblocking or persistent call that is left to MPI, if SLIMPI_ESTIMATE is set.
 void estimate_nonblocking(const Request& request, BypassReason reason);
 
 // begin_nonblocking.cpp
@@ -67,42 +67,42 @@ Outcome begin_nonblocking(Request& request, void* handle);
 
 // Writes MPI_REQUEST_NULL to handles[0] and a complete request to handles[1].
 // intercept/requests.cpp passes both to MPICH's mpi_f08 to learn whether it counts requests from 0
-// or 1. Returns false if MPI fails.
+// or from 1. Returns false if MPI fails.
 bool make_complete_request(int (&handles)[2]);
 
 // persistent.cpp
 
-// Handles MPI_Allreduce_init and the init functions of reduce-scatters: makes a persistent sum and
-// its MPI request, or leaves the call to MPI. May wait for the other ranks.
+// Runs MPI_Allreduce_init and the init functions of reduce-scatters and all-gathers: makes a
+// persistent sum and its MPI request, or leaves the call to MPI. May wait for the other ranks.
 Outcome init_persistent(Request& request, void* handle);
 
 // held.cpp
 
-// Starts the program's persistent requests: copies the inputs of staged calls, has MPI start the
-// requests by next(count, handles), and begins the sums among them. Returns the code for the
+// Starts the program's persistent requests: copies the inputs of staged calls, makes MPI start the
+// requests through next(count, handles), and begins the sums among them. Returns the code for the
 // program.
 int start_requests(int count, void* handles, const std::function<int(int, void*)>& next);
 
-// Refuses MPI_Cancel of a sum, also of one that is complete: raises an error and returns its code.
-// For another request returns MPI_SUCCESS. `address` is that of the request's handle.
+// Refuses MPI_Cancel of a sum, even of a complete one: raises an error and returns its code. For
+// any other request returns MPI_SUCCESS. `address` is that of the request's handle.
 int refuse_to_cancel(const void* address);
 
-// Has MPI free a request by next(address), and ends slimpi's work for it. Waits for a persistent
-// sum that runs. Returns MPI's code.
+// Makes MPI free a request through next(address), and ends slimpi's work for it. Waits for a
+// persistent sum that is running. Returns MPI's code.
 int free_request(void* address, const std::function<int(void*)>& next);
 
 // held_copy.cpp
 
 // Forwards a nonblocking or persistent call to MPI with staged copies of buffers that MPI cannot
-// access. To be called if device::some_need_copies(). `next` calls the next definition, which
-// writes MPI's request to `handle`.
+// access. Called if device::some_need_copies(). `next` calls the next definition, which writes
+// MPI's request to `handle`.
 int begin_staged(const Request& request, void* handle, bool persistent,
                  const std::function<int(const Request&)>& next);
 
 // queue.cpp
 
-// Returns whether nonblocking or persistent sums are in flight: sums of slimpi, or sums that MPI
-// makes on copies (begin_staged).
+// Returns whether nonblocking or persistent sums are in flight, either slimpi's or MPI's on copies
+// (begin_staged()).
 inline bool sums_in_flight() {
   return g_fibers.load(std::memory_order_acquire) != 0;
 }
@@ -110,10 +110,10 @@ inline bool sums_in_flight() {
 // Waits until all sums in flight are complete.
 void wait_for_all_sums();
 
-// Lets MPI make the sum of the calling fiber, on slimpi's own communicator: the program may have
-// begun other collectives on its own since, in an order that differs among ranks. begin() must call
-// MPI's nonblocking function for the same collective, because another collective may add in another
-// order. Returns MPI's code.
+// Lets MPI make the sum of the calling fiber, on slimpi's own communicator: on its own one the
+// program may have begun other collectives meanwhile, in an order that differs among ranks. begin()
+// must call MPI's nonblocking function for the same collective, because another one may add in
+// another order. Returns MPI's code.
 int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi::Request* handle));
 
 // communicator_attribute.cpp

@@ -37,7 +37,7 @@ const char* op_name(mpi::Op op) {
 
 void CallEstimate::start(const mpi::Api& api, const Config& config) {
   if (running() != nullptr) return;
-  // The object is never destroyed: exit handlers may still call MPI after static destruction.
+  // Never destroyed, because exit handlers may still call MPI after static destruction.
   running_.store(new CallEstimate(api, config), std::memory_order_release);
 }
 
@@ -53,7 +53,7 @@ void CallEstimate::add(const Request& request, Key key, std::uint64_t nanosecond
   key.empty = bytes == 0;
   key.size_class = size_class_of(bytes);
   key.collective = request.collective;
-  // The handles of a Request were cut (mpi/abi.h), so equal handles are equal keys.
+  // Equal handles are equal keys, because the handles of a Request went through cut() (mpi/abi.h).
   key.type = request.datatype;
   key.op = request.op;
   try {

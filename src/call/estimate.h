@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_ESTIMATE: MPI makes every call, and a CallEstimate counts what slimpi would have done with
-// it, which algorithm/policy.h decides as usual.
+// SLIMPI_ESTIMATE: MPI makes every call, and CallEstimate counts what slimpi would have done, as
+// algorithm/policy.h decides.
 #pragma once
 #include <atomic>
 #include <compare>
@@ -21,7 +21,7 @@ class Runtime;
 
 class CallEstimate {
  public:
-  // Returns the running object, which lives until the process ends; null if SLIMPI_ESTIMATE is
+  // Returns the running object, which lives until the process ends, or null if SLIMPI_ESTIMATE is
   // unset or start() has not been called.
   static CallEstimate* running() { return running_.load(std::memory_order_acquire); }
   static void start(const mpi::Api& api, const Config& config);
@@ -29,13 +29,13 @@ class CallEstimate {
   // Counts a call that MPI has made and that slimpi would leave to MPI in any case, for `reason`.
   void left(const Request& request, BypassReason reason, bool blocking,
             std::uint64_t nanoseconds) noexcept;
-  // Counts a nonblocking or persistent call that slimpi would take. nodes: the number of nodes;
-  // 0 if the ranks do not know this yet.
+  // Counts a nonblocking or persistent call that slimpi would take. `nodes` is the number of nodes,
+  // 0 while the ranks do not know it.
   void begun(const Request& request, int nodes) noexcept;
-  // Forwards a call to MPI that slimpi would compress between `nodes` nodes, and counts it.
+  // Forwards to MPI a call that slimpi would compress between `nodes` nodes, and counts it.
   int call_mpi(const Request& request, int nodes);
 
-  // Returns all calls so far. `job`: the description of the job.
+  // Returns all calls so far. `job` describes the job.
   Estimate result(const Report& job) const;
 
  private:
@@ -48,7 +48,7 @@ class CallEstimate {
     mpi::Op op = mpi::abi.op_null;
     bool blocking = true;
     std::optional<BypassReason> reason;
-    int nodes = 0;  // 0: not known
+    int nodes = 0;  // 0: unknown
     auto operator<=>(const Key&) const = default;
   };
   struct Record {
@@ -67,7 +67,7 @@ class CallEstimate {
   std::map<Key, Record> records_;
 };
 
-// Counts a nonblocking or persistent sum for SLIMPI_ESTIMATE, and leaves the sum to MPI.
+// Counts a nonblocking or persistent sum for SLIMPI_ESTIMATE, and leaves it to MPI.
 Outcome estimate_begun(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
 }  // namespace slimpi::call

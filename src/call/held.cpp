@@ -36,19 +36,20 @@ int raise_failure(const Held& held, const Failure& failure) {
   return held.runtime.errors.raise(comm, fail(failure.status, failure.text), failure.logging);
 }
 
-// Sets MPI_SUCCESS in the statuses: MPI sets their errors only if it returns an error.
+// Sets MPI_SUCCESS in the statuses, because MPI sets their errors only if it returns an error.
 void clear_errors(const Completing::Completed& completed) {
   for (int i = 0; i < completed.count; ++i) mpi::set_error(completed.statuses, i, mpi::kSuccess);
 }
 
-// Reads no handle if no request is held: with an MPI of unknown ABI their size is not known.
+// Reads the handle only if some request is held, because the size of a handle is unknown under an
+// MPI of unknown ABI.
 std::shared_ptr<Held> held_at(const void* address) {
   HeldRequests& requests = HeldRequests::instance();
   return requests.empty() ? nullptr : requests.find(mpi::read<mpi::Request>(address));
 }
 
-// The start of one of the program's requests, which MPI may refuse. Until accept() the object takes
-// the start back when it ends. `place` is the address of the request's handle.
+// The start of one of the program's requests, which MPI may refuse. Unless accept() was called, the
+// destructor takes the start back. `place` is the address of the request's handle.
 class Start {
  public:
   explicit Start(void* its_place) : place(its_place), held_(held_at(its_place)) {}
@@ -58,9 +59,9 @@ class Start {
   Start(const Start&) = delete;
   Start& operator=(const Start&) = delete;
 
-  // Does all that may fail before MPI starts the request. Returns the code for the program.
+  // Does everything that may fail, before MPI starts the request. Returns the code for the program.
   int prepare() { return held_ == nullptr ? mpi::kSuccess : held_->before_start(&begins_); }
-  // MPI has started the request.
+  // Called once MPI has started the request.
   void accept() {
     if (std::exchange(begins_, false)) held_->started();
   }
@@ -74,7 +75,7 @@ class Start {
   bool begins_ = false;
 };
 
-// Starts the requests that slimpi does not know, in one call. MPI may exchange their handles.
+// Starts the requests that slimpi does not know, in one call of MPI. MPI may change their handles.
 int start_others(const std::deque<Start>& starts, std::ptrdiff_t own,
                  const std::function<int(int, void*)>& next) {
   const int count = int(std::ptrdiff_t(starts.size()) - own);
@@ -120,7 +121,7 @@ void HeldRequests::add(Entry& entry) noexcept {
   ++total_;
 }
 
-// The newest request comes first.
+// The newest request comes first in its bucket.
 std::shared_ptr<Held> HeldRequests::find(mpi::Request handle) {
   Bucket& bucket = bucket_of(handle);
   if (bucket.count.load(std::memory_order_acquire) == 0 || handle == mpi::abi.request_null)
@@ -145,9 +146,9 @@ HeldRequests::Entry HeldRequests::take(const Held& held) noexcept {
   return taken;
 }
 
-// After an error of MPI_Startall nobody can say which requests MPI has started: a request that is
-// complete at once looks like one that does not run. So the requests that slimpi knows are started
-// one by one, after the others, among which is the one that MPI refuses.
+// After an error of MPI_Startall, nothing tells which requests MPI has started: a request that is
+// complete at once looks like an inactive one. So the requests that slimpi knows are started one by
+// one, after all others, among which is the one that MPI refuses.
 int start_requests(int count, void* handles, const std::function<int(int, void*)>& next) {
   const auto start_all = [&] { return programs_code([&] { return next(count, handles); }); };
   int first = 0;
@@ -178,7 +179,7 @@ int refuse_to_cancel(const void* address) {
       held->comm_for_errors(), fail(Status::unsupported, "MPI_Cancel: a sum cannot be cancelled"));
 }
 
-// Takes the request out of the table before MPI frees it, because MPI may then give its handle to
+// Removes the request from the table before MPI frees it, because MPI may give the handle to
 // another request at once. Puts it back if MPI fails, or still uses something of it.
 int free_request(void* address, const std::function<int(void*)>& next) {
   const auto held = held_at(address);
@@ -219,11 +220,11 @@ Completing::Completing(int count, const void* handles) : array_(handles) {
   for (int i = 0; i < count; ++i) {
     const auto handle = mpi::read_at<mpi::Request>(handles, i);
     Noted& noted = noted_.emplace_back(Noted{handle, HeldRequests::instance().find(handle)});
-    // MPI does not tell when it frees this request and may use the handle in another thread.
+    // MPI does not tell when it frees this request, and may use the handle in another thread.
     if (noted.held != nullptr && !noted.held->persistent && !noted.held->is_sum())
       noted.taken = HeldRequests::instance().take(*noted.held);
   }
-  ++t_completing;  // last: after an exception above, no destructor would decrement it
+  ++t_completing;  // last: after an exception, no destructor would undo it
 }
 
 Completing::~Completing() {
@@ -238,15 +239,15 @@ bool Completing::has_sums() const {
   });
 }
 
-// Returns what was noted of a completed request; null if it is not among the requests.
+// Returns what was noted of a completed request, or null if it is not one of those.
 Completing::Noted* Completing::find(const Completed& completed, int i) {
   const int index = completed.indices == nullptr ? i : completed.indices[i] - completed.base;
   return index >= 0 && std::size_t(index) < noted_.size() ? &noted_[std::size_t(index)] : nullptr;
 }
 
-// MPI has returned an error, maybe of another request, and has kept this one. Returns whether it is
-// a persistent request that is complete. MPICH 5 may also keep a nonblocking sum that is complete:
-// then its status must not say success if slimpi knows that the sum has failed.
+// Called if MPI has returned an error, maybe of another request, and has kept this one. Returns
+// whether it is a persistent request that is complete. MPICH 5 may also keep a complete nonblocking
+// sum, whose status must not say success if slimpi knows that the sum has failed.
 bool Completing::completed_beside_error(const Noted& noted, int code,
                                         const Completed& completed) const {
   const bool failed = noted.held->failed();
@@ -264,13 +265,13 @@ bool Completing::completed_beside_error(const Noted& noted, int code,
   return done != 0;
 }
 
-// Notes the failures of the completed requests, because all of them are complete before an error
-// handler runs. `code` is MPI's.
+// Notes the failures of the completed requests, all of which are complete before an error handler
+// runs. `code` is MPI's.
 void Completing::finish_completed(int code, const Completed& completed, bool ends) {
   for (int i = 0; i < completed.count; ++i) {
     Noted* const noted = find(completed, i);
     if (noted == nullptr || noted->held == nullptr) continue;
-    // After an error MPI may have completed only some of all requests.
+    // After an error, MPI may have completed only some of the requests.
     const bool kept = ends && code != mpi::kSuccess && completed.indices == nullptr &&
                       mpi::read_at<mpi::Request>(array_, i) == noted->handle;
     if (kept && !completed_beside_error(*noted, code, completed)) continue;

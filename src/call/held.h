@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The requests of the program that slimpi has work for: nonblocking sums (begin_nonblocking.cpp),
-// persistent sums (persistent.cpp), and calls that MPI makes on copies of buffers that it cannot
-// access (held_copy.cpp). HeldRequests is the one table of them. The owners of a request share it:
+// persistent sums (persistent.cpp), and calls that MPI runs on copies of buffers that it cannot
+// access (held_copy.cpp). HeldRequests is the one table of them. A request is shared by its owners:
 // the table, until MPI frees the request; the queue, while its sum runs; and the function that
-// completes it. src/intercept uses Completing, and the functions of held.cpp in entry.h, when the
-// program starts, completes, cancels or frees requests.
+// completes it. When the program starts, completes, cancels or frees requests, src/intercept uses
+// Completing and the functions of held.cpp in entry.h.
 #pragma once
 #include <array>
 #include <atomic>
@@ -22,7 +22,7 @@ namespace slimpi::call {
 
 class Runtime;
 
-// The failure of a request, an error that the function that completes the request raises.
+// The failure of a request, which the function that completes the request raises as an error.
 struct Failure {
   Failure() { text[0] = '\0'; }
   bool none() const { return status == Status::ok && code == mpi::kSuccess; }
@@ -37,7 +37,7 @@ struct Failure {
   char text[FailureScope::kMost];
 };
 
-// One request of the program. MPI demands that one thread at a time starts or completes it.
+// One request of the program. As MPI demands, only one thread at a time starts or completes it.
 class Held : public std::enable_shared_from_this<Held> {
  public:
   Held(Runtime& its_runtime, mpi::Comm its_comm, std::uint64_t comm_id, bool is_persistent)
@@ -46,47 +46,48 @@ class Held : public std::enable_shared_from_this<Held> {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
 
-  // Returns the communicator on which to raise an error: the program's, or MPI_COMM_WORLD if the
-  // program has freed its own. That is so if slimpi has no state of `comm` any more, or a state
-  // whose id is not `of_comm`, because MPI has used the handle again.
+  // Returns the communicator to raise an error on: the program's or, if the program has freed that,
+  // MPI_COMM_WORLD. It was freed if slimpi has no state of `comm` any more, or a state whose id is
+  // not `of_comm` because MPI has reused the handle.
   mpi::Comm comm_for_errors() const;
 
-  // Counts the request among those in flight, or no longer. The functions of MPI that complete
-  // requests look for this request only while it counts (sums_in_flight).
+  // Includes the request in those in flight, or excludes it. Functions of MPI that complete
+  // requests look for it only while it is included (sums_in_flight()).
   void set_in_flight(bool in_flight);
 
-  // Returns whether slimpi makes the sum of the request; false: MPI makes the call, on copies.
+  // Returns whether slimpi makes the sum of the request; if not, MPI makes the call on copies.
   virtual bool is_sum() const { return true; }
-  // Returns whether a sum of the request runs. A function of MPI that waits for the request first
-  // lets the sum end.
+  // Returns whether a sum of the request is running. A function of MPI that waits for the request
+  // first lets this sum end.
   virtual bool runs() const { return false; }
   // Returns whether the last sum has failed and no function has raised that error yet.
   virtual bool failed() const { return false; }
 
-  // The program starts a persistent request. before_start() does all that may fail, before MPI
-  // starts the request, and returns the code for the program. If it sets *begins, slimpi has work
-  // in this start, and one of the other two functions follows: taken_back() if MPI has not started
+  // Called when the program starts a persistent request. before_start() does everything that may
+  // fail, before MPI starts the request, and returns the code for the program. *begins says whether
+  // slimpi has work in this start; if so, started() follows, or taken_back() if MPI has not started
   // the request.
   virtual int before_start(bool* begins) = 0;
   virtual void started() {}
   virtual void taken_back() = 0;
 
-  // A function of MPI has completed the request. ends: MPI has freed it or made it inactive.
-  // Returns whether to raise `failure`.
+  // Called when a function of MPI has completed the request. `ends` says that MPI has freed it or
+  // made it inactive. Returns whether to raise `failure`.
   virtual bool completed(bool ends) = 0;
 
-  // The program frees the request. freed() returns whether MPI uses nothing of this object now.
+  // Called when the program frees the request, before and after MPI does. freed() returns whether
+  // MPI no longer uses anything of this object.
   virtual void before_free() {}
   virtual bool freed() { return true; }
 
-  // Notes that this rank has called MPI_Finalize, so it starts no persistent request any more.
+  // Notes that this rank has called MPI_Finalize and will start no persistent request any more.
   virtual void end_starts() {}
-  // Drops all handles of MPI, which has ended or ends.
+  // Drops all MPI handles, because MPI has ended or is about to.
   virtual void abandon() {}
 
   Runtime& runtime;
   const mpi::Comm comm;
-  const std::uint64_t of_comm;  // the id of slimpi's state of `comm`; 0: not asked for (copies)
+  const std::uint64_t of_comm;  // the id of slimpi's state of `comm`; 0 for copies
   const bool persistent;
   mpi::Request handle = mpi::abi.request_null;
   Failure failure;
@@ -98,26 +99,26 @@ class Held : public std::enable_shared_from_this<Held> {
 // The table of the requests, by their handles.
 class HeldRequests {
  public:
-  using Entry = std::list<std::shared_ptr<Held>>;  // of one element
+  using Entry = std::list<std::shared_ptr<Held>>;  // with one element
 
-  // Returns the only table, which is never destroyed: exit handlers may still call MPI.
+  // Returns the only table. It is never destroyed, because exit handlers may still call MPI.
   static HeldRequests& instance();
 
-  // Adds the one element of `entry`, whose handle is known now. Allocates nothing: a failure here
-  // would lose MPI's request.
+  // Adds the element of `entry`, whose handle is known now. Does not allocate, because a failure
+  // here would lose MPI's request.
   void add(Entry& entry) noexcept;
 
   bool empty() const { return total_.load(std::memory_order_acquire) == 0; }
 
-  // Returns the request with this handle; null if slimpi has no work for it. The test of nearly all
-  // other requests takes no lock.
+  // Returns the request with this handle, or null if slimpi has no work for it. For nearly all
+  // other requests the test takes no lock.
   std::shared_ptr<Held> find(mpi::Request handle);
 
-  // Takes the request out of the table, because MPI may use its handle again.
+  // Removes the request from the table, because MPI may reuse its handle.
   Entry take(const Held& held) noexcept;
 
-  // Returns the requests that is() accepts. No lock is held when this returns, so the caller
-  // may call MPI.
+  // Returns the requests that is() accepts. No lock is held when this returns, so the caller may
+  // call MPI.
   template <typename Is>
   std::vector<std::shared_ptr<Held>> find_all(const Is& is) {
     std::vector<std::shared_ptr<Held>> found;
@@ -139,38 +140,37 @@ class HeldRequests {
     return buckets_[std::size_t(mixed >> (64 - kBucketBits))];
   }
 
-  std::atomic<int> total_{0};  // of all buckets
-  std::mutex mutex_;  // guards the lists. Callbacks of MPI lock it, so its owner calls no MPI
+  std::atomic<int> total_{0};  // requests in all buckets
+  std::mutex mutex_;  // guards the lists; MPI's callbacks lock it, so call no MPI meanwhile
   std::array<Bucket, std::size_t(1) << kBucketBits> buckets_;
 };
 
-// Marks that the thread is in an intercepted function that completes requests while this object
-// lives.
+// Says, for its lifetime, that the thread is in an intercepted function that completes requests.
 class Completing {
  public:
-  // Notes the requests of the program, before MPI changes them.
+  // Notes the program's requests before MPI changes them.
   Completing(int count, const void* handles);
   ~Completing();
   Completing(const Completing&) = delete;
   Completing& operator=(const Completing&) = delete;
 
-  // Returns whether sums that are not complete are among the requests.
+  // Returns whether there are sums among the requests that are not complete.
   bool has_sums() const;
 
-  // The requests that the function has completed.
+  // Which requests the function has completed, and where its statuses are.
   struct Completed {
     int count = 0;
-    const int* indices = nullptr;  // indices of the requests; null: the first `count` requests
-    int base = 0;                  // first index: 0 in C, 1 in Fortran
-    void* statuses = nullptr;      // the function's array of statuses, if any; `count` long
-    bool several = false;          // the function takes an array
+    const int* indices = nullptr;  // null: the first `count` requests
+    int base = 0;                  // the first index: 0 in C, 1 in Fortran
+    void* statuses = nullptr;      // the function's `count` statuses, if any
+    bool several = false;          // whether the function takes an array
   };
 
-  // Does the work that follows when a function has completed requests: copies the results of staged
-  // calls to the program, takes the failures of the completed sums, raises their errors, and sets
-  // the errors in the statuses. `code` is the code that MPI returned. Returns the code for the
-  // program. ends: MPI has freed the completed requests, or made them inactive if they are
-  // persistent. MPI_Request_get_status and its forms _all, _any and _some do neither.
+  // Finishes the requests that a function has completed: copies the results of staged calls to the
+  // program, takes the failures of completed sums, raises their errors, and sets the errors in the
+  // statuses. `code` is the code that MPI returned. Returns the code for the program. `ends` says
+  // that MPI has freed the completed requests, or made persistent ones inactive;
+  // MPI_Request_get_status and its forms _all, _any and _some do neither.
   int raise(int code, const Completed& completed, bool ends = true);
 
  private:
@@ -179,7 +179,7 @@ class Completing {
     std::shared_ptr<Held> held;
     HeldRequests::Entry taken = {};
     bool fails = false;  // raise() must raise an error
-    // The error; null if there was no memory for it. It is a copy, because an error handler that
+    // The error, or null if there was no memory for it. A copy, because an error handler that
     // raise() calls may start the request again.
     std::unique_ptr<Failure> failure = nullptr;
   };
@@ -187,18 +187,19 @@ class Completing {
   bool completed_beside_error(const Noted& noted, int code, const Completed& completed) const;
   void finish_completed(int code, const Completed& completed, bool ends);
 
-  const void* const array_;  // the program's
+  const void* const array_;  // the program's handles
   std::vector<Noted> noted_;
 };
 
 // Returns whether this thread is in an intercepted function that completes requests.
 bool is_completing();
 
-// Notes that this rank starts no persistent sum again; ranks that wait for it later get an error.
+// Notes that this rank starts no persistent sum any more, so that ranks that wait for it get an
+// error.
 void end_starts();
 
-// Forgets all requests if MPI has ended. Before that, only the persistent sums: a session may
-// outlive MPI_Finalize and complete other requests.
+// Forgets all requests if MPI has ended. Before that, forgets only the persistent sums, because a
+// session may outlive MPI_Finalize and complete other requests.
 void abandon_requests(bool mpi_has_ended);
 
 }  // namespace slimpi::call

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Nonblocking and persistent calls that MPI makes on copies of buffers that it cannot access. The
+// Nonblocking and persistent calls that MPI runs on copies of buffers that it cannot access. The
 // program holds MPI's own request. The input is copied when the call begins or, for a persistent
-// call, at each start, and the function that completes the request copies the result back.
+// call, at each start. The function that completes the request copies the result back.
 #include <functional>
 #include <memory>
 
@@ -14,15 +14,15 @@ namespace slimpi::call {
 
 namespace {
 
-// A nonblocking request counts as in flight until MPI frees it, even after its result was copied:
-// MPI then uses the handle again, so the table must not have it any more. A persistent one counts
-// while it runs.
+// A call on copies. A nonblocking request counts as in flight until MPI frees it, even after its
+// result was copied: MPI then reuses the handle, so the table must not have it any more. A
+// persistent one counts while it is active.
 class HeldCopy final : public Held {
  public:
   HeldCopy(Runtime& its_runtime, const Request& request, bool is_persistent)
       : Held(its_runtime, request.comm, 0, is_persistent), call(its_runtime, request) {}
 
-  // Counts the call from now on: MPI uses the copies.
+  // From now on MPI uses the copies.
   void started() override { set_in_flight(true); }
 
   bool is_sum() const override { return false; }
@@ -34,10 +34,10 @@ class HeldCopy final : public Held {
   StagedCall call;
 
  private:
-  bool active_ = !persistent;  // the program has not got the result
+  bool active_ = !persistent;  // the program does not have the result yet
 };
 
-// MPI uses the copies of a request that runs already, and refuses to start it.
+// Leaves a request that is already active alone: MPI uses its copies, and refuses to start it.
 int HeldCopy::before_start(bool* begins) {
   if (!persistent || active_) return mpi::kSuccess;
   const Status status = call.bring_in();
@@ -58,8 +58,8 @@ bool HeldCopy::completed(bool ends) {
   return fails;
 }
 
-// If a program frees the request of a nonblocking call, that is an error, and MPI may still use the
-// copies. So the table keeps them, without the handle.
+// Freeing the request of a nonblocking call is an error of the program, after which MPI may still
+// use the copies. So the table keeps them, without the handle.
 bool HeldCopy::freed() {
   if (!persistent) handle = mpi::abi.request_null;
   return persistent;
@@ -85,8 +85,8 @@ int begin_staged(const Request& request, void* handle, bool persistent,
   const int code = programs_code([&] { return next(made->call.copy()); });
   if (code != mpi::kSuccess) return code;
   made->handle = mpi::read<mpi::Request>(handle);
-  // If the call is complete at once, its handle identifies nothing: MPI may use one handle for all
-  // calls of this kind.
+  // The handle of a call that is complete at once identifies nothing, because MPI may use one
+  // handle for all these calls.
   int done = 0;
   if (!persistent) runtime->api.Request_get_status(made->handle, &done, mpi::abi.status_ignore);
   if (done != 0) {

@@ -7,12 +7,12 @@
 
 namespace slimpi::call {
 
-// A request that runs already is left to MPI, which refuses to start it.
+// Leaves a request that is already active to MPI, which refuses to start it.
 int HeldSum::before_start(bool* begins) {
   if (!persistent) return mpi::kSuccess;
   const auto self = std::static_pointer_cast<HeldSum>(shared_from_this());
   const Status status = caught([&] { *begins = add_sum(self); });
-  // The other ranks start the sum, and get an error, too.
+  // The other ranks start this sum, so they must get an error, too.
   return status == Status::ok ? mpi::kSuccess : fail_call(runtime, communicator, status);
 }
 
@@ -45,10 +45,10 @@ void HeldSum::accept() {
   accepted = true;
 }
 
-// The sum counts as in flight:
-// - without a failure: until its request is complete, because MPI_Waitall of MPICH cannot wait for
-//   a generalized request that is pending;
-// - with a failure: until the program has completed the request and has got the error.
+// The sum counts as in flight
+// - without a failure: until its request is complete, because MPICH's MPI_Waitall cannot wait for a
+//   pending generalized request;
+// - with a failure: until the program has completed the request and got the error.
 void HeldSum::end() {
   const bool keeps = !failure.none() && !dropped_;
   failed_.store(keeps, std::memory_order_release);

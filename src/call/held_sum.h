@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A nonblocking sum, or a persistent sum with its starts one after another. The queue of its
-// communicator (queue.h) runs it. For a nonblocking sum the program holds a generalized
-// request, and for a persistent sum a persistent receive of an empty message, which this process
-// sends to itself when the sum is complete.
+// A nonblocking sum, or a persistent sum with one start after another, which the queue of its
+// communicator runs (queue.h). For a nonblocking sum the program holds a generalized request. For a
+// persistent sum it holds a persistent receive of an empty message, which this process sends to
+// itself when the sum is complete.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -19,7 +19,7 @@ namespace slimpi::call {
 class HeldSum : public Held {
  public:
   // `of` is the state of the program's communicator, which the program may free before the request
-  // is complete; the sum runs on `runs_on`.
+  // is complete. The sum runs on `runs_on`.
   HeldSum(Runtime& its_runtime, const comm::Communicator& of, comm::Communicator& runs_on,
           Request its_request, const algorithm::Decision* its_decision)
       : Held(its_runtime, of.user(), of.id, its_decision != nullptr),
@@ -35,15 +35,15 @@ class HeldSum : public Held {
   void taken_back() override;
   bool completed(bool ends) override { return ends && forget_failure(); }
 
-  // Notes that no function will raise the failure of the last sum. Returns whether it has failed.
+  // Gives up raising the failure of the last sum. Returns whether that sum has failed.
   bool forget_failure();
 
-  // Notes that the program frees the request. No function will complete it, so a failure of its sum
-  // is not kept.
+  // Notes that the program frees the request: no function will complete it, so a failure of its sum
+  // need not be kept.
   void drop();
 
-  // Called by the queue, which holds its mutex. The sum runs from begin() until end(), or until
-  // take_back() if MPI has refused to start the request; accept(): MPI has started it.
+  // Called by the queue, with its mutex held. The sum runs from begin() until end(), or until
+  // take_back() if MPI refuses to start the request; accept() says that MPI has started it.
   void begin();
   void accept();
   void take_back() { runs_ = false; }
@@ -51,16 +51,16 @@ class HeldSum : public Held {
 
   comm::Communicator& communicator;
   Request request;
-  const algorithm::Decision* const decision;  // of a persistent sum; null: nonblocking
-  std::optional<BypassReason> bypass = {};    // why MPI sums; empty: the fiber decides
+  const algorithm::Decision* const decision;  // of a persistent sum; null if nonblocking
+  std::optional<BypassReason> bypass = {};    // why MPI makes the sum; empty: the fiber decides
   bool accepted = false;                      // begin_sum() was called
-  // The number of float sums that the program started on the communicator while this sum was the
-  // last in the queue, and that did not join the queue: MPI made them, or they are persistent. When
-  // this sum ends, they are counted for SLIMPI_CALLS_PER_STEP, so they count after this sum.
+  // Float sums that the program started on the communicator while this sum was the last in the
+  // queue, and that did not join the queue because MPI made them or they are persistent.
+  // SLIMPI_CALLS_PER_STEP counts them when this sum ends, so that they count after it.
   std::uint64_t counted_later = 0;
 
  private:
-  virtual void complete() = 0;  // completes MPI's request, after which the program may free it
+  virtual void complete() = 0;  // completes MPI's request, which the program may then free
 
   std::atomic<bool> runs_{false}, failed_{false};
   bool dropped_ = false;

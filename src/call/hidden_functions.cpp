@@ -14,7 +14,7 @@ namespace slimpi::call {
 
 namespace {
 
-// Returns the definition of a function by a tool in front of slimpi; null if no tool defines it.
+// Returns the definition of a function by a tool in front of slimpi, or null if no tool defines it.
 template <typename Function>
 Function* tools_definition(const char* name) {
   void* const seen = dlsym(RTLD_DEFAULT, name);
@@ -26,8 +26,8 @@ Function* tools_definition(const char* name) {
   return is_tools ? reinterpret_cast<Function*>(seen) : nullptr;
 }
 
-// Returns whether a tool hides the process's calls of the function from slimpi. Calls the function
-// once, with arguments that do nothing.
+// Returns whether a tool hides the process's calls of a function from slimpi. To find out, calls
+// the function once with arguments that do nothing.
 template <typename... Arguments>
 bool is_hidden(const char* name, Arguments... arguments) {
   auto* const tools = tools_definition<int(Arguments...)>(name);
@@ -42,7 +42,7 @@ bool is_hidden(const char* name, Arguments... arguments) {
 // Returns whether a tool hides the calls of a function that starts requests from slimpi.
 template <typename... Arguments>
 bool hides_starts(const mpi::Api& api, const char* name, Arguments... arguments) {
-  constexpr int kTag = 31740;  // the program sends itself no such message
+  constexpr int kTag = 31740;  // the program does not send itself this message
   mpi::Request handle = mpi::abi.request_null;
   if (tools_definition<int(Arguments..., mpi::Request*)>(name) == nullptr ||
       api.Recv_init(nullptr, 0, mpi::abi.type_char, 0, kTag, mpi::abi.comm_self, &handle) !=
@@ -62,8 +62,8 @@ bool has_tool_in_front(const char* name) {
 }
 
 // Probes the functions that start or complete requests. If a tool in front of slimpi calls one of
-// them by its PMPI_ name, slimpi does not see the program's calls of this function, and a sum that
-// slimpi has taken might never start or complete.
+// them by its PMPI_ name, slimpi does not see the program's calls of it, and a sum that slimpi has
+// taken might never start or complete.
 void find_hidden_functions(const Runtime& runtime) {
   mpi::Request null = mpi::abi.request_null;
   int flag = 0, index = 0, found = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Persistent sums. Ranks may start the sums of one communicator in different orders, so each sum
-// has its own channel (tags of messages) on the internal communicator, and its own state. All ranks
-// make both together in MPI_Allreduce_init, where they also decide whether and how the sum is
-// compressed, by the options that the communicator has then.
+// has its own channel (tags of messages) on the internal communicator and its own state. The ranks
+// make both together in MPI_Allreduce_init, where they also decide, by the options that the
+// communicator has then, whether and how the sum is compressed.
 #include "call/persistent.h"
 
 #include <memory>
@@ -28,8 +28,8 @@ namespace slimpi::call {
 
 namespace {
 
-// A channel: a part of the tags of the internal communicator. `number` names it in messages, as if
-// it were a communicator. index: -1 if some rank has no free channel.
+// A part of the tags of the internal communicator. `number` names the channel in messages, as if it
+// were a communicator. `index` is -1 if some rank has no free channel.
 struct Channel {
   int number = 0, index = -1;
 };
@@ -45,7 +45,7 @@ class PersistentSum final : public HeldSum {
     request.blocks.agreed = true;
   }
 
-  // Makes the program's request. Returns MPI's code.
+  // Creates the program's request. Returns MPI's code.
   int make_request() { return own_.exchange().make_completion(&handle); }
 
   void started() override;
@@ -73,22 +73,21 @@ void PersistentSum::started() {
   const bool bypassed = !Runtime::on;
   bypass = bypassed ? std::optional(BypassReason::off) : std::nullopt;
   begin_sum(*this);
-  // SLIMPI_CALLS_PER_STEP counts this start among the sums of the communicator, unless slimpi is
-  // off.
+  // SLIMPI_CALLS_PER_STEP counts this start like any sum of the communicator, unless slimpi is off.
   if (bypassed)
     count_bypass(runtime, BypassReason::off, own_, request);
   else if (parent != nullptr)
     count_in_order(*parent);
 }
 
-// The agreement of the ranks on a persistent sum at its init.
+// The result of what the ranks tell each other at the init of a persistent sum.
 struct InitAnswer {
   bool stays = false;        // MPI makes the sum, because all ranks share one node
   bool starts_seen = false;  // slimpi sees the starts of requests on all ranks
 };
 
-// Finds the facts of *answer, and makes the ranks compare the counts of a sum, because a sum whose
-// counts differ would hang at its first start. Collective.
+// Fills in *answer, and makes the ranks compare the counts, because a sum whose counts differ would
+// hang at its first start. Collective.
 Status compare_counts(comm::Communicator& communicator, const Request& request,
                       InitAnswer* answer) {
   const OwnFloats environment;
@@ -104,15 +103,16 @@ Status compare_counts(comm::Communicator& communicator, const Request& request,
   return Status::ok;
 }
 
-// Finds the channel of a new sum, and its communicator number. Both are the same on all ranks. On
-// every rank no other sum of the internal communicator has the channel, and no other communicator
-// or channel of the process has the number. Collective.
+// Finds a channel and a communicator number for a new sum, the same on all ranks. On no rank does
+// another sum of the internal communicator use the channel, nor another communicator or channel of
+// the process the number. Collective.
 Status find_channel(comm::Exchange& exchange, Channel* channel) {
   comm::InternalComm& internal = *exchange.internal();
   std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
   for (int proposed = 1;; proposed = channel->index + 1) {
     proposed = internal.free_channel(proposed);
-    // all_max() takes the largest word, so a rank without a free channel ends the search for all.
+    // A rank without a free channel proposes the largest word, which all_max() returns to all
+    // ranks.
     words[1] = std::uint64_t(proposed < 0 ? internal.channels() : proposed);
     SLIMPI_TRY(exchange.all_max(words));
     channel->index = int(words[1]);

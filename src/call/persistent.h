@@ -7,7 +7,7 @@
 
 namespace slimpi::call {
 
-// Returns the private communicator of the persistent sum of the named tensor; null if there is
+// Returns the private communicator of the persistent sum of the named tensor, or null if there is
 // none.
 comm::Communicator* find_persistent(const comm::Communicator& communicator,
                                     const std::string& name);

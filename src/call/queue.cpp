@@ -28,18 +28,17 @@ namespace slimpi::call {
 
 namespace {
 
-// If no thread of the program has entered the fibers for this time, the helper thread enters them.
-// With SLIMPI_PROGRESS=thread it always does.
+// How long the program's threads may leave the fibers alone before the helper thread enters them.
+// With SLIMPI_PROGRESS=thread it does not wait for that.
 constexpr auto kLeftAlone = std::chrono::milliseconds(1);
-// The time that the helper thread sleeps between two polls that find nothing. A poll takes some
-// microseconds. The thread must sleep: if it only yielded, a program that computes would lose half
-// of its core.
+// How long the helper thread sleeps between two polls that find nothing; a poll takes some
+// microseconds. If the thread only yielded, a program that computes would lose half of its core.
 constexpr auto kBetweenPolls = std::chrono::microseconds(100);
-// The thread sleeps longer if no message is due before: then 3/4 of the time, but no more than
-// this.
+// The longest such sleep. If the next message is due later, the thread sleeps for 3/4 of the time
+// until then, up to this limit.
 constexpr auto kLongestBetweenPolls = std::chrono::milliseconds(1);
-// The polls of each sum whenever a thread enters the fibers. Open MPI 5 needs two polls to complete
-// most messages that have arrived. With one poll, a program that calls MPI_Test once in a
+// How often each sum polls when a thread enters the fibers. Open MPI 5 needs two polls to complete
+// most messages that have arrived: with one poll, a program that calls MPI_Test once in a
 // millisecond gets half the rate of the link.
 constexpr int kPollsAnEntry = 2;
 
@@ -47,10 +46,10 @@ std::atomic<std::uint64_t> g_entries{0};    // how often the program's threads e
 thread_local bool t_helps = false;          // this thread is the helper thread
 thread_local HeldSum* t_running = nullptr;  // see running_sum()
 
-// The queues that are kept for later sums, with the stacks of their fibers.
+// How many queues are kept for later sums, with the stacks of their fibers.
 constexpr std::size_t kSpareQueues = 8;
 
-// The sums of one communicator that are not complete. The first sum runs in the fiber.
+// The sums of one communicator that are not complete. The first of them runs in the fiber.
 struct Queue {
   const comm::Communicator* communicator = nullptr;
   std::deque<std::shared_ptr<HeldSum>> sums;
@@ -59,29 +58,29 @@ struct Queue {
 };
 
 struct Queues {
-  std::recursive_mutex mutex;  // a thread must hold it while it runs a fiber; guards all below
+  std::recursive_mutex mutex;  // held while a thread runs a fiber; guards all below
   std::vector<std::unique_ptr<Queue>> busy, free;
   pthread_t helper{};
   bool has_helper = false;
-  std::mutex sleep;  // the mutex of `wake`, on which the helper sleeps
+  std::mutex sleep;  // the mutex of `wake`, where the helper sleeps
   std::condition_variable wake;
-  std::atomic<bool> ends{false};  // the helper thread must end
+  std::atomic<bool> ends{false};  // tells the helper thread to end
 };
 
-// Returns the only object, which is never destroyed: exit handlers may still call MPI.
+// Returns the only object. It is never destroyed, because exit handlers may still call MPI.
 Queues& queues() {
   static auto* const made = new Queues;
   return *made;
 }
 
-// Returns the queue of a communicator, and makes it if there is none. The caller holds the mutex.
+// Returns the queue of a communicator, which it makes if there is none. The caller holds the mutex.
 Queue& queue_of(const comm::Communicator& communicator) {
   auto& busy = queues().busy;
   auto& free = queues().free;
   for (const auto& queue : busy)
     if (queue->communicator == &communicator) return *queue;
   busy.reserve(busy.size() + 1);
-  free.reserve(kSpareQueues);  // enter_fibers() moves queues there
+  free.reserve(kSpareQueues);  // for enter_fibers(), which moves queues there
   auto queue = free.empty() ? std::make_unique<Queue>() : std::move(free.back());
   if (!free.empty()) free.pop_back();
   queue->communicator = &communicator;
@@ -89,15 +88,15 @@ Queue& queue_of(const comm::Communicator& communicator) {
   return *busy.back();
 }
 
-// Ends a sum by a failure. Other ranks may wait for this rank. Without an internal communicator no
-// message can tell them of the failure, so the job ends.
+// Ends a sum as failed. Other ranks may wait for this one; without an internal communicator no
+// message can tell them, so the job ends.
 void fail_sum(HeldSum& sum, Status status) {
   if (!sum.communicator.connected()) end_for(sum.comm_for_errors(), status);
   (void)caught([&] { sum.failure.code = fail_call(sum.runtime, sum.communicator, status); });
 }
 
-// Runs a sum in its fiber. The fiber calls no code of the program, so no exception of the program
-// is thrown here.
+// Runs a sum in its fiber. No exception of the program is thrown here, because the fiber calls no
+// code of the program.
 void run_in_fiber(void* argument) {
   HeldSum& sum = *static_cast<HeldSum*>(argument);
   const FailureScope own_text;
@@ -116,8 +115,8 @@ void run_in_fiber(void* argument) {
   if (status != Status::ok) fail_sum(sum, status);
 }
 
-// Returns the stack that a sum needs. The functions of a codec of the program (a hook) run in the
-// fiber, and so do those of a GPU's driver.
+// Returns the stack that a sum needs: a large one if functions of a hook or of a GPU's driver run
+// in the fiber.
 Fiber::Stack stack_for(const HeldSum& sum) {
   const Config& config = sum.communicator.config();
   return device::others() || config.rules || config.algorithm.starts_with("hook:")
@@ -125,7 +124,7 @@ Fiber::Stack stack_for(const HeldSum& sum) {
              : Fiber::Stack::small;
 }
 
-// Begins the first sum of a queue, or lets it continue. Returns false if the sum has ended.
+// Begins the first sum of a queue, or continues it. Returns false if the sum has ended.
 bool step_first(Queue& queue) {
   HeldSum& sum = *queue.sums.front();
   if (!queue.begun) {
@@ -137,8 +136,8 @@ bool step_first(Queue& queue) {
   return queue.begun && queue.fiber.enter();
 }
 
-// Lets the sums of a queue go on until one of them has to wait. Returns false if all sums of the
-// queue are complete.
+// Runs the sums of a queue until one of them has to wait. Returns false if all sums of the queue
+// are complete.
 bool step(Queue& queue) {
   while (!queue.sums.empty()) {
     HeldSum& sum = *queue.sums.front();
@@ -156,7 +155,7 @@ bool step(Queue& queue) {
   return false;
 }
 
-// Returns how long the helper thread sleeps before the next poll.
+// Returns how long the helper thread sleeps before its next poll.
 comm::WaitPolicy::Time time_to_poll() {
   const auto due = comm::fibers_due();
   if (due == comm::WaitPolicy::Time(0)) return kBetweenPolls;
@@ -164,14 +163,14 @@ comm::WaitPolicy::Time time_to_poll() {
                                             kLongestBetweenPolls);
 }
 
-// The loop of the helper thread. It lets the sums go on while no thread of the program does,
-// because the threads compute, or block in MPI. Other ranks may wait for this rank's part.
+// The loop of the helper thread. Runs the sums while no thread of the program does, because the
+// threads compute or block in MPI and other ranks may wait for this rank.
 void help() {
   sigset_t every;
   sigfillset(&every);
   pthread_sigmask(SIG_SETMASK, &every, nullptr);
   pthread_setname_np(pthread_self(), "slimpi");
-  prctl(PR_SET_TIMERSLACK, 1000UL);  // ns; by default each sleep would last 50 us longer
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // ns; the default lengthens each sleep by 50 us
   t_helps = true;
   std::uint64_t moved = 0;
   const std::atomic<bool>& ends = queues().ends;
@@ -187,7 +186,7 @@ void help() {
            (always || g_entries.load(std::memory_order_relaxed) == seen)) {
       enter_fibers();
       if (comm::fibers_moved(&moved)) continue;
-      // A sum that waits for a blocking function needs no poll until that function has returned.
+      // A sum that waits for a blocking function needs no poll until that function returns.
       if (const int blocking = g_blocking - g_abandoned; blocking > 0 && g_fibers <= blocking)
         sleep_beside_blocking(kLongestBetweenPolls);
       else
@@ -196,8 +195,9 @@ void help() {
   }
 }
 
-// Starts the helper thread, with a large stack: see on_threads_stack(). The usual stack of a thread
-// has only 2 MiB if the program's own has no limit. Returns false if no thread can be made.
+// Starts the helper thread with a large stack (see on_threads_stack()), because threads usually
+// have only 2 MiB if the program's own stack is unlimited. Returns false if no thread can be
+// started.
 bool start_helper(pthread_t* helper) {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
@@ -211,7 +211,7 @@ bool start_helper(pthread_t* helper) {
   return code == 0;
 }
 
-// Waits until no sum of the communicator is left. If `communicator` is null, waits for all sums.
+// Waits until no sum of the communicator is left or, if `communicator` is null, no sum at all.
 void wait_until_idle(const comm::Communicator* communicator) {
   const auto is_idle = [&] {
     const std::lock_guard lock(queues().mutex);
@@ -226,9 +226,9 @@ void wait_until_idle(const comm::Communicator* communicator) {
 
 }  // namespace
 
-// Does nothing if another thread is in the fibers, because that thread serves all sums. Does
-// nothing either while this thread runs a sum: a hook may start a persistent sum in the sum's
-// fiber, which cannot be entered again, and fail_sum() may wait.
+// Does nothing if another thread is in the fibers, because that thread serves all sums, or if this
+// thread runs a sum: a hook may start a persistent sum in the fiber of this sum, which cannot be
+// entered again, and fail_sum() may wait.
 void enter_fibers() noexcept {
   if (t_running != nullptr) return;
   if (!t_helps) g_entries.fetch_add(1, std::memory_order_relaxed);
@@ -258,7 +258,7 @@ HoldFibers::~HoldFibers() {
 bool add_sum(std::shared_ptr<HeldSum> sum) {
   const HoldFibers held;
   if (sum->runs()) return false;
-  // If the helper thread cannot be made, sums make progress only inside the program's MPI calls.
+  // Without a helper thread, sums make progress only inside the program's MPI calls.
   Queues& all = queues();
   if (!all.has_helper) all.has_helper = start_helper(&all.helper);
   if (!all.has_helper)
@@ -278,7 +278,7 @@ void begin_sum(HeldSum& sum) noexcept {
     asleep.unlock();
     queues().wake.notify_one();
   }
-  enter_fibers();  // the first messages leave
+  enter_fibers();  // so that the first messages leave
 }
 
 void remove_sum(HeldSum& sum) noexcept {
@@ -320,7 +320,7 @@ void end_helper() {
   queues().ends = false;
 }
 
-// Not inlined: a fiber may be left before the call, and continue in another thread.
+// Not inlined, because a fiber may be left before the call and continued in another thread.
 [[gnu::noinline]] HeldSum* running_sum() {
   return t_running;
 }
@@ -334,7 +334,7 @@ int postpone_failure(HeldSum& sum, Status status, Logging logging) {
 
 int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi::Request* handle)) {
   Request own = request;
-  own.fortran = true;  // by the PMPI_ name, so no tool sees the communicator
+  own.fortran = true;  // the PMPI_ name, so no tool sees the communicator
   return running_sum()->communicator.exchange().make_by_mpi(
       [&](mpi::Comm on, mpi::Request* handle) {
         own.comm = on;

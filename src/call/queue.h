@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The queues of nonblocking sums, and of the starts of persistent sums. Each sum runs in a fiber
-// (base/fiber.h) and leaves it at every wait (comm::Waiter). The fiber is entered again in the
-// program's MPI calls, or by a helper thread: always with SLIMPI_PROGRESS=thread, otherwise after
-// 1 ms without any of these calls. Sums of one communicator run in sequence, in the order in which
-// they began, while sums of different communicators and of persistent requests run side by side.
+// The queues of nonblocking sums and of the starts of persistent sums. Each sum runs in a fiber
+// (base/fiber.h), which it leaves at every wait (comm::Waiter). The program's MPI calls enter the
+// fiber again, or else a helper thread does: always with SLIMPI_PROGRESS=thread, otherwise after 1
+// ms without any of these calls. The sums of one communicator run in the order in which they began,
+// one at a time, while those of different communicators and of persistent requests run side by
+// side.
 #pragma once
 #include <memory>
 
@@ -15,27 +16,27 @@ namespace slimpi::call {
 
 class HeldSum;
 
-// Enters the fiber of each communicator once more, so that all sums go on until they have to wait.
+// Enters the fiber of each communicator, so that all sums run until they have to wait.
 void enter_fibers() noexcept;
 
 // Adds a sum to the queue of its communicator, where it waits for begin_sum(). Returns false if the
-// sum is in the queue already: its request runs.
+// sum is in the queue already, because its request is active.
 bool add_sum(std::shared_ptr<HeldSum> sum);
 
-// Begins a sum of add_sum() as soon as it is the first in its queue. To be called when MPI has
-// accepted the request, so nothing here can fail. The sum may be complete when this returns.
+// Begins a sum of add_sum() as soon as it is the first in its queue. Called once MPI has accepted
+// the request, so nothing here can fail. The sum may be complete when this returns.
 void begin_sum(HeldSum& sum) noexcept;
 
 // Removes a sum of add_sum() that has not begun, because MPI has refused its request.
 void remove_sum(HeldSum& sum) noexcept;
 
-// Counts, for SLIMPI_CALLS_PER_STEP, a sum that does not join the queue of the communicator: MPI
-// makes it, or it is persistent. It is counted after the sums in this queue, or at once if there
-// are none.
+// Counts, for SLIMPI_CALLS_PER_STEP, a sum that does not join the queue of the communicator because
+// MPI makes it or because it is persistent. It counts after the sums in the queue, or at once if
+// there are none.
 void count_in_order(comm::Communicator& communicator);
 
-// Keeps other threads from entering a fiber while this object lives. Meanwhile this thread can read
-// data that the fibers of a communicator change.
+// Keeps other threads from entering fibers, for its lifetime, so that this thread can read data
+// that the fibers of a communicator change.
 class HoldFibers {
  public:
   HoldFibers();
@@ -44,19 +45,20 @@ class HoldFibers {
   HoldFibers& operator=(const HoldFibers&) = delete;
 
  private:
-  const bool locks_;  // false in a fiber, whose thread holds the mutex already
+  const bool locks_;  // false in a fiber, whose thread holds the mutex
 };
 
-// Ends the helper thread, which the next sum starts again. Call it only if no sum is in flight.
+// Ends the helper thread, which the next sum starts again. No sum may be in flight.
 void end_helper();
 
-// Waits until the sums that were begun on the communicator are complete.
+// Waits until the sums that have begun on the communicator are complete.
 void wait_for_sums(const comm::Communicator& communicator);
 
-// Returns the sum whose fiber this thread has entered or is about to enter; null if there is none.
+// Returns the sum whose fiber this thread is in or about to enter, or null.
 HeldSum* running_sum();
 
-// Keeps a failure of the running sum. The function that completes the request raises the error.
+// Keeps a failure of the running sum for the function that completes the request, which then raises
+// the error.
 int postpone_failure(HeldSum& sum, Status status, Logging logging);
 
 }  // namespace slimpi::call

@@ -22,10 +22,9 @@ std::string describe_failure(Status status) {
 
 }  // namespace
 
-// Returns the MPI error code of a kind of failure, which its first use makes. MPI has room for few
-// codes, so all failures of a kind share one code, whose text is that of the latest failure.
-// Failures that ULFM has error classes for get MPI's own codes, because programs ask for these
-// classes.
+// Returns the MPI error code for a kind of failure, which is created at its first use. MPI has room
+// for few codes, so all failures of a kind share one, whose text is that of the latest failure.
+// Failures that ULFM has classes for get MPI's own codes, because programs ask for these classes.
 int Errors::code_of(Status status, const std::string& text) {
   if (status == Status::rank_failed) return mpi::abi.err_proc_failed;
   if (status == Status::revoked) return mpi::abi.err_revoked;
@@ -41,11 +40,11 @@ int Errors::code_of(Status status, const std::string& text) {
   return code;
 }
 
-// Raises an MPI error. If there is no memory for the text and the code, the error handler gets
+// Raises an MPI error. Without memory for the text and the code, the error handler gets
 // MPI_ERR_OTHER.
 int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
-  // The failure of a sum in a fiber is postponed until its request is completed, unless the error
-  // is fatal. A fatal error ends the job now: the program may be waiting for something else.
+  // The failure of a sum in a fiber is kept until its request is completed. A fatal error ends the
+  // job at once, because the program may be waiting for something else.
   if (HeldSum* const sum = running_sum(); sum != nullptr) {
     comm = sum->comm_for_errors();
     if (!is_fatal(comm)) return postpone_failure(*sum, status, logging);
@@ -57,12 +56,12 @@ int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
   const auto log_it = [&] { log_once(LogLevel::error, describe_failure(status)); };
   (void)caught([&] {
     code = code_of(status, "slimpi: " + describe_failure(status));
-    // Every rank found the same failed hook; only rank 0 logs it.
+    // Every rank has found the same failed hook, so only rank 0 logs it.
     if (logging == Logging::here && (status != Status::hook || rank == 0)) log_it();
   });
   if (is_fatal(comm)) {
     // Another rank logs the failure and usually ends the job, so this rank waits 1 s before it logs
-    // it as well. After a disagreement rank 0 has logged it already.
+    // the failure as well. After a disagreement it does not, because rank 0 has logged that.
     if (logging == Logging::elsewhere && status != Status::disagreement) {
       sleep(1);
       (void)caught([&] { log_it(); });
@@ -77,8 +76,8 @@ int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
   });
 }
 
-// Returns `comm` or, in a program without MPI_COMM_WORLD, another communicator in its place; null
-// if there is none.
+// Returns `comm` or, for MPI_COMM_WORLD in a program without it, the largest communicator that
+// slimpi knows; null if there is none.
 mpi::Comm Errors::existing(mpi::Comm comm) const {
   if (comm != mpi::abi.comm_world || mpi::has_world(runtime_.api)) return comm;
   return runtime_.communicators.largest();
@@ -95,14 +94,14 @@ bool Errors::is_fatal(mpi::Comm comm) const {
 }
 
 void Errors::end_job(mpi::Comm comm, const std::string& why) const {
-  // Often every rank has the same failure, such as a bad option. Rank 0 logs it at once. The other
-  // ranks first wait, because rank 0 may end the job meanwhile.
+  // Often every rank has the same failure, such as a bad option. Rank 0 logs it at once, while the
+  // others first wait, because rank 0 may end the job meanwhile.
   if (runtime_.world_rank > 0) sleep(1);
   log_error(why);
   abort_job(comm);
 }
 
-// Ends the job, as MPI_ERRORS_ARE_FATAL does, but by MPI_Abort of MPI_COMM_WORLD. With MPICH 4.2
+// Ends the job like MPI_ERRORS_ARE_FATAL, but by MPI_Abort of MPI_COMM_WORLD: with MPICH 4.2,
 // MPI_Comm_call_errhandler and MPI_Abort of a smaller communicator may end the job with status 0.
 // MPI_Abort of MPICH 4.2 may also return, so _exit() follows.
 void Errors::abort_job(mpi::Comm comm) const {
@@ -118,7 +117,7 @@ void Errors::mpi_ended() {
   codes_.fill(0);
 }
 
-// If there is no memory for the text, the line is empty.
+// Without memory for the text, the line is empty.
 void end_for(mpi::Comm comm, Status status) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr) return;

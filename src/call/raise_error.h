@@ -13,22 +13,22 @@ namespace slimpi::call {
 
 class Runtime;
 
-// Which rank logs a failure: this rank, or another rank, which has reported it.
+// Which rank logs a failure: this one, or the rank that has reported the failure.
 enum class Logging { here, elsewhere };
 
 class Errors {
  public:
   explicit Errors(Runtime& runtime) : runtime_(runtime) {}
 
-  // Raises an MPI error on the user's communicator, which runs its error handler, and returns the
-  // code for the program. An error that belongs to no communicator is raised on MPI_COMM_WORLD or,
-  // in a program that has only sessions, on its largest communicator.
+  // Raises an MPI error on the user's communicator, whose error handler runs, and returns the code
+  // for the program. If the error belongs to no communicator, it is raised on MPI_COMM_WORLD or, in
+  // a program that has only sessions, on its largest communicator.
   int raise(mpi::Comm comm, Status status, Logging logging = Logging::here);
 
-  // Ends the job, with one line that says why.
+  // Ends the job with one line that says why.
   [[noreturn]] void end_job(mpi::Comm comm, const std::string& why) const;
 
-  // Forgets the error class and codes, because MPI has ended and has forgotten them.
+  // Forgets the error class and codes, as MPI did when it ended.
   void mpi_ended();
 
  private:
@@ -38,9 +38,9 @@ class Errors {
   [[noreturn]] void abort_job(mpi::Comm comm) const;
 
   Runtime& runtime_;
-  std::mutex mutex_;  // protects both below
+  std::mutex mutex_;  // protects both members below
   int class_ = 0;
-  // The MPI error codes of failures, by Status; 0: not made yet.
+  // MPI's error codes for failures, by Status; 0: not created yet.
   std::array<int, std::size_t(Status::internal) + 1> codes_{};
 };
 

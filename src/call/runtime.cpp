@@ -23,12 +23,12 @@ namespace slimpi::call {
 
 namespace {
 
-std::atomic<bool> g_inert{false};  // found an MPI that slimpi does not support, and said so
+std::atomic<bool> g_inert{false};  // this MPI is not supported, and slimpi said so
 
 // Ends slimpi in processes that never call MPI_Finalize, such as those with sessions. An exit
-// handler would run too early: before the exit handlers and static destructors that the program
-// registered before its first sum, which may still call MPI_Finalize. This destructor of the
-// library runs after them.
+// handler would run before exit handlers and static destructors that the program registered before
+// its first sum and that may still call MPI_Finalize. This destructor of the library runs after
+// them.
 [[gnu::destructor]] void unload() {
   if (Runtime* const runtime = Runtime::started(); runtime != nullptr)
     runtime->leave();
@@ -37,7 +37,7 @@ std::atomic<bool> g_inert{false};  // found an MPI that slimpi does not support,
 }
 
 // Makes the paths of files that are written at the end of the job absolute, because the process may
-// have changed its directory by then. In the path of the trace, a percent sign of the directory is
+// have changed directory by then. In the path of the trace, a percent sign of the directory is
 // doubled.
 void keep_directory(Config& config) {
   for (std::optional<std::string>* const path : {&config.report, &config.estimate})
@@ -50,8 +50,8 @@ void keep_directory(Config& config) {
   *config.trace = directory + *config.trace;
 }
 
-// Ends the job because slimpi cannot start on this rank, which has no communicator yet to tell the
-// other ranks; they would wait for it in a sum.
+// Ends the job because slimpi cannot start on this rank. There is no communicator yet to tell the
+// other ranks, which would wait for this one in a sum.
 void cannot_start(mpi::Comm comm) {
   using Initialized = int(int*);
   using Abort = int(mpi::Comm, int);
@@ -76,8 +76,8 @@ bool Runtime::finds_mpi() {
   return mpi::find(found, version) == mpi::Found::yes;
 }
 
-// Starts the runtime if it can start now. Before MPI_Init, or without an MPI, the next call tries
-// again; with an unknown ABI no later call does.
+// Starts the runtime if that is possible now. Before MPI_Init, or without an MPI, the next call
+// tries again; under an unknown ABI no later call does.
 Runtime* Runtime::begin(mpi::Comm comm) {
   static std::mutex mutex;
   if (g_inert.load(std::memory_order_relaxed)) return nullptr;
@@ -106,7 +106,7 @@ Runtime* Runtime::begin(mpi::Comm comm) {
     cannot_start(comm);
     return nullptr;
   }
-  // The object is never destroyed: other threads and exit handlers may still call MPI after static
+  // Never destroyed, because other threads and exit handlers may still call MPI after static
   // destruction.
   started_.store(runtime.get(), std::memory_order_release);
   return runtime.release();
@@ -119,7 +119,7 @@ bool Runtime::mpi_runs(const mpi::Api& api, mpi::Comm comm) {
   return comm != mpi::abi.comm_null && comm != mpi::abi.comm_world && comm != mpi::abi.comm_self;
 }
 
-// Reads the options. Returns Status::unsupported if this process is left alone.
+// Reads the options. Returns Status::unsupported if slimpi stays out of this process.
 Status Runtime::configure(mpi::Found found) {
   Loaded loaded = load_config(slimpi_environment());
   set_log(loaded.config.log, -1);
@@ -152,7 +152,7 @@ void Runtime::start(Loaded loaded) {
     if (has_world) warn_of_threads();
     warn_of_types();
     if (option_error.empty()) report.check_writability();
-    // The job is run only for the estimate, so it does not begin if the estimate cannot be written.
+    // The only purpose of this job is the estimate, so it ends here if that cannot be written.
     if (option_error.empty() && config.estimate && !is_stream(*config.estimate))
       if (const std::string why = why_not_writable(*config.estimate); !why.empty())
         option_error = "SLIMPI_ESTIMATE=" + *config.estimate + " cannot be written: " + why;
@@ -169,8 +169,8 @@ void Runtime::start(Loaded loaded) {
   process_ = getpid();
 }
 
-// Warns if another MPI's launcher started the process. Every process is then a job of its own, and
-// the sums of the ranks are wrong without any error.
+// Warns if the process was started by another MPI's launcher. Every process is then a job of its
+// own, and the sums of the ranks are wrong without any error.
 void Runtime::warn_of_launcher() const {
   const LaunchedRanks launched = launched_ranks(world_size);
   if (launched.ranks > world_size)
@@ -186,8 +186,9 @@ void Runtime::warn_of_types() const {
                ", which slimpi does not know of " + mpi_version + ": nothing changes");
 }
 
-// Warns if SLIMPI_PROGRESS=thread is set but MPI has no MPI_THREAD_MULTIPLE. Another tool may have
-// hidden MPI_Init from slimpi, or this MPI does not support the level.
+// Warns if SLIMPI_PROGRESS=thread is set but MPI does not provide MPI_THREAD_MULTIPLE, either
+// because another tool has hidden MPI_Init from slimpi or because this MPI does not support the
+// level.
 void Runtime::warn_of_threads() const {
   int level = mpi::abi.thread_multiple;
   api.Query_thread(&level);
@@ -217,8 +218,8 @@ void Runtime::find_world() {
   has_world = true;
 }
 
-// Takes the largest communicator so far in place of MPI_COMM_WORLD, which sessions lack. Threads
-// may add their communicators at the same time.
+// Lets the largest communicator so far stand for MPI_COMM_WORLD, which sessions lack. Threads may
+// add their communicators at the same time.
 void Runtime::add_session(const comm::Communicator& communicator) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -230,8 +231,8 @@ void Runtime::add_session(const comm::Communicator& communicator) {
     set_world(communicator.rank(), communicator.size());
 }
 
-// Sets an attribute whose delete callback runs at the very start of MPI_Finalize, while MPI still
-// works.
+// Sets an attribute of MPI_COMM_SELF whose delete callback runs at the very start of MPI_Finalize,
+// while MPI still works.
 void Runtime::watch_for_the_end() {
   int keyval = mpi::abi.keyval_invalid;
   if (api.Comm_create_keyval(&mpi::copy_no_attribute, &Runtime::end, &keyval, this) !=

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one object behind the intercepted functions: it has the options, and starts and ends slimpi
+// The one object behind the intercepted functions. It holds the options, and starts and ends slimpi
 // in this process. slimpi starts at the first intercepted call that needs it and finds MPI running.
 // Because MPI_Init and MPI_Finalize may not be intercepted, slimpi ends in the delete callback of
 // an attribute of MPI_COMM_SELF, which MPI_Finalize calls.
@@ -21,7 +21,8 @@
 
 namespace slimpi::call {
 
-// The rules (options for ranges of sizes) that the info key slimpi_rules gave one communicator.
+// The rules (options for ranges of sizes) that the info key slimpi_rules has set for one
+// communicator.
 struct RulesOfInfo : comm::Attachment {
   std::optional<Rules> rules;  // empty: not set
 };
@@ -31,31 +32,31 @@ class Runtime {
   // Returns the running object, which the first call between MPI_Init and MPI_Finalize starts.
   // Returns null before that, in a process without MPI, and under an unknown ABI. `comm` is the
   // communicator of the program's call: in a program that has only sessions, nothing else proves
-  // that MPI runs.
+  // that MPI is running.
   static Runtime* get(mpi::Comm comm = mpi::abi.comm_null) {
     Runtime* const runtime = started();
     return runtime != nullptr ? runtime : begin(comm);
   }
 
-  // Returns the running object, but starts nothing and calls no MPI function. Once it is not null,
-  // it stays so.
+  // Returns the running object or null, without starting it or calling MPI. Once it is not null, it
+  // stays so.
   static Runtime* started() { return started_.load(std::memory_order_acquire); }
 
   // Returns whether the process has an MPI that slimpi supports. Calls no function that needs
   // MPI_Init.
   static bool finds_mpi();
 
-  // Forgets all handles after the last session was finalized in a process without MPI_COMM_WORLD:
-  // every handle is invalid then, even those of communicators that were never freed. MPI may start
-  // again.
+  // Forgets all handles. Called when the last session of a process without MPI_COMM_WORLD was
+  // finalized, so that every handle is invalid, even those of communicators that were never freed.
+  // MPI may start again.
   void mpi_ended();
 
-  // Returns the rules of SLIMPI_RULES, or the rules that the program set on this communicator.
+  // Returns the rules that the program has set for this communicator, or else those of
+  // SLIMPI_RULES.
   const Rules& rules_of(comm::Communicator& communicator) const;
 
   // Ends slimpi: writes report and trace, and leaves every later call to MPI. If MPI no longer
-  // works, the report has only the numbers of this process. `meet` is as in
-  // Registry::wait_for_finalize().
+  // works, the report has only this process's numbers. `meet`: see Registry::wait_for_finalize().
   void finish(bool mpi_works = true, const std::function<std::optional<bool>()>& meet = {});
 
   // Ends slimpi in a process that did not finalize MPI. Does nothing in a forked child.
@@ -63,25 +64,26 @@ class Runtime {
 
   mpi::Api api{};
   std::string mpi_version;
-  std::string option_error;  // why the options cannot be used; empty when they can
+  std::string option_error;  // why the options cannot be used, or ""
   Config config;
   Rules rules;
   Statistics statistics;
-  static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, also before MPI_Init
+  static inline std::atomic<bool> on{true};  // set by MPI_Pcontrol, even before MPI_Init
   std::atomic<bool> gathers{false};          // SLIMPI_CALLS or an info key names allgather
   std::atomic<bool> finished{false};
   std::atomic<bool> banner_logged{false};  // the banner was printed
   std::atomic<bool> rounding_told{false};  // the job was told that its sums are rounded
-  // The rank and the size of MPI_COMM_WORLD; without it, of the largest communicator so far.
+  // Rank and size of MPI_COMM_WORLD or, without it, of the largest communicator so far.
   std::atomic<int> world_rank{-1}, world_size{0};
-  std::atomic<int> nodes{1};           // the largest number of nodes of a communicator
+  std::atomic<int> nodes{1};           // the most nodes of any communicator
   std::atomic<bool> has_world{false};  // MPI_COMM_WORLD exists
 
   Registry communicators{*this};
   Errors errors{*this};
   JobReport report{*this};
 
-  // Notes a communicator of a program without MPI_COMM_WORLD: the largest one stands for the job.
+  // Considers a communicator of a program without MPI_COMM_WORLD; the largest one stands for the
+  // job.
   void add_session(const comm::Communicator& communicator);
 
  private:
@@ -98,7 +100,7 @@ class Runtime {
   static int end(mpi::Comm comm, int keyval, void* value, void* runtime);
 
   static inline std::atomic<Runtime*> started_{nullptr};
-  int process_ = 0;  // the process id; differs in a forked child
+  int process_ = 0;  // differs in a forked child
 };
 
 }  // namespace slimpi::call

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Saves and restores the states of a named tensor as bytes, for checkpoints: slimpi_get_state
 // writes them and slimpi_set_state reads them. Only states of error feedback and of the low-rank
-// algorithms are saved, because the replicas of the decentralized algorithms must fit those of the
+// algorithms are saved, because replicas of the decentralized algorithms must match those of the
 // peers, and a hook keeps its own data.
 #include "call/saved_state.h"
 
@@ -26,12 +26,12 @@ using comm::StateArray;
 
 constexpr char kMagic[] = "slimpi2";  // the first word, with its zero byte
 
-// The header in front of each state. A Head and its floats follow for each array.
+// The header of each saved state, which is followed by a Head and floats for each array.
 struct Header {
   char magic[sizeof(std::uint64_t)];
-  std::uint64_t rank, size;  // this rank and the size of the communicator
+  std::uint64_t rank, size;  // of this rank in the communicator
   std::uint64_t count, placement, calls, uninitialized, arrays;
-  char algorithm[40];  // the name, then zeros
+  char algorithm[40];  // the name, zero-filled
 };
 struct Head {
   std::uint64_t what, elements;
@@ -48,7 +48,7 @@ void append(std::vector<std::byte>& bytes, const Type* from, std::size_t count) 
   bytes.insert(bytes.end(), first, first + count * sizeof(Type));
 }
 
-// Takes values from the front of the bytes. Returns false if there are fewer.
+// Moves values from the front of the bytes to `to`. Returns false if there are too few bytes.
 template <typename Type>
 bool take(std::span<const std::byte>& bytes, Type* to, std::uint64_t count) {
   if (count > bytes.size() / sizeof(Type)) return false;
@@ -77,7 +77,7 @@ void append_state(std::vector<std::byte>& bytes, const comm::Communicator& commu
   }
 }
 
-// Takes one state from the front of the bytes.
+// Parses one state from the front of the bytes.
 std::optional<SavedState> take_state(const comm::Communicator& communicator,
                                      std::span<const std::byte>& bytes) {
   Header header{};
@@ -105,7 +105,7 @@ std::optional<SavedState> take_state(const comm::Communicator& communicator,
   return state;
 }
 
-// Returns a copy of a state; empty if the memory of the arrays cannot be read.
+// Returns a copy of a state, or nothing if the memory of its arrays cannot be read.
 std::optional<SavedState> copy_of(comm::Communicator& communicator,
                                   const comm::TensorState& state) {
   SavedState copy;
@@ -129,8 +129,8 @@ std::optional<SavedState> copy_of(comm::Communicator& communicator,
   return copy;
 }
 
-// Returns the communicator that owns the states of a name, once no sum is in flight on it: that of
-// the persistent sum with this name, or else the program's. Returns null if slimpi does not know
+// Returns the communicator that owns the states of a name, once no sum is in flight on it: the one
+// of the persistent sum of this name, or else the program's. Returns null if slimpi does not know
 // `comm`.
 comm::Communicator* find_owner(mpi::Comm comm, const std::string& name) {
   Runtime* const runtime = Runtime::get(comm);

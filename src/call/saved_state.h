@@ -12,16 +12,16 @@
 
 namespace slimpi::call {
 
-// Returns the states of a named tensor as bytes. Empty if the communicator has no such state. Waits
-// for copies from device memory.
+// Returns the states of a named tensor as bytes, or nothing if the communicator has no such state.
+// Waits for copies from device memory.
 std::optional<std::vector<std::byte>> save_state(mpi::Comm comm, const std::string& name);
 
-// Sets the states of a named tensor from bytes. Local. Returns false unless save_state() made the
-// bytes on the same rank of a communicator of the same size.
+// Sets the states of a named tensor from bytes, on this rank only. Returns false unless
+// save_state() made the bytes on the same rank of a communicator of the same size.
 bool restore_state(mpi::Comm comm, const std::string& name, std::span<const std::byte> bytes);
 
-// Drops the states of a named tensor: the next sum of that name begins without a state. Local.
-// Returns false only if slimpi does not know the communicator.
+// Drops the states of a named tensor on this rank, so that the next sum of that name begins without
+// a state. Returns false only if slimpi does not know the communicator.
 bool drop_state(mpi::Comm comm, const std::string& name);
 
 }  // namespace slimpi::call

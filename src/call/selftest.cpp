@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_SELFTEST: sums whole numbers that every rank knows, by the messages and the shared memory
-// of the communicator's own sums, and as a reduce-scatter where the program's call is one. Either
-// all ranks of the call run the test or none does.
+// SLIMPI_SELFTEST: sums integers that every rank knows, by the messages and the shared memory of
+// the communicator's own sums, and as a reduce-scatter if the program's call is one. Either all
+// ranks of the call run the test, or none does.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -23,11 +23,11 @@ namespace slimpi::call {
 namespace {
 
 struct Tested : comm::Attachment {
-  std::uint64_t sums = 0;  // sums, except those whose test failed; the same on all ranks
+  std::uint64_t sums = 0;  // without those whose test failed; the same on all ranks
 };
 
-// The vector of a test. For up to 500,000 ranks every partial sum is a whole number below 2^24,
-// which a float holds exactly, so the order of additions does not matter.
+// The vector of a test. For up to 500,000 ranks every partial sum is an integer below 2^24, which a
+// float holds exactly, so the order of additions does not matter.
 class Numbers {
  public:
   Numbers(int ranks, std::uint64_t test) : ranks_(ranks), test_(test) {}
@@ -41,19 +41,19 @@ class Numbers {
   }
 
  private:
-  static constexpr std::uint32_t kOwn = 64;  // number of different values that ranks add
+  static constexpr std::uint32_t kOwn = 64;  // how many different values the ranks add
   std::uint32_t common(std::uint64_t element) const {
     const std::uint32_t most = (1u << 24) / ranks_;
     return (std::uint32_t(element + test_) * 2654435761u >> 24) %
            (most > 2 * kOwn ? std::min(most - kOwn, 256u) : 1);
   }
   const std::uint32_t ranks_;
-  const std::uint64_t test_;  // so that each test has other values
+  const std::uint64_t test_;  // gives each test other values
 };
 
-// Returns how many floats to sum. An allreduce starts with 4096 and doubles this until the test has
-// the same schedule (messages between nodes) as the call, or as many floats. A reduce-scatter,
-// which has one schedule, takes enough to use its buffers again.
+// Returns how many floats to sum. An allreduce starts with 4096 and doubles until the test has the
+// same schedule (messages between nodes) as the call, or as many floats. A reduce-scatter has only
+// one schedule, and takes enough floats to use its buffers more than once.
 std::uint64_t floats_for(const comm::Call& call, const kernels::Format& format) {
   constexpr std::uint64_t kBlock = 64 << 10;
   if (call.scatter != nullptr)
@@ -71,7 +71,7 @@ std::uint64_t floats_for(const comm::Call& call, const kernels::Format& format) 
   return count;
 }
 
-// Returns the blocks of a reduce-scatter of `count` floats, of about one length.
+// Returns the blocks of a reduce-scatter of `count` floats, all of about the same length.
 std::pmr::vector<comm::Range> equal_blocks(const comm::Call& call, std::uint64_t count) {
   const int size = call.communicator.size();
   std::pmr::vector<comm::Range> blocks(&call.scratch.objects);
@@ -79,7 +79,7 @@ std::pmr::vector<comm::Range> equal_blocks(const comm::Call& call, std::uint64_t
   return blocks;
 }
 
-// Returns which elements of the sum this rank gets.
+// Returns which elements of the sum this rank receives.
 comm::Range result_of(const comm::Call& call) {
   if (call.scatter == nullptr) return {0, call.count};
   return call.scatter->blocks[std::size_t(call.communicator.rank())];
@@ -105,8 +105,8 @@ bool adds(const comm::Call& call, std::uint64_t element) {
   return group.shard_index >= 0 && holds(chunk, element - shard.first);
 }
 
-// Fails with a text about a wrong element. `word`: the word of the first rank with a wrong element,
-// as run_selftest() makes it. Collective.
+// Fails with a text about a wrong element, which `word` identifies: the word of the first rank that
+// found one, as run_selftest() makes it. Collective.
 Status fail_for_wrong_element(const comm::Call& call, const Numbers& numbers, std::uint64_t word) {
   comm::Communicator& communicator = call.communicator;
   const std::uint64_t element = word & UINT32_MAX;
@@ -138,8 +138,8 @@ Status fail_for_wrong_element(const comm::Call& call, const Numbers& numbers, st
 
 }  // namespace
 
-// Runs the test before the call is prepared, because preparing the test may lengthen the segments
-// (SegmentClass::large), and every size is then prepared again.
+// Called before the call is prepared: preparing the test may lengthen the segments
+// (SegmentClass::large), after which every size is prepared again.
 Status Sum::run_selftest(const comm::Call& call) {
   Tested& tested = communicator_.attachment<Tested>();
   if (tested.sums % communicator_.config().selftest != 0) {

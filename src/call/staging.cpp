@@ -17,21 +17,20 @@ namespace {
 
 using device::Location;
 
-constexpr std::size_t kAlignment = 256;  // a copy has its buffer's address modulo this
+constexpr std::size_t kAlignment = 256;  // a copy has the address of its buffer modulo this
 
-// Keeps the staging memory of calls that MPI makes on copies, for later calls. Any thread may use
-// it.
+// Keeps the staging memory of calls that MPI runs on copies, for later calls. Thread-safe.
 class StagingPool {
  public:
-  // Returns the only pool, which is never destroyed: exit handlers may still call MPI after static
-  // destruction.
+  // Returns the only pool. It is never destroyed, because exit handlers may still call MPI after
+  // static destruction.
   static StagingPool& all() {
     static auto* const pool = new StagingPool;
     return *pool;
   }
 
-  // Takes a free staging buffer of `bytes` at the location, enlarged or newly made if none fits.
-  // The buffer is the caller's until release(), even if this function fails.
+  // Takes a free staging buffer of `bytes` at the location; if none fits, enlarges one or makes a
+  // new one. The buffer belongs to the caller until release(), even if this function fails.
   Status take(const device::Location& location, std::size_t bytes, Statistics& statistics,
               StagingBuffer** buffer);
   void release(StagingBuffer* buffer);
@@ -39,13 +38,13 @@ class StagingPool {
  private:
   StagingBuffer* pick(const device::Location& location, std::size_t bytes);
 
-  std::mutex mutex_;                                  // protects both below
+  std::mutex mutex_;                                  // protects both members below
   std::vector<std::unique_ptr<StagingBuffer>> made_;  // all of them
-  std::vector<StagingBuffer*> free_;                  // buffers that no call uses
+  std::vector<StagingBuffer*> free_;                  // the buffers that no call uses
 };
 
-// Drops the stream and the memory of a buffer if the stream has failed. A failed stream never works
-// again, and no later call may use memory into which its copies may still write.
+// Drops the stream and the memory of a buffer whose stream has failed: a failed stream never works
+// again, and its copies may still write to the memory.
 void drop_if_failed(StagingBuffer& buffer) {
   bool reached = false;
   const device::Device& device = *buffer.location.device;
@@ -67,7 +66,7 @@ Status StagingPool::take(const device::Location& location, std::size_t bytes,
   if (bytes <= memory.size()) return Status::ok;
   if (memory.reserve(location, device::Place::staging, bytes, statistics) == Status::ok)
     return Status::ok;
-  // Ordinary host memory also serves, but copies to and from a GPU are slower with it.
+  // Ordinary host memory is a substitute, with slower copies to and from a GPU.
   return memory.reserve({}, device::Place::device, bytes, statistics);
 }
 
@@ -76,7 +75,7 @@ void StagingPool::release(StagingBuffer* buffer) {
   free_.push_back(buffer);
 }
 
-// Returns the smallest free buffer that fits, or else the largest free buffer, or else a new one.
+// Returns the smallest free buffer that fits, or else the largest free one, or else a new one.
 StagingBuffer* StagingPool::pick(const device::Location& location, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   auto best = free_.end();
@@ -98,7 +97,7 @@ StagingBuffer* StagingPool::pick(const device::Location& location, std::size_t b
   return found;
 }
 
-// Finds the bytes that `count` elements of a type span (none if count is 0). Returns false if
+// Finds the bytes that `count` elements of a type span (none if count is 0). Returns false if the
 // elements have no bytes, or if MPI will reject the call.
 bool find_span(const mpi::Api& api, mpi::Datatype type, std::int64_t count, Span* span) {
   if (count < 0 || type == mpi::abi.datatype_null) return false;
@@ -109,7 +108,7 @@ bool find_span(const mpi::Api& api, mpi::Datatype type, std::int64_t count, Span
       api.Type_get_true_extent(type, &true_low, &true_extent) != mpi::kSuccess ||
       api.Type_size_x(type, &size) != mpi::kSuccess)
     return false;
-  // If the extent is negative, the last element begins before the first.
+  // With a negative extent, the last element begins before the first.
   const std::ptrdiff_t last = std::ptrdiff_t(count - 1) * extent;
   span->low = true_low + (last < 0 ? last : 0);
   span->bytes = std::size_t((last < 0 ? -last : last) + true_extent);
@@ -117,8 +116,8 @@ bool find_span(const mpi::Api& api, mpi::Datatype type, std::int64_t count, Span
   return span->bytes != 0;
 }
 
-// Returns the number of elements from the output of an all-gather to the end of its last block;
-// negative, which find_span() rejects, if a block lies before the output.
+// Returns the number of elements from the output of an all-gather to the end of its last block, or
+// a negative number, which find_span() rejects, if a block begins before the output.
 std::int64_t end_of_blocks(const Request& request, int ranks) {
   std::int64_t end = 0;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -175,8 +174,8 @@ StagedCall::StagedCall(Runtime& runtime, const Request& request, const Spans& sp
 StagedCall::Spans StagedCall::measure(const Request& request) {
   if (request.comm == mpi::abi.comm_null) return {};
   const mpi::Api& api = Runtime::started()->api;
-  // If slimpi left a reduce-scatter to MPI before it called count_blocks() (entry.h), the counts in
-  // the request are not set yet.
+  // If the reduce-scatter was left to MPI before count_blocks() (entry.h), the request does not
+  // have its counts yet.
   Request measured = request;
   const int ranks = ranks_with_blocks(api, request);
   if (request.collective != Collective::allreduce) {
@@ -188,7 +187,7 @@ StagedCall::Spans StagedCall::measure(const Request& request) {
   Spans found;
   const auto type = request.datatype;
   if (request.gathers()) {
-    // The output is copied in as well, so that bytes between the blocks stay as they are.
+    // The output is copied in, too, so that the bytes between blocks stay as they are.
     found.valid =
         measured.count > 0 && find_span(api, type, end_of_blocks(measured, ranks), &found.out) &&
         (in_place || find_span(api, request.sent.datatype, request.sent.count, &found.in));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs a call whose buffers MPI cannot access, such as GPU memory: MPI makes the call on copies in
-// host memory (staging), for every datatype and operation, so the result has MPI's own bytes.
+// Runs a call whose buffers MPI cannot access, such as GPU memory, on copies in host memory
+// (staging). This works for every datatype and operation, and the result has MPI's own bytes.
 #pragma once
 #include <cstddef>
 
@@ -12,21 +12,21 @@
 
 namespace slimpi::call {
 
-// Memory for the copy of a buffer at `location`, with its stream. One call uses it at a time.
+// The memory for a copy of a buffer at `location`, and its stream. Used by one call at a time.
 struct StagingBuffer {
   device::Location location;
   device::Stream* stream = nullptr;
   comm::Memory memory;
 };
 
-// The bytes that the elements of a buffer span, as offsets from its address.
+// The bytes that the elements of a buffer span, relative to its address.
 struct Span {
   std::ptrdiff_t low = 0;
   std::size_t bytes = 0;
-  bool gaps = false;  // some of the bytes belong to no element
+  bool gaps = false;  // some bytes belong to no element
 };
 
-// One buffer of a call, and its copy if it needs one.
+// A buffer of a call, with its copy if it needs one.
 class CallBuffer {
  public:
   CallBuffer(const void* program, const Span& span);
@@ -35,8 +35,8 @@ class CallBuffer {
   CallBuffer& operator=(const CallBuffer&) = delete;
 
   bool needs_copy() const;
-  Status open(Statistics& statistics);  // gets memory for the copy
-  void* pointer() const;                // the address for MPI, in place of the program's
+  Status open(Statistics& statistics);  // reserves memory for the copy
+  void* pointer() const;                // what MPI gets instead of the program's address
   Status bring_in() { return move("copy out", copy_, begin()); }
   Status bring_back() { return move("copy in", const_cast<std::byte*>(begin()), copy_); }
 
@@ -51,23 +51,23 @@ class CallBuffer {
   std::byte* copy_ = nullptr;
 };
 
-// A call of the program that MPI does, and the copies of its buffers.
+// A call of the program that MPI runs, with the copies of its buffers.
 class StagedCall {
  public:
-  // Asks the driver where the buffers lie.
+  // Asks the driver where the buffers are.
   StagedCall(Runtime& runtime, const Request& request)
       : StagedCall(runtime, request, measure(request)) {}
 
-  // Returns whether MPI cannot take some buffer; false if MPI will reject the call.
+  // Returns whether MPI cannot take some buffer. False if MPI will reject the call.
   bool needed() const { return copies_in_ || copies_out_; }
 
   Status open();        // makes the copies, without values
-  Status bring_in();    // gives the copies the values of the program's buffers
-  Status bring_back();  // gives the program the result
+  Status bring_in();    // copies the program's buffers to the copies
+  Status bring_back();  // copies the result to the program
   void count();         // counts the call in the report
   std::size_t bytes() const { return spans_.in.bytes; }  // of the input
 
-  // Returns the call that MPI gets; after open().
+  // Returns the call for MPI, once open() has made the copies.
   const Request& copy() const { return copy_; }
 
  private:

@@ -23,15 +23,15 @@
 namespace slimpi::call {
 
 namespace {
-// Returns the bits that a value takes in messages between nodes, for the trace; 0 if a hook (the
-// user's codec) or SLIMPI_MAX_ERROR decides.
+// Returns the bits per value in messages between nodes, for the trace, or 0 if a hook (the user's
+// codec) or SLIMPI_MAX_ERROR determines them.
 int bits_of(const comm::Plan& plan) {
   if (plan.hook != nullptr || plan.max_error > 0) return 0;
   return plan.format.codec == kernels::Codec::float64 ? 64 : kernels::value_bits(plan.format);
 }
 
-// Returns the plan for elements of this type. An exact algorithm sends the program's own elements:
-// it adds doubles as doubles, and 16-bit floats as floats, whose sum it rounds once.
+// Returns the plan for elements of this type. An exact algorithm sends the program's own elements;
+// it adds doubles as doubles, and 16-bit floats as floats, rounding their sum once.
 comm::Plan plan_for(const comm::Plan& plan, ElementType type) {
   comm::Plan result = plan;
   if (plan.algorithm->exact && plan.max_error == 0)
@@ -39,8 +39,8 @@ comm::Plan plan_for(const comm::Plan& plan, ElementType type) {
   return result;
 }
 
-// While this object lives, the trace shows the bits of the plan beside the parts of the thread's
-// call. It ends with the plan, because the slice of a call that then goes to MPI must not show
+// Makes the trace show the bits of the plan beside the parts of the thread's call, for its
+// lifetime. It ends with the plan, because the slice of a call that then goes to MPI must not show
 // them.
 class TracedBits {
  public:
@@ -82,7 +82,7 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
   if (plan.algorithm->shapes && request.tensor != nullptr) use_matrices();
 }
 
-// Hands the described matrices to the algorithm, if they fit into the buffer.
+// Passes the described matrices to the algorithm, if they fit into the buffer.
 void Sum::use_matrices() {
   std::uint64_t left = count_;
   for (const auto& [rows, columns] : request_.tensor->matrices) {
@@ -98,7 +98,7 @@ void Sum::use_matrices() {
   plan_.matrices = request_.tensor->matrices;
 }
 
-// Runs a step of SLIMPI_VERIFY or SLIMPI_SELFTEST and adds its time to verify_nanoseconds_.
+// Runs a step of SLIMPI_VERIFY or SLIMPI_SELFTEST, and adds its time to verify_nanoseconds_.
 template <typename Step>
 Status Sum::timed_verify(const Step& step) {
   const std::uint64_t begin = candidate_clock();
@@ -107,8 +107,8 @@ Status Sum::timed_verify(const Step& step) {
   return status;
 }
 
-// Runs the steps of a sum. Until agree() returns, all ranks can still leave the call to MPI
-// together; after that only Algorithm::run() can.
+// Runs the steps of a sum. Until agree() returns, all ranks together can still leave the call to
+// MPI. After that, only Algorithm::run() can.
 comm::Verdict Sum::run_steps() {
   const Timed inside(runtime_.statistics, &Counts::nanoseconds);
   if (communicator_.on_one_node()) return run_in_node();
@@ -136,8 +136,8 @@ comm::Verdict Sum::run_steps() {
   return timed_verify([&] { return verify_result(call); });
 }
 
-// Moves input and output to one device, runs the algorithm, and waits until the device has done the
-// work.
+// Brings input and output to one device, runs the algorithm, and waits until the device has
+// finished.
 comm::Verdict Sum::run_plan(comm::Call& call) {
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t sent_before = communicator_.exchange().bytes_sent();
@@ -165,20 +165,21 @@ const void* Sum::programs_input() const {
   return request_.gathers() ? programs_block(communicator_.rank()) : request_.out;
 }
 
-// Returns the place of a rank's block in the program's result of an all-gather.
+// Returns where a rank's block is in the program's result of an all-gather.
 std::byte* Sum::programs_block(int rank) const {
   return static_cast<std::byte*>(request_.out) +
          request_.blocks.place_of(rank) * std::int64_t(row_of(type_of(request_)).bytes);
 }
 
-// Converts the values to floats. Does nothing if a GPU has the buffers, because the ranks leave
-// that call to MPI. They also do if float32 cannot hold the doubles, which clears float32_holds_. A
-// double may be as large as algorithm::safe_limit(), the limit of error feedback (used here in any
-// case), so the sum in float32 cannot overflow.
+// Converts the values to floats. Does nothing if the buffers are on a GPU, because the ranks leave
+// that call to MPI. Clears float32_holds_ if float32 cannot hold the doubles, and then they leave
+// the call to MPI, too. A double may be as large as algorithm::safe_limit(), the limit of error
+// feedback (used here in any case), so that the sum in float32 cannot overflow.
 Status Sum::take_floats() {
   if (left_on_device_) return Status::ok;
   comm::Memory& copy = scratch_.take()->floats;
-  // The input of an all-gather lies behind the result, because the result's blocks are not known.
+  // The input of an all-gather is stored after the result, because its place there is not known
+  // yet.
   const std::uint64_t before = request_.gathers() ? count_ : 0;
   SLIMPI_TRY(copy.reserve(location_, device::Place::device, (before + input_count_) * sizeof(float),
                           runtime_.statistics));
@@ -202,8 +203,8 @@ Status Sum::take_floats() {
   return Status::ok;
 }
 
-// Converts the result to the type of the program. After an allreduce all ranks have the same
-// floats, and so get the same elements.
+// Converts the result to the program's type. After an allreduce all ranks have the same floats, and
+// therefore get the same elements.
 void Sum::give_result() {
   const Timed timed(runtime_.statistics, Stage::decode, "from float32", bytes_of(request_));
   const kernels::Kernels& host = *device::host().kernels();
@@ -260,14 +261,14 @@ comm::Range Sum::result_range() const {
   return scatter_ ? scatter_->blocks[std::size_t(communicator_.rank())] : comm::Range{0, count_};
 }
 
-// Sums floats among ranks that share one node, with a buffer of a GPU on some rank.
+// Sums floats among ranks that share one node, where some rank has its buffer on a GPU.
 comm::Verdict Sum::run_in_node() {
   intra::NodeState& node = intra::NodeState::of(communicator_);
   comm::Call call = make_call();
   if (!node.ready()) SLIMPI_TRY(node.prepare(call));
   if (!*node.ready()) return BypassReason::single_node;
-  // The memory is reserved at every call, because a call may lease another set of scratch memory,
-  // in which less memory is reserved.
+  // The memory is reserved at every call, because a call may lease another set of scratch memory
+  // that has less of it.
   SLIMPI_TRY(intra::reserve_intra_allreduce(call));
   SLIMPI_TRY(communicator_.stream_for(location_, &call.stream));
   SLIMPI_TRY(colocate_buffers(call));
@@ -276,10 +277,9 @@ comm::Verdict Sum::run_in_node() {
   return comm::synchronize(call.device_stream());
 }
 
-// Copies the input if input and output are in memory of different devices or different GPUs. The
-// work is done on the output's device, so the copy goes to the output, or in an all-gather to this
-// rank's block of it. The output of a reduce-scatter is too short, so the copy goes to scratch
-// memory.
+// Copies the input if input and output are on different devices or different GPUs. The sum runs on
+// the output's device, so the copy goes to the output or, in an all-gather, to this rank's block of
+// it. The output of a reduce-scatter is too short, so the copy goes to scratch memory.
 Status Sum::colocate_buffers(comm::Call& call) {
   if (in_ == out_) return Status::ok;
   if (in_location_ == location_) return Status::ok;
@@ -299,7 +299,7 @@ Status Sum::colocate_buffers(comm::Call& call) {
   return Status::ok;
 }
 
-// Counts a call that slimpi did between nodes.
+// Counts a call that slimpi ran between nodes.
 void Sum::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent) {
   const comm::NodeLayout& layout = communicator_.layout();
   CompressedCall done;
@@ -323,8 +323,8 @@ void Sum::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t
   runtime_.statistics.compressed(done);
 }
 
-// Warns once per job that sums are rounded. A user who chose the algorithm, the bits, the error or
-// rules knows this and gets no warning.
+// Warns once per job that sums are rounded. There is no warning for users who chose the algorithm,
+// the bits, the error or rules, because they know it.
 void Sum::warn_of_rounding() {
   if (runtime_.world_rank != 0 || plan_.format.codec != kernels::Codec::quantized ||
       runtime_.rounding_told.load(std::memory_order_relaxed))
@@ -359,12 +359,12 @@ void Sum::log_banner() {
   log_info(text);
 }
 
-// The end of a call that slimpi took, after a failure.
+// The end of a call that slimpi took and that has failed.
 
 namespace {
 
-// Adds the call to the text of a bad message unless it is there: check_message() names only the
-// fields that differ.
+// Adds the call to the text of a bad message unless it is there already: check_message() names only
+// the fields that differ.
 Status add_call_to_failure(Status status) {
   const ActiveCall* const active = ActiveCall::current();
   const std::string text = failure_text();
@@ -378,7 +378,7 @@ Status add_call_to_failure(Status status) {
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
   // All ranks know that the hook has failed, and no message is in flight.
   if (status == Status::hook) return runtime.errors.raise(communicator.user(), status);
-  // All ranks also know a disagreement, which rank 0 has already logged.
+  // All ranks know of a disagreement, too, and rank 0 has logged it.
   if (status == Status::disagreement)
     return runtime.errors.raise(communicator.user(), status, Logging::elsewhere);
   communicator.give_up(status);

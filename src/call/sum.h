@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One float sum that slimpi makes: its buffers, its tensor state (what slimpi keeps for the tensor
-// from call to call), the run, and the checks after the run. One object serves one call.
+// Runs one float sum that slimpi takes: its buffers, its tensor state (what slimpi keeps for the
+// tensor from call to call), the algorithm, and the checks afterwards. One object serves one call.
 #pragma once
 #include <optional>
 
@@ -25,40 +25,42 @@ class Sum {
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;
 
-  // Runs the plan; if all ranks share one node, adds the values there without compression. After an
-  // error the ranks may have stopped at different points.
+  // Runs the plan or, if all ranks share one node, adds the values there without compression. After
+  // an error the ranks may have stopped at different points.
   comm::Verdict run() {
     const comm::Verdict verdict = run_steps();
     ended_ = verdict.status() == Status::ok;
     return verdict;
   }
 
-  // Returns the nanoseconds of run() that SLIMPI_VERIFY and SLIMPI_SELFTEST took.
+  // Returns how many nanoseconds of run() SLIMPI_VERIFY and SLIMPI_SELFTEST took.
   std::uint64_t verify_nanoseconds() const { return verify_nanoseconds_; }
 
  private:
-  // The words that the ranks exchange before a call. Each becomes its maximum over all ranks.
+  // The words that the ranks exchange before a call, each of which becomes its maximum over all
+  // ranks.
   struct Agreement;
 
-  // Returns the call for the layers below, and leases its scratch memory. The caller sets stream,
-  // number and state later.
+  // Returns the call as the layers below see it, and leases its scratch memory. The caller sets
+  // stream, number and state later.
   comm::Call make_call();
-  // Returns whether a copy of the values as floats stands in for both buffers between take_floats()
-  // and give_result(): for 16-bit floats, and for doubles that are compressed.
+  // Returns whether a copy of the values as floats replaces both buffers between take_floats() and
+  // give_result(). It does for 16-bit floats, and for doubles that are compressed.
   bool converts() const { return type_ != ElementType::float32 && !adds_doubles(); }
-  // Returns whether doubles are added as doubles. Then two floats of in_ and out_ are one double.
+  // Returns whether doubles are added as doubles, so that two floats of in_ and out_ are one
+  // double.
   bool adds_doubles() const { return plan_.format.codec == kernels::Codec::float64; }
   Status take_floats();
   void give_result();
   const void* programs_input() const;
-  // Returns how many floats of in_ and out_ `elements` of the program are.
+  // Returns how many floats of in_ and out_ correspond to `elements` of the program.
   std::uint64_t floats_of(std::int64_t elements) const {
     return std::uint64_t(elements) * (adds_doubles() ? 2 : 1);
   }
   std::byte* programs_block(int rank) const;
   void make_blocks(comm::Call& call);
   // Returns whether in_ holds the values of the call. If the elements are not floats, in_ is the
-  // copy of take_floats(), which must be complete.
+  // copy of take_floats(), which must have succeeded.
   bool can_be_read() const {
     return !left_on_device_ && conversion_ == Status::ok && float32_holds_;
   }
@@ -88,24 +90,24 @@ class Sum {
   void log_banner();
   void warn_of_rounding();
 
-  // The order of these members matters: in the initializer list of the constructor,
-  // programs_input(), converts() and tensor_key() use the members above the one that they set.
+  // The order of these members matters: the constructor initializes some of them by
+  // programs_input(), converts() and tensor_key(), which use members above.
   Runtime& runtime_;
   comm::Communicator& communicator_;
   comm::Plan plan_;
   const Request& request_;
   const float* in_;
   float* out_;
-  const ElementType type_;            // type of the program's elements
+  const ElementType type_;            // of the program's elements
   const std::uint64_t count_;         // floats of the whole vector
   const std::uint64_t input_count_;   // floats of in_
   const std::uint64_t result_count_;  // floats of the result
   const bool left_on_device_;         // a GPU has elements other than floats: MPI makes the sum
   Status conversion_ = Status::ok;    // the result of take_floats()
-  bool float32_holds_ = true;         // float32 can hold the values
-  const device::Location location_;   // location of out_; the work is done there
+  bool float32_holds_ = true;         // whether float32 can hold the values
+  const device::Location location_;   // where out_ is and the sum runs
   device::Location in_location_;
-  const comm::TensorKey key_;  // key of the tensor, if the plan needs state; without key.placement
+  const comm::TensorKey key_;  // if the plan needs state; without key.placement
   std::uint64_t verify_nanoseconds_ = 0;
   bool ended_ = false;  // run() has not failed, so no work is in flight
   comm::CallScratchLease scratch_;
@@ -115,8 +117,8 @@ class Sum {
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error
 // on the program's communicator. Returns the code for the program. Later calls on this communicator
-// fail as well, because messages may still be in flight. Only a failure that all ranks know leaves
-// no message in flight, and then later calls run as usual.
+// fail, too, because messages may still be in flight, unless all ranks know of the failure, which
+// leaves no message in flight.
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status);
 
 }  // namespace slimpi::call

@@ -21,15 +21,15 @@ struct Sum::Agreement {
   std::uint64_t no_memory, nonfinite, state_nonfinite;  // 1: true on some rank
   std::uint64_t may_overflow;  // a value is not finite, or the sum may overflow
   std::uint64_t state_unfit;   // the state may change the result too much (Functions::state_fits)
-  // Only for elements of another type than float. on_device: a GPU has the elements;
-  // beyond_float32: float32 cannot hold the values.
+  // For elements other than floats. on_device: a GPU has them; beyond_float32: float32 cannot hold
+  // them.
   std::uint64_t on_device, beyond_float32;
 
   // Returns whether all ranks have the same state.
   bool alike() const { return number.same() && history.same(); }
 };
 
-// Notes the number and history of this rank's tensor state, and the shapes of its matrices.
+// Enters the number and history of this rank's tensor state, and the shapes of its matrices.
 void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) const {
   agreement->number = comm::ComparedWord::of(state.number);
   agreement->history = comm::ComparedWord::of(state.history());
@@ -44,8 +44,8 @@ void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) c
   agreement->shape = comm::ComparedWord::of(shapes.value());
 }
 
-// Gives the tensor state, if the call has one, to the plan's algorithm, and reserves its arrays if
-// the call needs them. Then fills in the words of this rank and exchanges them.
+// Hands the tensor state, if the call has one, to the plan's algorithm, and reserves its arrays if
+// they are needed. Then fills in this rank's words and exchanges them.
 Status Sum::exchange_agreement(comm::Call& call, Agreement* agreement) {
   comm::TensorState* const state = call.state;
   if (state != nullptr) state->claim(plan_.algorithm, location_);
@@ -73,9 +73,9 @@ Status Sum::exchange_agreement(comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// Exchanges the agreement. If the states that the ranks keep for this tensor have other numbers or
-// histories, or one is not finite, each rank drops the data of its state, and they exchange again.
-// Fails if the states still differ.
+// Exchanges the agreement. If the ranks' states of this tensor differ in number or history, or one
+// of them is not finite, every rank drops the data of its state and the ranks exchange again. Fails
+// if the states still differ.
 Status Sum::share_state(comm::Call& call, Agreement* agreement) {
   SLIMPI_TRY(exchange_agreement(call, agreement));
   if (agreement->alike() && agreement->state_nonfinite == 0) return Status::ok;
@@ -110,9 +110,9 @@ comm::Verdict Sum::act_on(const Agreement& agreement, comm::Call& call) {
     return BypassReason::start;
   }
   if (!agreement.shape.same()) {
-    // The length of a factor depends on the shape, so some ranks have made the factor anew in
-    // exchange_agreement(). All ranks drop it: otherwise a sum after the program has corrected the
-    // shape would mix two factors.
+    // The length of a factor depends on the shape, so some ranks have made a new factor in
+    // exchange_agreement(). All ranks drop it now, because otherwise a sum after the program has
+    // corrected the shape would mix two factors.
     call.state->close({comm::StateArray::factor});
     return fail_for_shapes();
   }
@@ -126,8 +126,8 @@ comm::Verdict Sum::act_on(const Agreement& agreement, comm::Call& call) {
   }
   if (agreement.nonfinite != 0) return BypassReason::nonfinite;
   if (agreement.may_overflow != 0) {
-    // The program will discard this training step, so this call runs without error feedback and
-    // keeps the residual for the next step.
+    // The program will discard this training step, so the call runs without error feedback and
+    // leaves the residual to the next step.
     plan_.error_feedback = false;
   } else if (agreement.state_unfit != 0) {
     call.state->uninitialized = true;
@@ -136,8 +136,8 @@ comm::Verdict Sum::act_on(const Agreement& agreement, comm::Call& call) {
   return Status::ok;
 }
 
-// Finds the buffer's tensor state if the plan needs one, and makes sure that all ranks use the same
-// (share_state).
+// Finds the buffer's tensor state if the plan needs one, and ensures that all ranks use the same
+// (share_state()).
 comm::Verdict Sum::agree(comm::Call& call) {
   if (plan_.needs_state)
     SLIMPI_TRY(find_state(call));
@@ -148,7 +148,7 @@ comm::Verdict Sum::agree(comm::Call& call) {
   return act_on(agreement, call);
 }
 
-// Reports that the ranks have different shapes from slimpi_describe_next.
+// Fails because the ranks have different shapes from slimpi_describe_next().
 Status Sum::fail_for_shapes() {
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
   std::string text;
@@ -160,8 +160,8 @@ Status Sum::fail_for_shapes() {
       "call slimpi_describe_next with the same matrices at the same point on all ranks");
 }
 
-// Checks this rank's input for values that the algorithm or error feedback cannot take: non-finite
-// values, and values whose sum may overflow.
+// Checks this rank's input for values that the algorithm or error feedback cannot take: values that
+// are not finite, or whose sum may overflow.
 Status Sum::check_values(const comm::Call& call, Agreement* agreement) {
   const bool finite_only = plan_.algorithm->finite_only;
   if (!finite_only && (!plan_.error_feedback || plan_.algorithm->finds_nonfinite))
@@ -174,9 +174,9 @@ Status Sum::check_values(const comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// Checks whether this rank's state can belong to the values. state_fits needs input and output in
-// memory of one device. Otherwise the input is first copied to the output; that is safe, because
-// no rank reads its output before the call ends.
+// Checks whether this rank's state can belong to the values. state_fits() needs input and output on
+// one device, so the input may first be copied to the output. That is safe, because no rank reads
+// its output before the call ends.
 Status Sum::check_state(comm::Call& call, Agreement* agreement) {
   const auto fits = plan_.algorithm->functions->state_fits;
   if (fits == nullptr || call.state == nullptr || call.state->uninitialized) return Status::ok;
@@ -187,7 +187,7 @@ Status Sum::check_state(comm::Call& call, Agreement* agreement) {
   return Status::ok;
 }
 
-// Returns the key of the tensor: the name in its description, or else its place in the step, or
+// Returns the key of the tensor: the name in its description, or else its position in the step, or
 // else its address.
 comm::TensorKey Sum::tensor_key() const {
   if (request_.tensor != nullptr && !request_.tensor->name.empty())
@@ -198,14 +198,14 @@ comm::TensorKey Sum::tensor_key() const {
   return comm::TensorKey::of_address(request_.buffer(), count_);
 }
 
-// Returns TensorKey::placement, a digest of which elements each rank's arrays have. Returns 0 for a
+// Returns TensorKey::placement, a digest of which elements each rank's arrays have; 0 for a
 // low-rank algorithm, whose arrays have all elements on every rank.
 std::uint64_t Sum::digest_placement() const {
   if (plan_.algorithm->sends_factors) return 0;
   const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);
   Fnv1a digest;
   digest.add(group.owners);
-  if (gather_) digest.add(std::uint64_t(Collective::allgather));  // only its calls are counted
+  if (gather_) digest.add(std::uint64_t(Collective::allgather));  // a state that only counts calls
   if (!scatter_) digest.add(group.shards == 1 ? 0 : comm::chunk_alignment(plan_.format));
   for (std::size_t rank = 0; scatter_ && rank < scatter_->blocks.size(); ++rank) {
     digest.add(scatter_->blocks[rank].count);
@@ -214,8 +214,8 @@ std::uint64_t Sum::digest_placement() const {
   return digest.value();
 }
 
-// Finds the tensor state. A rank with an empty block gets no part of the sum, so it has no address
-// that identifies the tensor, and uses the number of the state on the other ranks (By::others).
+// Finds the tensor state. A rank with an empty block receives nothing of the sum, so no address
+// identifies the tensor there; it uses the number of the other ranks' state (By::others).
 Status Sum::find_state(comm::Call& call) {
   comm::TensorStates& states = communicator_.states;
   comm::TensorKey key = key_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_VERIFY: measures the error of a call against MPI's own sum of the same input. Both sums
-// lie in the call's scratch memory on the host. Either all ranks of the call verify it or none
+// SLIMPI_VERIFY: measures the error of a call against MPI's own sum of the same input. Both results
+// are in the call's scratch memory on the host. Either all ranks of the call verify it, or none
 // does.
 #include "call/sum.h"
 
@@ -24,8 +24,8 @@ namespace slimpi::call {
 
 namespace {
 
-// Sets *found if some input value is not finite while the finite values cannot overflow in any
-// order of additions. MPI's sum is then non-finite only where an input is. Collective.
+// Sets *found if some input is not finite but the finite values cannot overflow in any order of
+// additions, so that MPI's sum is non-finite only where an input is. Collective.
 Status find_nonfinite(const comm::Call& call, const float* in, bool* found) {
   std::uint64_t most[] = {0, 0};  // whether a value is not finite; the greatest finite magnitude
   for (const float value : std::span(in, call.count)) {
@@ -58,18 +58,18 @@ float* exact_of(const comm::Call& call) {
   return call.scratch.exact.floats();
 }
 
-// Returns the bytes of the exact sum. They are aligned for the doubles behind it.
+// Returns the bytes of the exact sum, padded so that the doubles after it are aligned.
 std::size_t bytes_of_sum(const comm::Call& call) {
   return (call.count * sizeof(float) + 7) / 8 * 8;
 }
 
-// Returns the memory behind the exact sum, for the words of a BoundCheck.
+// Returns the memory for the words of a BoundCheck, which follows the exact sum.
 double* words_of_check(const comm::Call& call) {
   return reinterpret_cast<double*>(call.scratch.exact.data() + bytes_of_sum(call));
 }
 
-// Sets *result to the call's result, `count` contiguous floats: a copy if a GPU has them, or if
-// they are the blocks of an all-gather.
+// Sets *result to the call's result as `count` contiguous floats, which are a copy if they are on a
+// GPU or are the blocks of an all-gather.
 Status find_result(const comm::Call& call, std::uint64_t count, const float** result) {
   *result = call.out;
   float* const copy = call.scratch.result.floats();
@@ -91,8 +91,8 @@ Status find_result(const comm::Call& call, std::uint64_t count, const float** re
 }  // namespace
 
 // Keeps a copy of the input before the call changes it, in double if the program's elements are
-// doubles, else in float. *kept is false on all ranks if some rank has no memory for the copy and
-// the result. Collective.
+// doubles, otherwise in float. *kept is false on all ranks if some rank has no memory for the copy
+// and the result. Collective.
 Status Sum::keep_input(const comm::Call& call, bool* kept) {
   const bool doubles = type_ == ElementType::float64;
   const device::Location host;
@@ -111,7 +111,7 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
     log_once(LogLevel::warn, "no memory for the exact sum of SLIMPI_VERIFY on some rank");
     return Status::ok;
   }
-  // The vectors in which each rank has only its own block add up to the result of an all-gather.
+  // The result of an all-gather is the sum of vectors in which each rank has only its own block.
   const std::uint64_t first =
       gather_ ? gather_->blocks[std::size_t(communicator_.rank())].first : 0;
   if (gather_) std::memset(exact_of(call), 0, doubles ? elements * sizeof(double) : bytes);
@@ -128,8 +128,8 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
   return comm::synchronize({*in_location_.device, stream});
 }
 
-// Called after the sum. Lets MPI add the kept inputs, and records the error of the result. For
-// 16-bit floats the result is what the program got, and MPI adds 32-bit floats. Collective.
+// Called after the sum: lets MPI add the kept inputs, and records the error of the result. For
+// 16-bit floats the result is what the program received, and MPI adds 32-bit floats. Collective.
 Status Sum::verify_result(const comm::Call& call) {
   const bool doubles = type_ == ElementType::float64;
   const Timed verifying(runtime_.statistics, &Counts::verify_nanoseconds);
@@ -156,8 +156,8 @@ Status Sum::verify_result(const comm::Call& call) {
   if (code != mpi::kSuccess)
     return fail(Status::mpi,
                 "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
-  // For 16-bit floats the error includes the rounding to 16 bits: the program's buffer is compared.
-  // The bounds do not include that rounding, so no BoundCheck applies.
+  // For 16-bit floats the program's buffer is compared, so the error includes the rounding to 16
+  // bits. The bounds do not, so no BoundCheck applies.
   if (const auto codec = codec_of(type_); codec && converts()) {
     const auto decode = [&](const void* from, std::uint64_t count, float* to) {
       device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(from), count, to,
@@ -181,7 +181,7 @@ Status Sum::verify_result(const comm::Call& call) {
                                     exact_doubles + range.first / 2, range.count / 2)
       : doubles      ? deviation_of(result, exact_doubles + range.first, range.count)
                      : deviation_of(result, exact + range.first, range.count);
-  // The relative error is not defined if the exact sum has an infinity or a NaN.
+  // The relative error is undefined if the exact sum has an infinity or a NaN.
   const double relative = deviation.relative_l2();
   if (std::isfinite(relative)) runtime_.statistics.error(bytes_of(request_), deviation);
   if (log_enabled(LogLevel::debug))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of a process in which slimpi never started: the program has no MPI, or sums by other
-// means. If slimpi-run was asked to print something, silence would look like success.
+// The end of a process in which slimpi never started, because the program has no MPI or sums by
+// other means. If slimpi-run was asked to print something, silence would look like success.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -25,7 +25,7 @@ double processor_seconds(int whose) {
 }
 
 // Returns whether the process that slimpi-run became does the work itself. A shell or a launcher
-// leaves the work to its children, which may well have MPI.
+// leaves it to its children, which may well have MPI.
 bool is_the_program() {
   return environment_variable("SLIMPIRUN_PID") == std::to_string(getpid()) &&
          processor_seconds(RUSAGE_SELF) >= processor_seconds(RUSAGE_CHILDREN);
@@ -37,7 +37,7 @@ std::string why() {
   const std::string stand_in = environment_variable("SLIMPIRUN_STAND_IN");
   switch (mpi::find(api, version)) {
     case mpi::Found::no_mpi: {
-      // If MPI was closed before the end, or is linked statically, it leaves no trace.
+      // An MPI that was closed before the end, or is linked statically, leaves no trace.
       std::string program = process_command();
       program.resize(std::min(program.find(' '), program.size()));
       program.erase(0, program.rfind('/') + 1);

@@ -27,9 +27,9 @@
 namespace slimpi::call {
 
 // Threads may offer communicators in a different order on every rank, so the ranks make no copy if
-// any of them already has one, and rank 0 numbers the copies. If several threads make copies at a
-// time, the one with the lowest number is kept. Once any rank has opened a session, the copy is
-// freed together with the communicator, so as not to outlive the session.
+// any of them already has one, and rank 0 numbers the copies. If several threads make copies at
+// once, the one with the lowest number is kept. Once any rank has opened a session, the copy is
+// freed together with the communicator, so that it does not outlive the session.
 Status JobReport::offer(comm::Communicator& communicator) {
   std::uint64_t words[] = {0, 0, 0, 0};
   if (communicator.without_world() || communicator.size() != runtime_.world_size) return Status::ok;
@@ -44,8 +44,8 @@ Status JobReport::offer(comm::Communicator& communicator) {
              "SLIMPI_REPORT is set on another rank and not on rank 0, which writes the report; "
              "set it on rank 0");
   if (taken != 0) return Status::ok;
-  // MPI may make the copy on some ranks only. Since the ranks wait for each other in write(),
-  // either all use it or none.
+  // MPI may make the copy on some ranks only. Either all ranks use it or none does, because they
+  // wait for each other in write().
   mpi::Comm made = mpi::abi.comm_null;
   bool all_made =
       mpi::copy_internal(runtime_.api, communicator.exchange().comm(), 0, &made) == Status::ok;
@@ -76,7 +76,7 @@ mpi::Comm JobReport::comm() const {
   return comm_;
 }
 
-// Returns on rank 0 the hosts of the job, each once. Collective over the communicator.
+// Returns on rank 0 the hosts of the job, each once. Collective over `comm`.
 std::vector<std::string> JobReport::gather_hosts(mpi::Comm comm, int rank, int size) const {
   HostName own = host_name();
   std::vector<HostName> all(rank == 0 ? std::size_t(size) : 0);
@@ -90,8 +90,8 @@ std::vector<std::string> JobReport::gather_hosts(mpi::Comm comm, int rank, int s
   return hosts;
 }
 
-// Returns this rank's part of the report. write() fills in the rest: the counts of this rank and of
-// the job, the hosts, and how many ranks were counted.
+// Returns this rank's part of the report. write() adds the counts of this rank and of the job, the
+// hosts, and how many ranks were counted.
 std::unique_ptr<Report> JobReport::describe_job() const {
   auto made = std::make_unique<Report>();
   Report& report = *made;
@@ -109,16 +109,16 @@ std::unique_ptr<Report> JobReport::describe_job() const {
   report.choices = runtime_.statistics.choices.rows();
   report.ranks = std::max(runtime_.world_size.load(), 1);
   report.nodes = runtime_.nodes;
-  // Rank 0 may only have communicators of fewer nodes than the job.
+  // The communicators of rank 0 may all have fewer nodes than the job.
   report.nodes = std::max(report.nodes, comm::nodes_by_options(runtime_.config, report.ranks));
   report.unmatched_rules = unmatched(runtime_.rules);
   return made;
 }
 
-// Adds up the numbers of all ranks. Allocates only after it has taken part in the sum, so that a
-// rank without memory keeps no other rank waiting.
+// Adds up the numbers of all ranks. Allocates only after it has taken part in the reductions, so
+// that a rank without memory keeps no other rank waiting.
 void JobReport::add_up(mpi::Comm comm, Totals& totals) const {
-  static Counts own;  // the stack may be too small
+  static Counts own;  // not on the stack, which may be too small
   runtime_.statistics.read(own);
   totals.ranks = 0;
   totals.hosts.clear();
@@ -131,11 +131,10 @@ void JobReport::add_up(mpi::Comm comm, Totals& totals) const {
   totals.hosts = gather_hosts(comm, totals.rank, size);
 }
 
-// A rank that never frees the communicator must not keep the others waiting, so the ranks meet for
-// a limited time. There they find the largest communicator that any of them has added up, because
-// all must make the same choice.
+// The ranks meet for a limited time, because a rank that never frees the communicator must not keep
+// the others waiting. They all choose the largest communicator that any of them has added up.
 void JobReport::collect(comm::Communicator& communicator) {
-  // MPI_Finalize has written the report and left the communicators of open sessions to MPI.
+  // MPI_Finalize has written the report, and has left the communicators of open sessions to MPI.
   if (runtime_.finished || !communicator.without_world() || !communicator.reports() ||
       !communicator.connected() || communicator.failed())
     return;
@@ -158,7 +157,7 @@ void JobReport::collect(comm::Communicator& communicator) {
   if (communicator.size() >= *largest) add_up(comm, totals_);
 }
 
-// Writes the report. The ranks first add their numbers.
+// Writes the report, for Scope::job after the ranks have added their numbers.
 void JobReport::write(Scope scope) {
   const OwnFloats environment;
   const std::lock_guard lock(writing_);
@@ -192,7 +191,8 @@ Status JobReport::write_estimate(const Report& job) const {
                   is_text(*runtime_.config.estimate) ? to_text(*estimate) : to_json(*estimate));
 }
 
-// Warns at the start of a file that cannot be written: a warning at the end would come too late.
+// Warns at the start of the job about a file that cannot be written, since at the end it would be
+// too late.
 void JobReport::check_writability() const {
   const auto look = [](const char* variable, const std::string& path) {
     if (const std::string reason = why_not_writable(path); !reason.empty())

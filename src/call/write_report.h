@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Called at the end of the job: sums the numbers of all ranks and writes the report, the estimate
-// and the trace.
+// The report, estimate and trace of a job: adds the numbers of all ranks and writes the files.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -22,35 +21,35 @@ class JobReport {
  public:
   explicit JobReport(Runtime& runtime) : runtime_(runtime) {}
 
-  // Keeps a copy of the communicator if it has all ranks of the job and there is no copy yet. The
-  // numbers of all ranks are added over this copy. Collective.
+  // Keeps a copy of the communicator, over which the numbers of all ranks are added, if it has all
+  // ranks of the job and there is no copy yet. Collective.
   Status offer(comm::Communicator& communicator);
 
-  // Called on all ranks before MPI frees a communicator: adds up their numbers in a program without
-  // MPI_COMM_WORLD, where the end of the job comes too late for MPI. The report shows the numbers
-  // of the largest communicator that was freed last.
+  // Called on all ranks before MPI frees a communicator. In a program without MPI_COMM_WORLD, where
+  // the end of the job is too late for MPI calls, adds up the numbers of the ranks. The report
+  // shows those of the largest communicator that was freed last.
   void collect(comm::Communicator& communicator);
 
-  // Returns the kept communicator, and forgets it, if it must be freed together with `owner`;
+  // Returns the kept communicator and forgets it, if it must be freed together with `owner`;
   // otherwise returns null.
   mpi::Comm release(const comm::Communicator& owner);
 
-  // Writes the report to the target of SLIMPI_REPORT, with the numbers of this process, or with the
-  // sums over the job. With Scope::job it is collective, once offer() has found a communicator.
+  // Writes the report to the target of SLIMPI_REPORT, with the numbers of this process or the sums
+  // over the job. With Scope::job it is collective, once offer() has kept a communicator.
   enum class Scope { process, job };
   void write(Scope scope);
 
-  // Warns if the files of the report or the trace cannot be written now.
+  // Warns if the file of the report or of the trace cannot be written now.
   void check_writability() const;
 
-  // Writes report, estimate and trace; if MPI no longer works, the report has this process's
-  // numbers only.
+  // Writes report, estimate and trace. If MPI no longer works, the report has only this process's
+  // numbers.
   void finish(bool mpi_works);
 
   void mpi_ended();  // forgets the kept communicator
 
  private:
-  // Sums of numbers over the ranks of a communicator, of which this process is number `rank`.
+  // Sums of the counts over the ranks of a communicator, in which this process has the rank `rank`.
   struct Totals {
     Counts counts;
     int rank = 0, ranks = 0;  // ranks: 0 if there are no sums
@@ -60,25 +59,24 @@ class JobReport {
   void add_up(mpi::Comm comm, Totals& totals) const;
   Status write_estimate(const Report& job) const;
   void save_trace() const;
-  // Returns SLIMPI_TRACE with %r, %h and %p replaced; %% is a percent sign. If it has neither %r
-  // nor %p, the rank is appended.
+  // Returns SLIMPI_TRACE with %r, %h and %p replaced, and %% by a percent sign. The rank is
+  // appended if it has neither %r nor %p.
   std::string trace_path() const;
   std::vector<std::string> gather_hosts(mpi::Comm comm, int rank, int size) const;
   std::unique_ptr<Report> describe_job() const;
 
   Runtime& runtime_;
-  std::atomic<std::uint64_t> offers_{0};  // rank 0: communicators offered for the report
+  std::atomic<std::uint64_t> offers_{0};  // rank 0: the communicators offered so far
   mutable std::mutex mutex_;              // protects all members below
   mpi::Comm comm_ = mpi::abi.comm_null;
   std::uint64_t number_ = 0;
-  // With sessions: the communicator from which comm_ was made and with which it is freed; otherwise
-  // null.
+  // With sessions, the communicator that comm_ was copied from and is freed with; otherwise null.
   const comm::Communicator* owner_ = nullptr;
-  std::mutex writing_;  // protects totals_, of the last collect() or write()
+  std::mutex writing_;  // protects totals_, those of the last collect() or write()
   Totals totals_;
 };
 
-// Called at the end of a process in which slimpi never started (without_sums.cpp): prints that
+// Called at the end of a process in which slimpi never started (without_sums.cpp). Prints that
 // there is nothing to report, if the user asked slimpi-run for a report, an estimate, a trace or
 // lines of level info.
 void report_no_sums();

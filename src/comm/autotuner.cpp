@@ -11,7 +11,7 @@
 namespace slimpi::comm {
 
 namespace {
-// Drift: the winner's time, divided by its expected time, is above kSlower or below kFaster.
+// The winner drifts if its time, divided by the expected time, is above kSlower or below kFaster.
 constexpr double kSlower = 1.3, kFaster = 0.7;
 
 std::uint64_t median(std::span<std::uint64_t> values) {
@@ -19,7 +19,8 @@ std::uint64_t median(std::span<std::uint64_t> values) {
   return values[values.size() / 2];
 }
 
-// Returns the sum of all times but the smallest, divided by the smallest.
+// Returns the cost of the other candidates: the sum of all times but the smallest, in units of the
+// smallest.
 double cost_of_others(const std::vector<std::uint64_t>& times) {
   const double all = double(std::accumulate(times.begin(), times.end(), std::uint64_t(0)));
   return all / double(*std::min_element(times.begin(), times.end())) - 1;
@@ -27,7 +28,7 @@ double cost_of_others(const std::vector<std::uint64_t>& times) {
 }  // namespace
 
 Autotuner::Autotuner(int candidates) : candidates_(candidates) {
-  // The most times of any stage, so that no later push_back allocates and can fail.
+  // Room for the most times of any stage, so that no later push_back allocates, which could fail.
   times_.reserve(std::max<std::size_t>(
       kWatch, std::size_t(candidates) * std::max(kRounds, kInARow * kRepeats)));
   of_one_.reserve(times_.capacity());
@@ -44,13 +45,13 @@ void Autotuner::start_rounds() {
   std::iota(in_trial_.begin(), in_trial_.end(), 0);
 }
 
-// Returns the index in in_trial_ of the candidate that a trial of this stage runs. It depends only
-// on the trial's number and on agreed state, so it is the same on all ranks.
+// Returns which candidate a trial of this stage runs, as an index in in_trial_. It depends only on
+// the trial's number and on agreed state, so all ranks run the same one.
 int Autotuner::place_of(int trial) const {
   return (stage_ == Stage::rounds ? trial : trial / kInARow) % int(in_trial_.size());
 }
 
-// Returns whether the time of this trial counts when the candidates are compared.
+// Returns whether the time of this trial counts in the comparison.
 bool Autotuner::counts(int trial) const {
   return stage_ == Stage::rounds ? trial >= int(in_trial_.size()) : trial % kInARow >= kUncounted;
 }
@@ -66,12 +67,12 @@ int Autotuner::next() const {
 bool Autotuner::record(std::uint64_t nanoseconds) {
   times_.push_back(nanoseconds);
   if (stage_ == Stage::settled) return times_.size() == std::size_t(kWatch);
-  // The number of trials decides, not their times, so that all ranks agree after the same call.
+  // The number of trials decides, and not their times, so that all ranks agree after the same call.
   return ++trial_ == trials();
 }
 
 void Autotuner::agreed() {
-  // times_ now holds the minima over all ranks, so every decision below is the same on all of them.
+  // times_ now has the minima over all ranks, so every decision below is the same on all ranks.
   switch (stage_) {
     case Stage::rounds:
       return choose_runoff();
@@ -82,7 +83,7 @@ void Autotuner::agreed() {
   }
 }
 
-// Finds the median time of each candidate in trial, because one interrupted call must not decide. A
+// Finds the median time of each candidate in trial, so that no single interrupted call decides. A
 // median is at least one nanosecond, because times are divided by it.
 void Autotuner::find_medians() {
   medians_.clear();
@@ -97,7 +98,7 @@ void Autotuner::find_medians() {
 void Autotuner::choose_runoff() {
   find_medians();
   const double least = double(*std::min_element(medians_.begin(), medians_.end()));
-  // The time until new trials, in calls of the fastest candidate; watch() counts it down.
+  // The calls of the fastest candidate until new trials, which watch() counts down.
   until_again_ = kCostRatio * kRounds * cost_of_others(medians_);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < medians_.size(); ++i)
@@ -115,12 +116,12 @@ void Autotuner::settle() {
     find_medians();
     best_ = in_trial_[std::size_t(std::min_element(medians_.begin(), medians_.end()) -
                                   medians_.begin())];
-    // The program's calls had to be made in any case, so the run-off costs only what the other
+    // The program had to make its calls in any case, so the run-off costs only what the other
     // candidates took beyond the winner's time.
     const double others = double(medians_.size()) - 1;
     until_again_ += kCostRatio * kInARow * kRepeats * (cost_of_others(medians_) - others);
   }
-  expected_ = 0;  // the first watch sets it: the winner's time with no trials in between
+  expected_ = 0;  // set by the first watch, which sees the winner without trials in between
   stage_ = Stage::settled;
   times_.clear();
 }
@@ -128,8 +129,8 @@ void Autotuner::settle() {
 void Autotuner::watch() {
   const std::uint64_t now = median(times_);
   times_.clear();
-  // Trials start both when the winner has become slower and when it has become faster: after either
-  // change another candidate may be the fastest.
+  // New trials begin whether the winner has become slower or faster, because after either change
+  // another candidate may be the fastest.
   if (expected_ == 0) expected_ = now;
   until_again_ -= kWatch;
   const double ratio = double(now) / double(std::max<std::uint64_t>(expected_, 1));
@@ -150,7 +151,7 @@ Status Autotuners::find_or_make_together(Communicator& communicator, int row,
     if (here != Status::ok) log_failure_once(LogLevel::warn, "some sums go to MPI on all ranks");
     bool all = here == Status::ok;
     SLIMPI_TRY(communicator.exchange().all_true(&all));
-    // All ranks erase their new autotuner, so that the next call is collective again.
+    // All ranks erase the new autotuner, so that the next call is collective again.
     if (!all) made_.erase(key);
     *found = all ? known->second.get() : nullptr;
     return Status::ok;

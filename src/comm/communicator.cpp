@@ -19,7 +19,7 @@ namespace slimpi::comm {
 
 namespace {
 
-// The allowed changes of Communicator::life_, each with its cause.
+// The changes of Communicator::life_ that may happen, each with its cause.
 constexpr struct {
   Life from, to;
 } kTransitions[] = {
@@ -41,20 +41,20 @@ constexpr struct {
     {Life::outdated, Life::connected},  // some option has changed on some rank
 };
 
-// An item that must be equal on all ranks: the compared value, and the text of the user.
+// An option or other item that must be equal on all ranks: the value to compare, and the user's
+// text for it.
 struct Entry {
   std::string name, value, text;
 };
 
 std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {
   constexpr const char* kVersion = SLIMPI_PACKAGE_VERSION;
-  // The version comes first, because other versions may have other rows.
+  // The version comes first, because another version may have other rows.
   std::vector<Entry> entries = {{"the version of slimpi", kVersion, kVersion}};
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows[i].scope == Scope::agree || rows[i].scope == Scope::job) {
-      // Case matters only in paths and in the rules (below), so all other texts are shown in lower
-      // case.
+      // Texts are shown in lower case, because case matters only in paths and in the rules (below).
       const std::string& text = config.given[i].text;
       const std::string published = text.find(":/") != text.npos ? text : lower_case(text);
       entries.push_back({rows[i].variable, config.value_text(Option(i)),
@@ -78,8 +78,8 @@ void Communicator::enter(Life life) {
   life_.store(life, std::memory_order_release);
 }
 
-// The constructor is not collective and sends nothing: ranks make the object at their own first
-// call, at different times.
+// Neither collective nor sending anything, because ranks make this object at their own first call,
+// at different times.
 Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
                            mpi::Comm user)
     : id(next_id()),
@@ -130,16 +130,17 @@ void Communicator::read_name() {
 
 Communicator::~Communicator() {
   set_freed();
-  // The attachments go first: to free their objects they may need the internal communicator.
+  // The attachments go first, because they may need the internal communicator to free their
+  // objects.
   attachments_.clear();
   CallScratchPool::instance().remove_user();
   for (const auto& [role, stream] : streams_) std::get<0>(role)->close_stream(stream);
 }
 
 // Returns a function that calls `poll` until it is done. A rank may come late to its first call, or
-// never, so a report of the wait names the ranks that have sent nothing (`arrivals`, as in
-// mpi::WaitFor). The wait looks for no failure report, because the communicator for reports is only
-// being made.
+// never, so a report of the wait names the ranks that have sent nothing (`arrivals`, see
+// mpi::WaitFor). The wait does not look for failure reports, because the communicator for them is
+// only being made.
 mpi::WaitFor Communicator::waits() {
   return [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
     Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
@@ -160,15 +161,16 @@ Status Communicator::make_internal_comm() {
     enter(Life::connected);
     return Status::ok;
   }
-  // True if other ranks are in another call, in MPI, or absent, so that this rank cannot leave the
+  // Whether other ranks are in another call, in MPI, or absent, so that this rank cannot leave the
   // sum to MPI together with them.
   const bool apart = status == Status::disagreement || status == Status::absent;
   enter(in_fiber || apart ? Life::failed : Life::unusable);
   return status;
 }
 
-// Compares the options of the ranks, before the first sum and again after MPI_Comm_set_info. Names
-// the first option that differs. Every rank makes the same steps, whatever its own values are.
+// Makes the ranks compare their options, before the first sum and again after MPI_Comm_set_info.
+// The error names the first option that differs. Every rank takes the same steps, whatever its own
+// values.
 Status Communicator::compare_options(const std::string& rules) {
   if (!connected()) SLIMPI_TRY(make_internal_comm());
   exchange_.set_timeout(longest_wait());
@@ -179,7 +181,7 @@ Status Communicator::compare_options(const std::string& rules) {
     const auto hash = ComparedWord::of(text_hash(entry.value));
     words.insert(words.end(), hash.words.begin(), hash.words.end());
   }
-  // More words travel in the same message as the options.
+  // More words, which travel in the same message as the options.
   enum Extra { kChanged, kUnthreaded, kForeign, kDevices, kWithoutWorld, kReports, kExtras };
   words.resize(words.size() + kExtras);
   const std::span<std::uint64_t> extras = std::span(words).last(kExtras);
@@ -199,7 +201,7 @@ Status Communicator::compare_options(const std::string& rules) {
     if (!ComparedWord{{words[2 * i], words[2 * i + 1]}}.same())
       return exchange_.fail_for_difference(entries[i].name, entries[i].value, entries[i].text,
                                            "start all ranks with the same value");
-  // If any rank has changed options, all ranks together drop all that depends on the options.
+  // If any rank has changed options, all ranks drop what depends on the options.
   if (extras[kChanged] != 0) start_anew();
   SLIMPI_TRY(nonblocking.compare_before_agreed(exchange_));
   if (refusal_ != mpi::Refusal::none) enter(Life::unusable);
@@ -301,7 +303,7 @@ void Communicator::end_calls() {
 }
 
 void Communicator::begin_end(int* word, mpi::Request* request) {
-  sent_.clear();  // by now MPI has completed them
+  sent_.clear();  // MPI has completed them by now
   if (!connected() || failed()) return;
   end_calls();
   {
@@ -326,8 +328,9 @@ void Communicator::abandon() {
   for (const auto& [key, attached] : attachments_) attached->abandon();
 }
 
-// Drops what was derived from the options, on all ranks at the same call, because what follows is
-// collective. The internal communicator, the streams, and whatever attachments keep, stay.
+// Drops what was derived from the options. All ranks do so at the same call, because what follows
+// is collective. The internal communicator, the streams, and what the attachments choose to keep,
+// stay.
 void Communicator::start_anew() {
   changed_ = false;
   if (is_in(Life::outdated)) enter(Life::connected);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The state of one of the program's communicators: an internal communicator for messages,
-// the options that apply, and the node layout. Scratch memory is shared with other communicators
-// (memory.h). The object is an attribute of the program's communicator and is destroyed with it; a
+// slimpi's state of one of the program's communicators: an internal communicator for messages, the
+// options that apply, and the node layout. It is kept in an attribute of the program's communicator
+// and destroyed with it; a persistent sum owns a Communicator of its own. Scratch memory is shared
+// among communicators (memory.h).
 // persistent sum owns an object of its own.
 //
-// A Communicator has no lock, because one thread at a time uses it: MPI lets only one thread call
-// collectives on a communicator. This thread first waits for the nonblocking sums. While it begins
-// one, it keeps other threads out of the fibers (HoldFibers in call/queue.h). InternalComm,
-// which persistent sums share with the communicator, has a mutex.
+// A Communicator has no lock, because only one thread at a time uses it: MPI lets one thread call
+// collectives on a communicator. This thread first waits for the nonblocking sums, and while it
+// begins one, it keeps other threads out of the fibers (HoldFibers in call/queue.h). InternalComm,
+// which the communicator shares with its persistent sums, has a mutex.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -30,9 +31,9 @@
 
 namespace slimpi::comm {
 
-// Data that another layer, such as src/inter, keeps for one communicator in a type that it derives
-// from Attachment. The communicator owns one object of each such type, which attachment<Type>()
-// makes at first use, and destroys it with itself.
+// Base of the data that another layer, such as src/inter, keeps for a communicator. The
+// communicator owns one object of each derived type, which attachment<Type>() makes at its first
+// use.
 class Attachment {
  public:
   Attachment() = default;
@@ -40,55 +41,55 @@ class Attachment {
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
 
-  // Called on all ranks after options of some rank have changed. Not collective.
+  // Called on all ranks after options of some rank have changed. Must not communicate.
   virtual void options_changed() {}
 
-  // Called before the nodes are found again. Collective.
+  // Called on all ranks before the nodes are found again. May communicate.
   virtual void layout_changed() {}
 
-  // Called before MPI ends: drops all MPI handles without freeing them.
+  // Called before MPI ends, to drop all MPI handles without freeing them.
   virtual void abandon() {}
 };
 
-// How far this rank has come with a communicator. kTransitions in communicator.cpp lists the
-// possible changes; docs/PROTOCOLS.md says what the ranks do at each.
+// How far this rank has come with a communicator. docs/PROTOCOLS.md says what the ranks do in each
+// phase, and kTransitions in communicator.cpp lists the possible changes.
 enum class Life : std::uint8_t {
   fresh,       // this rank has sent nothing
-  refused,     // this rank left a sum to MPI and told the others, which may wait for it in slimpi
-  connecting,  // the ranks make the internal communicator
-  connected,   // internal communicator made; the ranks compare their options before the next sum
+  refused,     // this rank left a sum to MPI and told the others, which may wait in slimpi
+  connecting,  // the ranks are making the internal communicator
+  connected,   // internal communicator made; options are compared before the next sum
   agreed,      // all have the same options
   laid_out,    // agreed, and all know their nodes
-  outdated,    // laid out; the ranks compare their options again before the next sum
+  outdated,    // laid out, but options are compared again before the next sum
   unusable,    // no room for internal communicators: every sum goes to MPI, on all ranks
-  failed       // no internal communicator; ranks learn this at different times: every sum fails
+  failed       // no internal communicator, which ranks learn at different times: every sum fails
 };
 
 // Counts the nonblocking sums of a communicator. All ranks begin them in the same order, but may
-// learn at different times that all have the same options. A sum that some rank began before it
-// learned this is undecided: its fiber (base/fiber.h) decides whether slimpi takes the sum, while
-// any other sum is decided where it begins.
+// learn at different times that all have the same options. If some rank began a sum before it knew
+// that, the sum is undecided: its fiber (base/fiber.h) decides whether slimpi takes it, whereas any
+// other sum is decided where it begins.
 class NonblockingSums {
  public:
-  // Counts a sum that slimpi may take, when it begins. Returns its number, from 1.
+  // Counts a sum that slimpi may take, when it begins. Returns its number, from 1 on.
   std::uint64_t begin() { return ++begun_; }
-  // Returns whether any sum has begun. That sum may already make the internal communicator.
+  // Returns whether any sum has begun, which may already be making the internal communicator.
   bool any() const { return begun_ != 0; }
-  // Returns whether each rank, when it began the sum with this number, knew that all ranks agree.
+  // Returns whether each rank, when it began this sum, knew that all ranks have the same options.
   bool began_agreed(std::uint64_t number) const { return number > undecided_; }
-  // Returns whether some rank began the next sum before that rank knew that all ranks agree.
+  // Returns whether some rank began the next sum before it knew that all ranks have the same
+  // options.
   bool next_is_undecided() const { return begun_ < undecided_; }
-  // Counts a fiber that has ended. Returns whether it was the fiber of the last undecided sum.
+  // Counts a fiber that has ended. Returns whether it was that of the last undecided sum.
   bool end_undecided() { return ++ended_ == undecided_; }
-  // Returns whether each rank, when it began the sum with this number, knew that all ranks share
-  // one node.
+  // Returns whether each rank, when it began this sum, knew that all ranks share one node.
   bool began_on_one_node(std::uint64_t number) const { return number > unplaced_; }
 
   // Find the largest number of sums that any rank has begun. compare_before_agreed() is for
-  // compare_options(), before the ranks know that all agree; compare_before_placed() is for
-  // find_nodes() in a fiber, before they know that they share one node. This rank begins no sum
-  // while comparing() is true, which is not for long, because all ranks are here at about the same
-  // time. Collective.
+  // compare_options(), before the ranks know that their options agree. compare_before_placed() is
+  // for find_nodes() in a fiber, before they know that they share one node. While comparing() is
+  // true, this rank begins no sum. That is not for long, because all ranks are here at about the
+  // same time. Collective.
   Status compare_before_agreed(Exchange& exchange) { return compare(exchange, &undecided_); }
   Status compare_before_placed(Exchange& exchange) { return compare(exchange, &unplaced_); }
   bool comparing() const { return comparing_.load(std::memory_order_acquire); }
@@ -97,7 +98,7 @@ class NonblockingSums {
   Status compare(Exchange& exchange, std::uint64_t* most);
 
   std::uint64_t begun_ = 0;
-  std::uint64_t undecided_ = 0;  // the last sum that some rank began before it knew that all agree
+  std::uint64_t undecided_ = 0;  // the last that some rank began before it knew of the agreement
   std::uint64_t ended_ = 0;      // fibers that have ended
   std::uint64_t unplaced_ = 0;   // the last sum that some rank began before it knew of the one node
   std::atomic<bool> comparing_{false};
@@ -108,8 +109,8 @@ class Communicator {
   Communicator(const mpi::Api& api, Statistics& statistics, const Config& config, mpi::Comm user);
   // Makes the communicator of one persistent sum on `parent`, whose ranks have agreed and found
   // their nodes. It has the parent's present options and layout, a channel of the parent's internal
-  // communicator, and states of its own, and may outlive the parent. `number` and `channel` are as
-  // for Exchange::open().
+  // communicator, and states of its own, and may outlive the parent. `number` and `channel`: see
+  // Exchange::open().
   Communicator(const Communicator& parent, int number, int channel);
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -118,57 +119,57 @@ class Communicator {
   // Unique for the life of the process. (Handles and addresses are reused.)
   const std::uint64_t id;
 
-  // Identity: the program's communicator, this rank and the number of ranks.
+  // Return the program's communicator, this rank in it, and its number of ranks.
   mpi::Comm user() const { return user_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // The name that the program gave the communicator; "": no name. read_name() reads it until the
-  // ranks have the internal communicator; later changes of the name are ignored.
+  // Returns the name that the program gave the communicator, or "". read_name() updates it until
+  // the ranks have the internal communicator; later changes are ignored.
   const std::string& name() const { return name_; }
   void read_name();
-  // True if some ranks are in another MPI_COMM_WORLD, in which slimpi may not be loaded.
+  // Whether some ranks are in another MPI_COMM_WORLD, where slimpi may not be loaded.
   bool spans_other_world = false;
-  // Notes that the program has freed the communicator: no call follows; requests may be pending.
+  // Notes that the program has freed the communicator: no call follows, but requests may be
+  // pending.
   void set_freed();
   bool freed() const { return freed_; }
-  // Returns whether slimpi may make sums on this communicator.
+  // Returns whether slimpi may run sums on this communicator.
   bool has_peers() const { return !inter_ && size_ > 1 && !spans_other_world; }
-  // Returns what ActiveCall shows of a call while the thread is in the call (observe/activity.h).
+  // Returns what ActiveCall shows of a call while the thread is in it (observe/activity.h).
   ActiveCall::Subject subject(std::uint64_t count, std::string_view tensor = {},
                               Function function = {}) const;
 
-  // Options.
   Config& config() { return config_; }
   const Config& config() const { return config_; }
-  // Notes that the program has changed options of this communicator on this rank. The change takes
-  // effect when the ranks compare their options, before the next sum.
+  // Notes that the program has changed options of this communicator on this rank. They take effect
+  // when the ranks compare their options, before the next sum.
   void options_changed() {
     changed_ = true;
     compare_options_again();
   }
-  // Makes the ranks compare their options before the next sum. All ranks call this.
+  // Makes the ranks compare their options before the next sum. Must be called on all ranks.
   void compare_options_again();
 
-  // Makes the internal communicator and compares, among the ranks, the options that must agree and
-  // `rules`, the text of the rules that apply here. Collective; must come before anything else.
+  // Makes the internal communicator, and compares among the ranks the options that must agree and
+  // `rules`, the text of the rules that apply here. Collective, and must come before anything else.
   // Status::disagreement names the option and both values on every rank. If some rank's options
   // have changed, all ranks drop what they derived from options. If a fiber cannot make the
-  // internal communicator, all sums fail, because the ranks learn of this at different times and so
-  // cannot leave a call to MPI together.
+  // internal communicator, all sums fail: the ranks learn of it at different times, so they cannot
+  // leave a call to MPI together.
   Status compare_options(const std::string& rules);
   bool agreed() const { return is_in(Life::agreed) || is_in(Life::laid_out); }
   bool unusable() const { return is_in(Life::unusable); }
   // Ends the use of this communicator after a call failed whose messages may still be in flight: no
-  // other call may follow, and its context id is never used again.
+  // other call may follow, and its context id is never reused.
   void give_up(Status status);
-  // Called before each call. Fails if the program has revoked this communicator (ULFM).
+  // Fails if the program has revoked this communicator (ULFM). Called before each call.
   Status check_revoked() const;
-  // Returns the status of the calls after the one that failed.
+  // Returns the status of calls that follow the one that failed.
   Status failed_by() const {
     return connected() ? exchange_.internal()->failed_by.load() : Status::mpi;
   }
   // Returns whether no call may follow. A call that fails after it has sent messages leaves life_
-  // as it is, and notes the failure in InternalComm::failed, which persistent sums share.
+  // as it is, and is noted in InternalComm::failed, which persistent sums share.
   bool failed() const {
     return is_in(Life::failed) || (connected() && exchange_.internal()->failed);
   }
@@ -177,24 +178,24 @@ class Communicator {
   // Returns why the ranks could not make the internal communicator.
   mpi::Refusal refusal() const { return refusal_; }
   // Tells the other ranks, which may wait in slimpi for this rank, that it leaves a sum to MPI.
-  // Sends this once, and does not wait.
+  // Sends this once, without waiting.
   void refuse_to_meet(mpi::Refusal why = mpi::Refusal::single_threaded);
   bool refused() const { return is_in(Life::refused); }
   // Returns whether MPI has a context id left for the internal communicator. Called in the first
   // nonblocking sum.
   bool has_room() const { return mpi::has_room_in_fiber(api_, user_); }
-  // Counts the ended fiber of a nonblocking sum. The fiber of the last undecided sum closes the
-  // exchange, and so frees the internal communicator, if the communicator is unusable because some
-  // process serves too many communicators.
+  // Counts the fiber of a nonblocking sum that has ended. If the communicator is unusable because
+  // some process serves too many communicators, the fiber of the last undecided sum closes the
+  // exchange, which frees the internal communicator.
   void end_nonblocking();
-  // Tells the other ranks, once for each type, that this rank leaves a sum to MPI because its
+  // Tells the other ranks, once per type, that this rank leaves a sum to MPI because its
   // SLIMPI_TYPES does not name the type. Does nothing once an earlier sum has begun to make the
   // internal communicator, because the ranks then compare SLIMPI_TYPES.
   void refuse_type(ElementType type);
   // Waits until all ranks have received the messages of refuse_to_meet() and refuse_type().
-  // Collective, as MPI_Comm_free is.
+  // Collective, like MPI_Comm_free.
   void finish_refusals();
-  // Return what the ranks told each other with their options; the same on all ranks.
+  // Return the answers that the ranks exchanged together with their options, the same on all ranks.
   //   foreign_possible()  some rank had the library of a GPU that slimpi cannot use
   //                       (device/foreign.h), so the ranks ask each other at every call whether a
   //                       buffer lies on one of these GPUs
@@ -210,38 +211,38 @@ class Communicator {
   bool reports() const { return reports_; }
   NonblockingSums nonblocking;
 
-  // Finds the nodes, once, and with one leader a node its leader: the rank whose GPU (that of
-  // `buffer`) is nearest to a NIC, or the first of several. Collective.
+  // Finds the nodes, once, and their leaders if SLIMPI_HIERARCHY=leader. A node's leader is the
+  // rank whose GPU (that of `buffer`) is nearest to a NIC, or the first of several such ranks.
+  // Collective.
   Status find_nodes(const void* buffer);
-  // Returns whether all ranks know that they share one node: the same on all ranks at the same sum,
-  // except for nonblocking sums that some rank began before it knew (NonblockingSums).
+  // Returns whether all ranks know that they share one node. All ranks get the same answer at the
+  // same sum, except for nonblocking sums that some rank began before it knew (NonblockingSums).
   bool on_one_node() const { return is_in(Life::laid_out) && layout_.nodes() == 1; }
   const NodeLayout& layout() const { return layout_; }
   const InterNodeGroup& inter_node_group(Hierarchy hierarchy);
 
-  // Exchange.
   Exchange& exchange() { return exchange_; }
   Statistics& statistics() { return statistics_; }
-  // Returns the class of the length of inter-node messages; the same on all ranks.
+  // Returns the class of the length of inter-node messages, the same on all ranks.
   SegmentClass segment_class() const { return segment_class_; }
-  // Sets the class; all ranks call this together. No caller passes `small`.
+  // Sets that class, on all ranks together. Only ever called with `large`.
   void use_segments(SegmentClass segment_class) { segment_class_ = segment_class; }
-  // Sets *stream to the communicator's stream for `role` at the location. Opens the stream at its
-  // first use; the communicator owns it. Null on the host.
+  // Sets *stream to the communicator's stream for `role` at the location, which is opened at its
+  // first use and owned by the communicator; null on the host.
   Status stream_for(const device::Location& location, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
-  // Waits until the streams at these locations have done what a failed call has queued on them.
-  // Returns false if some of this work may still run after two seconds, or if the device fails.
-  // Keeps the failure text of the thread; throws nothing.
+  // Waits until the streams at these locations have finished what a failed call has queued on them.
+  // Returns false if some of it may still run after two seconds, or if the device fails. Keeps the
+  // thread's failure text, and does not throw.
   bool streams_end(std::initializer_list<device::Location> locations);
 
-  // Limits the waits of this rank in later calls; until then SLIMPI_TIMEOUT does.
+  // Limits the waits of this rank in later calls, in place of SLIMPI_TIMEOUT.
   void limit_waits(std::chrono::seconds most);
 
-  // Give the next number to a call or comparison that begins, on all ranks before its first
-  // message. begin_numbered() is for a call that slimpi takes, even if the ranks later leave it to
-  // MPI, and for the comparison of counts at the init of a persistent sum. begin_comparison() is
-  // for a comparison of options, which gets no number before the first call.
+  // Give the next number to a call or comparison, on all ranks before its first message.
+  // begin_numbered() is for a call that slimpi takes, even if the ranks later leave it to MPI, and
+  // for the comparison of counts at the init of a persistent sum. begin_comparison() is for a
+  // comparison of options, which has no number before the first call.
   void begin_numbered() {
     ++last_number_;
     exchange_.begin_call();
@@ -250,9 +251,9 @@ class Communicator {
     if (last_number_ != 0) ++last_number_;
     exchange_.begin_call();
   }
-  std::uint64_t compressed_calls = 0;  // how many so far; message headers carry this number
+  std::uint64_t compressed_calls = 0;  // calls so far, which message headers carry
   TensorStates states;
-  // Returns the attachment of this type; makes it at first use.
+  // Returns the attachment of this type, which is made at its first use.
   template <typename Type>
   Type& attachment() {
     for (const auto& [key, attached] : attachments_)
@@ -263,15 +264,15 @@ class Communicator {
     return result;
   }
 
-  // Notes that this rank makes no further call here. After begin_end(), this rank's answers tell
-  // that to ranks that wait for it in a later call.
+  // Notes that this rank makes no further call here. After begin_end(), this rank tells that to
+  // ranks that wait for it in a later call.
   void end_calls();
   // Notes that this rank has called MPI_Finalize, so that a rank that waits for it in a later call
   // gets an error that says so. Starts `request`, which completes when all ranks have called
-  // MPI_Finalize; starts nothing if a call has failed. `word` must be valid until then.
+  // MPI_Finalize, unless a call has failed. `word` must stay valid until then.
   void begin_end(int* word, mpi::Request* request);
-  // Answers ranks that ask where this rank is. Returns false if a rank has reported a failure: that
-  // rank has not called begin_end(), so the request would never be complete.
+  // Answers ranks that ask where this rank is. Returns false if a rank has reported a failure: it
+  // has not called begin_end(), so the request would never complete.
   bool serve_end();
   // Drops all MPI handles without freeing them, because nothing may be freed once MPI_Finalize has
   // begun.
@@ -293,17 +294,17 @@ class Communicator {
   Config config_;
   mpi::Comm user_;
   int rank_ = 0, size_ = 1;
-  // The number of the communicator in messages, the same on all ranks; 0 before compare_options().
+  // Names the communicator in messages, the same on all ranks; 0 before compare_options().
   int number_ = 0;
-  std::uint64_t last_number_ = 0;  // of begin_numbered() and begin_comparison()
+  std::uint64_t last_number_ = 0;  // by begin_numbered() and begin_comparison()
   bool inter_ = false, freed_ = false;
-  std::optional<std::chrono::seconds> own_limit_ = {};  // of limit_waits()
+  std::optional<std::chrono::seconds> own_limit_ = {};  // set by limit_waits()
   std::string name_;
   std::atomic<Life> life_{Life::fresh};  // also read while a fiber waits for other ranks
   bool foreign_possible_ = false, devices_possible_ = false, threaded_ = false;
   bool without_world_ = false, reports_ = false;
-  bool changed_ = false;        // options of this rank have changed since the ranks compared theirs
-  ElementTypes refused_types_;  // types that refuse_type() has sent
+  bool changed_ = false;        // this rank's options have changed since the comparison
+  ElementTypes refused_types_;  // types that refuse_type() has announced
   mpi::Refusal refusal_ = mpi::Refusal::none;
   std::vector<mpi::FirstExchange::Owner> sent_;  // refusals on their way to other ranks
   NodeLayout layout_;
@@ -314,7 +315,7 @@ class Communicator {
   std::map<std::tuple<const device::Device*, int, std::uint64_t, StreamRole>, device::Stream*>
       streams_;
   template <typename Type>
-  static constexpr char kAttachmentKey = 0;  // the address is the key of a type
+  static constexpr char kAttachmentKey = 0;  // the address is the key of the type
   std::vector<std::pair<const char*, std::unique_ptr<Attachment>>> attachments_;
 };
 

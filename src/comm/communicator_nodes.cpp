@@ -11,7 +11,7 @@
 namespace slimpi::comm {
 
 namespace {
-// Finds the lowest rank of `comm` that can share memory with this rank.
+// Sets *lowest to the lowest rank of `comm` that can share memory with this rank.
 Status find_lowest_here(const mpi::Api& api, mpi::Comm comm, int* lowest) {
   int rank = 0;
   api.Comm_rank(comm, &rank);
@@ -27,11 +27,11 @@ Status find_lowest_here(const mpi::Api& api, mpi::Comm comm, int* lowest) {
   return fail(Status::mpi, "finding the ranks of this machine: " + mpi::error_text(api, code));
 }
 
-// Finds a key of this rank's node, equal on the ranks of one node and nowhere else. With
+// Sets *key to a number that the ranks of one node have in common and no other rank has. With
 // SLIMPI_HIERARCHY=flat every rank is a node, so that the bytes of a sum do not depend on where the
-// ranks run. With ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD are a node (of
-// `comm` if there is no MPI_COMM_WORLD). With 0, the ranks that can share memory are a node:
-// MPI_Comm_split_type finds them, which is collective over `comm` and blocks.
+// ranks run. With ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD are a node (or of
+// `comm` if there is no MPI_COMM_WORLD). With 0, a node is the ranks that can share memory, as
+// MPI_Comm_split_type finds; this is collective over `comm` and blocks.
 Status find_node_key(const mpi::Api& api, mpi::Comm comm, const Config& config,
                      std::uint64_t* key) {
   const std::uint64_t ranks_per_node = config.ranks_per_node;
@@ -46,18 +46,18 @@ Status find_node_key(const mpi::Api& api, mpi::Comm comm, const Config& config,
     *key = std::uint64_t(rank);
     return Status::ok;
   }
-  // Ranks of MPI_COMM_WORLD are used, so that all communicators have the same nodes.
+  // Ranks of MPI_COMM_WORLD, so that all communicators have the same nodes.
   api.Comm_rank(mpi::has_world(api) ? mpi::abi.comm_world : comm, &rank);
   *key = std::uint64_t(rank) / ranks_per_node;
   return Status::ok;
 }
 
-// Returns the layout in which ranks with equal keys share a node. `keys` has a key for each rank.
+// Returns the layout in which ranks with equal keys share a node. `keys` has one key per rank.
 NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys) {
   NodeLayout layout;
   layout.rank = rank;
   layout.size = int(keys.size());
-  // The number of each node, by key; nodes are numbered in the order of their lowest ranks.
+  // The number of each node, by key. Nodes are numbered in the order of their lowest ranks.
   std::map<std::uint64_t, int> numbers;
   for (int other = 0; other < layout.size; ++other) {
     const auto [entry, inserted] =
@@ -70,7 +70,7 @@ NodeLayout make_node_layout(int rank, std::span<const std::uint64_t> keys) {
   for (const auto& ranks : layout.ranks_of)
     layout.smallest = std::min(layout.smallest, int(ranks.size()));
   layout.local = layout.local_rank_of(rank);
-  // The lowest rank leads, unless Communicator::choose_leaders finds a better leader.
+  // The lowest rank leads, unless Communicator::choose_leaders() finds a better leader.
   layout.leaders.assign(layout.ranks_of.size(), 0);
   return layout;
 }
@@ -88,7 +88,7 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
   // The further ranks of a larger node only take part in the work inside the node.
   group.leader = hierarchy == Hierarchy::leader;
   group.shards = group.leader ? 1 : layout.smallest;
-  // Returns the local rank that owns shard 0 on a node: leaders differ among nodes.
+  // Returns the local rank that owns shard 0 on a node. Leaders differ among nodes.
   const auto first_owner = [&](int node) { return group.leader ? layout.leader_on(node) : 0; };
   group.first = first_owner(layout.node());
   group.shard_index = group.shard_index_of(layout.local_rank());
@@ -100,7 +100,7 @@ InterNodeGroup make_inter_node_group(const NodeLayout& layout, Hierarchy hierarc
   return group;
 }
 
-// Returns a digest that is equal for hierarchies in which each rank owns the same shard.
+// Returns a digest of which rank owns which shard, so that equal digests mean equal owners.
 std::uint64_t digest_owners(const NodeLayout& layout, const InterNodeGroup& group) {
   Fnv1a digest;
   for (int rank = 0; rank < layout.size; ++rank) {
@@ -111,8 +111,8 @@ std::uint64_t digest_owners(const NodeLayout& layout, const InterNodeGroup& grou
   return digest.value();
 }
 
-// Returns the distance of the buffer's GPU from a NIC, by hwloc. hwloc is slow to start, so it is
-// not used for buffers in host memory.
+// Returns the distance of the buffer's GPU from a NIC. hwloc, which finds it, is slow to start, so
+// it is not used for buffers in host memory.
 topology::Distance distance_of(const void* buffer) {
   char bus_id[32] = "";
   if (buffer == nullptr) return topology::Distance::unknown;
@@ -127,7 +127,7 @@ topology::Distance distance_of(const void* buffer) {
 
 }  // namespace
 
-// Chooses the leader of each node. Every rank fills in one word and gets the words of all ranks, so
+// Chooses the leader of each node. Every rank fills in one word and receives those of all ranks, so
 // all choose the same leaders.
 Status Communicator::choose_leaders(const void* buffer) {
   const auto distance = distance_of(buffer);
@@ -150,15 +150,15 @@ Status Communicator::choose_leaders(const void* buffer) {
 
 // Finds the nodes. MPI_Comm_split_type blocks, so a rank inside it never learns that another rank
 // has failed. If MPI has no context id left, all ranks leave the later calls of the communicator to
-// MPI. In the fiber of a nonblocking sum only the sum fails, because the ranks learn of it at
-// different times and cannot turn to MPI together.
+// MPI. In the fiber of a nonblocking sum only this sum fails, because the ranks learn of the
+// failure at different times, and so cannot turn to MPI together.
 Status Communicator::find_layout() {
   std::vector<std::uint64_t> keys(std::size_t(size_), 0);
   const Status found = find_node_key(api_, exchange_.comm(), config_, &keys[std::size_t(rank_)]);
-  // MPI has no context id left, and fails on all ranks here.
+  // MPI has no context id left, and fails on all ranks.
   if (found != Status::ok && !Fiber::inside()) enter(Life::unusable);
   SLIMPI_TRY(found);
-  // Each rank has filled in its own key and gets the keys of all ranks.
+  // Each rank has filled in its own key and receives those of all ranks.
   SLIMPI_TRY(exchange_.all_max(keys));
   layout_ = make_node_layout(rank_, keys);
   return Status::ok;
@@ -166,11 +166,11 @@ Status Communicator::find_layout() {
 
 Status Communicator::find_nodes(const void* buffer) {
   if (is_in(Life::laid_out)) return Status::ok;
-  // Attachments drop what they derived from the old layout, before there is a new layout.
+  // Attachments drop what they derived from the old layout, while it still exists.
   for (const auto& [key, attached] : attachments_) attached->layout_changed();
   const Status found = find_layout();
-  // All ranks know that the communicator is unusable, and close the exchange. After a failed
-  // agreement it stays open, because other ranks may still wait in the agreement for this rank.
+  // All ranks know that the communicator is unusable, so they close the exchange. After a failed
+  // agreement it stays open, because other ranks may still wait there for this rank.
   if (unusable()) exchange_.close();
   SLIMPI_TRY(found);
   if (config_.hierarchy == Hierarchy::leader) SLIMPI_TRY(choose_leaders(buffer));
@@ -182,7 +182,7 @@ Status Communicator::find_nodes(const void* buffer) {
 }
 
 const InterNodeGroup& Communicator::inter_node_group(Hierarchy hierarchy) {
-  // Keeps one group for each hierarchy. The result is valid until the options change.
+  // Keeps one group for each hierarchy, valid until the options change.
   const auto found = group_.find(hierarchy);
   if (found != group_.end()) return found->second;
   InterNodeGroup group = make_inter_node_group(layout_, hierarchy);

@@ -13,8 +13,7 @@ namespace slimpi::comm {
 
 namespace {
 
-// Returns the error for a message whose count, in words of 4 bytes, does not fit into an
-// int.
+// Returns the error for a message that is too long: its count, in words of 4 bytes, is not an int.
 Status too_long(std::size_t bytes) {
   return fail(Status::unsupported, "a message of " + std::to_string(bytes) +
                                        " bytes is longer than 8 GiB; set SLIMPI_BUCKET");
@@ -25,8 +24,8 @@ bool fits(std::size_t bytes) {
 
 }  // namespace
 
-// Divides the tags into rows of kTags tags, one tag for each use of a message. Channel 0 has half
-// of the rows; the other channels share the rest.
+// Divides the tags into rows of kTags, one tag for each use of a message. Channel 0 has half of the
+// rows, and the other channels share the rest.
 InternalComm::InternalComm(const mpi::Api& its_api, mpi::Comm its_comm)
     : api(its_api), comm(its_comm), roll_call(its_api) {
   constexpr int kLeast = 32767;  // every MPI has at least these tags
@@ -73,7 +72,7 @@ void Exchange::open(std::shared_ptr<InternalComm> internal, int channel, int num
   channel_ = channel;
   rank_ = internal->rank;
   size_ = internal->size;
-  internal_ = std::move(internal);  // last: now report_failure() uses the members above
+  internal_ = std::move(internal);  // last, because report_failure() may now use the members above
 }
 
 void Exchange::close() {
@@ -90,12 +89,12 @@ void Exchange::close() {
 }
 
 // Returns the tag of a message. It depends on the use of the message and, except in agreements, on
-// the call's function, count and tensor name, so the message of a rank that sums something else
-// matches no receive. Without that, it could be longer than the receive, an error that MPI raises
-// on MPI_COMM_WORLD. Instead, ranks that wait compare function, count and name (waiter.h) and
-// report the difference. With MPICH's usual 2^28 tags, two counts have the same tags once in 2^23
-// times; in channels of persistent sums, whose counts were compared before, once in 2^11.
-// check_message() (message_header.h) finds most of these cases.
+// the call's function, count and tensor name, so that the message of a rank that sums something
+// else matches no receive. If it did and were longer than the receive, MPI would raise an error on
+// MPI_COMM_WORLD. Instead, ranks that wait compare function, count and name (waiter.h) and report
+// the difference. With MPICH's usual 2^28 tags, two counts have the same tag once in 2^23 times or,
+// in channels of persistent sums, whose counts were compared before, once in 2^11. check_message()
+// (message_header.h) detects most of these cases.
 int Exchange::mpi_tag(Tag tag) const {
   const ActiveCall* const call = ActiveCall::current();
   std::uint64_t row = internal_->first_row(channel_);
@@ -108,7 +107,7 @@ int Exchange::mpi_tag(Tag tag) const {
 
 Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi::Request& request) {
   if (!fits(bytes)) return too_long(bytes);
-  start(request, to, tag, bytes, true);  // may throw, so it comes before MPI_Isend
+  start(request, to, tag, bytes, true);  // may throw, so before MPI_Isend
   trace_.leaves(started_.back().message, bytes);
   const int code =
       api_.Isend(data, int(bytes / 4), mpi::abi.type_uint32_t, to, mpi_tag(tag), comm(), &request);
@@ -117,14 +116,14 @@ Status Exchange::send(int to, Tag tag, const void* data, std::size_t bytes, mpi:
     started_.pop_back();
     return mpi_failed("sending", code);
   }
-  // Counts only bytes between nodes.
+  // Only bytes between nodes are counted.
   if (layout_ != nullptr && layout_->node_of_rank(to) != layout_->node()) count_sent(bytes);
   return Status::ok;
 }
 
 Status Exchange::receive(int from, Tag tag, void* data, std::size_t bytes, mpi::Request& request) {
   if (!fits(bytes)) return too_long(bytes);
-  start(request, from, tag, bytes, false);  // may throw, so it comes before MPI_Irecv
+  start(request, from, tag, bytes, false);  // may throw, so before MPI_Irecv
   const int code = api_.Irecv(data, int(bytes / 4), mpi::abi.type_uint32_t, from, mpi_tag(tag),
                               comm(), &request);
   if (code != mpi::kSuccess) {
@@ -151,8 +150,8 @@ Status Exchange::wait(mpi::Request& request, std::size_t* received) {
     int words = 0;
     const int code = api_.Get_count(&status, mpi::abi.type_uint32_t, &words);
     if (code != mpi::kSuccess) return mpi_failed("measuring a message", code);
-    // MPI_UNDEFINED means no whole number of words. `bytes` then stays 0, which no caller expects,
-    // so the caller's check of the length fails.
+    // MPI_UNDEFINED means that the message is not a whole number of words. `bytes` then stays 0,
+    // which no caller expects, so the caller's check of the length fails.
     if (words != mpi::kUndefined) bytes = std::size_t(words) * 4;
   }
   if (started != nullptr) trace_.completed(started->message, bytes, stage_of(request));
@@ -175,7 +174,7 @@ void Exchange::start(const mpi::Request& request, int peer, Tag tag, std::size_t
   started_.push_back({&request, bytes, trace_.started(peer, tag, sent)});
 }
 
-// Returns the message of a request; null if the request belongs to an agreement.
+// Returns the message of a request, or null if the request belongs to an agreement.
 const Exchange::Started* Exchange::find(const mpi::Request& request) const {
   const auto found = std::find_if(started_.rbegin(), started_.rend(),
                                   [&](const Started& one) { return one.request == &request; });
@@ -187,7 +186,7 @@ bool Exchange::is_send(const mpi::Request& request) const {
   return started != nullptr && started->message.sent;
 }
 
-// Probes for a message and receives none: a probe lets MPI make progress with all messages.
+// Makes MPI progress with all messages, by a probe that receives nothing.
 void Exchange::progress() {
   int flag = 0;
   mpi::MessageStatus status;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exchange sends and receives slimpi's messages, by MPI on a communicator of slimpi's own. It also
-// spreads a failure of one rank to all ranks, so that none of them waits for a message that will
-// not come.
+// Sends and receives slimpi's messages, by MPI on a communicator of slimpi's own. Also spreads the
+// failure of one rank to all ranks, so that none of them waits for a message that never comes.
 #pragma once
 #include <array>
 #include <atomic>
@@ -29,8 +28,8 @@
 
 namespace slimpi::comm {
 
-// A word that the ranks compare: all_max() of the word and of its complement gives the largest word
-// of any rank and the complement of the smallest.
+// A word that the ranks compare. From all_max() of the word and of its complement, each rank gets
+// the largest word and the complement of the smallest.
 struct ComparedWord {
   static ComparedWord of(std::uint64_t word) { return {{word, ~word}}; }
   bool same() const { return words[0] == ~words[1]; }
@@ -39,28 +38,28 @@ struct ComparedWord {
 };
 
 // slimpi's own communicator, for messages of a communicator of the program. Several exchanges share
-// it: that of the program's communicator, and one for each persistent sum. Since each rank may
-// start persistent sums in its own order, each exchange has a channel (a part of the tags of its
-// messages), and sums of different channels run side by side. A failure ends all channels, because
-// messages of the failed sum may still arrive.
+// it: that of the program's communicator, and one per persistent sum. Each rank may start
+// persistent sums in its own order, so each exchange has a channel (a part of the tags), and sums
+// of different channels run side by side. A failure ends all channels, because messages of the
+// failed sum may still arrive.
 class InternalComm {
  public:
-  // Owns `comm`, whose error handler must return.
+  // Takes ownership of `comm`, whose error handler must return.
   InternalComm(const mpi::Api& api, mpi::Comm comm);
-  // Frees the communicator, unless a call failed: then its context id is never used again.
+  // Frees the communicator, unless a call failed: its context id is then never reused.
   ~InternalComm();
   InternalComm(const InternalComm&) = delete;
   InternalComm& operator=(const InternalComm&) = delete;
 
-  // Forgets the communicator without freeing it, because MPI has ended or is ending.
+  // Forgets the communicator without freeing it, because MPI has ended or is about to.
   void abandon() { comm = mpi::abi.comm_null; }
 
   // Returns the first channel from `least` on that no exchange of this rank uses, or -1.
   int free_channel(int least);
 
-  // Tags are divided into rows of kTags, one for each use of a message. channels() returns how many
-  // channels this MPI's tags allow, rows_of() the number of rows of a channel, first_row() its
-  // first row. Sums with different counts mostly use different rows; see Exchange::mpi_tag().
+  // Tags are divided into rows of kTags, one tag for each use of a message. channels() returns how
+  // many channels this MPI's tags allow, rows_of() the number of rows of a channel, and first_row()
+  // its first row. Sums with different counts mostly use different rows; see Exchange::mpi_tag().
   int channels() const { return channels_; }
   std::uint64_t rows_of(int channel) const { return channel == 0 ? rows_ / 2 : other_rows_; }
   std::uint64_t first_row(int channel) const {
@@ -68,14 +67,14 @@ class InternalComm {
   }
 
   // Guards the members below that change, because channels run in different threads, and probes for
-  // messages that any channel may receive. No fiber (base/fiber.h) is left while its thread holds
-  // it.
+  // messages that any channel may receive. A thread that holds it never leaves a fiber
+  // (base/fiber.h).
   std::recursive_mutex mutex;
 
-  // With ULFM, check_revoked() fails if the program's communicator is revoked, and
-  // check_processes() fails then or if a rank was lost, because ranks that noticed this have left
-  // the sum and a rank that waits would wait for them without end. Asks MPI ten times a second at
-  // most. The caller holds the mutex.
+  // With ULFM, check_revoked() fails if the program's communicator was revoked, and
+  // check_processes() fails then or if a rank was lost: ranks that noticed this have left the sum,
+  // and others would wait for them without end. Asks MPI at most ten times a second. The caller
+  // holds the mutex.
   Status check_revoked() const {
     return user == mpi::abi.comm_null ? Status::ok : mpi::check_revoked(user);
   }
@@ -83,30 +82,30 @@ class InternalComm {
 
   const mpi::Api& api;
   mpi::Comm comm;
-  // The program's communicator; MPI_COMM_NULL after the program has freed it.
+  // The program's communicator, or MPI_COMM_NULL once the program has freed it.
   mpi::Comm user = mpi::abi.comm_null;
   int rank = 0, size = 0;
   std::set<int> used_channels;
-  // True once a call has failed after messages were sent, so that no other call may follow. Read
+  // Set once a call has failed after messages were sent, so that no other call may follow. Read
   // without the mutex.
   std::atomic<bool> failed{false};
-  std::atomic<Status> failed_by{Status::mpi};  // rank_failed and revoked: so does each later call
+  std::atomic<Status> failed_by{Status::mpi};  // if rank_failed or revoked, also of later calls
   RollCall roll_call;
 
-  // The report of a rank that failed.
+  // A failure report as ranks send it.
   struct Failure {
     std::uint64_t call;
     std::uint32_t status, channel;
     char text[240];
   };
-  // The report of this rank, until it is sent. MPI owns it from then until the end of the process.
+  // This rank's report until it is sent. From then on MPI owns it until the process ends.
   std::unique_ptr<Failure> failure = std::make_unique<Failure>();
-  const Failure* sent = nullptr;  // the report of this rank after it was sent
-  // By rank: whether it has reported a failure, and so receives nothing any more. The constructor
-  // sizes the vector, because after a failure there may be no memory.
+  const Failure* sent = nullptr;  // this rank's report once it was sent
+  // By rank: whether it has reported a failure, so that it receives nothing any more. The
+  // constructor sets the size, because after a failure there may be no memory.
   std::vector<bool> failed_ranks;
   std::atomic<int> failed_count{0};
-  // The received report of the earliest call. `reported` is set last; it is also read without the
+  // The received report of the earliest call. `reported` is set last, and also read without the
   // mutex.
   std::atomic<Status> reported{Status::ok};
   std::uint64_t reported_call = 0;
@@ -128,22 +127,22 @@ class Exchange final : public PointToPoint {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Opens the exchange: messages go through `internal`. `channel` and `number` are the same on all
-  // ranks; the channel is unique in `internal`, the number in this process. The program's
-  // communicator has channel 0 and the number of mpi::make_internal(); find_channel() in
-  // call/persistent.cpp finds both for a persistent sum.
+  // Opens the exchange, whose messages go through `internal`. `channel` and `number` are the same
+  // on all ranks; the channel is unique in `internal`, and the number in this process. The
+  // program's communicator has channel 0 and the number of mpi::make_internal(); a persistent sum
+  // has those that find_channel() in call/persistent.cpp finds.
   void open(std::shared_ptr<InternalComm> internal, int channel, int number);
   void close();
   const std::shared_ptr<InternalComm>& internal() const { return internal_; }
 
-  // The longest wait: SLIMPI_TIMEOUT of the communicator; 0 sets no limit.
+  // Sets the longest wait, from the communicator's SLIMPI_TIMEOUT; 0: no limit.
   void set_timeout(std::chrono::seconds timeout) { timeout_ = timeout; }
   std::chrono::seconds timeout() const { return timeout_; }
 
   // Sets the layout, so that only messages between nodes are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
 
-  // While an object of this class lives, the exchange counts no bytes as sent.
+  // Keeps the exchange from counting bytes as sent, for its lifetime.
   class Uncounted {
    public:
     explicit Uncounted(Exchange& exchange)
@@ -165,7 +164,7 @@ class Exchange final : public PointToPoint {
   Status check() override;
   Status settle(Status status, std::span<mpi::Request> requests) override;
 
-  // Counts bytes that this rank has sent to other nodes. bytes_sent() returns how many so far.
+  // Counts bytes that this rank has sent to other nodes. bytes_sent() returns their total so far.
   void count_sent(std::uint64_t bytes) {
     sent_ += bytes;
     statistics_.count(&Counts::bytes_sent, bytes);
@@ -173,14 +172,14 @@ class Exchange final : public PointToPoint {
   std::uint64_t bytes_sent() const { return sent_; }
 
   // Counts a call, on all ranks before its first message. A rank that fails may be a call ahead of
-  // the others; its report then ends their next call and not the present one.
+  // the others; its report then ends their next call instead of the present one.
   void begin_call() { ++call_; }
 
-  // Reports a failure outside a schedule to all ranks, unless this rank has reported one before.
-  // Does not change the failure text of this thread. Throws nothing.
+  // Reports a failure outside a schedule to all ranks, unless this rank has already reported one.
+  // Keeps this thread's failure text, and does not throw.
   void report_failure(Status status);
 
-  // Returns whether a report was received that ends this call.
+  // Returns whether a received report ends this call.
   bool failure_reported() const {
     if (internal_ == nullptr || internal_->reported == Status::ok) return false;
     const std::lock_guard lock(internal_->mutex);
@@ -189,47 +188,48 @@ class Exchange final : public PointToPoint {
   }
 
   // Compute the element-wise minimum or maximum over all ranks of the communicator; collective. If
-  // the ranks pass different counts, all get Status::disagreement, whose text names the counts.
+  // the ranks pass different numbers of values, all get Status::disagreement, whose text has these
+  // numbers.
   Status all_min(std::span<std::uint64_t> values);
   Status all_max(std::span<std::uint64_t> values);
 
-  // Sets *flag to whether all ranks passed true; collective, as all_min(). After a failure *flag is
-  // false, which then says nothing about the ranks.
+  // Sets *flag to whether all ranks passed true; collective, like all_min(). After a failure *flag
+  // is false, whatever the ranks passed.
   Status all_true(bool* flag);
 
-  // Sets *same to whether all ranks passed the same word; collective, as all_min().
+  // Sets *same to whether all ranks passed the same word; collective, like all_min().
   Status all_same(std::uint64_t word, bool* same);
 
-  // Computes the element-wise sum over all ranks, the same on all of them; collective. Its bytes
-  // are counted as sent.
+  // Computes the element-wise sum over all ranks, with the same result on all of them; collective.
+  // Its bytes are counted as sent.
   Status all_sum(std::span<double> values);
 
   // Runs an MPI collective in its nonblocking form and polls until it is complete, so that the
   // thread never blocks in MPI. Returns MPI's code. start(communicator, request) posts the
-  // collective. An exchange whose channel is not 0 uses a separate communicator, made at its first
-  // such sum. The wait continues after a failure of slimpi, because MPI may still use the buffers.
+  // collective. A channel other than 0 uses a communicator of its own, made at its first such sum.
+  // The wait continues even after a failure of slimpi, because MPI may still use the buffers.
   using StartByMpi = std::function<int(mpi::Comm, mpi::Request*)>;
   int make_by_mpi(const StartByMpi& start);
 
-  // Runs an allreduce in the same way, of elements of `width` bytes and any count. `in` may be
-  // MPI_IN_PLACE.
+  // Runs an allreduce by MPI in the same way, of any number of elements of `width` bytes. `in` may
+  // be MPI_IN_PLACE.
   int sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
                  std::size_t width);
 
-  // Makes the request that the program gets for a persistent sum: a persistent receive of an empty
-  // message. complete() sends this message, from this rank to itself. Returns MPI's code.
+  // Makes the request that the program holds for a persistent sum: a persistent receive of an empty
+  // message. complete() sends this message from this rank to itself. Returns MPI's code.
   int make_completion(mpi::Request* request);
   void complete();
 
-  // Gives all ranks the same texts. Each text comes from one rank, while the other ranks pass
-  // zeros. A character that is not ASCII becomes a question mark. Collective.
+  // Gives all ranks the same texts. Each text comes from one rank, where the others pass zeros.
+  // Characters that are not ASCII become question marks. Collective.
   Status share_texts(std::span<char> texts);
 
   Exchange* exchange() override { return this; }
 
-  // Fails after all ranks have found that their values for `name` differ. The text shows `remedy`
-  // and the `text` of rank 0 and of the first rank whose `value` is not rank 0's. Rank 0 prints the
-  // error. Collective.
+  // Fails after all ranks have found that their values for `name` differ. The text shows `remedy`,
+  // and the `text` of rank 0 and of the first rank whose `value` differs from rank 0's. Rank 0
+  // prints the error. Collective.
   Status fail_for_difference(const std::string& name, const std::string& value,
                              const std::string& text, const std::string& remedy);
 
@@ -237,8 +237,8 @@ class Exchange final : public PointToPoint {
   // error handler of any rank can end the job. Returns `status`. Collective.
   Status fail_on_all_ranks(Status status);
 
-  // Return the stage of a request that was started since the last settle(), and the other rank of
-  // its message, or -1.
+  // Return the stage of a request started since the last settle(), and the peer of its message or
+  // -1.
   WaitStage stage_of(const mpi::Request& request) const;
   int peer_of(const mpi::Request& request) const;
 
@@ -251,15 +251,15 @@ class Exchange final : public PointToPoint {
     const std::lock_guard lock(internal_->mutex);
     internal_->roll_call.serve(internal_->comm);
   }
-  // Receives and drops the notes of the roll call that have arrived, before MPI ends.
+  // Receives and drops the notes of the roll call that have arrived. Called before MPI ends.
   void drain_roll_call() {
     if (internal_ == nullptr) return;
     const std::lock_guard lock(internal_->mutex);
     internal_->roll_call.drain(internal_->comm);
   }
 
-  // Returns whether MPI may still read or write messages of a call that failed. If so, the caller
-  // must never use or free the memory of these messages.
+  // Returns whether MPI may still read or write messages of a failed call. The caller must then
+  // never reuse or free the memory of these messages.
   bool memory_left() const { return memory_left_; }
 
   const MessageTrace& trace() const { return trace_; }
@@ -269,9 +269,9 @@ class Exchange final : public PointToPoint {
   int channel() const { return channel_; }
 
  private:
-  // The number of words in the first message of every agreement (all_min() and similar functions),
-  // so that the first messages of ranks in different calls match; the ranks then see the difference
-  // and fail.
+  // The words in the first message of every agreement (all_min() and the like). The number is
+  // fixed, so that the first messages of ranks in different calls match; the ranks then see the
+  // difference and fail.
   static constexpr std::size_t kAgreed = 16;
 
   Status spread_maxima(std::span<std::uint64_t> words);
@@ -293,13 +293,13 @@ class Exchange final : public PointToPoint {
   std::shared_ptr<InternalComm> internal_;
   int channel_ = 0;
   std::chrono::seconds timeout_{0};
-  int rank_ = 0, size_ = 0;                   // this rank, ranks in the communicator
-  mpi::Comm sums_comm_ = mpi::abi.comm_null;  // made for make_by_mpi() in channels other than 0
+  int rank_ = 0, size_ = 0;                   // this rank, and the number of ranks
+  mpi::Comm sums_comm_ = mpi::abi.comm_null;  // of make_by_mpi() in channels other than 0
   Statistics& statistics_;
   std::uint64_t sent_ = 0;
   const NodeLayout* layout_ = nullptr;
 
-  // A message that was started. Only the address in `request` is used.
+  // A message that was started. Of `request` only the address is used.
   struct Started {
     const mpi::Request* request;
     std::size_t bytes;
@@ -308,18 +308,18 @@ class Exchange final : public PointToPoint {
   void start(const mpi::Request& request, int peer, Tag tag, std::size_t bytes, bool sent);
   const Started* find(const mpi::Request& request) const;
   bool is_send(const mpi::Request& request) const;
-  // All messages since the last settle(). If a request was used again, find() takes its last entry.
+  // All messages since the last settle(). If a request was reused, find() takes its last entry.
   std::vector<Started> started_;
   MessageTrace trace_;
-  ArrivalRate arrivals_;  // rate of messages to this rank
+  ArrivalRate arrivals_;  // the rate of messages to this rank
   bool memory_left_ = false;
-  std::uint64_t call_ = 0;  // calls that have begun
-  // The words of the agreement under way: first those that are sent, then those that are received.
-  // After a failure the memory is left to MPI, which may still use it.
+  std::uint64_t call_ = 0;  // calls begun
+  // The words of the present agreement, those to send before those received. After a failure the
+  // memory is left to MPI, which may still use it.
   std::unique_ptr<std::vector<std::uint64_t>> passed_;
   mpi::Request agreement_[2] = {mpi::abi.request_null, mpi::abi.request_null};
-  int agrees_with_ = -1;               // the other rank of the agreement_ that is waited for
-  std::vector<std::uint64_t> agreed_;  // words of agree() and all_sum()
+  int agrees_with_ = -1;               // the peer of the agreement_ that is waited for
+  std::vector<std::uint64_t> agreed_;  // the words of agree() and all_sum()
 };
 
 }  // namespace slimpi::comm

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Agreements: all ranks of a communicator compute minima, maxima or sums of a few words.
+// Agreements, where all ranks of a communicator compute minima, maxima or sums of a few words.
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace slimpi::comm {
 namespace {
 
 // A word with ActiveCall::sum_word (which identifies the sum) in its high bits and the rank in its
-// low bits. If any two ranks' sum words differ, so do those in the largest and the smallest word.
+// low bits. If any two ranks' sums differ, so do those in the largest and the smallest word.
 constexpr int kRankBits = 24, kSumBits = 64 - kRankBits;
 constexpr std::uint64_t kRanks = 1 << kRankBits;
 std::uint64_t sum_of(std::uint64_t word) {
@@ -32,8 +32,8 @@ std::uint64_t own_sum() {
   return call == nullptr ? 0 : call->sum_word(kSumBits);
 }
 
-// The words that agree() puts in front of the values: two ComparedWords, of the word above and of
-// the number of values.
+// The words that agree() sends before the values: two ComparedWords, one of the word above and one
+// of the number of values.
 constexpr std::size_t kFront = 4;
 
 }  // namespace
@@ -56,8 +56,9 @@ Status Exchange::pass_words(int to, int from, std::size_t count) {
   return wait(agreement_[1]);
 }
 
-// Sends the words to rank `to`, and receives words of rank `from` into the second half of passed_.
-// A negative rank stands for no message. After a failure passed_ is left to MPI, which may use it.
+// Sends the words to rank `to`, and receives words from rank `from` into the second half of
+// passed_; a negative rank means no message. After a failure passed_ is left to MPI, which may
+// still use it.
 Status Exchange::move_words(std::span<std::uint64_t> words, int to, int from) {
   if (passed_ == nullptr) passed_ = std::make_unique<std::vector<std::uint64_t>>();
   passed_->resize(2 * words.size());
@@ -73,8 +74,8 @@ Status Exchange::move_words(std::span<std::uint64_t> words, int to, int from) {
 
 // Replaces each word by its maximum over all ranks, by dissemination: in each step a rank sends its
 // words to the rank `distance` after it and receives those of the rank `distance` before it, which
-// doubles the number of ranks whose maxima it has. No collective of MPI is used, because each rank
-// may make the agreements of several channels in its own order.
+// doubles the number of ranks whose maxima it has. This is not a collective of MPI, because each
+// rank may make the agreements of several channels in its own order.
 Status Exchange::spread_maxima(std::span<std::uint64_t> words) {
   for (int distance = 1; distance < size_; distance *= 2) {
     SLIMPI_TRY(move_words(words, (rank_ + distance) % size_, (rank_ - distance + size_) % size_));
@@ -84,15 +85,15 @@ Status Exchange::spread_maxima(std::span<std::uint64_t> words) {
   return Status::ok;
 }
 
-// Replaces the values by their minima or maxima over all ranks. Words beyond the first message
-// follow in a second one, once all ranks know how many there are, so no message is longer than its
-// receive.
+// Replaces the values by their minima or maxima over all ranks. Words that exceed the first message
+// follow in a second one, once all ranks know how many there are, so that no message is longer than
+// its receive.
 Status Exchange::agree(std::span<std::uint64_t> values, bool on_minimum) {
   const auto own = ComparedWord::of(own_sum() << kRankBits | std::uint64_t(rank_));
   const auto number = ComparedWord::of(values.size());
   agreed_.assign({own.words[0], own.words[1], number.words[0], number.words[1]});
   agreed_.resize(std::max(kAgreed, kFront + values.size()));
-  // The minimum of values is the complement of the maximum of their complements.
+  // A minimum is the complement of the maximum of the complements.
   const std::uint64_t flip = on_minimum ? ~std::uint64_t(0) : 0;
   const auto complement = [&](std::uint64_t value) { return value ^ flip; };
   std::transform(values.begin(), values.end(), agreed_.begin() + kFront, complement);
@@ -139,7 +140,7 @@ int Exchange::sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Da
           static_cast<std::byte*>(out) + first * width, int(std::min(kMost, count - first)), type,
           mpi::abi.op_sum, on, request);
     };
-    code = make_by_mpi(std::ref(start));  // by reference: std::function then allocates nothing
+    code = make_by_mpi(std::ref(start));  // by reference, so that std::function allocates nothing
   }
   return code;
 }
@@ -176,7 +177,7 @@ Status Exchange::all_same(std::uint64_t word, bool* same) {
 }
 
 // Fails with a text that names another rank and its sum: the rank with the largest word or, if that
-// word has this rank's sum, with the smallest.
+// word is for this rank's own sum, with the smallest.
 Status Exchange::fail_for_sums(std::uint64_t most, std::uint64_t least) {
   const std::uint64_t other = sum_of(most) != own_sum() ? most : least;
   return fail_on_all_ranks(
@@ -184,7 +185,7 @@ Status Exchange::fail_for_sums(std::uint64_t most, std::uint64_t least) {
 }
 
 Status Exchange::fail_on_all_ranks(Status status) {
-  char text[FailureScope::kMost];  // the text of `status`; the wait below may replace it
+  char text[FailureScope::kMost];  // of `status`; the wait below may replace it
   copy_failure_text(text);
   if (rank_ == 0) {
     log_error(failure_text());
@@ -196,7 +197,7 @@ Status Exchange::fail_on_all_ranks(Status status) {
   return fail(status, text);
 }
 
-// Shares two texts: the text of rank 0, and the text of the first rank with another value.
+// Shares two texts: that of rank 0, and that of the first rank with another value.
 Status Exchange::fail_for_difference(const std::string& name, const std::string& value,
                                      const std::string& text, const std::string& remedy) {
   const std::uint64_t own = text_hash(value) >> 1;
@@ -214,8 +215,8 @@ Status Exchange::fail_for_difference(const std::string& name, const std::string&
                                 "; " + remedy));
 }
 
-// Adds the values along a binomial tree, in a fixed order. Rank 0 then has the sum and sends it
-// back along the tree. So all ranks get the same bytes.
+// Adds the values along a binomial tree in a fixed order. Rank 0 then sends the sum back along the
+// tree, so all ranks have the same bytes.
 Status Exchange::all_sum(std::span<double> values) {
   if (layout_ != nullptr && layout_->local_rank() == 0)
     count_sent(2 * values.size_bytes() * std::size_t(layout_->nodes() - 1) /

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The way in which a failure on one rank reaches the other ranks, and in which a call that failed
-// leaves no message behind.
+// Spreads a failure on one rank to the other ranks, and makes sure that a failed call leaves no
+// message behind.
 //
 // A failed rank first cancels its receives. Then it sends a report to each rank, after all its
-// other messages, and receives what others have sent, until all have failed. A rank that waits
-// looks for reports in check(). A rank that gets a report fails, too, and takes the same steps. At
-// the end every rank has left the call, and MPI uses no memory of the schedule, unless
-// memory_left() says so: then nobody uses this memory again.
+// other messages, and receives what others have sent until all have failed. A rank that waits looks
+// for reports in check(); when it gets one, it fails, too, and takes the same steps. At the end
+// every rank has left the call, and MPI no longer uses memory of the schedule, unless memory_left()
+// says so, in which case nobody uses this memory again.
 //
-// A report may belong to a later call than the receiver's. The receiver keeps the report for that
-// call: the failed rank has completed the receiver's call, so the receiver can complete it, too.
+// A report may belong to a later call than the one that the receiver is in. The receiver keeps it
+// for that call: the failed rank has completed the present one, so the receiver can complete it,
+// too.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -27,9 +28,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The time to wait for messages that are in flight after their receives were cancelled.
+// How long to wait for messages in flight after their receives were cancelled.
 constexpr auto kPatience = std::chrono::seconds(2);
-// The shorter time where a rank is absent or its process has failed: that rank sends nothing.
+// How long to wait if a rank is absent or its process has failed, so that it sends nothing.
 constexpr auto kPatienceIfAbsent = std::chrono::milliseconds(250);
 std::chrono::milliseconds patience(Status status) {
   const bool absent =
@@ -39,8 +40,8 @@ std::chrono::milliseconds patience(Status status) {
 
 constexpr auto kLookForProcesses = std::chrono::milliseconds(100);
 
-// After this time a report about a later call also ends the present call. After an error of the
-// program the ranks may count calls differently, and a rank could otherwise hang.
+// After this time even a report about a later call ends the present one. After an error of the
+// program the ranks may count calls differently, so that a rank could otherwise hang.
 constexpr auto kLongestDelay = std::chrono::seconds(10);
 
 }  // namespace
@@ -49,7 +50,7 @@ void Exchange::send_failure(Status status, std::string_view text) {
   if (internal_ == nullptr) return;
   const std::lock_guard lock(internal_->mutex);
   if (internal_->failure == nullptr) return;
-  // A rank reports only once: the sends below may read the report until the process ends.
+  // A rank reports only once, because the sends below may read the report until the process ends.
   InternalComm::Failure& failure = *internal_->failure.release();
   failure.call = call_;
   failure.status = std::uint32_t(status);
@@ -64,7 +65,7 @@ void Exchange::send_failure(Status status, std::string_view text) {
   }
 }
 
-// Receives the failure report of one rank, if there is one. Returns whether there was one.
+// Receives the failure report of one rank. Returns whether there was one.
 bool Exchange::receive_failure(int from) {
   const std::lock_guard lock(internal_->mutex);
   int found = 0;
@@ -85,7 +86,8 @@ bool Exchange::receive_failure(int from) {
   internal_->reported_channel = failure.channel;
   internal_->reported_at = Clock::now();
   failure.text[sizeof failure.text - 1] = '\0';
-  // A rank that forwards another rank's failure has already named the first rank that failed.
+  // If the sender forwards another rank's failure, the text already names the rank that failed
+  // first.
   char first[32] = "";
   if (!std::string_view(failure.text).starts_with("rank "))
     std::snprintf(first, sizeof first, "rank %d failed: ", status.source());
@@ -111,7 +113,7 @@ Status Exchange::check() {
       internal_->reported_call = std::min(internal_->reported_call, call_);
   }
   if (failure_reported()) return fail(internal_->reported, internal_->reported_text);
-  // The other ranks end all channels when they get this rank's report, so this rank does so, too.
+  // The other ranks end all channels when they get this rank's report, so this rank does, too.
   const InternalComm::Failure* const sent = internal_->sent;
   if (sent != nullptr && sent->channel != std::uint32_t(channel_))
     return fail(Status(sent->status), sent->text);
@@ -124,7 +126,7 @@ bool Exchange::finished(mpi::Request& request) {
          (api_.Test(&request, &done, mpi::abi.status_ignore) == mpi::kSuccess && done != 0);
 }
 
-// Cancels the receives, and waits for those that MPI has already matched: they can only complete.
+// Cancels the receives, and waits for those that MPI has already matched, which can only complete.
 void Exchange::cancel_receives(Status status, std::span<mpi::Request> requests) {
   for (mpi::Request& request : requests)
     if (request != mpi::abi.request_null && !is_send(request)) api_.Cancel(&request);
@@ -134,14 +136,14 @@ void Exchange::cancel_receives(Status status, std::span<mpi::Request> requests) 
     while (!is_send(request) && !finished(request) && Clock::now() < end) waiter.rest();
 }
 
-// Receives one message, a failure report or one that is dropped because nobody needs it any more.
-// Returns whether a message was there. A rank's messages arrive in the order of sending, and its
-// failure report is its last.
+// Receives one message: a failure report, or a message that is dropped because nobody needs it any
+// more. Returns whether there was one. A rank's messages arrive in the order of sending, and its
+// report is the last.
 bool Exchange::receive_stray() {
   int found = 0, words = 0;
   mpi::MessageStatus status;
   api_.Iprobe(mpi::abi.any_source, mpi::abi.any_tag, comm(), &found, &status);
-  // A message from this rank to itself is that of complete(); the program receives it.
+  // A message from this rank to itself was sent by complete(), and the program receives it.
   if (found != 0 && status.source() == rank_) {
     found = 0;
     for (int from = 0; from < size_ && found == 0; ++from)
@@ -165,8 +167,8 @@ bool Exchange::receive_stray() {
 }
 
 // Receives the messages of other ranks until all ranks have failed and this rank's sends are
-// complete. A message that is never received stays inside MPI, and MPI_Finalize may then crash or
-// hang. A rank that succeeded never reports; the wait for its report ends after patience().
+// complete: a message that is never received stays inside MPI, and MPI_Finalize may then crash or
+// hang. A rank that succeeded never reports, so the wait for its report ends after patience().
 void Exchange::drain(Status status, std::span<mpi::Request> requests) {
   const auto in_flight = [&](mpi::Request& request) {
     return is_send(request) && !finished(request);
@@ -183,8 +185,8 @@ void Exchange::drain(Status status, std::span<mpi::Request> requests) {
 }
 
 // Frees the requests. First waits for sends that may still complete, because MPI may read a message
-// directly from this rank's memory until the receiver has received it. If a peer stopped in the
-// middle of a message, MPI finishes it when the peer continues, so its memory is left to MPI.
+// from this rank's memory until the receiver has it. If a peer stopped in the middle of a message,
+// MPI finishes the message once the peer continues, so its memory is left to MPI.
 void Exchange::release(Status status, std::span<mpi::Request> requests) {
   const auto end = Clock::now() + patience(status);
   Waiter waiter(Waiter::Poll::mpi);
@@ -204,7 +206,7 @@ void Exchange::release(Status status, std::span<mpi::Request> requests) {
 Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
   if (status != Status::ok) {
     const FailureScope cleaning_up;
-    // The failure may be a lack of memory, so the steps below work without new memory. A message
+    // The failure may be a lack of memory, so these steps must work without allocating. A message
     // that finds no memory stays inside MPI.
     (void)caught([&] { cancel_receives(status, requests); });
     send_failure(status, cleaning_up.before());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Brings a few values that a kernel finds to the host. A kernel cannot reach the host's stack, so
-// it writes the values to memory of the device, and fetch() queues a copy to the host.
+// Brings a few values that a kernel computes to the host. A kernel cannot write to the host's
+// stack, so it writes them to memory of the device, and fetch() queues a copy to the host.
 #pragma once
 #include "comm/call.h"
 #include "comm/communicator.h"
@@ -12,7 +12,7 @@ namespace slimpi::comm {
 template <typename T, std::size_t count = 1>
 class KernelResult {
  public:
-  // Reserves the memory, so that a later open() cannot fail for lack of memory.
+  // Reserves the memory in advance, so that a later open() cannot fail for lack of it.
   static Status reserve(const Call& call, const device::Location& location) {
     KernelResult result;
     return result.open(call, location);
@@ -29,15 +29,15 @@ class KernelResult {
     return Status::ok;
   }
 
-  // Returns the memory that the kernel writes.
+  // Returns the memory for the kernel to write.
   T* found() const { return found_; }
 
-  // Queues the copy behind the kernel.
+  // Queues the copy after the kernel.
   Status fetch(device::Stream* stream) const {
     return device_->copy(copy_, found_, kBytes, stream);
   }
 
-  // Returns the memory that the host reads when the stream has passed the copy.
+  // Returns the host's copy, valid once the stream has passed fetch().
   const T* copy() const { return copy_; }
 
  private:
@@ -46,8 +46,8 @@ class KernelResult {
   T *found_ = nullptr, *copy_ = nullptr;
 };
 
-// Sets *found to whether one of the `count` floats in `data`, which lie at the location, is NaN or
-// has an absolute value above the limit. Waits for the location's stream. Not collective.
+// Sets *found to whether one of the `count` floats at `data`, in memory of the location, is a NaN
+// or has a magnitude above the limit. Waits for the location's stream. Does not communicate.
 inline Status find_beyond(const Call& call, const device::Location& location, const float* data,
                           std::uint64_t count, float limit, bool* found) {
   const device::Device& device = *location.device;
@@ -57,7 +57,7 @@ inline Status find_beyond(const Call& call, const device::Location& location, co
   SLIMPI_TRY(flag.open(call, location));
   device.kernels()->find_beyond(data, limit, count, flag.found(), stream);
   SLIMPI_TRY(flag.fetch(stream));
-  // The caller decides by *found before it queues anything else.
+  // Synchronize here, because the caller decides by *found before it queues anything else.
   SLIMPI_TRY(synchronize({device, stream}));
   *found = *flag.copy() != 0;
   return Status::ok;

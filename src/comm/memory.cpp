@@ -13,19 +13,19 @@ Status Memory::reserve(const device::Location& location, device::Place place, st
   const auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
     return block.location == location && block.place == place;
   });
-  // After a reset a GPU has another location, so an old block of it is not found.
+  // After a reset a GPU has another location, so its old block is not found.
   if (found != blocks_.end() && bytes <= found->size) {
     // data() is the block in front.
     std::swap(*found, blocks_.front());
     return Status::ok;
   }
-  // The old block is freed first, because there may be no memory for both.
+  // Free the old block first, because there may not be memory for both.
   if (found != blocks_.end()) {
     free(*found);
     blocks_.erase(found);
   }
   void* memory = nullptr;
-  blocks_.reserve(blocks_.size() + 1);  // may throw, so it comes before the allocation
+  blocks_.reserve(blocks_.size() + 1);  // may throw, so before the allocation
   SLIMPI_TRY(location.device->allocate(location, bytes, place, &memory));
   const Block made{location, place, static_cast<std::byte*>(memory), bytes, &statistics, held};
   count(made, std::int64_t(bytes));
@@ -43,8 +43,8 @@ void Memory::free(const Block& block) {
   count(block, -std::int64_t(block.size));
 }
 
-// Adds the bytes to the counts of the block's statistics. A block keeps a pointer to these
-// statistics, so its bytes are later subtracted from the same counts.
+// Adds the bytes to the counts of the block's statistics. The block keeps a pointer to these, so
+// its bytes are later subtracted from the same counts.
 void Memory::count(const Block& block, std::int64_t bytes_more) {
   if (block.held == Held::state)
     block.statistics->count(&Counts::state_bytes, std::uint64_t(bytes_more));
@@ -62,7 +62,7 @@ ObjectPool::~ObjectPool() {
 }
 
 void* ObjectPool::do_allocate(std::size_t bytes, std::size_t alignment) {
-  // operator new guarantees no larger alignment, and no object of a call needs a larger one.
+  // operator new guarantees no larger alignment, and no object of a call needs one.
   if (alignment > alignof(std::max_align_t)) throw std::bad_alloc();
   const std::size_t size = std::bit_ceil(std::max(bytes, kLeast));
   Free*& first = free_[std::size_t(std::countr_zero(size))];
@@ -73,7 +73,7 @@ void* ObjectPool::do_allocate(std::size_t bytes, std::size_t alignment) {
 }
 
 void ObjectPool::do_deallocate(void* memory, std::size_t bytes, std::size_t) {
-  // Computes the size as do_allocate() does, because blocks carry no length.
+  // Computes the size like do_allocate(), because blocks do not store it.
   const std::size_t size = std::bit_ceil(std::max(bytes, kLeast));
   Free*& first = free_[std::size_t(std::countr_zero(size))];
   first = new (memory) Free{first};
@@ -87,7 +87,7 @@ CallScratchPool& CallScratchPool::instance() {
 std::unique_ptr<CallScratch> CallScratchPool::take() {
   {
     const std::lock_guard lock(mutex_);
-    // The last set is the one whose memory is most likely in the caches and large enough.
+    // The memory of the last set is the likeliest to be in the caches and large enough.
     if (!free_.empty()) {
       auto set = std::move(free_.back());
       free_.pop_back();
@@ -97,7 +97,7 @@ std::unique_ptr<CallScratch> CallScratchPool::take() {
   return std::make_unique<CallScratch>();
 }
 
-// Takes a set back. If there is no memory to extend the list, the set is freed.
+// Takes a set back. The set is freed if there is no memory to extend the list.
 void CallScratchPool::release(std::unique_ptr<CallScratch> set) {
   const std::lock_guard lock(mutex_);
   // Without a communicator the list would never be freed, so the set is freed here.
@@ -113,7 +113,7 @@ void CallScratchPool::add_user() {
   ++users_;
 }
 
-// Removes a communicator. After the last one the sets are freed, outside the lock, because a device
+// Removes a communicator. With the last one, the sets are freed, outside the lock, because a device
 // driver may take long to free memory.
 void CallScratchPool::remove_user() {
   std::vector<std::unique_ptr<CallScratch>> last;

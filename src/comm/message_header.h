@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The header in front of every message of encoded values. The receiver compares the
-// header with that of the message that it expects. If they differ, the call fails with a clear
-// error instead of a wrong sum.
+// The header of every message of encoded values. The receiver compares it with the header that it
+// expects, so that the wrong message makes the call fail with a clear error instead of a wrong sum.
 //
 // Layout, little endian, 48 bytes:
 //   0  u32 magic "SLMP"      4  u8 version   5  u8 codec   6  u8 bits   7  u8 rounding
@@ -21,11 +20,11 @@ namespace slimpi::comm {
 constexpr std::size_t kHeaderBytes = 48;
 constexpr std::uint8_t kWireVersion = 2;
 
-// In place of the payload size: the hook (a user's codec) failed on the sender. Nothing follows.
+// Replaces the payload size if the hook (a user's codec) failed on the sender. Nothing follows.
 constexpr std::uint32_t kNoPayload = UINT32_MAX;
 
 // Set in the payload size of a hook's message if marks follow the payload, from the next multiple
-// of 4 bytes on: 2 bits for each value, which mark infinities and NaNs.
+// of 4 bytes on: 2 bits per value, which mark infinities and NaNs.
 constexpr std::uint32_t kMarked = 0x80000000;
 constexpr std::uint64_t mark_bytes(std::uint64_t values) {
   return (values + 15) / 16 * 4;
@@ -33,32 +32,32 @@ constexpr std::uint64_t mark_bytes(std::uint64_t values) {
 
 struct MessageHeader {
   kernels::Format format;
-  std::uint64_t first = 0;   // position of the segment in the vector
+  std::uint64_t first = 0;   // where the segment begins in the vector
   std::uint64_t count = 0;   // elements
-  std::uint64_t call = 0;    // number of the call on the communicator
-  std::uint64_t tensor = 0;  // number of the tensor state
-  std::uint32_t sender = 0;  // rank in the communicator
+  std::uint64_t call = 0;    // the number of the call on the communicator
+  std::uint64_t tensor = 0;  // the number of the tensor state
+  std::uint32_t sender = 0;  // the rank in the communicator
 
-  // True if a user's hook encoded the payload. The codec byte is then 255, and only the sender
-  // knows the payload's size.
+  // Whether a user's hook encoded the payload. The codec byte is then 255, and only the sender
+  // knows the size of the payload.
   bool hook = false;
-  // Set only with a hook. In a header to write: the bytes of the payload (below 2 GiB), plus the
-  // bit kMarked if marks follow; or kNoPayload. In an expected header: the most bytes to accept.
+  // Only set with a hook. In a header to write, the bytes of the payload (below 2 GiB), with the
+  // bit kMarked if marks follow, or kNoPayload. In an expected header, the most bytes to accept.
   std::uint64_t payload = 0;
 };
 
 // Writes the header of `message` to the kHeaderBytes bytes at `to`.
 void write_header(std::byte* to, const MessageHeader& message);
 
-// Checks that the `received` bytes at `from` are the expected message: length, magic, checksum, and
-// every field. The text of Status::bad_message names what was expected and what was received.
+// Checks that the `received` bytes at `from` are the expected message: length, magic, checksum and
+// every field. The text of Status::bad_message has what was expected and what was received.
 Status check_message(const std::byte* from, std::size_t received, const MessageHeader& expected);
 
 // Returns MessageHeader::payload of a message that check_message() has accepted.
 std::uint32_t payload_of(const std::byte* from);
 
-// Reads the header of a hook's message and returns the length of the message in bytes, header and
-// marks included. The length is a multiple of 4.
+// Returns the length in bytes of a hook's message, header and marks included, from the message's
+// header. It is a multiple of 4.
 std::size_t hook_message_bytes(const std::byte* from);
 
 }  // namespace slimpi::comm

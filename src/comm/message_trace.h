@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes the messages of a communicator to the trace (SLIMPI_TRACE), each as an arrow from its
-// sender to its receiver; both ranks compute the same number for it. While no trace is written,
-// these functions do nothing.
+// Writes the messages of a communicator to the trace (SLIMPI_TRACE), each as an arrow from sender
+// to receiver, whose number both ranks compute in the same way. Does nothing while no trace is
+// written.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,27 +18,27 @@ class MessageTrace {
  public:
   explicit MessageTrace(const mpi::Api& api) : api_(api) {}
 
-  // Sets the communicator of the messages. `number`: as in Exchange::open().
+  // Sets the communicator of the messages. `number`: see Exchange::open().
   void set_comm(mpi::Comm comm, int number) {
     first_ = -1;
     if (comm == mpi::abi.comm_null || Trace::running() == nullptr) return;
     api_.Comm_rank(comm, &me_);
     if (mpi::has_world(api_)) mpi::first_rank_in(api_, comm, mpi::abi.comm_world, &first_);
-    // Calls mix() twice, nested, so that two communicators that differ in both values get different
-    // hashes.
+    // The two calls of mix() are nested, so that communicators that differ in both values get
+    // different hashes.
     communicator_ = mix(mix(1, std::uint64_t(number)), std::uint64_t(first_));
   }
 
-  // Returns the world rank of the communicator's first rank while a trace is written; otherwise -1.
-  // Together with the communicator's number it identifies the communicator in the whole job.
+  // Returns the rank in MPI_COMM_WORLD of the communicator's first rank while a trace is written,
+  // otherwise -1. With the communicator's number it identifies the communicator in the whole job.
   int first_world_rank() const { return first_; }
 
-  // A message that was started. `number` counts the messages with this tag to (or from) this peer.
-  // Both ranks start them in the same order, so both have the same number.
+  // A message that was started. `number` counts the messages with this tag to (or from) this peer;
+  // it is the same on both ranks, because both start the messages in the same order.
   struct Message {
     int peer;
     Tag tag;
-    bool sent;  // this rank sends it; otherwise this rank receives it
+    bool sent;  // whether this rank sends or receives it
     std::uint64_t number;
   };
   Message started(int peer, Tag tag, bool sent) {
@@ -51,7 +51,7 @@ class MessageTrace {
       trace->add_flow(Trace::Kind::flow_start, flow_of(me_, message.peer, message), bytes);
   }
 
-  // Notes that the message has left or has arrived. Called only while a trace is written.
+  // Notes that the message has left or arrived. Called only while a trace is written.
   void completed(const Message& message, std::uint64_t bytes, WaitStage stage) {
     if (!message.sent)
       Trace::running()->add_flow(Trace::Kind::flow_end, flow_of(message.peer, me_, message), bytes);
@@ -60,8 +60,8 @@ class MessageTrace {
                       to_string(stage));
   }
 
-  // Notes that all messages so far are complete or lost; the trace counts the messages that a rank
-  // waits for from 0 again.
+  // Notes that all messages so far are complete or lost. From here the trace numbers the messages
+  // that a rank waits for from 0 again.
   void all_completed() {
     for (auto& [message, numbers] : numbers_) numbers.first = numbers.next;
   }
@@ -71,7 +71,7 @@ class MessageTrace {
     std::uint64_t next = 0, first = 0;  // first: `next` at the last all_completed()
   };
   static std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15;  // as splitmix64
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15;  // like splitmix64
     return hash ^ (hash >> 29);
   }
   std::uint64_t flow_of(int from, int to, const Message& message) const {
@@ -84,7 +84,7 @@ class MessageTrace {
 
   const mpi::Api& api_;
   int me_ = 0, first_ = -1;
-  std::uint64_t communicator_ = 0;  // the start of the hash of each flow of this communicator
+  std::uint64_t communicator_ = 0;  // where the hash of each flow of this communicator begins
   std::map<std::tuple<int, Tag, bool>, Numbers> numbers_;
 };
 

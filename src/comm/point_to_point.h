@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The interface through which schedules (inter/schedule.h) send and receive messages. Exchange
-// (exchange.h) implements it by MPI; a test implements it in memory and runs all ranks in one
+// (exchange.h) implements it by MPI. A test implements it in memory, and runs all ranks in one
 // process.
 #pragma once
 #include "mpi/abi.h"
@@ -12,7 +12,8 @@
 
 namespace slimpi::comm {
 
-// The use of a message. Messages with the same tag from one rank arrive in the order of sending.
+// The purpose of a message. Messages with the same tag from one rank arrive in the order of
+// sending.
 enum class Tag : int {
   reduce_scatter = 1,
   all_gather = 2,
@@ -26,30 +27,30 @@ enum class Tag : int {
 };
 constexpr int kTags = 16;  // more than the uses above
 
-// The length of inter-node messages (inter/segment_length.cpp has the lengths); the same on all
-// ranks of a communicator. Small messages let arithmetic and transfer overlap early, and their
-// values stay in a core's cache. Large ones come after a call with buffers on a GPU, where every
-// kernel and copy costs microseconds, however short it is.
+// The class of length of inter-node messages (inter/segment_length.cpp has the lengths), the same
+// on all ranks of a communicator. Small messages let arithmetic and transfer overlap early, and
+// their values stay in a core's cache. Large ones are used once a call has had buffers on a GPU,
+// where every kernel and copy costs microseconds, however short it is.
 enum class SegmentClass { small, large };
 
 class Exchange;
 
-// Messages of one rank. Requests are opaque to the caller, who owns them and does not move them
-// before they are complete.
+// Sends and receives the messages of one rank. Requests are opaque to the caller, who owns them and
+// must not move them until they are complete.
 class PointToPoint {
  public:
   virtual ~PointToPoint() = default;
 
   // Start a message of `bytes`, a multiple of 4 (at most 8 GiB). `data` must not be touched before
   // wait() has completed `request`. A send may stay incomplete until the receiver has posted the
-  // receive that matches.
+  // matching receive.
   virtual Status send(int to, Tag tag, const void* data, std::size_t bytes,
                       mpi::Request& request) = 0;
   virtual Status receive(int from, Tag tag, void* data, std::size_t bytes,
                          mpi::Request& request) = 0;
 
-  // Waits for one request. *received gets the length of a received message in bytes; `received` may
-  // be null. A null request is complete.
+  // Waits for one request, where a null request is complete. *received, unless null, is set to the
+  // length in bytes of a received message.
   virtual Status wait(mpi::Request& request, std::size_t* received) = 0;
   Status wait(mpi::Request& request) { return wait(request, nullptr); }
   Status wait_all(std::span<mpi::Request> requests) {
@@ -64,16 +65,16 @@ class PointToPoint {
   // loop that waits for another rank without wait().
   virtual Status check() = 0;
 
-  // Must be called at the end of every schedule, and returns `status`, its result. After a failure,
-  // the peers still wait for messages, so it reports the failure to every rank of the communicator,
-  // and all ranks that wait fail with the same status and a text that names the rank. It then
-  // cancels or frees `requests`, after which MPI does not use the memory of these messages unless
-  // Exchange::memory_left(). For that reason a schedule never sends from, or receives into, memory
-  // of the program.
+  // Must be called at the end of every schedule with its result, `status`, which is returned. After
+  // a failure, whose peers still wait for messages, it reports the failure to every rank of the
+  // communicator, and all ranks that wait fail with the same status and a text that names the rank.
+  // It then cancels or frees `requests`. Afterwards MPI does not use the memory of these messages,
+  // unless Exchange::memory_left(). Because of that exception, a schedule never sends from, or
+  // receives into, memory of the program.
   virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;
 
-  // Returns this object if it is an Exchange, which sends by MPI; null in a test. A wait asks the
-  // Exchange when its message is due and where the other ranks are.
+  // Returns this object if it is an Exchange, which sends by MPI, or null in a test. A wait asks
+  // the Exchange when its message is due and where the other ranks are.
   virtual Exchange* exchange() { return nullptr; }
 };
 

@@ -7,7 +7,7 @@ namespace slimpi::comm {
 
 namespace {
 
-constexpr int kWords = 10;  // words of 4 bytes in a Note
+constexpr int kWords = 10;  // the length of a Note in words of 4 bytes
 
 bool is_same_call(const RollCall::Place& place, const ActiveCall& call) {
   return place.communicator == std::uint32_t(call.record().communicator) &&
@@ -16,9 +16,9 @@ bool is_same_call(const RollCall::Place& place, const ActiveCall& call) {
 
 }  // namespace
 
-// Returns the answer for a rank that waits in a call of `communicator`: after MPI_Finalize, this
-// rank's last call there; otherwise the call of this thread (other threads may be in calls on other
-// communicators).
+// Returns the answer to a rank that waits in a call of `communicator`: after MPI_Finalize this
+// rank's last call there, otherwise the call of this thread. (Other threads may be in calls on
+// other communicators.)
 RollCall::Place RollCall::own_place(std::uint32_t communicator) const {
   if (finalized_) {
     const auto last = last_calls_.find(communicator);
@@ -35,7 +35,7 @@ RollCall::Place RollCall::own_place(std::uint32_t communicator) const {
           call->record().function};
 }
 
-// Sends a note (a question or an answer) and keeps it until MPI has sent it.
+// Sends a note (a question or an answer), which is kept until MPI has sent it.
 void RollCall::send(mpi::Comm comm, int to, const Note& note) {
   static_assert(sizeof(Note) == kWords * 4);
   outgoing_.push_back(std::make_unique<Outgoing>(Outgoing{note}));
@@ -59,8 +59,8 @@ bool RollCall::receive(mpi::Comm comm, Note* note, int* from) {
           mpi::kSuccess ||
       found == 0)
     return false;
-  // The note has arrived, so the wait below ends at once. The caller holds InternalComm::mutex (or
-  // is InternalComm's destructor), so no other thread receives the note in between.
+  // The note has arrived, so the wait below ends at once. No other thread can receive it in
+  // between, because the caller holds InternalComm::mutex (or is InternalComm's destructor).
   *from = status.source();
   mpi::Request request = mpi::abi.request_null;
   return api_.Irecv(note, kWords, mpi::abi.type_uint32_t, *from, int(Tag::roll_call), comm,
@@ -74,8 +74,8 @@ bool RollCall::ask(mpi::Comm comm, int peer) {
   api_.Comm_size(comm, &size);
   only_ = size <= kMostRanks ? -1 : peer;
   if (size > kMostRanks && peer < 0) return false;
-  // Answers carry the number of their question, so that serve() can drop answers to earlier
-  // questions, which say where a rank was then.
+  // Answers carry the number of their question. serve() drops answers to earlier questions, because
+  // they say where a rank was then.
   ++question_;
   answers_.assign(std::size_t(size), std::nullopt);
   const Place own = own_place(0);
@@ -118,8 +118,8 @@ Status RollCall::compare(const ActiveCall& call) const {
       if (place->function != call.record().function)
         return fail(Status::bad_message,
                     describe_other_function(rank, Function::of(place->function)));
-      // The counts are compared in full here: place->sum holds only the low bits of a count, or a
-      // hash for a named tensor.
+      // Compares the counts in full: place->sum holds only the low bits of a count, or a hash for a
+      // named tensor.
       if (place->count != call.count())
         return fail(
             Status::bad_message,
@@ -152,8 +152,8 @@ std::string RollCall::describe(const ActiveCall& call) const {
   return text;
 }
 
-// Receives the notes that have arrived and were not received yet. Memory of sends that are not
-// complete stays allocated: MPI may still read it later.
+// Receives the notes that have arrived and were not received yet. The memory of incomplete sends
+// stays allocated, because MPI may still read it.
 void RollCall::drain(mpi::Comm comm) {
   Note note{};
   for (int from = 0; receive(comm, &note, &from);) continue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds out where the other ranks are when a rank has waited too long: after two seconds, or
-// earlier with a short SLIMPI_STALL or SLIMPI_TIMEOUT, it asks all others or, in a very large
+// Finds out where the other ranks are when a rank has waited too long. After two seconds, or
+// earlier with a short SLIMPI_STALL or SLIMPI_TIMEOUT, the rank asks all others or, in a very large
 // communicator, only the rank that it waits for. Every rank that itself waits in slimpi or in
-// MPI_Finalize answers, so a rank that does not answer is outside of slimpi, or busy.
+// MPI_Finalize answers, so one that does not answer is outside of slimpi or busy.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -21,19 +21,19 @@ namespace slimpi::comm {
 class RollCall {
  public:
   explicit RollCall(const mpi::Api& api) : api_(api) {}
-  // Leaves to MPI the notes that it may still send: after a failure drain() is not called.
+  // Leaves to MPI the notes that it may still be sending: after a failure drain() is not called.
   ~RollCall() {
     for (auto& sent : outgoing_) (void)sent.release();
   }
   RollCall(const RollCall&) = delete;
   RollCall& operator=(const RollCall&) = delete;
 
-  // The place where a rank waits.
+  // Where a rank waits.
   struct Place {
-    std::uint32_t communicator = 0;     // Communicator::number_
-    std::uint32_t call = 0;             // number of the call, low half
-    WaitStage stage = WaitStage::none;  // mpi_finalize: `call` is the last call of the rank
-    std::uint32_t sum = 0;              // ActiveCall::sum_word: what the rank sums
+    std::uint32_t communicator = 0;     // see Communicator::number_
+    std::uint32_t call = 0;             // the number of the call, low half
+    WaitStage stage = WaitStage::none;  // mpi_finalize: `call` is the rank's last call
+    std::uint32_t sum = 0;              // ActiveCall::sum_word, which identifies the sum
     std::uint64_t count = 0;
     std::uint32_t function = 0;  // Function::word() of the MPI function
     std::uint32_t zero = 0;
@@ -42,37 +42,36 @@ class RollCall {
   // In a communicator of more ranks than this, only one rank is asked.
   static constexpr int kMostRanks = 256;
 
-  // Notes this rank's last call on a communicator; both numbers are as in Place. If there are too
-  // many communicators, the one with the lowest number is forgotten.
+  // Notes this rank's last call on a communicator; both numbers are those of a Place. If there are
+  // too many communicators, the one with the lowest number is forgotten.
   void end_calls(std::uint32_t communicator, std::uint32_t last_call) {
     if (last_calls_.size() >= kMostLastCalls && !last_calls_.contains(communicator))
       last_calls_.erase(last_calls_.begin());
     last_calls_[communicator] = last_call;
   }
-  // Notes that this rank has called MPI_Finalize, after which its answers name its last call on a
+  // Notes that this rank has called MPI_Finalize. Its answers then name its last call on the
   // communicator.
   void finalize() { finalized_ = true; }
 
-  // Asks all other ranks of `comm` where they are; in a communicator of more than kMostRanks ranks
-  // only `peer`, or nobody if `peer` is negative. Returns whether any rank was asked. Drops answers
-  // to an earlier question.
+  // Asks all other ranks of `comm` where they are or, if there are more than kMostRanks, only
+  // `peer` (nobody if that is negative). Returns whether any rank was asked. Drops answers to
+  // earlier questions.
   bool ask(mpi::Comm comm, int peer);
 
-  // Answers the questions of others and receives answers. Called repeatedly by every rank that
-  // waits long.
+  // Answers the questions of others and receives answers. Every rank that waits long calls this
+  // repeatedly.
   void serve(mpi::Comm comm);
 
-  // Returns the places by rank: of the ranks that have answered since the last ask(), and of this
-  // rank.
+  // Returns, by rank, where the ranks are that have answered since the last ask(), and this rank.
   const std::vector<std::optional<Place>>& answers() const { return answers_; }
   // Returns the ranks that were asked last and have not answered.
   std::vector<int> silent() const;
 
-  // Fails if an answer says that a rank calls another function or sums something else in `call`, or
-  // has called MPI_Finalize before `call`. `call` is the call of this thread.
+  // Fails if an answer shows that a rank calls another function or sums something else in `call`,
+  // or has called MPI_Finalize before `call`, which is the call of this thread.
   Status compare(const ActiveCall& call) const;
-  // Returns a text such as "; rank 2 waits in call 6, 100 floats, stage agreement". It names the
-  // first four ranks whose answers have another call, count or stage than `call`.
+  // Returns a text such as "; rank 2 waits in call 6, 100 floats, stage agreement" about the first
+  // four ranks whose answers have another call, count or stage than `call`.
   std::string describe(const ActiveCall& call) const;
 
   // Receives and drops the questions and answers that have arrived. Called before the communicator
@@ -82,7 +81,7 @@ class RollCall {
  private:
   struct Note {
     std::uint32_t is_answer, question;
-    Place place;  // in a question only `communicator` is set
+    Place place;  // a question has only `communicator` set
   };
   struct Outgoing {
     Note note;
@@ -95,8 +94,8 @@ class RollCall {
   void release_sent();
 
   const mpi::Api& api_;
-  std::uint32_t question_ = 0;  // number of the last question
-  int only_ = -1;               // the one rank that the last question went to; -1: to all
+  std::uint32_t question_ = 0;  // the number of the last question
+  int only_ = -1;               // the only rank that got the last question; -1: all ranks
   static constexpr std::size_t kMostLastCalls = 256;
   std::map<std::uint32_t, std::uint32_t> last_calls_;
   bool finalized_ = false;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The places of the blocks of a reduce-scatter, and which rank makes the sum of which block. Also
-// the places of the blocks of an all-gather.
+// Where the blocks of a reduce-scatter are, and which rank computes the sum of which block. Also
+// where the blocks of an all-gather are.
 //
-// Every rank gets one block of the sum. The nodes exchange a vector in which the blocks have an
-// order of their own, the exchange's order: by shard, then by node, then by rank. So each shard is
-// one range. A member of the shard's inter-node group owns a chunk of the shard: the blocks of the
-// member's node that belong to the shard. If every rank owns a shard, a chunk is the block of one
-// rank. A rank that owns no shard gets its block from another rank of its node.
+// Every rank receives one block of the sum. The nodes exchange a vector whose blocks are in an
+// order of their own, the exchange's order: by shard, then by node, then by rank, so that each
+// shard is one range. A member of the shard's inter-node group owns a chunk of the shard, which
+// consists of those of its blocks that belong to ranks of the member's node. If every rank owns a
+// shard, a chunk is the block of one rank. A rank that owns no shard gets its block from another
+// rank of its node.
 #pragma once
 #include <cstdint>
 #include <memory_resource>
@@ -17,39 +18,40 @@
 
 namespace slimpi::comm {
 
-// Returns the elements of the longest range.
+// Returns the number of elements of the longest range.
 std::uint64_t longest_of(std::span<const Range> ranges);
 
 // The blocks of an all-gather.
 struct Gather {
   explicit Gather(std::pmr::memory_resource* memory) : blocks(memory), places(memory) {}
 
-  // By rank: the block in the vector of all contiguous blocks; the same on all ranks.
+  // By rank: its block in the vector of all blocks, which are contiguous there; the same on all
+  // ranks.
   std::pmr::vector<Range> blocks;
-  // By rank: the element of this rank's result where that rank's block begins. Ranks may differ,
-  // and there may be gaps, which are never written.
+  // By rank: where its block begins in this rank's result, as an element. Ranks may differ, and
+  // there may be gaps, which are never written.
   std::pmr::vector<std::uint64_t> places;
 
   Range place(int rank) const {
     return {places[std::size_t(rank)], blocks[std::size_t(rank)].count};
   }
-  // Returns where the element of the vector of all blocks lies in the result.
+  // Returns where an element of the vector of all blocks is in the result.
   std::uint64_t place_of_element(std::uint64_t element) const;
 };
 
 struct Scatter {
-  // Makes the lists below, in `memory`. `blocks`: by rank, the range of the program's vector whose
-  // sum that rank gets.
+  // Makes the lists below in `memory`. `blocks` has, by rank, the range of the program's vector
+  // whose sum this rank receives.
   Scatter(const NodeLayout& layout, const InterNodeGroup& group, std::pmr::vector<Range> blocks,
           std::pmr::memory_resource* memory);
 
   const std::pmr::vector<Range> blocks;
   std::pmr::vector<std::uint64_t>
       places;                      // by rank: where its block begins in the exchange's order
-  bool in_order = true;            // the exchange's order is the program's
-  std::pmr::vector<Range> shards;  // in the exchange's order, as the next two lists
-  std::pmr::vector<Range> chunks;  // chunks of the group; empty if this rank owns no shard
-  std::pmr::vector<Range> node;    // by shard: the chunk that the shard's owner on this node sums
+  bool in_order = true;            // whether that is the program's order
+  std::pmr::vector<Range> shards;  // in the exchange's order, like the next two lists
+  std::pmr::vector<Range> chunks;  // of the group's members; empty if this rank owns no shard
+  std::pmr::vector<Range> node;    // by shard: what its owner on this node sums
   bool shared = false;             // a chunk of this rank's node has blocks of several ranks
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions for a thread or a stream that waits for work of a device, by an event. With an exchange
-// messages make progress while the thread waits, and the wait fails when another rank has reported
-// a failure. A wait during a schedule must have an exchange: without progress another rank could
-// hang, waiting for messages of this rank.
+// Lets a thread or a stream wait for work of a device, by an event. If an exchange is given,
+// messages make progress while the thread waits, and the wait fails once another rank has reported
+// a failure. A wait during a schedule must have an exchange, because without progress another rank
+// could hang, waiting for messages of this one.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,8 +20,8 @@ inline Status wait_for_event(const device::DeviceStream& on, std::uint64_t event
                     [&](bool* done) { return on.device.query(on.stream, event, done); });
 }
 
-// Makes work that is queued on `later` from now on wait for the work that is now queued on
-// `earlier`, by an event on `earlier`, whose number *number gets.
+// Makes work that is queued on `later` from now on wait for the work that is queued on `earlier` by
+// now. *number, unless null, is set to the number of the event that this takes on `earlier`.
 inline Status hold_up(const device::Device& device, device::Stream* later, device::Stream* earlier,
                       std::uint64_t* number = nullptr) {
   std::uint64_t event = 0;
@@ -32,15 +32,15 @@ inline Status hold_up(const device::Device& device, device::Stream* later, devic
 
 // Waits until everything queued on the stream is done.
 inline Status synchronize(const device::DeviceStream& on, PointToPoint* exchange = nullptr) {
-  // The host device does its work in the calling thread.
+  // The host does its work in the calling thread.
   if (&on.device == &device::host()) return Status::ok;
   std::uint64_t event = 0;
   SLIMPI_TRY(on.device.record(on.stream, &event));
   return wait_for_event(on, event, exchange);
 }
 
-// Queues a copy on the stream and waits for it, so that `from` and `to` may be used again. The
-// trace shows the copy as `name`: "copy out" or "copy in", as seen from the device.
+// Queues a copy on the stream and waits for it, so that `from` and `to` may be reused. The trace
+// shows it as `name`, which is "copy out" or "copy in" as seen from the device.
 inline Status copy_and_wait(const device::DeviceStream& on, const char* name, void* to,
                             const void* from, std::size_t bytes, PointToPoint* exchange = nullptr) {
   const Slice slice(name, bytes);

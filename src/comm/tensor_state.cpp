@@ -15,16 +15,16 @@ TensorStates::States::iterator TensorStates::look_up(const TensorKey& key) {
     const auto known = by_key_.find(key);
     return known == by_key_.end() ? states_.end() : known->second;
   }
-  // by_key_ may have an old number: realign() changes TensorState::number, but not the key.
+  // by_key_ may have an old number, because realign() changes TensorState::number and not the key.
   return std::find_if(states_.begin(), states_.end(), [&](const TensorState& state) {
     return state.key.by == key.by && state.number == key.number && state.key.count == key.count &&
            state.key.placement == key.placement;
   });
 }
 
-// Ranks that make the same calls in the same order give the same numbers. A program that frees and
-// allocates differently on one rank makes them differ; the ranks find this out in the call, and
-// call realign().
+// If ranks make the same calls in the same order, these numbers agree. They differ if the program
+// frees and allocates differently on one rank; the ranks find that out in the call, and call
+// realign().
 std::uint64_t TensorStates::number_of(const TensorKey& key) const {
   if (const auto known = by_key_.find(key); known != by_key_.end()) return known->second->number;
   if (key.by == TensorKey::By::address) return next_number_;
@@ -83,10 +83,10 @@ void TensorStates::erase(States::iterator state) {
   states_.erase(state);
 }
 
-// Drops the arrays of the oldest states when too many have arrays, because a program that sums a
-// new buffer at every call would fill memory with state that is never used again. A program that
-// uses its many buffers for the first time looks the same, so the limit doubles when a state that
-// has lost its arrays is used again.
+// Drops the arrays of the oldest states when too many states have arrays: a program that sums a new
+// buffer at every call would fill memory with state that is never used again. A program that uses
+// its many buffers for the first time looks the same, so the limit doubles when a state that has
+// lost its arrays is used again.
 void TensorStates::make_room() {
   for (auto state = states_.begin(); holding_ >= limit_; ++state) {
     if (!state->holds_arrays()) continue;
@@ -154,7 +154,7 @@ void TensorStates::restore(const std::string& name, std::vector<SavedState> save
     restored_.erase(name);
   else
     restored_.insert_or_assign(name, std::move(saved));
-  // The program comes back to all these states, as it did before the checkpoint.
+  // The program will come back to all these states, like before the checkpoint.
   std::size_t all = 0;
   for (const auto& [each, states] : restored_) all += states.size();
   limit_ = std::clamp(all, limit_, kMost);
@@ -179,14 +179,14 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
   Array& entry = arrays_[which];
   if (first) ++owner_.holding_;
   if (entry.elements != elements) {
-    // The old memory is freed first, because there may be no memory for both. `entry.elements`
-    // stays 0 until the new memory is there, so that a call after a failure tries again.
+    // Free the old memory first, because there may not be memory for both. `entry.elements` stays 0
+    // until the new memory is there, so that a call after a failure tries again.
     entry.memory.release();
     entry.elements = 0;
     if (elements != 0) {
       SLIMPI_TRY(entry.memory.reserve(location, device::Place::device, elements * sizeof(float),
                                       statistics, Held::state));
-      // fill() is queued on the stream of the call, as are the kernels that read the array.
+      // Queued on the stream of the call, like the kernels that read the array.
       location.device->kernels()->fill(entry.memory.floats(), 0.0f, elements, stream);
     }
     SLIMPI_TRY(copy_restored(which, elements, location, stream, entry));
@@ -197,9 +197,8 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
 }
 
 // Copies the restored array `which`, if there is one, into the new array, which open() has filled
-// with zeros. A restored array that is longer or shorter than `elements`, which this call needs,
-// was saved from another array; then the new array stays zero and `uninitialized` is set, so that
-// the ranks start over.
+// with zeros. If its length is not `elements`, as this call needs, it was saved from another array;
+// the new array then stays zero and `uninitialized` is set, so that the ranks start over.
 Status TensorState::copy_restored(const StateArray& which, std::uint64_t elements,
                                   const device::Location& location, device::Stream* stream,
                                   Array& entry) {
@@ -228,7 +227,7 @@ void TensorState::clear() {
 }
 
 void TensorState::claim(const algorithm::Algorithm* algorithm, const device::Location& location) {
-  // Arrays in other memory are dropped: this call's kernels may not reach them.
+  // Arrays in other memory are dropped, because this call's kernels may not reach them.
   if (location_ && *location_ != location) drop();
   // Residuals and factors of one algorithm mean nothing to another.
   if (algorithm_ != algorithm) clear();

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensor state: data that slimpi keeps from call to call for one tensor of the program. Examples:
-// the residual (what compression lost in earlier calls), the last low-rank factor, copies
-// (replicas) of the models of peers.
+// Tensor state: data that slimpi keeps from call to call for one tensor of the program, such as the
+// residual (what compression lost in earlier calls), the last low-rank factor, or copies (replicas)
+// of the models of peers.
 //
-// A tensor is identified by what the program says: a name (slimpi_describe_next), or the index of
-// its sum modulo SLIMPI_CALLS_PER_STEP. That index counts every float sum that is not too small,
-// also sums that were left to MPI. If the program says neither, slimpi assumes that a buffer at the
-// same address is the same tensor. This assumption may be wrong: malloc gives an address to one
-// tensor after the other. So algorithms do not trust their state. Each algorithm bounds the error
-// that the state of another tensor can cause in a sum: kernels/math/feedback.h,
-// algorithm/powersgd.h, algorithm/residual_limit.h, algorithm/low_precision.cpp.
+// The program identifies a tensor by a name (slimpi_describe_next) or by the index of its sum
+// modulo SLIMPI_CALLS_PER_STEP, which counts every float sum that is not too small, even those that
+// were left to MPI. Without either, slimpi assumes that a buffer at the same address is the same
+// tensor. That may be wrong, because malloc reuses addresses, so algorithms do not trust their
+// state: each of them bounds the error that the state of another tensor can cause in a sum
+// (kernels/math/feedback.h, algorithm/powersgd.h, algorithm/residual_limit.h,
+// algorithm/low_precision.cpp).
 //
-// A tensor that is summed by several functions, or with several counts or hierarchies, has a state
-// for each of these, because with each the arrays of a rank hold other elements.
+// A tensor that is summed by several functions, or with several counts or hierarchies, has one
+// state for each combination, because each gives the arrays of a rank other elements.
 //
 // The arrays of a state are freed:
 //  - with the communicator, and when options change (Communicator::start_anew)
@@ -37,16 +37,16 @@ struct Algorithm;
 
 namespace slimpi::comm {
 
-// The identity of a state on a communicator.
+// Identifies a state on a communicator.
 struct TensorKey {
-  // others: for a rank that gets no part of the sum, and so has no buffer address; it uses the
+  // others: for a rank that receives no part of the sum, and so has no buffer address. It uses the
   // number that the state has on the other ranks.
   enum class By : std::uint8_t { address, index, name, others };
   By by = By::address;
   std::uint64_t number = 0;  // the address, the index, or TensorState::number of the other ranks
   std::string name = {};
   std::uint64_t count = 0;      // number of elements
-  std::uint64_t placement = 0;  // digest of which elements each rank's arrays have; the same on all
+  std::uint64_t placement = 0;  // digest of which elements each rank's arrays have; equal on all
 
   static TensorKey of_address(const void* address, std::uint64_t count) {
     return {By::address, reinterpret_cast<std::uintptr_t>(address), {}, count};
@@ -64,14 +64,14 @@ struct TensorKey {
 // Names one array of a tensor state.
 struct StateArray {
   enum What {
-    residual,        // error feedback: what this rank's encoded messages lost
-    low_rank_error,  // error feedback of a low-rank algorithm: what it lost of the whole vector
+    residual,        // error feedback: what compression lost of this rank's messages
+    low_rank_error,  // error feedback of a low-rank algorithm: what it lost of the vector
     factor,          // the last Q of a low-rank algorithm
     own_replica,     // low_precision_decentralized: of this worker's model
     replica_of,      // low_precision_decentralized: of a peer's model
   };
   What what;
-  int member = 0;  // member of the inter-node group; replica_of only
+  int member = 0;  // of the inter-node group; replica_of only
 
   auto operator<=>(const StateArray&) const = default;
 };
@@ -90,14 +90,14 @@ class TensorState {
  public:
   TensorState(TensorStates& owner, const TensorKey& key) : key(key), owner_(owner) {}
 
-  // Returns whether the program identifies the tensor by a name or an index, so that the state
-  // cannot belong to another tensor.
+  // Returns whether a name or an index identifies the tensor, so that the state cannot belong to
+  // another tensor.
   bool named() const { return key.by == TensorKey::By::index || key.by == TensorKey::By::name; }
 
   const TensorKey key;
-  std::uint64_t number = 0;   // if it differs between ranks, they drop the state
-  std::uint64_t calls = 0;    // calls of this tensor so far, also those left exact by SLIMPI_START
-  bool uninitialized = true;  // true: no call has used the arrays yet
+  std::uint64_t number = 0;   // if ranks differ in it, they drop the state
+  std::uint64_t calls = 0;    // calls of this tensor so far, even those left exact by SLIMPI_START
+  bool uninitialized = true;  // no call has used the arrays yet
   int nonfinite = 0;  // set by an algorithm whose state became non-finite: all ranks drop it
 
   // Floats at the location that open() was given.
@@ -105,20 +105,19 @@ class TensorState {
     Memory memory;
     std::uint64_t elements = 0;
   };
-  // Sets *array to `elements` floats at `location`, which are zero or from a checkpoint if the
-  // array is new or has another size. *array is null if `elements` is 0, but the state then counts
-  // as having the array, because all ranks must free the arrays of the same states at the limit
-  // below.
+  // Sets *array to `elements` floats at `location`. An array that is new or was resized has zeros,
+  // or values from a checkpoint. If `elements` is 0, *array is null, but the state still counts as
+  // having the array, because all ranks must free the arrays of the same states at the limit below.
   Status open(const StateArray& which, std::uint64_t elements, const device::Location& location,
               device::Stream* stream, Statistics& statistics, float** array);
   void close(const StateArray& which);
   bool holds_arrays() const { return !arrays_.empty(); }
 
   // Makes `algorithm` the owner of the arrays, for buffers at `location`, and frees arrays that
-  // belong to another algorithm or lie at another location.
+  // belong to another algorithm or are at another location.
   void claim(const algorithm::Algorithm* algorithm, const device::Location& location);
 
-  // Frees the arrays and resets the count of calls. The key and the number stay.
+  // Frees the arrays and resets the count of calls. Key and number stay.
   void drop();
 
   // Returns a digest of the state's history: the calls, whether the arrays were used, and a
@@ -140,22 +139,22 @@ class TensorState {
 
   TensorStates& owner_;
   const algorithm::Algorithm* algorithm_ = nullptr;
-  std::optional<device::Location> location_;  // location of the arrays; empty: not claimed yet
+  std::optional<device::Location> location_;  // of the arrays; empty: not claimed yet
   std::map<StateArray, Array> arrays_;
-  // Arrays of a checkpoint: restored_ are those that open() has not copied yet; copied_ are those
-  // that it has, from which a device may still read until the next call.
+  // Arrays of a checkpoint: restored_ has those that open() has not copied yet, copied_ those that
+  // it has, which a device may read until the next call.
   std::map<StateArray, std::vector<float>> restored_, copied_;
-  // A digest of the restored factor, with which the next call compares the factors of all ranks,
-  // because a factor is useless unless it is the same on all ranks. 0 after this comparison.
+  // A digest of the restored factor, by means of which the next call compares the factors of all
+  // ranks: a factor is useless unless it is the same on all of them. 0 after this comparison.
   std::uint64_t restored_factor_ = 0;
   bool evicted_ = false;  // the arrays were freed to limit memory
 };
 
 class TensorStates {
  public:
-  // The number of states that may have arrays at first; beyond it the arrays of the oldest states
-  // are freed. The limit doubles when the program uses one of those states again, so only a program
-  // that never uses a buffer again stays at this limit.
+  // How many states may have arrays at first; beyond that the arrays of the oldest states are
+  // freed. The limit doubles when the program uses one of those states again, so only a program
+  // that never uses a buffer twice stays at it.
   static constexpr std::size_t kFirstLimit = 32;
   // The most states that are kept, with or without arrays.
   static constexpr std::size_t kMost = 4096;
@@ -170,15 +169,15 @@ class TensorStates {
   // Returns how many sums were counted.
   std::uint64_t calls() const { return calls_; }
 
-  // Says which states use() has dropped, on all ranks.
+  // Which states use() has dropped, on all ranks.
   enum class Lost {
     nothing,
     indices,  // an index came with another count, so SLIMPI_CALLS_PER_STEP is not the number of
               // sums of a step: the states of all indices are forgotten
     saved,    // restore() was given only states of other elements for the name
   };
-  // Returns the state with this key; makes it at first use. All ranks call this once for each call
-  // that needs a state, in the same order.
+  // Returns the state with this key, which is made at its first use. All ranks call this once for
+  // each call that needs a state, in the same order.
   TensorState& use(const TensorKey& key, Lost* lost);
 
   // Returns the number that the state with this key has, or would get, on this rank.
@@ -186,8 +185,8 @@ class TensorStates {
   // Returns the number that the next new state of an address would get on this rank.
   std::uint64_t next_number() const { return next_number_; }
 
-  // Called by every rank, for its own state, after the ranks found that their states differ: drops
-  // the arrays of `state`. The state gets `number`, the largest next_number() of all ranks; a named
+  // Drops the arrays of `state`. Called by every rank for its own state, after the ranks found that
+  // their states differ. The state gets `number`, the largest next_number() of all ranks; a named
   // state keeps its number.
   void realign(TensorState& state, std::uint64_t number);
 
@@ -198,8 +197,8 @@ class TensorStates {
   // Returns the states that restore() was given for a name and that no call has used.
   const std::vector<SavedState>& find_restored(const std::string& name) const;
   // Replaces the states of this name. The next sum of the name uses the saved state whose elements
-  // match its own. All ranks must call this between the same two sums; otherwise all drop the state
-  // at the next sum of the name.
+  // match its own. All ranks must call this between the same two sums; otherwise they all drop the
+  // state at the next sum of the name.
   void restore(const std::string& name, std::vector<SavedState> saved);
   // Moves the states that find_restored() returns for the name to another object.
   void move_restored(const std::string& name, TensorStates& to);
@@ -210,7 +209,7 @@ class TensorStates {
 
  private:
   friend class TensorState;
-  using States = std::list<TensorState>;  // the state that was used last is at the end
+  using States = std::list<TensorState>;  // in the order of their last use
 
   States::iterator look_up(const TensorKey& key);
   States::iterator make(const TensorKey& key, Lost* lost);
@@ -221,7 +220,7 @@ class TensorStates {
 
   States states_;
   std::map<TensorKey, States::iterator> by_key_;
-  std::map<std::uint64_t, std::uint64_t> index_counts_;      // number of elements of each index
+  std::map<std::uint64_t, std::uint64_t> index_counts_;      // the number of elements of each index
   std::map<std::string, std::vector<SavedState>> restored_;  // by name
   std::size_t holding_ = 0;                                  // states with arrays
   std::uint64_t calls_ = 0, next_number_ = 0;

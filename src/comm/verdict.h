@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The result of a step in which all ranks can leave a sum to MPI together. Algorithms and the steps
-// of call/sum.h return it, and call/candidates.h makes the outcome of the program's call from it.
+// The result of a step in which all ranks together can leave a sum to MPI. Algorithms and the steps
+// of call/sum.h return it, and call/candidates.h turns it into the outcome of the program's call.
 #pragma once
 #include <optional>
 
@@ -10,9 +10,9 @@
 namespace slimpi::comm {
 
 // The result of a step: it is done, it has failed, or all ranks have decided together that MPI
-// makes the call after all; then the input and the tensor state are unchanged. A Status and a
-// BypassReason become a Verdict without a cast, so a function that returns a Verdict may return
-// either, and SLIMPI_TRY works in it.
+// makes the call after all, in which case the input and the tensor state are unchanged. Both a
+// Status and a BypassReason convert to a Verdict, so a function that returns a Verdict may return
+// either and use SLIMPI_TRY.
 class [[nodiscard]] Verdict {
  public:
   Verdict(Status status) : status_(status) {}

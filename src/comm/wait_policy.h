@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decides how a thread passes the time between two polls of a wait. The threads that share its core
-// cannot be counted: containers and virtual machines on one machine do not know each other. So each
-// thread measures how long it loses its core when it gives the core away.
+// Decides how a thread passes the time between two polls of a wait. The number of threads that
+// share its core is unknown, because containers and virtual machines on one machine do not know
+// each other. So each thread measures how long it loses its core when it gives the core away.
 //
-// A wait yields at first. On a core of its own a yield is a short system call. If ranks share the
-// core, a yield lets another rank run, which soon waits and yields, too. But if the thread that
-// gets the core computes, it keeps the core for a time slice, whatever its priority. After this
-// loss the policy treats the core as contended for a time, the delay. Then a wait for a message
-// sleeps until shortly before the message is due. This time follows from the bytes of the message
-// and the rate of earlier messages. A wait for something else spins for as long as a sleep would
-// take, and sleeps after that. A thread that wakes up gets its core sooner than one that yielded.
-// After the delay the thread yields again. If it soon loses the core again, the delay gets longer.
+// A wait first yields. On a core of its own, a yield is a short system call. If ranks share the
+// core, a yield lets another rank run, which soon waits and yields, too. But a thread that computes
+// keeps the core for a time slice, whatever its priority. After this loss the policy treats the
+// core as contended for a time, the delay. Meanwhile a wait for a message sleeps until shortly
+// before the message is due, which follows from its bytes and the rate of earlier messages; any
+// other wait spins for as long as a sleep would take, then sleeps, because a thread that wakes up
+// gets its core sooner than one that yielded. After the delay the thread yields again, and if it
+// soon loses the core again, the delay grows.
 //
-// The thread that gets the core may belong to the same program, as where a thread of PyTorch's hook
-// waits for sums beside the backward pass. The processor time of the process tells whether the
-// program computes. As soon as it does not, it waits for the sum, too, and the thread yields: the
-// core is free. It sleeps only before a message that is due much later. If another process takes
-// the core, the thread sleeps for a while before it yields again.
+// The thread that takes the core may belong to the same program, for instance where a thread of
+// PyTorch's hook waits for sums beside the backward pass. The processor time of the process tells
+// whether the program computes. Once it does not, it waits for the sum, too, so the core is free
+// and the thread yields; it sleeps only before a message that is due much later. If another process
+// takes the core, the thread sleeps for a while before it yields again.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -30,14 +30,14 @@ class WaitPolicy {
  public:
   using Time = std::chrono::nanoseconds;
 
-  // The operating system, as far as the policy needs it. A test replaces it.
+  // The operating system as far as the policy needs it. A test replaces it.
   class System {
    public:
     virtual Time now() = 0;  // on a steady clock
     virtual void yield() = 0;
     virtual void sleep(Time time) = 0;
     virtual void relax() = 0;  // some nanoseconds on the core
-    // The processor time that this thread, and all other threads of this process, have used.
+    // The processor time that this thread, and all other threads of this process, have used so far.
     virtual Time used_by_thread() = 0;
     virtual Time used_by_program() = 0;
 
@@ -48,8 +48,8 @@ class WaitPolicy {
   struct Wait {
     unsigned first_spins = 0;  // polls before the first yield
     unsigned polls = 0;
-    Time began{}, last{};  // when the clock was first read, and when last
-    Time due{};            // when its message should be there; 0: not known
+    Time began{}, last{};  // when the clock was read first, and last
+    Time due{};            // when the message of the wait is due; 0: unknown
   };
 
   constexpr explicit WaitPolicy(System& system) : system_(system) {}
@@ -75,26 +75,26 @@ class WaitPolicy {
   // A yield that takes at least this long is a loss of the core. The limit is shorter than the time
   // slices of Linux, 0.7 to 4 ms, and longer than most work of a rank between two waits.
   static constexpr Time kLoss = std::chrono::microseconds(500);
-  // The delay is how long after a loss a core counts as contended. If the loss took more than
+  // The delay is how long after a loss the core counts as contended. If the loss took more than
   // 1/kLostPart of the time since the thread began to yield, the delay doubles; otherwise it is
-  // kFirstDelay, or kAloneDelay if the program waited.
+  // kFirstDelay, or kAloneDelay if the program was waiting.
   static constexpr Time kFirstDelay = std::chrono::milliseconds(100);
   static constexpr Time kAloneDelay = std::chrono::milliseconds(20);
   static constexpr Time kLongestDelay = std::chrono::seconds(10);
   static constexpr int kLostPart = 8;
   // About the time of the shortest sleep, with Linux's timer slack of 50 us.
   static constexpr Time kSpin = std::chrono::microseconds(100);
-  // Before a known due time a sleep lasts 3/4 of the time left; otherwise 1 / kSleptPart of the
-  // time since the due time or, without one, since the wait began. Both are kept within these
+  // A sleep lasts 3/4 of the time until the message is due. If that is past or unknown, it lasts 1
+  // / kSleptPart of the time since it was due or since the wait began. Either is kept within these
   // limits. kLongestSleep is short, because MPI makes no progress for peers during a sleep.
   static constexpr Time kShortestSleep = std::chrono::microseconds(50);
   static constexpr Time kLongestSleep = std::chrono::milliseconds(1);
   static constexpr int kSleptPart = 16;
-  // Polls between two looks at the clock while spinning.
+  // How many polls lie between two looks at the clock while spinning.
   static constexpr unsigned kPollsToClock = 16;
 
   // The program counts as computing if its threads use at least 1 / kUsedPart of the time that this
-  // thread gives away. Less time than kLook is not measured.
+  // thread gives away. Spans shorter than kLook are not measured.
   static constexpr Time kLook = std::chrono::microseconds(50);
   static constexpr int kUsedPart = 4;
 
@@ -115,13 +115,13 @@ class WaitPolicy {
       at = now + delay;
       tried = Time(0);
     }
-    // The time that the thread has yielded since the last loss; when it yields again after a loss,
-    // and the time from the loss until then.
+    // tried: how long the thread has yielded since the last loss. at: when it yields again after a
+    // loss. delay: the time from the loss until then.
     Time tried{}, at{}, delay{};
   };
 
-  // Yields, and returns the time that the thread was away. It is measured from the last look at the
-  // clock, because a thread also loses its core during a poll.
+  // Yields, and returns how long the thread was away. This counts from the last look at the clock,
+  // because a thread also loses its core during a poll.
   Time give_away(Wait& wait) {
     system_.yield();
     const Time before = std::exchange(wait.last, system_.now());
@@ -154,7 +154,8 @@ class WaitPolicy {
       if (wait.polls % kPollsToClock == 0) wait.last = system_.now();
       return false;
     }
-    // The time that is left is an estimate, and a sleep lasts longer than requested.
+    // Sleep for only part of the time, because it is an estimate and a sleep lasts longer than
+    // requested.
     const Time time = waited < Time(0) ? -waited * 3 / 4 : waited / kSleptPart;
     system_.sleep(std::clamp(time, kShortestSleep, kLongestSleep));
     wait.last = system_.now();
@@ -180,23 +181,24 @@ class WaitPolicy {
 
   System& system_;
   bool contended_ = false, is_alone_ = false;
-  Yields yields_, alone_;  // in any case; while the program waits
+  Yields yields_, alone_;  // in general, and while the program waits
   Time yields_since_{}, alone_since_{};
-  // computes_: the result of the last measurement of program_computes(). measured_ (0: never), own_
-  // and program_: its time, and the times used until then. looked_: when the next was last tried.
+  // Used by program_computes(). computes_: the result of the last measurement. measured_ (0:
+  // never), own_ and program_: when that was, and the processor times used until then. looked_:
+  // when the next one was last tried.
   bool computes_ = false, has_computed_ = false;
   Time measured_{}, looked_{}, own_{}, program_{};
 };
 
 // Estimates when the next message of an exchange should arrive, from the shortest time per byte
-// that was measured. Each longer measured time lengthens the kept one by an eighth, though not
-// beyond the measured one. If the kept time is too short, waits only sleep more often.
+// that was measured. Each longer measurement lengthens the estimate by an eighth at most, and never
+// beyond itself. If the estimate is too short, waits only sleep more often.
 class ArrivalRate {
  public:
   using Time = WaitPolicy::Time;
 
-  // Returns when a message of `bytes` should arrive if it follows the last message closely; not
-  // before `now`.
+  // Returns when a message of `bytes` should arrive if it follows the last one closely, but not a
+  // time before `now`.
   Time due(Time now, std::size_t bytes) const {
     constexpr double kMost = 1e9;  // ns
     const double after = std::min(for_byte_ * double(since_ + bytes), kMost);
@@ -218,9 +220,9 @@ class ArrivalRate {
   }
 
  private:
-  double for_byte_ = 0;    // ns; 0: not known
-  Time last_{};            // time of the last arrived()
-  std::size_t since_ = 0;  // bytes found() after it
+  double for_byte_ = 0;    // ns; 0: unknown
+  Time last_{};            // when arrived() was last called
+  std::size_t since_ = 0;  // the bytes of found() after that
 };
 
 }  // namespace slimpi::comm

@@ -18,22 +18,22 @@ namespace {
 
 using std::chrono::seconds;
 
-// The polls of a word in memory before the first check and before the first yield; they take one or
-// two microseconds.
+// How many polls of a word in memory precede the first check and the first yield: one or two
+// microseconds.
 constexpr unsigned kMemoryPolls = 64;
-// The polls of MPI or a driver between two checks, a fraction of a millisecond.
+// How many polls of MPI or a driver lie between two checks: a fraction of a millisecond.
 constexpr unsigned kLibraryPolls = 1024;
-// Polls of a nonblocking call between two checks. The program's MPI calls make these polls.
+// How many polls of a nonblocking call, made in the program's MPI calls, lie between two checks.
 constexpr unsigned kFiberPolls = 16;
 
 // The time between two polls while another thread of slimpi is in a blocking function of MPI.
 constexpr auto kBesideBlocking = std::chrono::microseconds(50);
 
-// The time after which a wait is shown in the record of its call, and the rank answers questions.
+// After this time a wait is shown in the record of its call, and the rank answers questions.
 constexpr auto kPublished = std::chrono::milliseconds(50);
-// The time after which a rank that waits asks the others what they sum, and compares.
+// After this time a rank that waits asks the others what they sum, and compares.
 constexpr seconds kCompared(2);
-// The time that the other ranks have to answer.
+// How long the other ranks have to answer.
 constexpr seconds kTimeToAnswer(1);
 // However late a check comes, it adds at most this to the time of a wait.
 constexpr seconds kLongestLook(1);
@@ -67,15 +67,16 @@ class Linux final : public WaitPolicy::System {
 };
 
 constinit Linux g_system;
-// Each thread has a policy, because each has its own core and competitors.
+// Each thread has its own policy, because it has its own core and competitors.
 constinit thread_local WaitPolicy t_policy(g_system);
 constinit thread_local bool t_without_rest = false;
-// The earliest due time of the messages that fibers wait for; 0: not known.
+// When the first message that fibers wait for is due; 0: unknown.
 constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
-// The number of waits that fibers have begun.
+// How many waits fibers have begun.
 constinit std::atomic<std::uint64_t> g_fiber_waits{0};
 
-// Returns whether a rank of MPI_COMM_WORLD takes part in an exchange; true for -1, any rank.
+// Returns whether a rank of MPI_COMM_WORLD takes part in an exchange. True for -1, which is any
+// rank.
 bool takes_part(const Exchange& exchange, int rank) {
   const mpi::Api& api = exchange.api();
   mpi::Group all = mpi::abi.group_null, group = mpi::abi.group_null;
@@ -119,16 +120,16 @@ bool Waiter::give_way() {
   return false;
 }
 
-// Passes the time, and returns whether the core was given away for long. Leaves the core to a
-// thread of slimpi that runs a blocking function of MPI, because MPI polls there without a pause.
+// Passes the time, and returns whether the core was given away for long. If a thread of slimpi runs
+// a blocking function of MPI, leaves the core to it, because MPI polls there without a pause.
 bool Waiter::pass_time() {
   if (g_blocking <= g_abandoned) return t_policy.rest(rests_);
   sleep_beside_blocking(kBesideBlocking);
   return true;
 }
 
-// Notes, before a fiber is left, when the message that it waits for is due. The first time, counts
-// the wait.
+// Notes, before a fiber is left, when the message that it waits for is due. The first time, also
+// counts the wait.
 void Waiter::note_fiber() {
   if (!rested_) {
     g_fiber_waits.fetch_add(1, std::memory_order_relaxed);
@@ -139,9 +140,9 @@ void Waiter::note_fiber() {
     g_fiber_due.store(due, std::memory_order_relaxed);
 }
 
-// For a thread that waits for fibers: makes its wait end when a fiber's next message is due.
-// Returns true if messages of fibers have arrived since the last look; more may then be there, so
-// the thread polls again at once.
+// For a thread that waits while fibers run: makes its wait end when a fiber's next message is due.
+// Returns true if messages of fibers have arrived since the last look. More may then have arrived,
+// so the thread polls again at once.
 bool Waiter::follow_fibers() {
   if (request_ != nullptr || poll_ != Poll::mpi || g_fibers == 0) return false;
   const bool moved = fibers_moved(&fiber_waits_);
@@ -174,7 +175,7 @@ void poll_without_rest() {
 
 Status Waiter::check() {
   const auto now = Clock::now();
-  // The clock is not read before the first check: most waits end earlier.
+  // The clock is not read before the first check, because most waits end earlier.
   if (began_ == Clock::time_point{}) began_ = looked_ = now;
   // Time in which the process was suspended, or could not check for another reason, does not count.
   if (const auto stood = now - looked_ - kLongestLook; stood > Clock::duration::zero()) {
@@ -187,7 +188,7 @@ Status Waiter::check() {
 }
 
 Waiter::Question Waiter::question_due(Clock::duration waited) const {
-  // A limit of 0 means never. The question before a timeout comes kTimeToAnswer earlier, so that
+  // A limit of 0 means never. Before a timeout the question comes kTimeToAnswer earlier, so that
   // the answers are there in time.
   if (timeout_.count() != 0 && waited >= timeout_ - kTimeToAnswer) return Question::timeout;
   if (const seconds stall = stall_limit(); stall.count() != 0 && waited >= stall)
@@ -212,7 +213,7 @@ void Waiter::ask_if_due(Clock::time_point now) {
   asked_ = asks_ != nullptr && asks_->roll_call().ask(asks_->comm(), peer);
 }
 
-// Warns once that the wait lasts long, and does not end it.
+// Warns, once, that the wait lasts long, without ending it.
 void Waiter::report(seconds waited) {
   const seconds stall = stall_limit();
   if (stall.count() == 0 || waited < stall || reported_) return;
@@ -223,8 +224,8 @@ void Waiter::report(seconds waited) {
 }
 
 // Handles a wait that lasts long: asks the ranks, compares their answers, reports, and fails after
-// SLIMPI_TIMEOUT. A rank that has not answered in time is computing, or blocks in MPI, or has left
-// the job.
+// SLIMPI_TIMEOUT. A rank that has not answered in time computes, or blocks in MPI, or has left the
+// job.
 Status Waiter::check_long(Clock::time_point now) {
   publish();
   std::unique_lock<std::recursive_mutex> lock;
@@ -233,7 +234,7 @@ Status Waiter::check_long(Clock::time_point now) {
     lock = std::unique_lock(asks_->internal()->mutex);
     asks_->serve_roll_call();
   }
-  // Compares at every check, because answers arrive at any time.
+  // Compare at every check, because answers arrive at any time.
   const ActiveCall* const call = ActiveCall::current();
   if (asked_ && call != nullptr) SLIMPI_TRY(asks_->roll_call().compare(*call));
   if (const auto lost = lost_rank(); lost && asks_ != nullptr && takes_part(*asks_, lost->rank))
@@ -251,7 +252,7 @@ Status Waiter::check_long(Clock::time_point now) {
   return Status::ok;
 }
 
-// Returns the ranks that this rank waits for and that have not answered, as far as they are known.
+// Returns the ranks that this rank waits for and that have not answered, as far as it knows them.
 std::vector<int> Waiter::absent() const {
   if (asked_ && arrivals_.empty()) return asks_->roll_call().silent();
   std::vector<int> absent;

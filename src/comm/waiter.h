@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A wait for another rank or for a device: what a rank does between two polls, and what becomes of
 // a wait that lasts long. A wait fails if another rank sums something else in the same call, or has
-// called MPI_Finalize before that call. A wait is reported after SLIMPI_STALL, and fails after
+// called MPI_Finalize before that call. It is reported after SLIMPI_STALL, and fails after
 // SLIMPI_TIMEOUT. wait_policy.h decides whether the thread keeps its core meanwhile.
 #pragma once
 #include <chrono>
@@ -27,9 +27,9 @@ class Waiter {
   // messages to make progress.
   enum class Poll { memory, mpi, device };
 
-  // Begins a wait. `exchange`, if given, must be open. Without an exchange the wait does not notice
+  // Begins a wait. `exchange`, unless null, must be open. Without it the wait does not notice
   // failures of other ranks, and only Poll::mpi lets messages make progress. `stage` says what the
-  // wait is for. If `request` is given, the wait is for this request and its Exchange::stage_of().
+  // wait is for; if `request` is given, the wait is for this request and its Exchange::stage_of().
   explicit Waiter(Poll poll, PointToPoint* exchange = nullptr, WaitStage stage = WaitStage::device,
                   const mpi::Request* request = nullptr);
   ~Waiter() {
@@ -38,9 +38,9 @@ class Waiter {
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  // For a wait without an exchange: sets its limit (SLIMPI_TIMEOUT; 0: none) and one word for each
-  // rank, negative until something has come from that rank. A report names the ranks whose word is
-  // negative.
+  // For a wait without an exchange: sets its limit (SLIMPI_TIMEOUT; 0: none), and one word per rank
+  // that is negative until something has come from that rank. A report names the ranks whose word
+  // is negative.
   void set_arrivals(std::span<const int> arrivals, std::chrono::seconds timeout) {
     arrivals_ = arrivals;
     timeout_ = timeout;
@@ -53,7 +53,7 @@ class Waiter {
     return ++polls_ % polls_to_check_ == 0 || long_rest ? check() : Status::ok;
   }
 
-  // Passes the time without the check, and without a report of a long wait.
+  // Passes the time without that check, and without a report of a long wait.
   void rest() { (void)give_way(); }
 
   // Returns whether a poll has found nothing.
@@ -61,10 +61,11 @@ class Waiter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Reasons to ask the other ranks where they are (RollCall), in the order in which they arise.
+  // Why the other ranks are asked where they are (RollCall), in the order in which the reasons
+  // arise.
   enum class Question { none, compare, report, timeout };
 
-  bool give_way();  // returns whether the core was given away for long
+  bool give_way();  // whether the core was given away for long
   void note_fiber();
   bool follow_fibers();
   bool pass_time();
@@ -86,10 +87,11 @@ class Waiter {
   std::uint64_t fiber_waits_ = 0;  // see fibers_moved()
   bool rested_ = false;
   std::uint64_t polls_ = 0;
-  // began_: the first check, plus the time in which the process did not wait. looked_: last check.
+  // began_: the first check, plus the time in which the process did not wait. looked_: the last
+  // check.
   Clock::time_point began_{}, looked_{};
 
-  // The members of a wait that lasts long. Both pointers may be null.
+  // Used once a wait lasts long. Both pointers may be null.
   Exchange* const asks_;  // the exchange that asks the other ranks
   const mpi::Request* const request_;
   WaitStage stage_;
@@ -106,17 +108,17 @@ WaitPolicy::Time now();
 
 // For threads that enter fibers. fibers_moved() returns whether fibers have begun to wait for other
 // messages since the last call with this `seen`. fibers_due() returns when the first message that a
-// fiber waits for is due; 0 if not known. forget_fibers_due() must precede a round in which all
-// fibers are entered, since each of them then notes the time of its message.
+// fiber waits for is due, or 0 if that is unknown. Call forget_fibers_due() before a round in which
+// all fibers are entered, since each of them then notes when its message is due.
 bool fibers_moved(std::uint64_t* seen);
 WaitPolicy::Time fibers_due();
 void forget_fibers_due();
 
-// Makes the waits of this thread neither yield nor sleep. For a test that runs all ranks in one
+// Makes the waits of this thread neither yield nor sleep, for a test that runs all ranks in one
 // thread.
 void poll_without_rest();
 
-// Calls poll(&done), which returns a Status, until it sets `done`.
+// Calls poll(&done), which returns a Status, until `done` is true.
 template <typename Function>
 Status wait_until(Waiter& waiter, const Function& poll) {
   for (bool done = false;;) {

@@ -10,8 +10,8 @@ namespace slimpi::device {
 
 namespace {
 
-// The rows besides the host's. Readers need no lock, because rows are never removed and g_added is
-// increased after the row is stored. A process has only a few kinds of memory.
+// The rows besides the host's, which are few. Readers need no lock, because rows are never removed,
+// and g_added is increased after the row is stored.
 constexpr int kMaxAdded = 8;
 std::atomic<const Device*> g_rows[kMaxAdded];
 std::mutex g_adding;
@@ -59,8 +59,9 @@ Location locate(const void* pointer) {
   const int added = g_added.load(std::memory_order_acquire);
   if (added == 0 || pointer == nullptr || in_process_memory(pointer)) [[likely]]
     return {};
-  // Inside a fiber (a call on a stack of its own) these answers are not used: after a move of the
-  // fiber to another thread, or a new call on this thread, t_call belongs to another call.
+  // Inside a fiber (a call on a stack of its own) these answers are not used, because t_call may
+  // belong to another call there: the fiber may have moved to this thread, or a new call may have
+  // begun on it.
   if (!t_call.inside || Fiber::inside()) return ask(pointer, added);
   for (const Known& known : t_call.known) {
     if (known.pointer != pointer) continue;

@@ -20,8 +20,8 @@ namespace slimpi::device {
 
 namespace {
 
-// Declarations of the libraries' functions and types that are used here. The signatures and layouts
-// are the same in all versions.
+// Declarations of the libraries' functions and types used here. Signatures and layouts are the same
+// in all versions.
 struct HipAttributes {
   int type;  // not used, because its values changed with version 6
   int device;
@@ -49,7 +49,7 @@ using ZeDriverGet = int(std::uint32_t*, void**);
 using ZeContextCreate = int(void*, const ZeContextDescription*, void**);
 using ZeMemGetAllocProperties = int(void*, const void*, ZeProperties*, void**);
 
-// Returns the path of a loaded library whose file name begins with `name`; "" if there is none.
+// Returns the path of a loaded library whose file name begins with `name`, or "".
 std::string find_loaded(std::string_view name) {
   struct Search {
     std::string_view name;
@@ -67,7 +67,7 @@ std::string find_loaded(std::string_view name) {
   return search.found;
 }
 
-// Opens a loaded library; returns null if it is not loaded. The handle is never closed, so the
+// Opens a library if it is loaded, otherwise returns null. The handle is never closed, so the
 // library stays loaded.
 void* open_loaded(std::string_view name) {
   const std::string path = find_loaded(name);
@@ -83,9 +83,8 @@ class Hip {
            find_function(handle, "hipGetLastError", get_);
   }
 
-  // Returns whether `pointer` is memory of an AMD GPU that the host cannot access. For other
-  // memory, older versions of HIP fail; the error is then cleared, so that the program does not see
-  // it.
+  // Returns whether `pointer` is memory of an AMD GPU that the host cannot access. Older versions
+  // of HIP fail for other memory; their error is cleared, so that the program does not see it.
   bool owns(const void* pointer) const {
     const bool clean = peek_() == 0;
     HipAttributes found{};
@@ -120,7 +119,7 @@ class Cuda {
   CuPointerGetAttribute* attribute_ = nullptr;
 };
 
-// Returns whether the kernel drives an Intel GPU. A file of each GPU has its vendor number.
+// Returns whether the kernel drives an Intel GPU. Each GPU has a file with its vendor's number.
 bool has_intel_gpu() {
   glob_t files{};
   bool found = false;
@@ -133,12 +132,13 @@ bool has_intel_gpu() {
   return found;
 }
 
-// Asks Level Zero whether memory belongs to an Intel GPU, but never initializes Level Zero: a
+// Asks Level Zero whether memory belongs to an Intel GPU. Never initializes Level Zero, because a
 // program that has not initialized it has allocated no memory from it.
 class LevelZero {
  public:
-  // Returns whether Level Zero is loaded and has a driver, or the machine an Intel GPU. The library
-  // alone proves nothing: MPI loads hwloc, and hwloc loads Level Zero on any machine.
+  // Returns whether Level Zero is loaded, and either has a driver or the machine has an Intel GPU.
+  // The library alone proves nothing, because MPI loads hwloc, which loads Level Zero on any
+  // machine.
   bool open() {
     void* const handle = open_loaded("libze_loader.so");
     if (handle == nullptr || !find_function(handle, "zeDriverGet", drivers_) ||
@@ -158,8 +158,8 @@ class LevelZero {
   }
 
  private:
-  // Makes a context for each driver. A driver knows the memory of all contexts, but a query needs a
-  // context.
+  // Makes a context for each driver. A driver knows the memory of all contexts, but a query needs
+  // one.
   bool make_contexts() {
     const std::lock_guard lock(mutex_);
     if (ready_.load(std::memory_order_relaxed)) return true;
@@ -184,7 +184,7 @@ class LevelZero {
 };
 
 // The libraries. Each is opened under the lock of load_plugins(), before its flag in g_loaded is
-// set. The object is never destroyed.
+// set. Never destroyed.
 struct Foreign {
   Hip hip;
   LevelZero level_zero;

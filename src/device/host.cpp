@@ -33,7 +33,7 @@ Status allocate(const Location&, std::size_t bytes, Place, void** memory) {
     found = std::aligned_alloc(alignment, size / alignment * alignment);
   if (found == nullptr)
     return fail(Status::no_memory, "no memory for a buffer of " + std::to_string(bytes) + " bytes");
-  // Asks for huge pages, because with 4 KiB pages walking the page tables takes longer than the
+  // Ask for huge pages, because with 4 KiB pages walking the page tables takes longer than the
   // arithmetic. The request is only a hint.
   if (huge) (void)madvise(found, size / alignment * alignment, MADV_HUGEPAGE);
   *memory = found;
@@ -114,7 +114,7 @@ const Device& host() {
 }
 
 double squared_norm(const float* values, std::uint64_t count) {
-  // compare(a, b) gives two numbers: the sum of (a - b)^2, which is 0 here, and the sum of b^2.
+  // compare(a, a) yields the sum of (a - a)^2, which is 0, and the sum of a^2.
   double sums[2];
   best_kernels()->compare(values, values, count, sums, nullptr);
   return sums[1];

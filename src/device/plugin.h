@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The interface between libslimpi.so and a device plugin: a shared object that adds a row to the
-// device table (device.h). A plugin uses what the library must not depend on, such as CUDA, and has
-// its own copy of the other code of slimpi that it needs.
+// The interface between libslimpi.so and a device plugin, which is a shared object that adds a row
+// to the device table (device.h). A plugin uses what the library must not depend on, such as CUDA,
+// and has its own copy of any other code of slimpi that it needs.
 #pragma once
 #include "base/status.h"
 #include "device/device.h"
@@ -20,8 +20,8 @@ struct Library {
 };
 
 // The function that a plugin exports as "slimpi_device_plugin". slimpi calls it once; `library`
-// stays valid. Returns the row; null if there is no GPU, or if the plugin has another version.
-// A program, or a library that it links, may also export the function, for a device of its own.
+// stays valid. Returns the row, or null if there is no GPU or the plugin has another version. A
+// program, or a library that it links, may also export this function, for a device of its own.
 using PluginFunction = const Device*(int version, const Library* library);
 constexpr const char* kPluginSymbol = "slimpi_device_plugin";
 

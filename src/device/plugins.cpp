@@ -17,10 +17,10 @@ namespace slimpi::device {
 namespace {
 
 struct Row {
-  const char* soname;  // soname of the library that the process must have loaded
+  const char* soname;  // of the library that the process must have loaded
   const char* file;    // file of the plugin
-  bool done;           // searched, with or without success
-  bool added;          // the plugin has a row in the device table
+  bool done;           // looked for, with or without success
+  bool added;          // has a row in the device table
 };
 
 Row g_rows[] = {
@@ -31,7 +31,7 @@ std::atomic<bool> g_uses_gpus{true};
 std::atomic<unsigned long long> g_loads_seen{0};
 std::mutex g_looking;
 
-// Returns the number of libraries that the process has ever loaded.
+// Returns how many libraries the process has ever loaded.
 unsigned long long count_loads() {
   unsigned long long loads = 0;
   dl_iterate_phdr(

@@ -24,16 +24,16 @@ namespace {
 
 using Address = std::uintptr_t;
 
-// The bytes of the main thread's stack, from its end down, that in_process_memory() recognizes. The
-// kernel maps nothing else within 128 MiB below that end, so 64 MiB are safe.
+// How much of the main thread's stack, from its end down, in_process_memory() recognizes. The
+// kernel maps nothing else within 128 MiB below that end, so this is safe.
 constexpr Address kStack = Address(64) << 20;
 
-// The addresses from `begin` to `end`, without `end`.
+// The addresses from `begin` up to, but not including, `end`.
 struct Range {
   Address begin = 0, end = 0;
 };
 
-// Returns the addresses of the executable, its zeroed data included.
+// Returns the addresses of the executable, including its zeroed data.
 Range find_executable() {
   Range range;
   dl_iterate_phdr(
@@ -55,7 +55,7 @@ Range find_executable() {
 
 // Returns the start of the heap, field 47 of /proc/self/stat. Counts fields from the last ')' on,
 // because field 2, the name of the process, may contain spaces and parentheses. If the file cannot
-// be read, returns the greatest address, with which the heap seems empty. Allocates nothing.
+// be read, returns the greatest address, which makes the heap seem empty. Does not allocate.
 Address find_heap() {
   char line[1024] = "";
   const int file = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
@@ -70,7 +70,7 @@ Address find_heap() {
   return begin != 0 ? begin : std::numeric_limits<Address>::max();
 }
 
-std::atomic<bool> g_found{false};  // g_executable and g_heap are set and do not change any more
+std::atomic<bool> g_found{false};  // g_executable and g_heap are set and final
 Range g_executable;
 Address g_heap = 0;
 
@@ -91,8 +91,8 @@ bool in_process_memory(const void* pointer) {
   const auto at = reinterpret_cast<Address>(pointer);
   if (at - g_executable.begin < g_executable.end - g_executable.begin) return true;
   if (at >= g_heap && at < reinterpret_cast<Address>(__curbrk)) return true;
-  // Tests for the main thread's stack. The result is false in another thread, whose frame lies more
-  // than kStack below `end`.
+  // The main thread's stack. In another thread this is false, because its frame is more than kStack
+  // below `end`.
   const auto frame = reinterpret_cast<Address>(__builtin_frame_address(0));
   const auto end = reinterpret_cast<Address>(__libc_stack_end);
   return at >= frame && at < end && end - frame < kStack;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Bruck schedule of the inter-node exchange. It gives the same bytes as pairwise.cpp, in
-// log2(M) steps per phase for M nodes. Each rank owns a chunk of the shard: it adds up this chunk.
-// Ranks store and forward blocks without changing them: first the values for the owners of chunks,
-// then the owners' sums (bruck.h).
+// The Bruck schedule of the inter-node exchange, which yields the same bytes as pairwise.cpp in
+// log2(M) steps per phase for M nodes. Each rank owns a chunk of the shard, that is, it adds up
+// this chunk. Ranks store and forward blocks without changing them: first the values for the owners
+// of chunks, then the owners' sums (bruck.h).
 //
 // Cost for n floats: every rank sends about (log2(M) / 2 + 1) * n * bits/8 bytes, in 2 log2(M)
-// messages, or more if they are long. Slower than the pairwise exchange if the additional bytes
-// cost more than the saved messages.
+// messages, or more if they are long. That is slower than the pairwise exchange once the additional
+// bytes cost more than the saved messages.
 #include "inter/bruck.h"
 
 #include <algorithm>
@@ -24,9 +24,9 @@ namespace slimpi::inter {
 
 namespace {
 
-// Runs the exchange. Each step waits for its messages before the next step begins, so no memory is
-// written while MPI sends from it, and one pair of requests is enough. MPI and the host use
-// `staging_`; kernels use `memory_`. A rank forwards blocks without decoding or checking them.
+// Runs the exchange. Each step waits for its messages before the next one begins, so no memory is
+// written while MPI sends from it, and one pair of requests suffices. MPI and the host use
+// `staging_`, kernels use `memory_`. A rank forwards blocks without decoding or checking them.
 class BruckExchange {
  public:
   BruckExchange(const Context& context, const BruckLayout& layout,
@@ -56,7 +56,7 @@ class BruckExchange {
   Status gather(int step);
   Status decode();
 
-  // The two messages of swap(), each with its receiver or sender; 0 bytes stand for no message.
+  // The message that swap() sends to a member, or receives from one; none if it has 0 bytes.
   struct Outgoing {
     int to;
     const std::byte* data;
@@ -74,7 +74,7 @@ class BruckExchange {
   const comm::Range& chunk(int member) const { return layout_.chunk(member); }
   std::size_t place(int number) const { return layout_.place(number); }
   // Returns the bytes of the finished sums of `blocks` consecutive members, from this rank on. Each
-  // member has one block, the encoded sum of its chunk, and there are no gaps between blocks.
+  // member has one block, the encoded sum of its chunk, without gaps between blocks.
   std::size_t gathered(int blocks) const { return layout_.bytes_from(me_, blocks); }
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
 
@@ -87,13 +87,13 @@ class BruckExchange {
   const BruckSteps bruck_;
   const int me_;
   const bool staged_;
-  std::byte *memory_, *staging_;  // same layout; the same memory if the device is not staged
+  std::byte *memory_, *staging_;  // same layout; the same memory if not staged
   mpi::Request requests_[2] = {mpi::abi.request_null, mpi::abi.request_null};
 };
 
-// On a staged device (a GPU), copies between staging and device memory, and waits for the copy. MPI
+// On a staged device (a GPU), copies between staging and device memory and waits for the copy. MPI
 // always sends from staging memory, even if it is GPU-aware, because the host packs the blocks into
-// messages; blocks are few and short where this schedule is the cheapest.
+// messages. Where this schedule is the cheapest, blocks are few and short.
 Status BruckExchange::move(const char* name, std::byte* to, const std::byte* from,
                            std::size_t bytes) {
   if (!staged_ || bytes == 0) return Status::ok;
@@ -104,8 +104,8 @@ Status BruckExchange::check(const std::byte* block, int owner, int sender) {
   return comm::check_message(block, layout_.bytes_of(owner), codec_.header(chunk(owner), sender));
 }
 
-// Encodes this rank's values for each owner. Place p gets the block for the owner that is p
-// positions further on.
+// Encodes this rank's values for each owner. Place p gets the block for the owner p positions
+// further on.
 Status BruckExchange::encode() {
   for (int number = 1; number < group_size_; ++number) {
     const comm::Range part = chunk(bruck_.further(me_, number));
@@ -121,8 +121,8 @@ Status BruckExchange::encode() {
 }
 
 // Sends a message to one member and receives one from another. The send starts before the wait for
-// the receive, because all ranks send around rings at the same time: if each first waited for its
-// message, no rank would send.
+// the receive: all ranks send around rings at the same time, so if each waited first, none would
+// send.
 Status BruckExchange::swap(const Outgoing& out, const Incoming& in, comm::Tag tag) {
   if (in.bytes != 0)
     SLIMPI_TRY(exchange_.receive(rank_of(in.from), tag, in.data, in.bytes, requests_[0]));
@@ -151,7 +151,7 @@ Status BruckExchange::scatter(int step) {
   const auto bytes_at = [&](int member, int number) {
     return layout_.bytes_of(bruck_.destination(member, number, step));
   };
-  // A message has the blocks of `at_once` places, as many as fit even if all blocks have the
+  // A message has the blocks of `at_once` places: as many as fit even if all blocks have the
   // greatest length, so that sender and receiver divide the places in the same way. No place is
   // overwritten before its block was sent.
   const int at_once = int(std::min(layout_.message() / layout_.block(), std::size_t(places)));
@@ -175,7 +175,7 @@ Status BruckExchange::scatter(int step) {
   return Status::ok;
 }
 
-// Adds up this rank's chunk: place p now holds the block of the member p positions back.
+// Adds up this rank's chunk. Place p now has the block of the member p positions back.
 Status BruckExchange::sum() {
   const comm::Range part = chunk(me_);
   if (part.count == 0) return Status::ok;
@@ -193,7 +193,7 @@ Status BruckExchange::sum() {
 }
 
 // Runs one all-gather step. The sums are contiguous from the start of `staging_`, this rank's own
-// first, so no packing is needed. They overwrite the blocks of the reduce-scatter.
+// first, so they need no packing. They overwrite the blocks of the reduce-scatter.
 Status BruckExchange::gather(int step) {
   const int distance = bruck_.gathered(step);
   const int to = bruck_.back(me_, distance), from = bruck_.further(me_, distance);
@@ -248,8 +248,8 @@ int BruckSteps::steps() const {
   return steps;
 }
 
-// Counts the numbers below group_size that have bit `step` set: from 0 on, the last `bit` of each 2
-// * bit consecutive numbers.
+// Counts the numbers below group_size that have bit `step` set, which are the last `bit` of every 2
+// * bit consecutive numbers from 0 on.
 int BruckSteps::travelling(int step) const {
   const int bit = 1 << step;
   return group_size_ / (2 * bit) * bit + std::max(0, group_size_ % (2 * bit) - bit);
@@ -259,7 +259,7 @@ int BruckSteps::to_gather(int step) const {
   return std::min(gathered(step), group_size_ - gathered(step));
 }
 
-// Sets block_ to the length of the first block, because the first chunk is the longest.
+// block_ is the length of the first block, because the first chunk is the longest.
 BruckLayout::BruckLayout(const ExchangeSize& size) : first_of_(1, 0) {
   const std::size_t members = std::size_t(size.group_size);
   chunks_.reserve(members);

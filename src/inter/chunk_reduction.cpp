@@ -17,8 +17,8 @@ ChunkCodec::ChunkCodec(const Context& context, const comm::InterNodeGroup& group
       own_first_(own_first) {}
 
 void ChunkCodec::encode(const comm::Range& part, std::byte* payload) {
-  // On a GPU, `timed` measures only the time to queue the kernel; the trace shows the work of the
-  // device in a row of its own.
+  // On a GPU, `timed` measures only how long it takes to queue the kernel. The trace shows the work
+  // of the device in a row of its own.
   const Timed timed(context_.statistics, Stage::encode, "encode", 4 * part.count);
   // The kernel also adds a limited part of the residual (what earlier calls lost) to the values,
   // and stores the new residual.
@@ -33,8 +33,8 @@ void ChunkCodec::decode(const comm::Range& part, const std::byte* payload) {
 }
 
 // Adds the values of the members in groups of kMaxAddends, the most addends of a kernel. The
-// context's `partial` holds the sum of the groups so far in fp32, and the kernel of the last group
-// writes `payload` and `result`.
+// context's `partial` has the sum of the groups so far, in float32, and the kernel of the last
+// group writes `payload` and `result`.
 void ChunkCodec::add_up(const comm::Range& part, const PayloadFrom& encoded, float* residual,
                         std::byte* payload, float* result) {
   const float* carry = nullptr;
@@ -45,7 +45,7 @@ void ChunkCodec::add_up(const comm::Range& part, const PayloadFrom& encoded, flo
     for (int member = first; member < last; ++member) {
       kernels::Addend& addend = addends[member - first];
       if (member == group_.index)
-        // The owner's values are never encoded before they are added.
+        // The owner's own values are added without ever being encoded.
         addend.exact = in_ + part.first;
       else
         addend.encoded = encoded(member);
@@ -62,7 +62,7 @@ void ChunkCodec::add_up(const comm::Range& part, const PayloadFrom& encoded, flo
 void ChunkCodec::add_and_encode(const comm::Range& part, std::byte* payload,
                                 const PayloadFrom& from) {
   const Timed timed(context_.statistics, Stage::decode, "sum", 4 * part.count);
-  // The uncompressed sum comes first: the second add_up() writes out_, which may be in_.
+  // The uncompressed sum comes first, because the second add_up() writes out_, which may be in_.
   if (context_.totals != nullptr) add_up(part, from, nullptr, nullptr, totals(part));
   add_up(part, from, residual(part), payload, out_ + part.first);
 }

@@ -9,7 +9,7 @@ Status find_streams(comm::Call& call, Streams* streams) {
   using comm::StreamRole;
   streams->by_role[int(StreamRole::compute)] = call.stream;
   if (!call.device.staged) return Status::ok;
-  // Finds the streams that algorithm::prepare() has opened; makes none.
+  // algorithm::prepare() has opened these streams.
   for (const StreamRole role : {StreamRole::d2h, StreamRole::h2d})
     SLIMPI_TRY(call.communicator.stream_for(call.location, &streams->by_role[int(role)], role));
   return Status::ok;
@@ -42,8 +42,7 @@ comm::MessageHeader message_header(const Context& context, const comm::Range& sh
                                    const comm::Range& part, int sender) {
   comm::MessageHeader message;
   message.format = context.format;
-  // `first` counts from the start of the vector, so parts of different shards have different
-  // headers.
+  // Relative to the start of the vector, so parts of different shards have different headers.
   message.first = shard.first + part.first;
   message.count = part.count;
   message.call = context.call;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parts of a call that a schedule between nodes uses. A schedule knows no communicator and
+// The part of a call that a schedule between nodes knows. A schedule knows no communicator and
 // calls no MPI, so a test can make a Context and run all ranks in one process.
 #pragma once
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace slimpi::inter {
 
-// The streams of a call's device, by StreamRole; the communicator owns them. On the host all are
-// null. On a staged device (a GPU) all are open; on another device only the compute stream is.
+// The streams of a call's device, by StreamRole, owned by the communicator. On the host all are
+// null. On a staged device (a GPU) all are open, and on another device only the compute stream is.
 struct Streams {
   device::Stream* by_role[3] = {};
 };
@@ -27,15 +27,15 @@ struct Context {
   const kernels::Kernels& kernels;  // of the device
   Streams streams{};
 
-  int rank;                          // this rank; it sends to and receives from ranks of the group
+  int rank;                          // this rank in the communicator
   comm::SegmentClass segment_class;  // the same on all ranks
   kernels::Format format;            // of the messages
-  std::uint64_t call, tensor;        // call number, and number of the tensor state; in headers
+  std::uint64_t call, tensor;        // the numbers of the call and of the tensor state in headers
   std::uint64_t seed;                // of stochastic rounding
 
   std::byte* messages;  // message buffers, in memory of the device
-  std::byte* staging;   // message buffers in host memory; `messages` if the device is not staged
-  float* partial;       // for sums that take more than one kernel, in memory of the device
+  std::byte* staging;   // message buffers in host memory; `messages` if not staged
+  float* partial;       // sums that take more than one kernel, in memory of the device
   float* totals;        // Call::totals
 
   // Set if a hook (a user's codec) encodes: the most bytes of a payload. Only the hook knows the
@@ -50,14 +50,14 @@ struct Context {
   device::DeviceStream device_stream() const { return {device, stream()}; }
 };
 
-// Makes the context for a schedule that runs in the call; without streams.
+// Returns the context of a schedule that runs in the call, without streams.
 Context context_of(comm::Call& call);
 
 // Sets *streams to the streams that algorithm::prepare() has opened for the call's device.
 Status find_streams(comm::Call& call, Streams* streams);
 
 // Returns the header of a message with the values `part` of `shard`, sent by `sender`, a rank of
-// the communicator. The sender writes it; the receiver makes the same header to check the message.
+// the communicator. The sender writes it, and the receiver checks the message against it.
 comm::MessageHeader message_header(const Context& context, const comm::Range& shard,
                                    const comm::Range& part, int sender);
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The cost model of an allreduce: functions that compute how long each schedule between nodes
-// takes, and how many messages and how much memory it needs. The library chooses the schedule by
-// these functions, and tools/bench/cost.h predicts whole calls with them. This file uses no MPI.
+// The cost model of an allreduce: computes how long each schedule between nodes takes, and how many
+// messages and how much memory it needs. The library chooses the schedule by these functions, and
+// tools/bench/cost.h predicts whole calls with them. This file uses no MPI.
 //
-// All times are in seconds, all sizes in bytes; "per byte" of arithmetic is per byte of floats.
+// All times are in seconds, all sizes in bytes. "Per byte" of arithmetic means per byte of floats.
 #pragma once
 #include "inter/segment_length.h"
 
 namespace slimpi::cost {
 
-// The constants of the model. The defaults are for TCP on a link of 10 Gbit/s: the first three were
-// fitted to times of the schedules there, the others are guesses.
+// The constants of the model. The defaults are for TCP on a link of 10 Gbit/s, where the first
+// three were fitted to times of the schedules; the others are guesses.
 struct Constants {
   double latency = 24e-6;     // of a small message between nodes, one way
   double overhead = 3e-6;     // processor time for sending one message and receiving one
@@ -22,8 +22,8 @@ struct Constants {
   double node_copy = 0.2e-9;  // processor time per byte handed to a rank of the same node
 };
 
-// The messages of the busiest rank in a sum of one shard between nodes. The result is the same for
-// all values of ExchangeSize::me and ExchangeSize::staged.
+// The messages of the busiest rank in a sum of one shard between nodes. They do not depend on
+// ExchangeSize::me and ExchangeSize::staged.
 struct Traffic {
   double waits = 0;     // latencies that no other work hides
   double messages = 0;  // messages that the rank sends
@@ -40,12 +40,13 @@ struct Cost {
   double processor = 0;  // seconds of a rank's processor: codec, sums, copies and messages
   double waiting = 0;    // seconds of latency that no other work hides
   double messages = 0;   // number of messages that a rank sends
-  double peers = 0;      // ranks of other nodes with which a rank exchanges messages
-  double memory = 0;     // bytes of a rank for message buffers
+  double peers = 0;      // ranks of other nodes that a rank exchanges messages with
+  double memory = 0;     // bytes that a rank needs for message buffers
 };
 
-// Adds the cost of a pairwise exchange to `cost`. Each of `flows` ranks of a node exchanges a shard
-// of this size, and these ranks share the node's link. `sharing` ranks share a core.
+// Adds the cost of a pairwise exchange to `cost`, in which each of `flows` ranks of a node
+// exchanges a shard of this size. These ranks share the node's link, and `sharing` ranks share a
+// core.
 void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, double sharing,
                   const Constants& constants);
 // Adds the cost of a Bruck exchange, in which one rank of each node exchanges a shard of this size.

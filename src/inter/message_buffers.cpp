@@ -57,7 +57,7 @@ Status MessageBuffers::stage_in(std::size_t buffer, std::size_t received,
     received_[buffer] = received;
     return streams_.copy_in(header(buffer), message(buffer), comm::kHeaderBytes);
   }
-  // Checks before any kernel reads the payload: a wrong header or length fails the call.
+  // Checked before any kernel reads the payload, because a wrong header or length fails the call.
   SLIMPI_TRY(comm::check_message(header(buffer), received, expected));
   if (mapped_) return Status::ok;
   return streams_.copy_in(payload(buffer), host_payload(buffer),
@@ -77,7 +77,7 @@ Status CopyStreams::record_for_host(comm::StreamRole role, Trace::Clock::time_po
 Status CopyStreams::copy_out(void* to, const void* from, std::size_t bytes, Event* event) {
   if (!context_.device.staged) return Status::ok;
   const auto now = Trace::Clock::now();
-  // The copy is queued behind the kernels so far. The host waits neither for them nor for the copy.
+  // The copy is queued after the kernels so far. The host waits neither for them nor for the copy.
   SLIMPI_TRY(comm::hold_up(context_.device, stream(comm::StreamRole::d2h),
                            stream(comm::StreamRole::compute)));
   SLIMPI_TRY(context_.device.copy(to, from, bytes, stream(comm::StreamRole::d2h)));
@@ -92,8 +92,8 @@ Status CopyStreams::copy_in(void* to, const void* from, std::size_t bytes) {
   Event there{comm::StreamRole::h2d, 0, now, bytes};
   SLIMPI_TRY(comm::hold_up(context_.device, stream(comm::StreamRole::compute),
                            stream(comm::StreamRole::h2d), &there.number));
-  // Only the compute stream waits for the event of this copy; the host does not. For the trace,
-  // wait() asks later whether the copy has ended.
+  // Only the compute stream waits for the event of this copy, and not the host. For the trace,
+  // wait() later asks whether the copy has ended.
   if (Trace::running() != nullptr) pending_copies_.push_back(there);
   return Status::ok;
 }
@@ -111,8 +111,8 @@ Status CopyStreams::wait(const Event& event) {
   return trace_finished_copies();
 }
 
-// Adds an event to the trace. A stream does one thing at a time, so the interval begins at the end
-// of the stream's interval before it.
+// Adds an event to the trace. A stream does one thing at a time, so the interval begins where the
+// stream's previous one ends.
 void CopyStreams::trace_event(const Event& event) {
   Trace* const trace = Trace::running();
   if (trace == nullptr) return;

@@ -19,7 +19,7 @@ namespace slimpi::inter {
 // other devices every function does nothing.
 class CopyStreams {
  public:
-  // An event of one stream. It is complete when all earlier work on that stream is complete.
+  // An event of one stream, complete once all earlier work on that stream is.
   struct Event {
     comm::StreamRole role = comm::StreamRole::compute;
     std::uint64_t number = 0;
@@ -30,21 +30,21 @@ class CopyStreams {
   explicit CopyStreams(const Context& context)
       : context_(context), pending_copies_(context.memory) {}
 
-  // Queues a copy, for example to staging memory, behind all work that is queued on the compute
-  // stream so far. The event is complete when the copy is.
+  // Queues a copy, for example to staging memory, after all work queued on the compute stream so
+  // far. The event is complete when the copy is.
   Status copy_out(void* to, const void* from, std::size_t bytes, Event* event);
 
   // Queues a copy, for example from staging memory. All later work on the compute stream waits for
-  // it. It does not itself wait for earlier work there, which therefore must not use `to`.
+  // it. The copy itself does not wait for earlier work there, which therefore must not use `to`.
   Status copy_in(void* to, const void* from, std::size_t bytes);
 
-  // Records an event behind all work that is queued on the compute stream.
+  // Records an event after all work queued on the compute stream.
   Status record(Event* event, std::uint64_t bytes);
 
   // Waits for an event while MPI makes progress.
   Status wait(const Event& event);
 
-  // Waits for all work on the compute stream and for the copies that this work waits for.
+  // Waits for all work on the compute stream, and for the copies that it waits for.
   Status finish();
 
  private:
@@ -57,8 +57,8 @@ class CopyStreams {
   Status trace_finished_copies();
 
   const Context& context_;
-  // For the trace only: h2d copies that the host does not wait for, and, by role, the time until
-  // when each stream was traced.
+  // Only for the trace: h2d copies that the host does not wait for and, by role, until when each
+  // stream was traced.
   std::pmr::deque<Event> pending_copies_;
   Trace::Clock::time_point traced_until_[3] = {};
 };
@@ -66,16 +66,17 @@ class CopyStreams {
 // How often kernels read or write each payload.
 enum class PayloadUse { once, often };
 
-// The message buffers of one call. Each holds one message: its header and its payload. On the host
-// a buffer lies in one memory. On a staged device (a GPU) it has a place in device memory and one
-// in staging memory (host memory):
-//   kernels   use the payload in device memory; or in staging memory (mapped), if the device allows
-//             that and kernels use a payload once: a copy would cost more than access over the bus
-//   MPI       uses the message in device memory if it is GPU-aware, otherwise in staging memory
+// The message buffers of one call, each for one message: its header and its payload. On the host a
+// buffer is in one memory. On a staged device (a GPU) it has a part in device memory and one in
+// staging memory (host memory):
+//   kernels   use the payload in device memory, or in staging memory (mapped) if the device allows
+//             that and kernels use a payload once, because a copy would cost more than the accesses
+//             over the bus
+//   MPI       uses the message in device memory if MPI is GPU-aware, otherwise in staging memory
 //   the host  uses the header in staging memory
 // The bytes of a message are the same in all cases, so ranks with different devices can exchange
-// messages. A buffer belongs to the schedule that uses it. The schedule may use a buffer again only
-// when its message is no longer in flight and the kernels that use it are complete.
+// messages. A buffer belongs to the schedule that uses it, which may reuse it only when its message
+// is no longer in flight and the kernels that use it are complete.
 class MessageBuffers {
  public:
   // Makes `count` message buffers of `bytes` bytes in the context's scratch memory. If kernels use
@@ -84,8 +85,8 @@ class MessageBuffers {
                  PayloadUse use);
 
   // message() returns the message in the memory that MPI uses, payload() the payload in the memory
-  // that kernels use, host_payload() the payload in host memory. If MPI uses device memory, the
-  // payload in host memory is not filled.
+  // that kernels use, and host_payload() the payload in host memory, which is not filled if MPI
+  // uses device memory.
   std::byte* message(std::size_t buffer) const { return wire_ + buffer * bytes_; }
   std::byte* payload(std::size_t buffer) const {
     return (mapped_ ? staging_ : memory_) + buffer * bytes_ + comm::kHeaderBytes;
@@ -95,7 +96,7 @@ class MessageBuffers {
   }
 
   // Prepares a message for sending: writes `about` as its header, and queues the copies to the
-  // memory from which MPI sends. Called after the kernel that writes the payload was queued. The
+  // memory that MPI sends from. Called once the kernel that writes the payload is queued. The
   // message can be sent when `event` is complete.
   Status stage_out(std::size_t buffer, const comm::MessageHeader& about, CopyStreams::Event* event);
 
@@ -104,7 +105,7 @@ class MessageBuffers {
   // received into device memory is checked later, by check().
   Status stage_in(std::size_t buffer, std::size_t received, const comm::MessageHeader& expected);
 
-  // Checks a message that MPI has received into device memory. Called when work that was queued
+  // Checks a message that MPI has received into device memory. Called once work that was queued
   // after stage_in() is complete, so that the header is in host memory. Does nothing unless
   // checks_late().
   Status check(std::size_t buffer, const comm::MessageHeader& expected) const;

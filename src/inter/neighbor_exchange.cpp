@@ -9,17 +9,17 @@ namespace slimpi::inter {
 
 namespace {
 
-// Sends each segment of this rank to all peers, receives theirs, and computes the result (apply).
-// Round i exchanges with peer i. run_steps() is a pipeline of four stages: segment n is encoded in
-// step n; in this or later steps it is sent, applied and recycled (its receives are posted again
-// for a later segment).
+// Sends each segment of this rank to all peers, receives theirs, and computes the result
+// (PeerCodec::apply). Round i exchanges with peer i. run_steps() is a pipeline: segment n is
+// encoded in step n, and in this or later steps it is sent, applied and recycled (its receives are
+// posted again for a later segment).
 //
 //   buffers    Segment n uses the buffers of segment n - depth, which was applied and recycled
 //              before. A segment passes all stages in 2 steps, on a staged device in 4, and the
 //              depth is greater than that, unless it is the number of all segments.
 //   progress   A rank waits for a peer's segment n only after it has sent its own segment n and
-//              posted its receives up to n. Take the rank that waits for the lowest n. All other
-//              ranks wait for n or a later segment, so its peers have sent n and can receive n.
+//              posted its receives up to n. Consider the rank that waits for the lowest n: all
+//              other ranks wait for n or later, so its peers have sent n and can receive n.
 class NeighborExchange {
  public:
   NeighborExchange(const Context& context, comm::Range shard, std::span<const int> ranks,
@@ -74,8 +74,8 @@ Status NeighborExchange::send(std::int64_t number) {
   return Status::ok;
 }
 
-// Computes the result of a segment (PeerCodec::apply) from the payloads of the peers, in the order
-// of the ranks passed to run_neighbor_exchange(), whatever the order in which they arrived.
+// Computes the result of a segment (PeerCodec::apply) from the payloads of the peers. They are
+// passed in the order of the ranks in run_neighbor_exchange(), whatever the order of their arrival.
 Status NeighborExchange::apply(std::int64_t number) {
   if (!exists(number)) return Status::ok;
   for (int peer = 0; peer < layout_.rounds(); ++peer) {
@@ -88,7 +88,7 @@ Status NeighborExchange::apply(std::int64_t number) {
 }
 
 // Runs the pipeline. On a staged device (a GPU), a segment is sent one step after it was encoded,
-// and recycled one step after it was applied, so that the kernels and copies are complete by then.
+// and recycled one step after it was applied, so that its kernels and copies are complete by then.
 Status NeighborExchange::run_steps() {
   const int lag = context_.device.staged ? 1 : 0;
   for (std::int64_t number = 0; number < layout_.segments().depth; ++number)
@@ -118,9 +118,9 @@ Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<co
 
 namespace {
 
-// Returns the peer of a member in a round-robin schedule, in which every member is in turn a peer
-// of every other. In an odd group two members are peers if their numbers add up to the round,
-// modulo the group's size; a member that would be its own peer has none.
+// Returns the peer of a member in a round-robin schedule, where every member meets every other in
+// turn. In an odd group, two members are peers if their numbers add up to the round, modulo the
+// group's size; a member that would be its own peer has none.
 int opponent(int group_size, int me, std::uint64_t round) {
   if (group_size % 2 == 0)
     return peers_in_round(group_size, me, int(round % std::uint64_t(group_size - 1))).to;
@@ -136,7 +136,7 @@ Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,
   switch (kind) {
     case Peers::ring: {
       const int left = (me + group_size - 1) % group_size, right = (me + 1) % group_size;
-      // With two members, the neighbor on both sides is the same member, which counts once.
+      // With two members, the neighbors on both sides are the same member, which counts once.
       if (left == right)
         row.peers = {{left, 1.0 / 2}};
       else

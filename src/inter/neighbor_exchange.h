@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Neighbor exchange: a rank sends the same message to each of a few peers and receives one from
+// Neighbor exchange: a rank sends the same message to each of a few peers, and receives one from
 // each. The decentralized algorithms use it between nodes. The segments of the shard form a
-// pipeline, so encoding, sending and decoding overlap.
+// pipeline, so that encoding, sending and decoding overlap.
 //
 // Cost: a rank with k peers sends and receives k * n * bits/8 bytes, for any number of ranks.
 #pragma once
@@ -16,22 +16,21 @@
 
 namespace slimpi::inter {
 
-// The arithmetic of an algorithm: it encodes a segment, and decodes the messages of the peers. Both
-// functions only queue work on the call's stream. `part` counts from the first element of the
-// shard.
+// The arithmetic of an algorithm: encodes a segment, and decodes the peers' messages. Both
+// functions only queue work on the call's stream. `part` is relative to the shard's first element.
 class PeerCodec {
  public:
   virtual ~PeerCodec() = default;
   virtual void encode(const comm::Range& part, std::byte* payload) = 0;
-  // Computes the result of a segment. `own`: the payload that encode() wrote. `theirs`: the
-  // payloads of the peers, in the order of the ranks passed to exchange_with_neighbors.
+  // Computes the result of a segment. `own` is the payload that encode() wrote, and `theirs` are
+  // those of the peers, in the order of the ranks passed to exchange_with_neighbors().
   virtual void apply(const comm::Range& part, const std::byte* own,
                      std::span<const std::byte* const> theirs) = 0;
 };
 
-// Exchanges `shard` of the call's vector, encoded in the context's format, with `ranks`. Each of
-// them must call the function with the same format and shard. Needs neighbor_segments().total bytes
-// of Context::messages, and as many of Context::staging if the device is staged.
+// Exchanges `shard` of the call's vector, encoded in the context's format, with `ranks`, each of
+// which must call this function with the same format and shard. Needs neighbor_segments().total
+// bytes of Context::messages, and as many of Context::staging if the device is staged.
 Status run_neighbor_exchange(const Context& context, comm::Range shard, std::span<const int> ranks,
                              PeerCodec& codec);
 
@@ -39,8 +38,8 @@ Status run_neighbor_exchange(const Context& context, comm::Range shard, std::spa
 Status exchange_with_neighbors(comm::Call& call, comm::Range shard, std::span<const int> ranks,
                                PeerCodec& codec);
 
-// The peers of the decentralized algorithms and their weights: row `me` of the mixing matrix W. W
-// is symmetric and its rows sum to one, so that the mean over the members does not change.
+// The peers of the decentralized algorithms and their weights: row `me` of the mixing matrix W,
+// which is symmetric with rows that sum to one, so that the mean over the members stays the same.
 struct Mixing {
   struct Peer {
     int member;
@@ -52,9 +51,9 @@ struct Mixing {
 
 // Returns row `me` of the mixing matrix. Its weights are, by `kind`:
 //   ring       1/3 for the left peer, the right peer and `me`; with two members, 1/2 for the peer
-//   shift_one  1/2 for one peer, which changes with `round`. If group_size is even, every pair
-//              exchanges once in group_size - 1 rounds. If it is odd, every pair exchanges once in
-//              group_size rounds, and in each round one member has no peer
+//   shift_one  1/2 for one peer, which changes with `round`. Every pair exchanges once in
+//              group_size - 1 rounds; if group_size is odd, in group_size rounds, in each of which
+//              one member has no peer
 //   all        1/group_size for every member
 // Only shift_one depends on `round`. The row lies in `memory`.
 Mixing mixing(Peers kind, int group_size, int me, std::uint64_t round,

@@ -8,19 +8,18 @@
 // all ranks. All ranks, the owner included, decode the same message, so they get the same bytes.
 //
 // The segments of the chunks form a pipeline. In each step a rank sends one message and receives
-// one (pairwise.h). While these messages are in flight, the rank encodes, adds or decodes for the
-// steps before and after. The bytes in flight are limited (Segments::most_in_flight), because flows
-// that compete for a link slow each other down by more than waiting costs. Several small messages
-// may be in flight.
+// one (pairwise.h). While these are in flight, it encodes, adds or decodes for the steps before and
+// after. The bytes in flight are limited (Segments::most_in_flight), because flows that compete for
+// a link slow each other down by more than waiting costs. Several small messages may be in flight.
 //
 // A reduce-scatter of the program is the first phase alone, with chunks as long as the program's
-// blocks. The owner keeps its sum without encoding it. An all-gather of the program is the second
-// phase alone: the owner of a chunk encodes its block instead of a sum.
+// blocks, where the owner keeps its sum without encoding it. An all-gather of the program is the
+// second phase alone, where the owner of a chunk encodes its block instead of a sum.
 //
 // Cost for n floats: every rank sends and receives 2 (M-1)/M * n * bits/8 bytes, in 2 (M-1)
-// messages per segment. Error with nearest rounding: at most half a quantization step of each
-// sender's bucket plus half a step of the sum's bucket. Slower than bruck.cpp if n is so small that
-// 2 (M-1) messages cost more than the bytes.
+// messages per segment. That is slower than bruck.cpp if n is so small that the messages cost more
+// than the bytes. Error with nearest rounding: at most half a quantization step of each sender's
+// bucket, plus half a step of the sum's bucket.
 #include "inter/pairwise.h"
 
 #include <algorithm>
@@ -63,11 +62,11 @@ namespace {
 //                           empty chunks have 0 bytes. It posts a segment again right after the
 //                           segment's last step, which `ready` awaits.
 //
-// Why no rank hangs: all ranks have the same sequence of segments and rounds, and step i
-// of a rank receives the message that another rank sends in its step i. Let i be the lowest step
-// that a rank waits for in finish. Every other rank waits in finish for step i or a later step, or
-// waits for its device, which waits for no rank. So every rank has begun step i, and has posted its
-// receives of that segment. So the messages of step i can complete in both directions.
+// Why no rank hangs: all ranks have the same sequence of segments and rounds, and step i of a rank
+// receives the message that another rank sends in its step i. Let i be the lowest step that a rank
+// waits for in `finish`. Every other rank waits in `finish` for step i or a later one, or for its
+// device, which waits for no rank. So every rank has begun step i and has posted its receives of
+// that segment, and the messages of step i can complete in both directions.
 class PairwiseExchange {
  public:
   PairwiseExchange(const Context& context, const SegmentedLayout& layout,
@@ -95,7 +94,7 @@ class PairwiseExchange {
   Status decode_finished();
 
   const PairwiseSteps& steps() const { return layout_.steps(); }
-  // Returns a ChunkCodec::PayloadFrom of a segment of this rank's chunk.
+  // Returns a ChunkCodec::PayloadFrom for a segment of this rank's chunk.
   auto received(std::int64_t number) const {
     return [this, number](int member) {
       return ring_.payload(MessageKind::scatter_in, number, steps().round_from(member));
@@ -106,7 +105,7 @@ class PairwiseExchange {
   const SegmentedLayout& layout_;
   ChunkCodec& codec_;
   SegmentRing ring_;
-  const std::int64_t ahead_;  // steps whose message is prepared before they begin
+  const std::int64_t ahead_;  // for so many steps the message is prepared before they begin
   std::int64_t prepared_ = 0, finished_ = 0, decoded_ = 0;  // cursors
   std::size_t in_flight_ = 0;                               // bytes
 };
@@ -114,12 +113,12 @@ class PairwiseExchange {
 void PairwiseExchange::sum(const Step& step, const comm::Range& part) {
   const auto from = received(step.number);
   std::byte* const payload = ring_.payload(MessageKind::gather_out, step.number, step.round);
-  // Passes `from` by reference, because std::function would copy it to the heap.
+  // Passed by reference, because std::function would copy it to the heap.
   codec_.add_and_encode(part, payload, std::cref(from));
   if (!context_.device.staged) codec_.count_infinities(payload, part.count);
 }
 
-// Without an all-gather: adds a segment of this rank's chunk after its last round, when all its
+// In a reduce-scatter alone: adds a segment of this rank's chunk after its last round, when all its
 // messages have arrived, and posts the segment's buffers again.
 Status PairwiseExchange::keep_sum(const Step& step) {
   if (step.number < 0 || step.round != layout_.rounds() - 1) return Status::ok;
@@ -131,8 +130,8 @@ Status PairwiseExchange::keep_sum(const Step& step) {
 }
 
 // Queues the kernel that makes the step's message. A reduce-scatter step sends this rank's values
-// to the owner of a segment. An all-gather step sends the sum of this rank's own segment, which is
-// made once, in round 0.
+// to the owner of a segment. An all-gather step sends the sum of a segment of this rank's own
+// chunk, which is made once, in round 0.
 Status PairwiseExchange::prepare(const Step& step) {
   if (step.number < 0 || (step.gather && step.round != 0)) return Status::ok;
   const comm::Range part = layout_.sent_in(step);
@@ -160,9 +159,10 @@ Status PairwiseExchange::begin(const Step& step) {
 }
 
 // Queues the kernel that decodes a step's received message. After the last round of a segment, also
-// posts its buffers again (recycle). On a staged device (a GPU) it posts those of the segment
-// before, whose kernels have usually ended by now, so that the host need not wait. An all-gather
-// alone posts none, because any number of steps may be in flight there (see `buffers` above).
+// posts its buffers again (recycle()). On a staged device (a GPU) it posts those of the previous
+// segment instead, whose kernels have usually ended by now, so that the host need not wait. In an
+// all-gather alone it posts none, because any number of steps may be in flight there (see `buffers`
+// above).
 Status PairwiseExchange::decode(const Step& step) {
   if (!layout_.gathers()) return keep_sum(step);
   if (!step.gather || step.number < 0) return Status::ok;
@@ -183,7 +183,7 @@ Status PairwiseExchange::finish_next() {
   return Status::ok;
 }
 
-// Prepares the steps before `end`, as far as they are ready.
+// Prepares the steps before `end` that are ready.
 Status PairwiseExchange::prepare_until(std::int64_t end) {
   for (; prepared_ < std::min(end, steps().step_count()) && steps().ready(prepared_, finished_);
        ++prepared_)
@@ -205,11 +205,11 @@ Status PairwiseExchange::run_steps() {
     while (finished_ < index && (in_flight_ + bytes > layout_.segments().most_in_flight ||
                                  !steps().ready(index, finished_)))
       SLIMPI_TRY(finish_next());
-    // A staged device works on the next messages while the host waits for this one in begin.
+    // A staged device works on the next messages while the host waits for this one in begin().
     SLIMPI_TRY(prepare_until(index + 1 + (context_.device.staged ? ahead_ : 0)));
     SLIMPI_TRY(begin(now));
     in_flight_ += bytes;
-    // While the messages travel, prepares the next messages and decodes those that have arrived.
+    // While the messages travel, prepares the next ones and decodes those that have arrived.
     SLIMPI_TRY(prepare_until(index + 1 + ahead_));
     if (now.gather || !layout_.gathers()) SLIMPI_TRY(decode_finished());
   }
@@ -253,7 +253,7 @@ StepPeers peers_in_round(int group_size, int me, int round) {
   if (group_size % 2 != 0)
     return {(me + round + 1) % group_size, (me - round - 1 + group_size) % group_size};
   // The circle method: two members, neither of them the last, are peers if their numbers add up to
-  // the round, modulo `around`. The member that would be its own peer has the last one as its peer.
+  // the round, modulo `around`. A member that would be its own peer has the last one as its peer.
   const int around = group_size - 1;
   int peer = 0;
   if (me == around) {
@@ -304,8 +304,8 @@ bool PairwiseSteps::ready(std::int64_t index, std::int64_t finished) const {
   const Step step = at(index);
   const std::int64_t last_round = rounds() - 1;
   // This step uses the buffers of the segment `depth` before its own. last_in_place is the step of
-  // that segment's last round, in the same phase. All rounds must be finished, because gather_out
-  // is one buffer for all of them.
+  // that segment's last round in the same phase. All its rounds must be finished, because they
+  // share one buffer, gather_out.
   const std::int64_t last_in_place = index - depth_ * cycle() + (last_round - step.round);
   if (finished <= last_in_place) return false;
   // An all-gather step sends the sum, so all reduce-scatter steps of its segment must be finished.
@@ -352,7 +352,7 @@ comm::Range SegmentedLayout::segment(int member, std::int64_t number) const {
   const comm::Range& chunk = chunks_[std::size_t(member)];
   if (number < 0 || number >= segment_count()) return {};
   const std::uint64_t first = std::uint64_t(number) * segments_.elements;
-  // A shorter chunk than the longest may lack the last segments.
+  // A chunk shorter than the longest may lack the last segments.
   if (first >= chunk.count) return {};
   return {chunk.first + first, std::min(segments_.elements, chunk.count - first)};
 }
@@ -364,8 +364,8 @@ std::size_t SegmentedLayout::bytes_in_flight(const Step& step) const {
 
 std::size_t SegmentedLayout::buffer(MessageKind message, std::int64_t number, int round) const {
   // The buffers of one ring index:
-  //   all-gather       gather_in: one for each round; gather_out: one
-  //   reduce-scatter   scatter_out and scatter_in: one each for each round
+  //   all-gather       gather_in: one per round; gather_out: one
+  //   reduce-scatter   scatter_out and scatter_in: one each per round
   const std::size_t rounds = std::size_t(this->rounds()), each = std::size_t(round);
   if (!gathers())
     return ring_index(number) * 2 * rounds + (message == MessageKind::scatter_in ? rounds : 0) +

@@ -10,8 +10,8 @@ namespace slimpi::inter {
 
 namespace {
 
-// The arithmetic of an all-gather alone: encodes the own block where a sum encodes its own chunk,
-// and decodes each block to its place in the result.
+// The arithmetic of an all-gather alone: encodes this rank's block where a sum would encode the sum
+// of its chunk, and decodes each block to its place in the result.
 class GatherCodec : public ChunkCodec {
  public:
   GatherCodec(const Context& context, const comm::InterNodeGroup& group, const comm::Gather& gather,

@@ -14,8 +14,8 @@ namespace slimpi::inter {
 namespace {
 
 // The cost constants that choose a schedule. The choice depends mainly on what a message costs in
-// relation to a byte. On a faster network both cost less and the ratio is similar, so the constants
-// of one network serve for all.
+// relation to a byte. A faster network makes both cheaper, so the ratio stays similar and the
+// constants of one network serve for all.
 constexpr cost::Constants kNetwork;
 
 double pairwise_cost(const ExchangeSize& size) {
@@ -48,8 +48,8 @@ std::span<const Schedule> schedules() {
 
 const Schedule& schedule_for(const ExchangeSize& size) {
   const std::size_t encoded = kernels::encoded_bytes(size.format, size.count);
-  // All ranks must choose the same schedule, so the choice ignores `me` and `staged`. The choice
-  // assumes buffers on a GPU on every rank, because some ranks may have them there.
+  // All ranks must choose the same schedule, so the choice ignores `me` and `staged`. It assumes
+  // buffers on a GPU, because some ranks may have them there.
   ExchangeSize common = size;
   common.staged = true;
   common.me = 0;
@@ -77,13 +77,13 @@ const PreparedExchange& PreparedExchanges::find_or_prepare(const ExchangeSize& s
   if (last_ != nullptr && last_->first == size) return last_->second;
   auto found = by_size_.find(size);
   if (found == by_size_.end()) {
-    // Makes the new exchange before the old ones are dropped, so that they stay if this throws.
+    // The new exchange is made before the old ones are dropped, so that they stay if this throws.
     PreparedExchange made(size);
-    // `more` estimates the bytes of the new entry: a layout has some words for each member.
+    // `more` estimates the bytes of the new entry: a layout has some words per member.
     const std::size_t more = 2 * sizeof(Entries::value_type) + 64 * std::size_t(size.group_size);
     if (bytes_ + more > kMostBytes) {
-      // Drops all exchanges, so that no order of use has to be recorded. Each size that comes again
-      // is then prepared once more.
+      // All exchanges are dropped, so that no order of use has to be recorded. A size that comes
+      // again is prepared once more.
       last_ = nullptr;
       by_size_.clear();
       bytes_ = 0;
@@ -112,14 +112,14 @@ Status run_exchange(comm::Call& call, const comm::InterNodeGroup& group, comm::R
                     const float* in, float* out, float* residual) {
   const PreparedExchange& prepared = prepared_exchange(call.communicator, call.plan.format, group,
                                                        shard.count, call.device.staged);
-  Context context = context_of(call);  // lives until run() returns; run() keeps no pointer to it
+  Context context = context_of(call);  // lives until run() returns, which keeps no pointer to it
   SLIMPI_TRY(find_streams(call, &context.streams));
   context.format = comm::with_tiles(context.format, shard.count, int(group.peers.size()));
   return prepared.schedule->run(context, *prepared.layout, group, shard, in, out, residual);
 }
 
 namespace {
-// Returns the chunks of the members, counted from the shard's first element.
+// Returns the chunks of the members, relative to the shard's first element.
 std::pmr::vector<comm::Range> chunks_of(const comm::Scatter& scatter, const comm::Range& shard,
                                         std::pmr::memory_resource* memory) {
   std::pmr::vector<comm::Range> chunks(scatter.chunks, memory);

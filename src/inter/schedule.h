@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of the schedules, each of which says which rank sends which values when, and to whom,
-// in the exchange between nodes. A call uses the cheapest schedule for its size and number of
-// nodes; the bytes of the result do not depend on that choice.
+// The table of the schedules of the exchange between nodes. A schedule says which rank sends which
+// values when, and to whom. A call uses the cheapest schedule for its size and number of nodes; the
+// bytes of the result do not depend on that choice.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,8 +14,8 @@
 namespace slimpi::inter {
 
 // The scratch memory that a schedule needs: `bytes` of Context::messages (and as many of
-// Context::staging if the device is staged), and `partial` floats of Context::partial, which holds
-// sums if the group has more members than one kernel adds.
+// Context::staging if the device is staged), and `partial` floats of Context::partial, for sums of
+// a group that has more members than one kernel adds.
 struct Need {
   std::size_t bytes = 0;
   std::uint64_t partial = 0;
@@ -29,14 +29,14 @@ struct Schedule {
 
   Need (*need)(const ExchangeSize& size);
 
-  // Makes the layout, the part of run()'s work that depends on the size alone.
+  // Makes the layout, which is the part of run()'s work that depends on the size alone.
   std::unique_ptr<const ExchangeLayout> (*layout)(const ExchangeSize& size);
 
   // Sums `shard` of the call's vector over the inter-node group. Collective over the group.
   //   layout     from this schedule's layout(), for size_of(context, group, shard.count)
-  //   in, out    point at the shard's first element; in == out is allowed
-  //   residual   null, or as long as the shard: the values that compression lost in earlier calls;
-  //              run() adds them and writes the new residual
+  //   in, out    point to the shard's first element; in == out is allowed
+  //   residual   null, or as long as the shard: what compression lost in earlier calls. run() adds
+  //              it and writes the new residual
   //   context    has at least the scratch memory that need() returns
   Status (*run)(const Context& context, const ExchangeLayout& layout,
                 const comm::InterNodeGroup& group, comm::Range shard, const float* in, float* out,
@@ -45,7 +45,7 @@ struct Schedule {
 
 std::span<const Schedule> schedules();
 
-// The functions in the table of schedules. bruck.cpp and pairwise.cpp define them.
+// The functions in the table of schedules, defined in bruck.cpp and pairwise.cpp.
 Need bruck_need(const ExchangeSize& size);
 std::unique_ptr<const ExchangeLayout> bruck_layout(const ExchangeSize& size);
 Status run_bruck(const Context& context, const ExchangeLayout& layout,
@@ -57,16 +57,16 @@ Status run_pairwise_schedule(const Context& context, const ExchangeLayout& layou
                              float* out, float* residual);
 
 // Sums `shard` of the call's vector over the inter-node group by a pairwise reduce-scatter. Each
-// member gets the sum of its own chunk, unencoded, in the context's `totals`. `chunks`: by member,
-// counted from the shard's first element. `in` points at the shard; `totals` may point into `in`,
-// at this rank's chunk. The other arguments are those of Schedule::run.
+// member receives the sum of its own chunk, uncompressed, in the context's `totals`. `chunks` are
+// those of the members, relative to the shard's first element. `in` points to the shard, and
+// `totals` may point to this rank's chunk in it. The other arguments are those of Schedule::run.
 Status run_pairwise_scatter(const Context& context, const comm::InterNodeGroup& group,
                             comm::Range shard, std::span<const comm::Range> chunks, const float* in,
                             float* residual);
 
 // Sends the chunks of an all-gather to all members by the second phase of the pairwise schedule.
-// `chunks`: by member, a block of gather.blocks, or an empty range. `in` points at the first
-// element of this rank's chunk, `out` at the result.
+// `chunks` has, by member, a block of gather.blocks or an empty range. `in` points to the first
+// element of this rank's chunk, and `out` to the result.
 Status run_pairwise_gather(const Context& context, const comm::InterNodeGroup& group,
                            const comm::Gather& gather, std::span<const comm::Range> chunks,
                            const float* in, float* out);
@@ -74,7 +74,7 @@ Status run_pairwise_gather(const Context& context, const comm::InterNodeGroup& g
 // Returns the cheapest schedule whose memory stays below a bound; the same on all ranks.
 const Schedule& schedule_for(const ExchangeSize& size);
 
-// The schedule for one size, with the memory that it needs and its layout. All three follow from
+// The schedule for one size, with the memory that it needs and its layout. All of them follow from
 // the size alone, so they stay valid if options change.
 struct PreparedExchange {
   explicit PreparedExchange(const ExchangeSize& size);
@@ -84,11 +84,11 @@ struct PreparedExchange {
   std::unique_ptr<const ExchangeLayout> layout;
 };
 
-// One PreparedExchange for each size of the sums that a communicator has made.
+// The PreparedExchange for each size of the sums that a communicator has made.
 class PreparedExchanges : public comm::Attachment {
  public:
   // Returns the exchange of a size, valid until the next call. Allocates only at the first call
-  // with a size. Not collective.
+  // with a size. Does not communicate.
   const PreparedExchange& find_or_prepare(const ExchangeSize& size);
 
   // Returns about how many bytes the exchanges take. Beyond kMostBytes all are dropped, and made
@@ -109,22 +109,22 @@ const PreparedExchange& prepared_exchange(comm::Communicator& communicator,
                                           const comm::InterNodeGroup& group, std::uint64_t count,
                                           bool staged);
 
-// Returns the ExchangeSize of a shard of `count` floats.
+// Returns the ExchangeSize for a shard of `count` floats.
 ExchangeSize size_of(const Context& context, const comm::InterNodeGroup& group,
                      std::uint64_t count);
 
-// Returns the scratch memory that run_scatter needs.
+// Returns the scratch memory of run_scatter().
 Need scatter_need(const comm::Call& call, const comm::InterNodeGroup& group);
 
-// Runs run_pairwise_scatter in a call with Call::scatter, for the shard that this rank owns. `in`
-// points at the shard; `result` gets the sum of this rank's chunk.
+// Runs run_pairwise_scatter() in a call with Call::scatter, for the shard that this rank owns. `in`
+// points to the shard; `result` receives the sum of this rank's chunk.
 Status run_scatter(comm::Call& call, const comm::InterNodeGroup& group, const float* in,
                    float* result, float* residual);
 
-// Returns the scratch memory that run_gather needs.
+// Returns the scratch memory of run_gather().
 Need gather_need(const comm::Call& call, const comm::InterNodeGroup& group);
 
-// Runs run_pairwise_gather in a call with Call::gather. The result goes to the call's `out`.
+// Runs run_pairwise_gather() in a call with Call::gather. The result goes to the call's `out`.
 Status run_gather(comm::Call& call, const comm::InterNodeGroup& group,
                   std::span<const comm::Range> chunks, const float* in);
 

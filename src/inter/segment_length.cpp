@@ -11,28 +11,28 @@ namespace slimpi::inter {
 
 namespace {
 
-// The encoded bytes of a segment: kSmallBytes with SegmentClass::small, at most kLargeBytes with
-// SegmentClass::large, so long that the fixed cost of a message does not matter. Small segments
-// stay below about 19 KiB, because above that UCX over TCP uses its rendezvous protocol, which
-// costs four more messages.
+// The encoded bytes of a segment: kSmallBytes with SegmentClass::small; with SegmentClass::large up
+// to kLargeBytes, where the fixed cost of a message no longer matters. Small segments stay below
+// about 19 KiB, because above that UCX over TCP uses its rendezvous protocol, which costs four more
+// messages.
 constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 288 << 10;
 constexpr std::size_t kNeighborBytes = 64 << 10;  // of a segment of a neighbor exchange
 
-// The number of segments of a chunk in the class large: at least kPipeline, so that the pipeline
-// stages overlap. Segments that would then be shorter than kDeviceBytes are at least
-// kShortPipeline: a rank waits about 15 us for its GPU in every step, and the transfer of a message
-// should take no less.
+// How many segments a chunk has in the class large: at least kPipeline, so that the pipeline stages
+// overlap. If they would then be shorter than kDeviceBytes, at least kShortPipeline suffice,
+// because a rank waits about 15 us for its GPU in every step, and the transfer of a message should
+// take no less.
 constexpr std::size_t kPipeline = 4, kShortPipeline = 2, kDeviceBytes = 64 << 10;
 
-// The limit of the bytes in flight is at least this: enough that the link never waits for
-// arithmetic, and few enough that flows rarely compete for a link.
+// The bytes in flight may always be this many: enough that the link never waits for arithmetic, and
+// few enough that flows rarely compete for a link.
 constexpr std::size_t kSmallInFlight = 144 << 10;
 
-// kStages: the segments that are being encoded, summed or decoded at a time. With a GPU or with
-// SegmentClass::large there are kLateStages more: a GPU gets its work some steps ahead.
+// How many segments are being encoded, summed or decoded at a time. With a GPU or with
+// SegmentClass::large there are kLateStages more, because a GPU gets its work some steps ahead.
 constexpr int kStages = 4, kLateStages = 3;
 
-// Returns the bytes of a segment, for a chunk of `chunk_bytes` encoded bytes.
+// Returns the bytes of a segment for a chunk of `chunk_bytes` encoded bytes.
 std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_bytes) {
   if (segment_class == comm::SegmentClass::small) return kSmallBytes;
   const std::size_t bytes =
@@ -40,8 +40,8 @@ std::size_t segment_bytes(comm::SegmentClass segment_class, std::size_t chunk_by
   return std::clamp(bytes, kSmallBytes, kLargeBytes);
 }
 
-// Divides the chunks. `chunk`: elements of the longest chunk. `buffers`: the message buffers that
-// one segment of each chunk needs. `steps`: the steps in which a segment travels.
+// Divides the chunks. `chunk` is the number of elements of the longest chunk, `buffers` the message
+// buffers that one segment of each chunk needs, and `steps` the steps in which a segment travels.
 Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffers,
                 std::size_t steps) {
   const kernels::Format& format = size.format;
@@ -52,9 +52,9 @@ Segments divide(const ExchangeSize& size, std::uint64_t chunk, std::size_t buffe
   const std::size_t bytes =
       segment_bytes(size.segment_class, kernels::encoded_bytes(format, chunk));
   segments.most_in_flight = std::max(kSmallInFlight, kPipeline * bytes);
-  // `deepest`: the pipeline depth with a GPU, that is, the segments that may be in flight and those
-  // in other stages. All ranks compute the length of a segment with this depth, because ranks with
-  // and without a GPU may take part in one call.
+  // The pipeline depth with a GPU: the segments that may be in flight, and those in other stages.
+  // All ranks compute the length of a segment from this depth, because ranks with and without a GPU
+  // may take part in one call.
   const std::size_t deepest = segments.most_in_flight / bytes / steps + kStages + kLateStages;
   const std::size_t bound = std::max<std::size_t>(kMemoryFloor, encoded);
   const auto value_bits = std::uint64_t(kernels::value_bits(format));
@@ -90,8 +90,8 @@ std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements)
   return comm::kHeaderBytes + round_up(kernels::encoded_bytes(format, elements), 4);
 }
 
-// The buffers of a segment: for each peer scatter_out, scatter_in and gather_in; one gather_out
-// (SegmentedLayout).
+// The buffers of a segment are scatter_out, scatter_in and gather_in for each peer, and one
+// gather_out (SegmentedLayout).
 Segments segments_for(const ExchangeSize& size) {
   const std::size_t peers = std::size_t(size.group_size - 1);
   const std::uint64_t chunk =
@@ -138,7 +138,8 @@ Segments neighbor_segments(const kernels::Format& format, std::uint64_t count, i
   result.elements = whole;
   result.depth = staged ? 6 : 4;
   if (!comm::one_bucket(format)) {
-    // The message buffers take no more than the encoded shard, or kMemoryFloor if that is more.
+    // The message buffers take no more than the encoded shard, or than kMemoryFloor if that is
+    // more.
     const std::uint64_t most =
         std::max<std::size_t>(kMemoryFloor, kernels::encoded_bytes(format, count)) /
         (buffers * std::size_t(result.depth));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The division of a shard (the values that the owners of all nodes exchange) into segments, each of
-// which travels in one message. ExchangeSize has all facts on which the division depends.
-// algorithm/algorithm.cpp sets the segment class, for small or large messages.
+// Divides a shard (the values that the owners of all nodes exchange) into segments, each of which
+// travels in one message. The division depends on ExchangeSize alone. algorithm/algorithm.cpp sets
+// the segment class, for small or large messages.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace slimpi::inter {
 
-// All that an exchange depends on, except the values. The same on all ranks of the inter-node
-// group, except `staged` and `me`.
+// Everything that an exchange depends on, except the values. The same on all ranks of the
+// inter-node group, except `staged` and `me`.
 struct ExchangeSize {
   kernels::Format format;
   std::uint64_t count = 0;  // floats of the shard
@@ -31,8 +31,8 @@ struct ExchangeSize {
   bool operator<(const ExchangeSize& other) const { return words() < other.words(); }
 };
 
-// The positions, lengths and peers of an exchange, computed once for all exchanges of one size. A
-// layout does not change while exchanges use it, and refers to nothing outside itself.
+// The positions, lengths and peers of an exchange, computed once for all exchanges of one size.
+// Does not change while exchanges use it, and refers to nothing outside itself.
 class ExchangeLayout {
  public:
   ExchangeLayout() = default;
@@ -41,18 +41,17 @@ class ExchangeLayout {
   ExchangeLayout& operator=(const ExchangeLayout&) = delete;
 };
 
-// The message buffers of an exchange may take this many bytes, or as many as the encoded shard if
-// that is more.
+// How many bytes the message buffers of an exchange may take, unless the encoded shard takes more.
 constexpr std::size_t kMemoryFloor = 16 << 20;
 
-// The division of the chunks of a shard, the same on all ranks except for `depth` and `total`,
-// which depend on whether the rank's device is staged.
+// The division of the chunks of a shard. It is the same on all ranks except for `depth` and
+// `total`, which depend on whether the rank's device is staged.
 struct Segments {
   std::uint64_t align;             // comm::chunk_alignment
   std::uint64_t elements;          // of a segment; whole buckets
   std::int64_t per_longest_chunk;  // segments of the longest chunk
   int depth;                       // pipeline depth: segments that have message buffers at a time
-  std::size_t most_in_flight;      // bytes that a rank may have in flight, in each direction
+  std::size_t most_in_flight;      // bytes that a rank may have in flight in each direction
   std::size_t message;             // bytes reserved for one message, header included
   std::size_t total;               // bytes of all message buffers
 };
@@ -61,12 +60,12 @@ struct Segments {
 // owns one chunk.
 Segments segments_for(const ExchangeSize& size);
 
-// Returns the division for a reduce-scatter alone. The longest chunk has `longest` elements.
+// Returns the division for a reduce-scatter alone whose longest chunk has `longest` elements.
 Segments scatter_segments(const ExchangeSize& size, std::uint64_t longest);
-// Returns the division for an all-gather alone.
+// Returns the division for an all-gather alone whose longest chunk has `longest` elements.
 Segments gather_segments(const ExchangeSize& size, std::uint64_t longest);
 
-// Returns the division for a neighbor exchange, in which each rank sends the whole shard to each of
+// Returns the division for a neighbor exchange, where each rank sends the whole shard to each of
 // its peers (neighbor_exchange.h).
 Segments neighbor_segments(const kernels::Format& format, std::uint64_t count, int peers,
                            bool staged);
@@ -75,7 +74,7 @@ Segments neighbor_segments(const kernels::Format& format, std::uint64_t count, i
 // `message` bytes.
 Segments hook_segments(const ExchangeSize& size, std::uint64_t piece, std::size_t message);
 
-// Returns the bytes of a message of `elements` values, header included; a multiple of 4.
+// Returns the bytes of a message of `elements` values, header included. A multiple of 4.
 std::size_t message_bytes(const kernels::Format& format, std::uint64_t elements);
 
 }  // namespace slimpi::inter

@@ -26,8 +26,8 @@ CopyStreams::Event& SegmentRing::event(const Step& step) {
 Status SegmentRing::receive(const Step& step) {
   if (layout_.received_in(step).count == 0) return Status::ok;
   const MessageKind message = received_by(step);
-  // The receive accepts the longest message, and not only the expected length, so that a message
-  // that is too long arrives and check_message() can name its sender.
+  // The receive accepts even the longest message, so that a message that is too long arrives and
+  // check_message() can name its sender.
   return context_.exchange.receive(
       rank_of(layout_.from(step)), layout_.tag_of(step),
       buffers_.message(layout_.buffer(message, step.number, step.round)),
@@ -35,10 +35,10 @@ Status SegmentRing::receive(const Step& step) {
 }
 
 Status SegmentRing::post(std::int64_t number) {
-  // Posts the receives of both phases, because a peer may be in the all-gather while this rank is
-  // in the reduce-scatter.
+  // Post the receives of both phases, because a peer may be in the all-gather while this rank is in
+  // the reduce-scatter.
   for (int round = 0; round < layout_.rounds(); ++round) {
-    // Receives are posted in the order in which peers send: messages of one tag keep their order.
+    // In the order in which peers send, because messages of one tag keep their order.
     SLIMPI_TRY(receive({false, number, round}));
     SLIMPI_TRY(receive({true, number, round}));
   }
@@ -51,7 +51,7 @@ Status SegmentRing::stage_out(const Step& step) {
                             header(layout_.sent_in(step), layout_.me()), &event(step));
 }
 
-// Waits for the event of the step's message. On the host this does nothing, because a kernel has
+// Waits for the event of the step's message. Nothing to wait for on the host, where a kernel has
 // ended when its function returns.
 Status SegmentRing::wait_for_payload(const Step& step) {
   return streams_.wait(event(step));
@@ -85,15 +85,15 @@ Status SegmentRing::finish(const Step& step) {
                       message_bytes(context_.format, part.count));
     SLIMPI_TRY(context_.exchange.wait(requests_[layout_.request(message, step)], &received));
   }
-  // Copies to the device without waiting for its kernels, which is safe because the receive was
-  // posted only when the kernels that read the earlier message in this buffer were complete.
+  // The copy to the device need not wait for its kernels: the receive was posted only once the
+  // kernels that read the earlier message in this buffer were complete.
   return buffers_.stage_in(layout_.buffer(message, step.number, step.round), received,
                            header(part, layout_.from(step)));
 }
 
 Status SegmentRing::check(MessageKind message, std::int64_t number) {
-  // With checks_late() MPI has received into device memory, where nobody could check the headers on
-  // arrival. By now copies of them are in host memory.
+  // With checks_late(), MPI has received into device memory, where the headers could not be checked
+  // on arrival. By now, copies of them are in host memory.
   for (int round = 0; round < layout_.rounds() && buffers_.checks_late(); ++round) {
     const Step step{message == MessageKind::gather_in, number, round};
     if (const comm::Range part = layout_.received_in(step); part.count != 0)

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The messages of a pairwise exchange or of a neighbor exchange: SegmentRing posts their receives,
-// sends them, and waits for them. For each segment in the pipeline it has requests and events,
-// which it owns, and buffers in the context's scratch memory. A later segment uses all of these
-// again.
+// The messages of a pairwise or neighbor exchange: SegmentRing posts their receives, sends them,
+// and waits for them. For each segment in the pipeline it owns requests and events, and uses
+// buffers in the context's scratch memory. A later segment reuses all of these.
 //
-// The states of a segment's buffers, each with the functions that lead to the state:
-//   posted     post: the receives are posted; peers may send
-//   in use     stage_out, send, finish: messages leave and arrive
-//   decoded    decoded: the last kernel that reads the messages is queued
-//   free       recycle: that kernel is complete; posts the buffers for the segment `depth` later
+// A segment's buffers pass through these states, by these functions:
+//   posted     post(): the receives are posted; peers may send
+//   in use     stage_out(), send(), finish(): messages leave and arrive
+//   decoded    decoded(): the last kernel that reads the messages is queued
+//   free       recycle(): that kernel is complete; posts the buffers for the segment `depth` later
 #pragma once
 #include <memory_resource>
 #include <span>
@@ -21,31 +20,31 @@ namespace slimpi::inter {
 
 class SegmentRing {
  public:
-  // `ranks`: the ranks of the layout's members. `use`: see MessageBuffers.
+  // `ranks` are those of the layout's members. `use`: see MessageBuffers.
   SegmentRing(const Context& context, const SegmentedLayout& layout, std::span<const int> ranks,
               comm::Range shard, PayloadUse use);
 
-  // Posts all receives of a segment, whose buffers must be free. Receives are posted ahead, never
-  // in answer to a send, so every send finds its receive, however late it comes.
+  // Posts all receives of a segment, whose buffers must be free. Receives are posted ahead and
+  // never in answer to a send, so every send finds its receive, however late it comes.
   Status post(std::int64_t number);
 
-  // Called after the kernel that writes a step's message was queued. stage_out() records an event
+  // Called once the kernel that writes a step's message is queued. stage_out() records an event
   // that is complete when the message can be sent, and wait_for_payload() waits for it.
   Status stage_out(const Step& step);
   Status wait_for_payload(const Step& step);
 
-  // Starts to send the message of a step, which wait_for_payload has passed.
+  // Begins to send the message of a step. wait_for_payload() must have returned.
   Status send(const Step& step);
 
-  // Waits until the step's message has left and the message that it receives has arrived, after
-  // which the kernel that reads the received message may be queued.
+  // Waits until the step's message has left and the message that the step receives has arrived.
+  // Then the kernel that reads the received message may be queued.
   Status finish(const Step& step);
 
   // Checks the headers of a segment's messages of this kind, if MPI has received them into device
   // memory; see MessageBuffers::check.
   Status check(MessageKind message, std::int64_t number);
 
-  // decoded() is called when the last kernel that reads this segment's messages was queued;
+  // decoded() is called once the last kernel that reads this segment's messages is queued;
   // recycle() waits for that kernel and posts the buffers for a later segment.
   Status decoded(std::int64_t number, std::uint64_t bytes);
   Status recycle(std::int64_t number);
@@ -57,14 +56,14 @@ class SegmentRing {
   std::byte* payload(MessageKind message, std::int64_t number, int round) const {
     return buffers_.payload(layout_.buffer(message, number, round));
   }
-  // Returns the payload of gather_out, the encoded sum, in host memory.
+  // Returns the payload of gather_out, which is the encoded sum, in host memory.
   std::byte* host_sum(std::int64_t number) const {
     return buffers_.host_payload(layout_.buffer(MessageKind::gather_out, number, 0));
   }
   std::span<mpi::Request> requests() { return requests_; }
 
  private:
-  // The messages that a step sends and receives.
+  // The kinds of messages that a step sends and receives.
   static MessageKind sent_by(const Step& step) {
     return step.gather ? MessageKind::gather_out : MessageKind::scatter_out;
   }
@@ -85,7 +84,7 @@ class SegmentRing {
   CopyStreams streams_;
   MessageBuffers buffers_;
   std::pmr::vector<mpi::Request> requests_;
-  // Events by ring index; encoded_ also by round.
+  // Events by ring index, those of encoded_ also by round.
   std::pmr::vector<CopyStreams::Event> encoded_, summed_, decoded_;
 };
 

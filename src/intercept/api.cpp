@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of slimpi.h.
+// Defines the functions of slimpi.h.
 #include "call/communicator_attribute.h"
 #include "call/control.h"
 #include "call/saved_state.h"
@@ -61,8 +61,8 @@ int refuse(const char* function, const Part&... part) {
   return 1;
 }
 
-// Sets *product to the number of elements of a matrix, rows * columns. Returns whether this number
-// is not 0 and fits into 64 bits.
+// Sets *product to the number of elements of a matrix, rows * columns. Returns whether this is not
+// 0 and fits into 64 bits.
 bool has_size(std::uint64_t rows, std::uint64_t columns, std::uint64_t* product) {
   return !__builtin_mul_overflow(rows, columns, product) && *product != 0;
 }
@@ -139,13 +139,13 @@ SLIMPI_EXPORT void slimpi_finish(void) {
   });
 }
 
-// The functions for bindings of other languages, such as the Python package, which call MPI without
-// a compiler that has read mpi.h.
+// For bindings of other languages, such as the Python package, which call MPI without a compiler
+// that has read mpi.h.
 
 namespace {
 
-// Returns an MPI constant as a word that MPI's functions take as an argument; its value differs
-// among MPIs. Empty if slimpi does not know the name. The process's MPI must be known.
+// Returns an MPI constant as a word that MPI's functions take as an argument, which differs among
+// MPIs; nothing if slimpi does not know the name. The process's MPI must be known.
 std::optional<mpi::Word> constant(std::string_view name) {
   using mpi::abi;
   using mpi::Word;

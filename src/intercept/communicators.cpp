@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions of communicators. In MPI_Comm_free and MPI_Comm_disconnect slimpi waits for its sums on
-// the communicator (finish_on), and notes which one is being freed (Freeing). These functions call
-// the program's delete callbacks while MPI iterates over the attributes of the communicator, and
-// slimpi must not read or set attributes then. So sums of callbacks on this communicator go to MPI,
-// on all ranks, in whatever order the callbacks run: all ranks are inside the free together. The
+// Functions of communicators.
+//
+// In MPI_Comm_free and MPI_Comm_disconnect, slimpi waits for its sums on the communicator
+// (finish_on()) and notes which communicator is being freed (Freeing). MPI calls the program's
+// delete callbacks there while it iterates over the communicator's attributes, which slimpi then
+// must not read or set. So sums that callbacks make on this communicator go to MPI. They do so on
+// all ranks, in whatever order the callbacks run, because all ranks are inside the free together.
+//
+// The other two functions give a communicator info keys, which may set options of slimpi.
 // other two functions here give a communicator info keys, which may set options of slimpi.
 #include "call/communicator_attribute.h"
 #include "call/control.h"
@@ -20,7 +24,7 @@ int free_comm(const auto& next, void* comm) {
   return next(comm);
 }
 
-// Reads the info keys. If there is no memory, the keys have no effect and the program gets an
+// Applies the info keys. Without memory for that, the keys have no effect and the program gets an
 // error.
 int take_info(Comm comm, Info info) {
   int code = 0;
@@ -30,7 +34,7 @@ int take_info(Comm comm, Info info) {
 }
 
 int set_info(const auto& next, Word comm, Word info) {
-  // Waits for the nonblocking sums in flight, which were begun with the old options.
+  // The nonblocking sums in flight were begun with the old options, so wait for them.
   if (call::sums_in_flight()) (void)catch_all([&] { call::wait_for_sums_on(cut<Comm>(comm)); });
   const int code = next(comm, info);
   return code == 0 ? take_info(cut<Comm>(comm), cut<Info>(info)) : code;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ends MPI in a program that did not initialize it: slimpi did, through a binding such as the
-// Python package. The program does not call MPI_Finalize, and may end while other ranks still work
-// for hours.
+// Ends MPI in a program that did not initialize it because slimpi did, through a binding such as
+// the Python package. This program does not call MPI_Finalize, and may end while other ranks still
+// work for hours.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -38,8 +38,8 @@ using std::chrono::seconds;
 constexpr unsigned kMeetMicroseconds = 1000, kFinalizeSeconds = 2;
 constexpr seconds kLongestBarrier(1800);  // unless SLIMPI_TIMEOUT says another time
 
-// The ranks' wait for each other before MPI_Finalize. A rank waits no longer than SLIMPI_TIMEOUT
-// after the last one that has come, and not for a rank that is lost.
+// Makes the ranks wait for each other before MPI_Finalize. A rank stops waiting SLIMPI_TIMEOUT
+// after the last one has come, and does not wait for a rank that is lost.
 class EndBarrier {
  public:
   EndBarrier() : exchange_(mpi::FirstExchange::make()) {
@@ -51,15 +51,15 @@ class EndBarrier {
       ended_ = true;
   }
 
-  // Returns whether all ranks are there. Sleeps between polls, so the cores are free for ranks that
+  // Returns whether all ranks have come. Sleeps between polls, which leaves the cores to ranks that
   // still work.
   bool wait() {
     for (;; usleep(kMeetMicroseconds))
       if (const auto all = poll()) return *all;
   }
 
-  // Returns true once all ranks are there, and false if this rank no longer waits for them. Says
-  // once that it waits for long, and why it waits no longer.
+  // Returns true once all ranks have come, and false once this rank gives up waiting. Prints, once
+  // each, that it waits for long and why it gives up.
   std::optional<bool> poll() {
     int done = 0;
     if (ended_ || gave_up_) return ended_;
@@ -88,7 +88,7 @@ class EndBarrier {
   }
 
  private:
-  // Returns the ranks that have not come; empty if that is not known.
+  // Returns the ranks that have not come, or an empty list if that is unknown.
   std::vector<int> absent() const {
     std::vector<int> ranks;
     const auto words = exchange_->arrivals();
@@ -97,7 +97,7 @@ class EndBarrier {
     return ranks;
   }
 
-  // Returns whether this rank is the first that has come, which speaks for all.
+  // Returns whether this rank is the first of those that have come, which speaks for all.
   bool is_first(const std::vector<int>& absent) const {
     int rank = 0;
     api_.Comm_rank(mpi::abi.comm_world, &rank);
@@ -106,7 +106,8 @@ class EndBarrier {
     return rank == first;
   }
 
-  // Returns whether this rank waits for a lost rank: a rank may have ended after it had come.
+  // Returns whether this rank still waits for a lost rank, which may also have come before it
+  // ended.
   bool is_missing(const std::vector<int>& absent, int rank) const {
     return rank < 0 || exchange_->arrivals().empty() ||
            std::find(absent.begin(), absent.end(), rank) != absent.end();
@@ -126,24 +127,24 @@ class EndBarrier {
   bool ended_ = false, gave_up_ = false, said_ = false;
 };
 
-// Calls the first definition of MPI_Finalize, as the program would. This definition may be in a
-// library that was preloaded before slimpi, such as slimpi-lab's.
+// Calls the first definition of MPI_Finalize, as the program would. It may be in a library that was
+// preloaded before slimpi, such as slimpi-lab's.
 void finalize() {
   using Function = int();
   const auto first = reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, "MPI_Finalize"));
   (first != nullptr ? first : SLIMPI_NEXT("MPI_Finalize", Function))();
 }
 
-// Returns whether a call of MPI_Finalize reaches that of another tool, which may write a profile
-// for long.
+// Returns whether a call of MPI_Finalize reaches that of another tool, which may take long to write
+// a profile.
 bool tool_finalizes() {
   const std::string_view next =
       mpi::image_of(reinterpret_cast<void*>(SLIMPI_NEXT("MPI_Finalize", int()))).name;
   return has_tool_in_front("MPI_Finalize") || !next.starts_with("libmpi");
 }
 
-// Returns how many bytes this process has written, by /proc; 0 if unknown. Safe in a signal
-// handler.
+// Returns how many bytes this process has written, by /proc, or 0 if that is unknown. Safe in a
+// signal handler.
 unsigned long written() {
   char text[256];
   const int file = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
@@ -161,7 +162,7 @@ unsigned long written() {
 
 volatile unsigned long g_written = 0;
 
-// Ends the process, as a handler of SIGALRM, unless it has written something since the last alarm.
+// Handles SIGALRM: ends the process, unless it has written something since the last alarm.
 void leave(int) {
   if (const unsigned long now = written(); now != g_written) {
     g_written = now;
@@ -172,9 +173,9 @@ void leave(int) {
   _exit(0);
 }
 
-// Limits the time of MPI_Finalize, which takes milliseconds once all ranks have met. MPICH 4.0 over
-// UCX and TCP may hang in it, on two or more hosts. Under Open MPI this function does
-// nothing: MPI_Finalize lacks this fault there, and a process must not end without calling it.
+// Limits how long MPI_Finalize may take, which is milliseconds once all ranks have met. On two or
+// more hosts, MPICH 4.0 over UCX and TCP may hang in it. Does nothing under Open MPI, whose
+// MPI_Finalize lacks this fault, and where a process must not end without calling it.
 void limit_finalize() {
   if (std::string_view(mpi::abi.name) == "Open MPI" ||
       !environment_variable("OMPI_COMM_WORLD_RANK").empty() || tool_finalizes())
@@ -189,7 +190,7 @@ void limit_finalize() {
   alarm(kFinalizeSeconds);
 }
 
-// Returns whether MPI is to be ended: MPI is in use, and this is no child made by fork().
+// Returns whether to end MPI: whether MPI is in use, and this is not a child made by fork().
 bool ends_mpi(const void* process) {
   if (std::uintptr_t(getpid()) != reinterpret_cast<std::uintptr_t>(process)) return false;
   int finalized = 1;

@@ -8,7 +8,8 @@ namespace slimpi::intercept {
 
 namespace {
 
-// The counts of MPI_Allgather and of MPI_Allgatherv; see Next.
+// The counts of MPI_Allgather. For their functions, and those of the counts of MPI_Allgatherv, see
+// Next.
 struct OneBlock {
   template <typename Count>
   struct Counts {
@@ -74,7 +75,7 @@ constinit Next<RanksBlocks> next_Allgatherv{"PMPI_Allgatherv", "PMPI_Allgatherv_
 constinit Next<RanksBlocks> next_Iallgatherv{"PMPI_Iallgatherv", "PMPI_Iallgatherv_c"};
 constinit Next<RanksBlocks> next_Allgatherv_init{"PMPI_Allgatherv_init", "PMPI_Allgatherv_init_c"};
 
-// The common bodies of the exported functions of this file; see take(). A request has the operation
+// The common bodies of this file's exported functions; see take(). The operation of the request is
 // MPI_SUM (call/request.h).
 [[gnu::always_inline]] inline Request request_of(Form form, const void* in, std::int64_t sent,
                                                  Word sent_type, void* out, BlockCounts blocks,
@@ -126,7 +127,7 @@ int begin_gather_by_mpi(const Request& request, Word handle) {
 }
 
 // Define the names of a function: with usual and with large counts, and for Fortran. `more` has the
-// parameters after the communicator, `names` their names.
+// parameters after the communicator, and `names` their names.
 #define SLIMPI_MORE(...) __VA_OPT__(, ) __VA_ARGS__
 #define SLIMPI_GATHER_AS(symbol, name, form, way, Count, more, names)                          \
   SLIMPI_EXPORT int symbol(const void* in, Count sent, Word sent_type, void* out, Count count, \

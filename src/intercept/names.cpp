@@ -42,8 +42,7 @@ bool has_next(const char* name, std::atomic<int>& known) {
 }
 
 bool is_fortran_code(const void* address) {
-  // Keeps the result for the library of the last caller, because most threads call from one
-  // library.
+  // The result for the library of the last caller, because most threads call from one library.
   thread_local mpi::Word first = 0, end = 0;
   thread_local bool fortran = false;
   if (reinterpret_cast<mpi::Word>(address) - first >= end - first) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tools to define names of MPI in this layer: the next definition of each name, the catch-all
-// around slimpi's own work, and Fortran.
+// The tools for defining MPI names in this layer: the next definition of each name, the catch-all
+// around slimpi's own work, and the cases of Fortran.
 #pragma once
 #include <atomic>
 #include <utility>
@@ -18,12 +18,12 @@ using namespace call;
 using namespace mpi;
 using call::Request;
 
-// The catch-all: calls run() and returns ok, or the status of an exception. So no exception of
-// slimpi crosses an MPI entry point. An exception where a sum begins ends the job with one line
-// (end_for), because other ranks may wait for this rank. Elsewhere only slimpi's own work is lost:
-// a count, a switch, a report. Exceptions of the program's error handlers pass through, as they do
-// without slimpi; so does the cancellation of a thread. All code that may call the program's code
-// runs inside a catch-all.
+// Calls run() and returns ok, or the status of an exception, so that no exception of slimpi crosses
+// an MPI entry point. All code that may call code of the program runs inside this catch-all. An
+// exception where a sum begins ends the job with one line (end_for()), because other ranks may wait
+// for this one. Elsewhere only slimpi's own work is lost: a count, a switch, a report. Exceptions
+// of the program's error handlers pass through, as they do without slimpi, and so does the
+// cancellation of a thread.
 template <typename Run>
 inline Status catch_all(const Run& run) {
   try {
@@ -36,8 +36,8 @@ inline Status catch_all(const Run& run) {
 }
 
 // Returns the next definition of the function `name` after this library, another tool's or MPI's,
-// and caches it in `known`. Without an MPI that has the function, returns a function that reports
-// an error; this function is not cached, because MPI may be loaded later.
+// and caches it in `known`. Without an MPI that has the function, returns one that reports an
+// error; this is not cached, because MPI may be loaded later.
 void* next_definition(const char* name, std::atomic<void*>& known);
 
 // Returns whether another library defines the function `name` after this one. Once the process has
@@ -45,15 +45,15 @@ void* next_definition(const char* name, std::atomic<void*>& known);
 bool has_next(const char* name, std::atomic<int>& known);
 
 // Fortran. Open MPI's bindings (mpif.h, mpi, mpi_f08) turn handles and MPI_IN_PLACE into C's and
-// then call PMPI_ names, so slimpi defines those too. A PMPI_ function of slimpi acts only on a
-// call of the bindings. A call from elsewhere, such as a tool's, MPI's own or ROMIO's, goes to MPI
-// as it is. slimpi's own calls never come here: they use the table of MPI functions, which holds
-// MPI's definitions.
+// then call PMPI_ names, so slimpi defines those, too. These definitions act only on a call of the
+// bindings. A call from elsewhere, such as a tool's, MPI's own or ROMIO's, goes to MPI as it is.
+// slimpi's own calls never come here, because they use the table of MPI functions, which has MPI's
+// definitions.
 //
 // MPICH's mpi_f08 module calls PMPI_ names directly for functions without buffers, so slimpi
 // intercepts the module's own names, mpi_..._f08_. In these functions handles are C's, a true
-// LOGICAL is an integer that is not 0, and `error` may be absent. Open MPI has functions of these
-// names, too; slimpi sees the PMPI_ names that they call.
+// LOGICAL is any integer but 0, and `error` may be absent. Open MPI has functions of these names,
+// too, but there slimpi sees the PMPI_ names that they call.
 
 // Returns whether the code at an address belongs to MPI's Fortran bindings.
 bool is_fortran_code(const void* address);
@@ -71,7 +71,7 @@ inline bool has_f08_of_mpich() {
 
 }  // namespace slimpi::intercept
 
-// The next definition of the function `name`, as a pointer to a function of the given type.
+// Returns the next definition of the function `name`, as a pointer to a function of the given type.
 #define SLIMPI_NEXT(name, ...)                                  \
   ([] {                                                         \
     using Function = __VA_ARGS__;                               \
@@ -82,10 +82,10 @@ inline bool has_f08_of_mpich() {
     return reinterpret_cast<Function*>(next);                   \
   }())
 
-// Whether MPI's Fortran bindings called the function in which this macro stands.
+// Whether MPI's Fortran bindings called the function in which this macro is used.
 #define SLIMPI_FROM_FORTRAN ::slimpi::intercept::from_fortran(__builtin_return_address(0))
 
-// Defines MPI_NAME, and PMPI_NAME for Open MPI's Fortran. ours(next, arguments...) does the call;
+// Defines MPI_NAME, and PMPI_NAME for Open MPI's Fortran. Both call ours(next, arguments...), where
 // `next` is the next definition.
 #define SLIMPI_BOTH(name, ours, parameters, ...)                                            \
   SLIMPI_EXPORT int MPI_##name parameters {                                                 \
@@ -96,7 +96,7 @@ inline bool has_f08_of_mpich() {
     return SLIMPI_FROM_FORTRAN ? ours(next __VA_OPT__(, ) __VA_ARGS__) : next(__VA_ARGS__); \
   }
 
-// Defines mpi_NAME_f08_. The expression `ours` does the call and gives its error code. In it,
+// Defines mpi_NAME_f08_. The expression `ours` runs the call and yields its error code. In it,
 // next() ignores its arguments, calls the next definition with the program's arguments, and returns
 // the error code; `definition` and `code` are for a call with other arguments.
 #define SLIMPI_F08(name, parameters, ours, ...)                                  \

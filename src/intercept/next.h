@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The common code of the functions that slimpi can take (sums.cpp, gathers.cpp), with their
+// The code that the functions which slimpi can take share (sums.cpp, gathers.cpp), in their
 // nonblocking, persistent and large-count forms.
 //
-// Programs such as mpi4py call the function for large counts wherever they find one, but the
-// process's MPI may lack it (an MPI older than 4.0, or another than MPICH). The function here then
-// calls the one for small counts.
+// Programs such as mpi4py call the function for large counts wherever they find one. slimpi defines
+// it, but the process's MPI may lack it (an MPI older than 4.0, or one other than MPICH); slimpi
+// then calls the function for small counts.
 #pragma once
 #include <atomic>
 #include <climits>
@@ -21,7 +21,7 @@ namespace slimpi::intercept {
 
 enum class Form { usual, large, fortran };
 
-// Does a blocking call, or lets MPI do it. Returns the code for the program.
+// Runs a blocking call, or leaves it to MPI. Returns the code for the program.
 [[gnu::always_inline]] inline int do_or_bypass(Request& request) {
   Outcome outcome;
   Status status = catch_all([&] { outcome = dispatch(request); });
@@ -35,7 +35,7 @@ enum class Form { usual, large, fortran };
   return code;
 }
 
-// Begins a nonblocking call or makes a persistent request, or lets MPI do so.
+// Begins a nonblocking call or makes a persistent request, or leaves that to MPI.
 template <typename ByMpi>
 int begin_or_bypass(Request& request, Way way, void* handle, const ByMpi& by_mpi) {
   const bool persistent = way == Way::persistent;
@@ -61,16 +61,16 @@ int begin_or_bypass(Request& request, Way way, void* handle, const ByMpi& by_mpi
   return code;
 }
 
-// Returns the counts of a call as ints, for an MPI without the function for large counts; empty if
-// a count is too large.
+// Returns the count of a call as an int, for an MPI without the function for large counts, or
+// nothing if it is too large.
 inline std::optional<int> as_ints(const char* name, std::int64_t count) {
   if (count <= INT_MAX) return int(count);
   refuse_count(name, count);
   return std::nullopt;
 }
 
-// Returns an array of the counts as ints. The array is never freed, because MPI may read it until a
-// request is complete, and this code does not learn when that is.
+// Returns an array of the counts as ints, or nothing if one is too large. The array is never freed,
+// because MPI may read it until a request is complete, and this code does not learn when that is.
 // `of_remote`: on an intercommunicator there is a count for each rank of the remote group.
 inline std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, Word comm,
                                          bool of_remote = false) {
@@ -93,20 +93,20 @@ inline std::optional<const int*> as_ints(const char* name, const std::int64_t* c
   return kept;
 }
 
-// Calls the next definition of a function or of its form for large counts, by the MPI_ name or, for
-// Fortran, by the PMPI_ name. `more`: the arguments after the communicator. Counts has these
-// functions:
-// - small() and large() read the counts of a call, as its function or its form for large counts
-//   takes them,
-// - ints() returns large counts as small ones, or nothing if one is too large,
-// - call() calls the function `next` with the arguments of a request and these counts.
+// Calls the next definition of a function, or of its form for large counts, by the MPI_ name or,
+// for Fortran, by the PMPI_ name. `more` has the arguments after the communicator. Counts provides
+// - small() and large(), which read the counts of a call as its function or its form for large
+//   counts takes them,
+// - ints(), which returns large counts as small ones, or nothing if one is too large, and
+// - call(), which calls the function `next` with the arguments of a request and these counts.
 template <typename Counts>
 struct Next {
   const char *name, *large;                               // both begin with PMPI_
   std::atomic<void*> known[2] = {}, known_large[2] = {};  // by MPI_, by PMPI_
   std::atomic<int> has_large = 0;
 
-  // The test for the rare large form is predicted, so the usual form pays nothing for it.
+  // The branch predictor learns the test for the rare large form, so the usual form pays nothing
+  // for it.
   template <typename... More>
   int operator()(const Request& request, More... more) {
     if (request.large) [[unlikely]]
@@ -133,10 +133,10 @@ struct Next {
   }
 };
 
-// The last part of all exported functions: does the call or lets MPI do it. A call of a PMPI_ name
-// goes to MPI unchanged, unless MPI's Fortran bindings make the call. The function must be inline,
-// because it looks at the caller of the exported function. `more` ends with the address of the
-// program's MPI request, if there is one.
+// The last part of every exported function: runs the call or leaves it to MPI. A call of a PMPI_
+// name goes to MPI unchanged, unless MPI's Fortran bindings make it. Must be inline, because it
+// looks at the caller of the exported function. `more` ends with the address of the program's MPI
+// request, if there is one.
 template <Way way, typename Counts, typename... More>
 [[gnu::always_inline]] inline int take(Next<Counts>& next, Form form, Request& request,
                                        More... more) {
@@ -151,7 +151,7 @@ template <Way way, typename Counts, typename... More>
   }
 }
 
-// Let MPI do an all-gather, or begin one and write its request to `handle`.
+// Let MPI run an all-gather, or begin one and write its request to `handle`.
 int gather_by_mpi(const Request& request);
 int begin_gather_by_mpi(const Request& request, Word handle);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The start and the end of MPI. slimpi intercepts MPI_Init and MPI_Init_thread because nonblocking
-// and persistent sums need MPI_THREAD_MULTIPLE, and under Open MPI a communicator that the program
-// does not see. MPI_Init_thread returns the level that MPI provides; as with any MPI, this may be
+// The start and the end of MPI. slimpi intercepts MPI_Init and MPI_Init_thread, because nonblocking
+// and persistent sums need MPI_THREAD_MULTIPLE and, under Open MPI, a communicator that the program
+// does not see. MPI_Init_thread returns the level that MPI provides, which, as with any MPI, may be
 // more than the program asked for. MPI_Session_init and MPI_Session_finalize are intercepted to
 // count the open sessions. In MPI_Finalize slimpi waits for its sums, and leaves new sums to MPI.
 #include <elf.h>
@@ -26,9 +26,9 @@ namespace slimpi::intercept {
 
 namespace {
 
-// Returns whether a function of this name begins a sum that is not blocking or, if `gathers`, an
-// all-gather that is not blocking. The name may be of C, mpif.h, mpi or mpi_f08: MPI_Iallreduce,
-// mpi_allreduce_init_c, mpi_iallreduce_f08ts_.
+// Returns whether a function of this name begins a nonblocking or persistent sum or, if `gathers`,
+// a nonblocking or persistent all-gather. The name may be one of C, mpif.h, mpi or mpi_f08:
+// MPI_Iallreduce, mpi_allreduce_init_c, mpi_iallreduce_f08ts_.
 bool begins_sums(std::string_view name, bool gathers) {
   if (!name.starts_with("MPI_") && !name.starts_with("mpi_")) return false;
   name.remove_prefix(4);
@@ -43,8 +43,8 @@ bool begins_sums(std::string_view name, bool gathers) {
   return false;
 }
 
-// Returns whether a file is a library of MPI or slimpi. These libraries are not searched for
-// references to sums, because MPI's Fortran libraries refer to all of MPI.
+// Returns whether a file is a library of MPI or slimpi. These are not searched for references to
+// sums, because MPI's Fortran libraries refer to all of MPI.
 bool is_mpis(std::string_view file) {
   return file.starts_with("libmpi") || file.starts_with("libpmpi") || file.starts_with("libslimpi");
 }
@@ -52,8 +52,8 @@ bool is_mpis(std::string_view file) {
 struct Tables {
   const ElfW(Sym) * symbols = nullptr;
   const char* names = nullptr;
-  const std::uint32_t* hash = nullptr;      // the second word: how many symbols
-  const std::uint32_t* gnu_hash = nullptr;  // the second word: the first symbol that is defined
+  const std::uint32_t* hash = nullptr;      // the second word is the number of symbols
+  const std::uint32_t* gnu_hash = nullptr;  // the second word is the first defined symbol
 };
 
 // Returns a pointer for an address of the dynamic section. glibc has relocated these addresses,
@@ -81,8 +81,8 @@ Tables tables_of(const dl_phdr_info& object) {
   return tables;
 }
 
-// Returns whether a loaded object has an undefined symbol that begins sums, by its dynamic symbol
-// table.
+// Returns whether a loaded object has, in its dynamic symbol table, an undefined symbol that begins
+// sums.
 int refers_to_sums(dl_phdr_info* object, std::size_t, void* gathers) {
   std::string_view name = object->dlpi_name;
   name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
@@ -108,9 +108,9 @@ bool program_begins_sums() {
   return begins;
 }
 
-// The level of threads that slimpi asks MPI for. programs: the level that the program asks for.
-// multiple: MPI_THREAD_MULTIPLE, because of SLIMPI_PROGRESS=thread. multiple_for_init:
-// MPI_THREAD_MULTIPLE in MPI_Init only, because an object of the process calls nonblocking or
+// The level of threads that slimpi requests from MPI. programs: the level that the program asks
+// for. multiple: MPI_THREAD_MULTIPLE, because of SLIMPI_PROGRESS=thread. multiple_for_init:
+// MPI_THREAD_MULTIPLE, but only in MPI_Init, because an object of the process calls nonblocking or
 // persistent sums. MPI need not be initialized.
 enum class ThreadLevel { programs, multiple_for_init, multiple };
 ThreadLevel wanted_thread_level() {
@@ -120,11 +120,11 @@ ThreadLevel wanted_thread_level() {
   return ThreadLevel::multiple_for_init;
 }
 
-// Under Open MPI, makes a communicator of slimpi's own, from which slimpi makes its other
-// communicators. The reason: MPI_Comm_create_group of Open MPI sends messages that a receive of the
-// program, from any source with any tag, would take. All processes of MPI_COMM_WORLD must take
-// part. So slimpi does nothing here if the launcher started several programs, or does not say how
-// many, because some may run without slimpi.
+// Under Open MPI, makes a communicator of slimpi's own to make its other communicators from,
+// because Open MPI's MPI_Comm_create_group sends messages that a receive of the program, from any
+// source with any tag, would take. All processes of MPI_COMM_WORLD must take part, so nothing is
+// done if the launcher started several programs, of which some may run without slimpi, or does not
+// say how many it started.
 void prepare_sums() {
   mpi::Api api{};
   std::string version;
@@ -146,7 +146,7 @@ void tell_thread_level() {
 }
 
 // Returns the wanted level. First calls find_abi(), which in a process with several MPIs chooses
-// the MPI of the caller. This must happen before any MPI function is looked up.
+// that of the caller. This must happen before any MPI function is looked up.
 ThreadLevel wanted_level() {
   auto level = ThreadLevel::programs;
   (void)catch_all([&] {
@@ -160,7 +160,7 @@ int level_of_thread(int required) {
   return wanted_level() == ThreadLevel::multiple ? mpi::abi.thread_multiple : required;
 }
 
-// Prepares sums after MPI_Init or MPI_Init_thread, which returned `code`. Returns `code`.
+// Prepares sums after MPI_Init or MPI_Init_thread has returned `code`, which is returned.
 int initialized(int code) {
   if (code != mpi::kSuccess) return code;
   (void)catch_all(note_process_manager);

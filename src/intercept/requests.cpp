@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions that complete, start, cancel or free requests. MPI cannot make slimpi's nonblocking
-// sums progress, so waits and tests do it while sums are in flight: MPI_Wait and MPI_Waitall wait
-// for the sums among the requests before they call the next definition, and MPI_Waitany and
+// The functions that complete, start, cancel or free requests. MPI cannot drive slimpi's
+// nonblocking sums, so waits and tests do it while sums are in flight: MPI_Wait and MPI_Waitall
+// wait for the sums among the requests before they call the next definition, while MPI_Waitany and
 // MPI_Waitsome poll with the next MPI_Testany or MPI_Testsome. Without sums in flight slimpi adds
 // one test.
 #include <dlfcn.h>
@@ -19,7 +19,7 @@ using Completed = Completing::Completed;
 
 namespace {
 
-// How arrays differ between the languages. In C indices begin at 0.
+// How arrays differ between the languages. In C, indices begin at 0.
 struct C {
   static int first_index() { return 0; }
   static void* statuses(void* array) { return array; }
@@ -27,7 +27,7 @@ struct C {
 
 // The arrays of MPICH's mpi_f08.
 struct F08 {
-  // Returns the first index: 1, but 0 with MPICH 4.0. The function finds this by a test of two
+  // Returns the first index, which is 1, but 0 with MPICH 4.0. To find out, this tests two
   // requests, which needs the runtime. While no sums are in flight there may be no runtime, and the
   // result does not matter.
   static int first_index() {
@@ -43,21 +43,21 @@ struct F08 {
     }();
     return first;
   }
-  // Returns the array; null for the module's MPI_STATUSES_IGNORE.
+  // Returns the array, or null for the module's MPI_STATUSES_IGNORE.
   static void* statuses(void* array) {
     static void* const ignored = dlsym(RTLD_DEFAULT, "MPIR_F08_MPI_STATUSES_IGNORE_OBJ");
     return array == ignored ? nullptr : array;
   }
 };
 
-// Returns whether slimpi takes part in the call: sums are in flight, there are requests, and the
-// call is no probe (call/hidden_functions.h). MPI reports wrong arguments.
+// Returns whether slimpi takes part in the call: whether sums are in flight, there are requests,
+// and the call is not a probe (call/hidden_functions.h). Wrong arguments are left to MPI to report.
 bool takes_part(int count, const void* requests) {
   return sums_in_flight() && !is_probe() && count > 0 && requests != nullptr;
 }
 
-// Remembers the requests before MPI changes them. If there is no memory for that, no request is
-// completed, and the program gets the error code that this function returns.
+// Notes the requests before MPI changes them. If there is no memory for that, no request is
+// completed, and the program gets the error code that this returns.
 int remember(std::optional<Completing>& completing, int count, const void* requests) {
   const Status status = catch_all([&] { completing.emplace(count, requests); });
   if (status == Status::ok) return mpi::kSuccess;
@@ -88,7 +88,7 @@ void wait_until(const auto& poll) {
   });
 }
 
-// Waits for all requests. `finish` calls the next definition. `statuses`: those of MPI_Waitall.
+// Waits for all requests. `finish` calls the next definition. `statuses` are those of MPI_Waitall.
 int wait_for_all(int count, const void* requests, const auto& finish, void* statuses,
                  bool several) {
   if (!takes_part(count, requests)) [[likely]]
@@ -99,8 +99,8 @@ int wait_for_all(int count, const void* requests, const auto& finish, void* stat
   return raise(*completing, finish(), {.count = count, .statuses = statuses, .several = several});
 }
 
-// Waits for some of the requests by polling. `test` calls the next definition of the function that
-// does not wait, and says which requests it has completed.
+// Waits for some of the requests by polling. `test` calls the next definition of the testing form,
+// and says which requests it has completed.
 int wait_for_some(int count, const void* requests, const auto& test) {
   std::optional<Completing> completing;
   Completed completed;
@@ -113,9 +113,9 @@ int wait_for_some(int count, const void* requests, const auto& test) {
   return raise(*completing, code, completed);
 }
 
-// Makes a call of MPI that tests requests. `finish` calls the next definition of the function,
-// MPI's or another tool's, and says which requests it has completed. `ends` is false for
-// MPI_Request_get_status and its forms _all, _any and _some, which do not free these requests.
+// Runs an MPI function that tests requests. `finish` calls its next definition, MPI's or another
+// tool's, and says which requests it has completed. `ends` is false for MPI_Request_get_status and
+// its forms _all, _any and _some, which do not free these requests.
 int test(int count, const void* requests, const auto& finish, bool ends = true) {
   Completed completed;
   if (!takes_part(count, requests)) [[likely]]
@@ -128,8 +128,7 @@ int test(int count, const void* requests, const auto& finish, bool ends = true) 
 }
 
 // The work of each intercepted function, with the arguments of C. `next` calls the next definition
-// of the function itself. `test` calls the next definition of its form that does not wait:
-// MPI_Testany or MPI_Testsome.
+// of the function itself, and `test` that of its testing form, MPI_Testany or MPI_Testsome.
 
 int wait_one(const auto& next, void* request, void* status) {
   return wait_for_all(

@@ -12,7 +12,8 @@ namespace slimpi::intra {
 
 namespace {
 
-// Returns the group for a communicator whose ranks are all on one node: every rank owns a shard.
+// Returns the group for a communicator whose ranks all share one node, where every rank owns a
+// shard.
 comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
   comm::InterNodeGroup group;
   group.shards = int(communicator.layout().node_ranks().size());
@@ -20,9 +21,9 @@ comm::InterNodeGroup one_node_group(const comm::Communicator& communicator) {
   return group;
 }
 
-// The rows in the order of comm::NodePath. A call begins with the first possible row, so shm, which
-// has a condition, comes before mpi, which is always possible. No call begins with nccl, because a
-// rank does not know yet whether the buffers of all ranks allow it.
+// The transports in the order of comm::NodePath. A call begins with the first one that is possible,
+// so shm, which has a condition, comes before mpi, which has none. No call begins with nccl,
+// because a rank does not know yet whether the buffers of all ranks allow it.
 constexpr Transport kTransports[] = {
     {"shm", can_share_memory, reserve_for_shm, reduce_scatter_by_shm, all_gather_by_shm},
     {"mpi", [](comm::Communicator&) { return true; }, reserve_for_mpi, reduce_scatter_by_mpi,
@@ -69,8 +70,8 @@ Status intra_allreduce(comm::Call& call) {
   return call.node_path == comm::NodePath::nccl ? allreduce_by_nccl(call, group) : Status::ok;
 }
 
-// Besides the memory of shm, reserves call.scratch.sums: add_in_pairs() may write sums there with
-// any number of ranks, add_in_order() only with more ranks than kMaxAddends.
+// Besides the memory of shm, reserves call.scratch.sums, where add_in_pairs() may write sums with
+// any number of ranks, and add_in_order() only with more than kMaxAddends.
 Status reserve_intra_allreduce(const comm::Call& call) {
   const comm::InterNodeGroup group = one_node_group(call.communicator);
   SLIMPI_TRY(reserve_for_shm(call, group));

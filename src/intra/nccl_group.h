@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The NCCL communicator of a node, with one GPU per rank, through which the ranks exchange device
 // memory. They create it together, at the first call in which all of them have buffers on a CUDA
-// device, and all learn whether that worked.
+// device, and all learn whether that succeeded.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -18,15 +18,16 @@ namespace slimpi::intra {
 
 class NcclGroup {
  public:
-  // `intra`: what SLIMPI_INTRA allows.
+  // `intra` is what SLIMPI_INTRA allows.
   explicit NcclGroup(Intra intra) : intra_(intra) {}
   ~NcclGroup() { abort(); }
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // kDepth: the number of blocks in flight. piece(): the floats that a rank of a node of `size`
-  // ranks sends to one owner in one block. Blocks are long, because a group of transfers costs some
-  // 30 us: 4 MiB with up to 8 ranks; with more ranks less, so that an owner gets at most 32 MiB.
+  // kDepth is the number of blocks in flight, and piece() the floats that a rank of a node of
+  // `size` ranks sends to one owner in one block. Blocks are long, because a group of transfers
+  // costs some 30 us: 4 MiB with up to 8 ranks, and less with more ranks, so that an owner receives
+  // at most 32 MiB.
   static constexpr int kDepth = 2;
   static constexpr std::uint64_t piece(int size) {
     return (std::uint64_t(1) << 20) * std::uint64_t(std::min(size, 8)) / std::uint64_t(size) / 64 *
@@ -39,24 +40,24 @@ class NcclGroup {
   enum Readiness : std::uint64_t { unavailable = 0, not_open = 1, ready = 2 };
   Readiness readiness(const device::Location& location) const;
 
-  // Opens the communicator, after all node-local ranks have published `not_open`. Sets *opened to
-  // whether that worked, the same on all these ranks. After a failure no rank tries again; the
+  // Opens the communicator, once all node-local ranks have published `not_open`. Sets *opened to
+  // whether that succeeded, the same on all these ranks. After a failure no rank tries again; the
   // failure is an error if SLIMPI_INTRA=nccl demands NCCL.
   Status open(NodeBarrier& shared, comm::Exchange& exchange, const device::Location& location,
               Statistics& statistics, bool* opened);
   bool is_open() const { return location_.has_value(); }
 
-  // Closes the communicator. Nothing may be in flight. All node-local ranks close it together.
+  // Closes the communicator, with nothing in flight. All node-local ranks close it together.
   void close() { end(true); }
-  // Makes NCCL abort the communicator. The abort waits for no rank.
+  // Makes NCCL abort the communicator, without waiting for other ranks.
   void abort() { end(false); }
 
-  // Return scratch memory: arrived() for the values that the other ranks send to this rank in a
-  // block (`index` is the number of the block modulo kDepth), partial() for intermediate sums.
+  // Return scratch memory: arrived() for the values that other ranks send to this one in a block
+  // (`index` is the number of the block modulo kDepth), and partial() for intermediate sums.
   float* arrived(int index) const { return scratch_.floats() + std::uint64_t(index) * block_; }
   float* partial() const { return scratch_.floats() + kDepth * block_; }
 
-  // Queues the transfers on the stream, and returns when an event can be recorded behind them.
+  // Queues the transfers on the stream, and returns once an event can be recorded after them.
   Status send(comm::Exchange& exchange, std::span<const device::NcclTransport::Transfer> transfers,
               device::Stream* stream);
 
@@ -76,7 +77,7 @@ class NcclGroup {
   void end(bool in_order);
 
   const Intra intra_;
-  bool refused_ = false;                      // opening failed once; NCCL is not used
+  bool refused_ = false;                      // opening has failed once, so NCCL is not used
   std::optional<device::Location> location_;  // the GPU of the open communicator
   const device::Device* device_ = nullptr;
   device::NcclCommunicator* communicator_ = nullptr;

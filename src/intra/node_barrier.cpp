@@ -10,11 +10,11 @@
 
 namespace slimpi::intra {
 
-// The words that one rank writes and the others poll. They share one cache line, so a rank that has
-// loaded `barriers` also has the published word in its cache.
+// The words that one rank writes and the others poll. They share one cache line, so that a rank
+// that has loaded `barriers` also has the published word in its cache.
 struct NodeBarrier::Line {
-  std::atomic<std::uint64_t> barriers;  // barriers that this rank has reached
-  // The published words, in turn: word n + 2 overwrites word n. Nobody still needs word n then: a
+  std::atomic<std::uint64_t> barriers;  // how many this rank has reached
+  // The published words, alternately: word n + 2 overwrites word n. By then nobody needs word n: a
   // rank publishes word n + 2 only after the barrier that follows word n + 1, and every rank has
   // read word n before it reaches that barrier.
   std::uint64_t words[2];
@@ -26,7 +26,7 @@ NodeBarrier::Line& NodeBarrier::line(int local) const {
   return *reinterpret_cast<Line*>(segment_->line(local));
 }
 
-// Stores the word without an atomic operation: the release store of the next barrier makes the word
+// The store need not be atomic, because the release store of the next barrier makes the word
 // visible to the other ranks.
 void NodeBarrier::publish(std::uint64_t published) {
   line(local_rank()).words[++publications_ % 2] = published;
@@ -57,8 +57,8 @@ Status NodeBarrier::all_true(comm::Exchange& exchange, bool* flag) {
 Status NodeBarrier::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
   const bool probe = locality_.due(bytes);
   if (probe) locality_.write_probe_lines(segment_->probe_lines(local_rank()));
-  // Release and acquire order everything that the ranks wrote before, the data areas included.
-  // The counts only grow, so no count needs to be reset, and a slow rank never misses a barrier.
+  // Release and acquire order everything that the ranks wrote before, including the data areas. The
+  // counts only grow, so none needs to be reset, and a slow rank never misses a barrier.
   line(local_rank()).barriers.store(++barriers_, std::memory_order_release);
   Trace* const trace = Trace::running();
   Trace::Clock::time_point begin{};
@@ -76,8 +76,8 @@ Status NodeBarrier::barrier(comm::Exchange& exchange, std::uint64_t bytes) {
 namespace {
 
 // The probe lines. Each line of a probe holds the number of the next one, so a load must complete
-// before the next can start. Hardware prefetch would shorten the time: it loads lines that lie at
-// equal distances, or that were read together before. So the distances grow by a step each time, no
+// before the next can start. Hardware prefetch would shorten the time, because it loads lines at
+// equal distances or lines that were read together before. So the distance grows with each line, no
 // line is read twice, and the first line and the step change from probe to probe.
 constexpr std::uint64_t kProbeLines = 8, kLine = 64, kLines = CacheLocality::kProbeBytes / kLine;
 
@@ -88,8 +88,8 @@ std::uint64_t step(std::uint64_t probe) {
   return 2 * probe + 1;
 }
 
-// Reading a probe line takes 0.2 to 0.4 us from a shared cache, 0.7 to 1.5 us from another cache
-// (docs/DESIGN.md).
+// The limit between the times to read a probe line from a shared cache, 0.2 to 0.4 us, and from
+// another cache, 0.7 to 1.5 us (docs/DESIGN.md).
 constexpr std::uint64_t kCrossCacheNanoseconds = 550;
 
 // Once due() has probed every rank twice, at least so many bytes are exchanged between two probes,

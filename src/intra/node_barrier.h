@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The barrier of the node-local ranks of a communicator, and what they learn at a barrier: words
-// that the ranks publish, and whether all ranks share a cache.
+// The barrier of the node-local ranks of a communicator, and what they learn at a barrier: the
+// words that the ranks publish, and whether all ranks share a cache.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,41 +13,42 @@
 
 namespace slimpi::intra {
 
-// Measures whether all node-local ranks share a cache with this rank, by the time to read what a
-// node-local rank has just written. The operating system cannot tell, because ranks that are not
-// bound to cores move, and a virtual machine does not know the real caches. The result may differ
-// between ranks; only the speed of copies depends on it.
+// Measures whether all node-local ranks share a cache with this rank, by the time it takes to read
+// what a node-local rank has just written. The operating system cannot tell, because ranks that are
+// not bound to cores move, and a virtual machine does not know the real caches. The result may
+// differ between ranks, since only the speed of copies depends on it.
 class CacheLocality {
  public:
-  // `me`: this rank's local rank, of `size`.
+  // `me` is this rank's local rank, of `size`.
   CacheLocality(int size, int me);
 
-  // Bytes of a rank's probe lines: shared cache lines that the rank writes and another rank reads.
+  // The bytes of a rank's probe lines, which are shared cache lines that the rank writes and
+  // another rank reads.
   static constexpr std::size_t kProbeBytes = NodeSegment::kProbeBytes;
 
   // Called at every barrier; returns whether to probe there. If so, every rank writes its probe
-  // lines before the barrier, and after it reads those of one node-local rank. `bytes`: the bytes
-  // that passed through a message buffer since the last barrier; the same on all ranks. Returns
+  // lines before the barrier, and afterwards reads those of one node-local rank. `bytes` is how
+  // many passed through a message buffer since the last barrier, the same on all ranks. Returns
   // true until every node-local rank was probed twice, and rarely from then on, so that the probes
   // cost next to nothing.
   bool due(std::uint64_t bytes);
   void write_probe_lines(std::byte* mine) const;
 
-  // Returns the node-local rank to probe next; a different one on every rank.
+  // Returns the node-local rank to probe next, which is a different one on every rank.
   int target() const;
   // Reads the probe lines of target(), and records how long that took.
   void probe(const std::byte* probe_lines);
   void record(std::uint64_t nanoseconds);
 
-  // Returns whether some node-local rank shares no cache with this rank. An interruption may slow a
-  // single probe, so two probes of a rank in sequence must give the same result.
+  // Returns whether some node-local rank shares no cache with this rank. Two probes of a rank in
+  // sequence must agree on that, because an interruption may slow down a single one.
   bool cross_cache() const { return cross_cache_; }
 
  private:
   struct Peer {
     bool last = false, cross_cache = false;
   };
-  std::vector<Peer> peers_;  // element i: of the rank i + 1 positions after this rank
+  std::vector<Peer> peers_;  // element i: the rank i + 1 positions after this one
   int me_;
   std::size_t next_ = 0;
   std::uint64_t probes_ = 0, bytes_ = 0;  // bytes since the last probe
@@ -58,7 +59,7 @@ class CacheLocality {
 // a data area and one 64-bit word that all can read. A barrier costs one store and a few loads.
 class NodeBarrier {
  public:
-  // `first`: the node's first rank, in the communicator.
+  // `first` is the rank, in the communicator, of the node's first rank.
   NodeBarrier(std::unique_ptr<NodeSegment> segment, int first)
       : segment_(std::move(segment)), first_(first), locality_(size(), local_rank()) {}
   ~NodeBarrier() { NodeSegment::leave(std::move(segment_)); }
@@ -70,19 +71,19 @@ class NodeBarrier {
   NodeSegment& segment() const { return *segment_; }
 
   // Waits until every rank of the node has called barrier() as often as this rank. What a rank
-  // wrote to its data area before is then visible to the others. MPI makes progress during the
-  // wait, because another rank may wait for a message. Fails if a rank reports a failure. `bytes`:
-  // an upper bound of the bytes that a rank wrote to its data area since the last barrier; the same
-  // on all ranks.
+  // wrote to its data area before is then visible to the others. MPI makes progress meanwhile,
+  // because another rank may wait for a message. Fails if a rank reports a failure. `bytes` is an
+  // upper bound of what a rank wrote to its data area since the last barrier, the same on all
+  // ranks.
   Status barrier(comm::Exchange& exchange, std::uint64_t bytes = 0);
 
   // Returns whether some rank of the node shares no cache with this rank at present. If so, this
   // rank should write data for other ranks past its caches. The result may differ between ranks.
   bool cross_cache() const { return locality_.cross_cache(); }
 
-  // publish() sets this rank's word (its fields are in transports.h), at most once between two
+  // publish() sets this rank's word (transports.h has its fields), at most once between two
   // barriers. After the next barrier, published() returns the bitwise AND (`all`) and OR (`any`) of
-  // the words of the node's ranks: where both are equal in the bits of a field, all ranks have
+  // the words of the node's ranks. Where both are equal in the bits of a field, all ranks have
   // published the same field.
   struct Published {
     std::uint64_t all, any;
@@ -90,9 +91,9 @@ class NodeBarrier {
   };
   void publish(std::uint64_t word);
   Published published() const;
-  std::uint64_t word(int local) const;  // the word of one rank; valid when published() is
+  std::uint64_t word(int local) const;  // of one rank; valid when published() is
 
-  // Publishes *flag and passes a barrier. Sets *flag to whether it was true on all ranks of the
+  // Publishes *flag, passes a barrier, and sets *flag to whether it was true on all ranks of the
   // node.
   Status all_true(comm::Exchange& exchange, bool* flag);
 

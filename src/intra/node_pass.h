@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The code that the transports share. A transport passes a vector, block by block, between the
-// ranks of a node (transports.h); this file computes the ranges of the blocks.
+// ranks of a node (transports.h), and this file computes the ranges of the blocks.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace slimpi::intra {
 
-// The blocks of a vector. A block has a piece of every shard (the part of the vector that one rank
-// owns). All ranks of the node have the same blocks, even those that own no shard.
+// The blocks of a vector, each of which has a piece of every shard (the part of the vector that one
+// rank owns). All ranks of the node have the same blocks, even those that own no shard.
 class NodeBlocks {
  public:
   NodeBlocks(const comm::Call& call, const comm::InterNodeGroup& group)
@@ -29,7 +29,7 @@ class NodeBlocks {
     }
   }
 
-  // `piece`: the most floats of a shard in one block.
+  // `piece` is the most floats of a shard in one block.
   void divide(std::uint64_t piece) {
     piece_ = piece;
     blocks_ = (longest_ + piece - 1) / piece;
@@ -39,7 +39,7 @@ class NodeBlocks {
   std::uint64_t longest() const { return longest_; }  // the floats of the longest shard
 
   const std::pmr::vector<comm::Range>& shards() const { return shards_; }
-  // Returns the piece of a shard in a block; empty if the shard ends before this block.
+  // Returns the piece of a shard in a block, empty if the shard ends before this block.
   comm::Range part(int shard_index, std::uint64_t block) const {
     const comm::Range& shard = shards_[std::size_t(shard_index)];
     if (block * piece_ >= shard.count) return {};
@@ -66,15 +66,15 @@ class NodePass {
         blocks_(call, group) {}
   ~NodePass() = default;
 
-  // Ends a pass, on failed ranks as well. After a failure the ranks may have queued different
-  // transfers, so each aborts its NCCL communicator; otherwise a GPU could hang.
+  // Ends a pass, on failed ranks as well. After a failure each rank aborts its NCCL communicator,
+  // because the ranks may have queued different transfers, and a GPU could hang.
   Status settle(Status status, NcclGroup& nccl) const {
     status = exchange_.settle(status, {});
     if (status != Status::ok) nccl.abort();
     return status;
   }
 
-  // Returns the piece of this rank's shard in a block; empty if the rank owns no shard.
+  // Returns the piece of this rank's shard in a block, empty if the rank owns no shard.
   comm::Range own(std::uint64_t block) const {
     return group_.shard_index < 0 ? comm::Range{} : blocks_.part(group_.shard_index, block);
   }
@@ -97,14 +97,14 @@ class NodePass {
 };
 
 // Copies between a rank's device and memory that node-local ranks can access, on the call's stream.
-// In the trace, one interval shows all copies between two waits for the stream, and the additions
-// that were queued between these copies.
+// In the trace, one interval shows all copies between two waits for the stream, with the additions
+// that were queued between them.
 class NodeCopies {
  public:
   explicit NodeCopies(const comm::Call& call) : call_(call) {}
 
-  // The destination of a copy: this core's caches, or memory (by non-temporal stores, if the device
-  // has them).
+  // Where a copy goes: to this core's caches or, by non-temporal stores if the device has them, to
+  // memory.
   enum class Where { caches, memory };
 
   Status copy(void* to, const void* from, std::size_t bytes, Where where = Where::caches) {
@@ -115,7 +115,7 @@ class NodeCopies {
                                                                       call_.stream);
   }
 
-  // Ends the interval in the trace. Called when the stream has completed all its work.
+  // Ends the interval in the trace. Called once the stream has completed all its work.
   void done() {
     Trace* const trace = Trace::running();
     if (trace != nullptr && call_.device.staged && bytes_ != 0)
@@ -129,9 +129,9 @@ class NodeCopies {
   std::uint64_t bytes_ = 0;  // since the last wait
 };
 
-// Returns the trace's slice for a step inside the node, which writes `bytes` bytes. On a staged
-// device the slice shows no bytes, because the step only queues its work; the trace shows the
-// copies in a row of the device.
+// Returns the trace's slice for a step inside the node that writes `bytes` bytes. On a staged
+// device the slice shows no bytes, because the step only queues its work; the copies are shown in a
+// row of the device.
 inline Slice node_slice(const comm::Call& call, const char* name, std::uint64_t bytes) {
   return Slice(name, call.device.staged ? 0 : bytes);
 }

@@ -7,7 +7,7 @@
 namespace slimpi::intra {
 
 void NodeState::layout_changed() {
-  // The segment and ready_, on which the ranks agreed, belong to the old layout.
+  // The segment, and ready_, on which the ranks agreed, belong to the old layout.
   shared_.reset();
   shared_tried_ = false;
   ready_.reset();
@@ -43,7 +43,8 @@ Status NodeState::open_shared(comm::Communicator& communicator) {
 Status NodeState::prepare(const comm::Call& call) {
   comm::Communicator& communicator = call.communicator;
   SLIMPI_TRY(open_shared(communicator));
-  // In open_shared() the ranks have agreed whether there is a segment, so all return here or none.
+  // The ranks have agreed in open_shared() whether there is a segment, so all return here or none
+  // does.
   if (shared_ == nullptr) {
     ready_ = false;
     return Status::ok;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The node state of a communicator: the shared-memory segment of the ranks of this node.
+// The state that a communicator has for its node: the shared-memory segment of the node's ranks.
 #pragma once
 #include <memory>
 #include <optional>
@@ -10,22 +10,22 @@
 
 namespace slimpi::intra {
 
-// Opens the segment and owns it. The communicator owns this object (comm::Attachment).
+// Opens and owns the segment. Owned by the communicator (comm::Attachment).
 class NodeState : public comm::Attachment {
  public:
   static NodeState& of(comm::Communicator& communicator) {
     return communicator.attachment<NodeState>();
   }
 
-  // Opens the shared-memory segment of the node-local ranks, once. Does nothing if SLIMPI_INTRA
-  // excludes it or if no node has two ranks. Collective.
+  // Opens the shared-memory segment of the node-local ranks, once, unless SLIMPI_INTRA excludes it
+  // or no node has two ranks. Collective.
   Status open_shared(comm::Communicator& communicator);
-  // Returns the barrier, which owns the segment; null if no segment is open.
+  // Returns the barrier, which owns the segment, or null if no segment is open.
   NodeBarrier* shared() const { return shared_.get(); }
 
-  // Prepares a communicator whose ranks are all on one node: opens the segment, and reserves the
-  // memory that the call needs. Called while ready() is empty; afterwards ready() says whether that
-  // worked on all ranks. Collective.
+  // Prepares a communicator whose ranks all share one node: opens the segment, and reserves the
+  // memory that the call needs. Called while ready() is empty; afterwards ready() says whether all
+  // ranks succeeded. Collective.
   Status prepare(const comm::Call& call);
   std::optional<bool> ready() const { return ready_; }
 
@@ -34,10 +34,10 @@ class NodeState : public comm::Attachment {
 
   std::unique_ptr<NodeBarrier> shared_;
   bool shared_tried_ = false;
-  std::optional<bool> ready_;  // the agreed result of prepare; the same on all ranks
+  std::optional<bool> ready_;  // what the ranks agreed on in prepare(); the same on all of them
 };
 
-// Returns the communicator's barrier, which owns the segment; null if no segment is open.
+// Returns the communicator's barrier, which owns the segment, or null if no segment is open.
 inline NodeBarrier* shared_of(comm::Communicator& communicator) {
   return NodeState::of(communicator).shared();
 }

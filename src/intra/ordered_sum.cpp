@@ -5,8 +5,8 @@
 
 namespace slimpi::intra {
 
-// Sums of more than kMaxAddends addends need several kernels. The sum so far is kept in `partial`
-// between them, because `out` may be an addend of a later kernel.
+// Sums of more than kMaxAddends addends need several kernels. Between them the sum so far is kept
+// in `partial`, because `out` may be an addend of a later kernel.
 void add_in_order(const device::DeviceStream& on, const kernels::Format& format,
                   std::span<const float* const> addends, std::uint64_t count, float* partial,
                   float* out) {
@@ -23,14 +23,14 @@ void add_in_order(const device::DeviceStream& on, const kernels::Format& format,
     } else {
       table.sum(group, size, count, to, on.stream);
     }
-    // The sum so far is the first addend of the next group, which keeps the order.
+    // As the first addend of the next group, the sum so far keeps the order.
     group[0] = partial;
     size = 1;
   }
 }
 
-// With 2^k + r addends (r < 2^k), addends 0 to 2r - 1 are first added in pairs, so that 2^k values
-// remain. Then neighboring values are added, level by level, until one sum is left.
+// With 2^k + r addends (r < 2^k), the first 2r are added in pairs, so that 2^k values remain. Then
+// neighboring values are added, level by level, until one sum is left.
 void add_in_pairs(const device::DeviceStream& on, std::span<const float* const> addends,
                   std::uint64_t count, float* partial, std::uint64_t stride, float* out,
                   std::pmr::memory_resource* memory) {
@@ -58,7 +58,7 @@ void add_in_pairs(const device::DeviceStream& on, std::span<const float* const> 
       level.push_back(addends[i]);
     }
   }
-  // A sum overwrites its left addend, if this addend is itself a sum in `partial`.
+  // A sum overwrites its left addend if that is itself a sum in `partial`.
   while (level.size() > 1) {
     next.clear();
     for (std::size_t i = 0; i < level.size(); i += 2) {

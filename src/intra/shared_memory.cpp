@@ -23,12 +23,12 @@ namespace slimpi::intra {
 
 namespace {
 
-// The longest time that leave() waits for the other ranks to leave. If all have left, it closes the
-// NCCL communicator; otherwise it keeps the segment.
+// How long leave() waits for the other ranks to leave. If all have left, it closes the NCCL
+// communicator; otherwise it keeps the segment.
 constexpr auto kPatience = std::chrono::seconds(2);
 
-// The segments with an open NCCL communicator that this rank has left and other ranks have not. The
-// list is never destroyed, because exit handlers may still free communicators.
+// The segments with an open NCCL communicator that this rank has left and other ranks have not.
+// Never destroyed, because exit handlers may still free communicators.
 struct Leaving {
   std::mutex mutex;
   std::vector<std::unique_ptr<NodeSegment>> segments;
@@ -40,7 +40,7 @@ Leaving& leaving() {
 
 }  // namespace
 
-// The header of the segment, on a page of its own in front of the regions. All ranks change it, by
+// The header of the segment, on a page of its own before the regions. All ranks change it, by
 // atomic operations.
 struct NodeSegment::Header {
   std::atomic<std::uint32_t> gone;  // ranks that have left the segment
@@ -64,14 +64,14 @@ NodeSegment::~NodeSegment() {
 Status NodeSegment::map(SharedFile& file, bool first) {
   SLIMPI_TRY(file.map(bytes(), &memory_));
   statistics_.segment(1, std::int64_t(bytes()));
-  // Each rank reserves its own region: the pages then lie on its NUMA node, and a full /dev/shm
-  // is an error here instead of SIGBUS at the first write.
+  // Each rank reserves its own region, so that the pages are on its NUMA node. A full /dev/shm is
+  // an error here instead of SIGBUS at the first write.
   if (first) SLIMPI_TRY(file.reserve(0, kHeaderBytes));
   return file.reserve(kHeaderBytes + std::size_t(me_) * region_bytes(), region_bytes());
 }
 
 void NodeSegment::touch() const {
-  // Touches all pages by one system call if the kernel has it (Linux 5.14): in half of the time.
+  // One system call touches all pages in half of the time, if the kernel has it (Linux 5.14).
   if (madvise(memory_, bytes(), MADV_POPULATE_WRITE) == 0) return;
   for (std::size_t at = 0; at < bytes(); at += kPage)
     static_cast<void>(*reinterpret_cast<const volatile std::byte*>(memory_ + at));
@@ -93,9 +93,9 @@ bool NodeSegment::gone() const {
   return header().gone.load(std::memory_order_acquire) == std::uint32_t(ranks_);
 }
 
-// Counts this rank as one that has left. If NCCL is open, waits until all ranks have left before it
-// closes NCCL, because close() itself would wait for ranks that may leave much later. Returns false
-// if a rank did not leave in time; the NCCL communicator is then still open.
+// Counts this rank as one that has left. If NCCL is open, waits until all ranks have left before
+// closing it, because close() itself would wait for ranks that may leave much later. Returns false,
+// with NCCL still open, if a rank did not leave in time.
 bool NodeSegment::close_nccl() {
   header().gone.fetch_add(1, std::memory_order_acq_rel);
   if (nccl == nullptr || !nccl->is_open()) return true;
@@ -116,16 +116,16 @@ void NodeSegment::leave(std::unique_ptr<NodeSegment> segment) {
 
 // The opening of a segment. The first rank of each node, its leader, makes a file and gives it to
 // the other ranks. All ranks of the communicator take the same steps, and agree after each whether
-// it worked on all ranks, so no system call blocks and no rank waits for one that failed.
+// all of them succeeded, so no system call blocks and no rank waits for one that failed.
 
 namespace {
 
-// The lengths of a block in floats, in the order in which they are tried: the fastest first, and
-// shorter ones for when memory is short.
+// The lengths of a block in floats, in the order in which they are tried: the fastest first, then
+// shorter ones in case memory is short.
 constexpr std::uint64_t kBlocks[] = {NodeSegment::kBlock, 32 << 10, 8 << 10};
 
-// The number of ranks that ask the leader for the file at once, as many as the queue of a socket
-// has room for.
+// How many ranks ask the leader for the file at once: as many as the queue of a socket has room
+// for.
 constexpr int kAtOnce = 64;
 
 // Sent by the ranks of this node, so that the leader can tell their requests from strangers'
@@ -143,8 +143,8 @@ std::uint64_t random_number() {
 }
 
 // Makes one attempt to open a segment: maps the file of the node's leader on all ranks of the node.
-// Sets *good to whether that worked on all ranks of the communicator. Every rank reserves the
-// memory of its own region, on its NUMA node. `largest`: the number of ranks of the largest node.
+// Sets *good to whether all ranks of the communicator succeeded. Every rank reserves the memory of
+// its own region, on its NUMA node. `largest` is the number of ranks of the largest node.
 Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest,
            NodeSegment& segment, bool* good) {
   const int local = segment.me();
@@ -161,15 +161,15 @@ Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest
     }
     return exchange.all_true(good);
   };
-  // The name of the leader's socket, for this node and this attempt: it contains the greatest
-  // random number of all ranks, and differs between attempts, because other threads may make
-  // attempts at the same time.
+  // The name of the leader's socket for this node and this attempt. It contains the greatest random
+  // number of all ranks, and differs between attempts, because other threads may make attempts at
+  // the same time.
   static std::atomic<std::uint64_t> attempts{0};
   std::uint64_t name = splitmix64(random_number(), attempts++) >> 1;  // 63 bits are enough
   SLIMPI_TRY(exchange.all_max({&name, 1}));
   name = splitmix64(name, std::uint64_t(layout.node()));
   SLIMPI_TRY(together([&] {
-    // The leader makes the file. The file has its length, but no memory yet.
+    // The leader makes the file, which has its length but no memory yet.
     return !leads || (file.create(segment.bytes()) == Status::ok && offer.open(name) == Status::ok);
   }));
   for (int first = 1; first < largest; first += kAtOnce) {
@@ -192,7 +192,7 @@ Status map(comm::Exchange& exchange, const comm::NodeLayout& layout, int largest
 
 Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
                     Statistics& statistics, std::unique_ptr<NodeSegment>* segment) {
-  std::size_t largest = 0;  // ranks of a node
+  std::size_t largest = 0;  // ranks of the largest node
   for (const auto& ranks : layout.ranks_of) largest = std::max(largest, ranks.size());
   for (const std::uint64_t block : kBlocks) {
     // A block must have at least kLeastPiece floats of every rank's shard; see piece_of().

@@ -19,22 +19,22 @@ namespace slimpi::intra {
 
 class NcclGroup;
 
-// The message buffers of one process, in a ring. Each block of each call passes through the next
-// buffer. All ranks of the node count the same calls, so a block has the same place on all ranks.
+// The message buffers of one process, in a ring, where each block of each call takes the next
+// buffer. All ranks of the node count the same calls, so a block has the same place on all of them.
 //
 // A call with short blocks uses short buffers, so that many calls pass before the same memory is
 // written again. By then it has left the caches of the core that read it, and writing is faster
-// than while another core still holds the cache line. A call whose blocks are longer than a quarter
-// of the longest buffer uses the longest buffers: short ones would gain little there if the calls
-// follow one another, and lose if other work fills the caches in between (docs/DESIGN.md).
+// than while another core still has the cache line. A call whose blocks are longer than a quarter
+// of the longest buffer uses the longest buffers: short ones would gain little if the calls follow
+// one another, and lose if other work fills the caches in between (docs/DESIGN.md).
 //
 // Lengths and places (the index of a buffer's first float) are in floats. A length is a power of
-// two, and a place is a multiple of the length, so any kDepth buffers in sequence do not overlap.
+// two, and a place is a multiple of the length, so kDepth successive buffers never overlap.
 class BufferRing {
  public:
   static constexpr int kDepth = 3;  // blocks in flight
 
-  // `longest`: the length of the longest buffer; a power of two, kShortest or more.
+  // `longest` is the length of the longest buffer, a power of two that is at least kShortest.
   explicit BufferRing(std::uint64_t longest) : longest_(longest) {}
 
   std::uint64_t longest() const { return longest_; }
@@ -53,14 +53,15 @@ class BufferRing {
     std::uint64_t first_ = 0, length_ = 0, floats_ = 1;
   };
 
-  // Returns the buffers for a call whose blocks have at most `block` floats. Changes nothing.
+  // Returns the buffers for a call whose blocks have at most `block` floats, without moving the
+  // position in the ring.
   Buffers next(std::uint64_t block) const {
     const bool is_long = block > longest_ / 4;
     const std::uint64_t length = is_long ? longest_ : std::max(std::bit_ceil(block), kShortest);
     return {round_up(passed_, length), length, floats()};
   }
 
-  // Moves the position in the ring behind the `blocks` buffers that the call has used, and one
+  // Moves the position in the ring past the `blocks` buffers that the call has used, and one
   // further if these are the longest: consecutive calls with two long blocks then use the same two
   // of the three buffers, and the third takes no room in the caches.
   void pass(const Buffers& used, std::uint64_t blocks) {
@@ -71,7 +72,7 @@ class BufferRing {
   static constexpr std::uint64_t kShortest = 1 << 10;
 
   std::uint64_t longest_;
-  std::uint64_t passed_ = 0;  // floats of all buffers used so far; place() wraps around the ring
+  std::uint64_t passed_ = 0;  // floats of all buffers used so far; place() wraps around
 };
 
 // The memory that the node-local ranks of one communicator share, and the objects that belong to
@@ -79,8 +80,8 @@ class BufferRing {
 // probe lines (CacheLocality), a note for NCCL, and a data area for message buffers.
 //
 // Each communicator has its own segment, so calls of different communicators never share memory. A
-// region takes 1.5 MiB. A process has one region in each communicator that slimpi serves, and these
-// communicators are few (mpi/internal_comm.h).
+// region takes 1.5 MiB. A process has one region for each communicator that slimpi serves, which
+// are few (mpi/internal_comm.h).
 class NodeSegment {
  public:
   static constexpr std::size_t kLine = 64;            // bytes of a cache line
@@ -88,21 +89,21 @@ class NodeSegment {
   static constexpr std::size_t kNoteBytes = 384;
   static constexpr std::size_t kProbeBytes = 4096;  // of probe lines, see CacheLocality
 
-  // Describes a segment of `ranks` ranks; this rank has the number `me`. `block`: the floats of the
-  // longest message buffer. Maps nothing yet.
+  // Describes a segment of `ranks` ranks, in which this rank has the number `me`. `block` is the
+  // length of the longest message buffer, in floats. Maps nothing yet.
   NodeSegment(int ranks, int me, std::uint64_t block, Statistics& statistics);
   ~NodeSegment();
   NodeSegment(const NodeSegment&) = delete;
   NodeSegment& operator=(const NodeSegment&) = delete;
 
-  // Bytes of the whole segment.
+  // Returns the bytes of the whole segment.
   std::size_t bytes() const { return kHeaderBytes + std::size_t(ranks_) * region_bytes(); }
 
-  // Maps the file and reserves memory, zeroed, for this rank's region. `first`: this is the node's
-  // first rank, which also reserves memory for the header.
+  // Maps the file and reserves memory, zeroed, for this rank's region. `first` says that this is
+  // the node's first rank, which also reserves memory for the header.
   Status map(SharedFile& file, bool first);
 
-  // Maps every page, so that no call pays for page faults. Called when all ranks have reserved
+  // Maps every page, so that no call pays for page faults. Called once all ranks have reserved
   // their memory.
   void touch() const;
 
@@ -111,24 +112,25 @@ class NodeSegment {
 
   std::byte* line(int local) const { return region(local); }
   std::byte* probe_lines(int local) const { return region(local) + kPage; }
-  // The note that a rank, and nobody else, writes while the node opens NCCL (NcclGroup::Note). The
-  // other ranks read it after a barrier, but may read its atomic `failed` at any time.
+  // Returns the note that only the rank `local` writes, while the node opens NCCL
+  // (NcclGroup::Note). The other ranks read it after a barrier, but its atomic `failed` at any
+  // time.
   std::byte* note(int local) const { return probe_lines(local) + kProbeBytes; }
-  // The data area of a rank, aligned to 64 bytes. Only that rank writes it.
+  // Returns the data area of a rank, aligned to 64 bytes. Only that rank writes it.
   float* data(int local) const { return reinterpret_cast<float*>(region(local) + kFrontBytes); }
 
   // The message buffers in the data area; the same ring on all ranks.
   BufferRing ring;
 
-  // Pins the segment for copies to and from memory at the location, once for each location. If it
-  // cannot be pinned, these copies are slow and block.
+  // Pins the segment for copies to and from memory at the location, once per location. If it cannot
+  // be pinned, these copies are slow and block.
   void pin(const device::Location& location);
 
   // Made when the segment is opened. Its NCCL communicator opens at the first call on GPUs.
   std::unique_ptr<NcclGroup> nccl;
 
   // Ends this rank's use of a segment. With an open NCCL communicator, waits at most two seconds
-  // until the other ranks leave as well; if some have not left by then, keeps the segment until a
+  // for the other ranks to leave as well; if some have not left by then, keeps the segment until a
   // later leave() finds that all have.
   static void leave(std::unique_ptr<NodeSegment> segment);
 
@@ -151,15 +153,15 @@ class NodeSegment {
   const int ranks_, me_;
   Statistics& statistics_;
   std::byte* memory_ = nullptr;
-  std::vector<device::Location> pinned_for_;  // the arguments of all calls of pin()
+  std::vector<device::Location> pinned_for_;  // the arguments of pin() so far
 };
 
-// The least floats of one rank's shard in a block: one cache line.
+// The least floats of one rank's shard in a block: a cache line.
 inline constexpr std::uint64_t kLeastPiece = 16;
 
 // Opens the segment of the node-local ranks of a communicator, with shorter blocks if memory is
-// short. Collective over the communicator. Sets *segment on all its ranks or on none: it stays null
-// if the ranks of some node cannot share memory.
+// short. Collective over the communicator. *segment is set on all its ranks or on none: it stays
+// null if the ranks of some node cannot share memory.
 Status open_segment(comm::Exchange& exchange, const comm::NodeLayout& layout, Intra intra,
                     Statistics& statistics, std::unique_ptr<NodeSegment>* segment);
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The mpi transport: exchange inside a node by MPI messages, which work between any ranks. Every
-// rank sends its values of a shard to the owner of this shard, which adds them in rank order and
-// later sends the finished shard to all ranks of the node. The shards pass block by block. The
-// receives of block n are posted when the buffers of block n - 2 are free, so at most two messages
-// are in flight from one rank to another. MPI sends from, and receives into, message buffers and
-// never the program's memory, because after a failure it may still use them
-// (Exchange::memory_left).
+// rank sends its values of a shard to the shard's owner, which adds them in rank order and later
+// sends the finished shard to all ranks of the node. The shards pass block by block. The receives
+// of block n are posted once the buffers of block n - 2 are free, so at most two messages are in
+// flight from one rank to another. MPI sends from, and receives into, message buffers and never the
+// program's memory, because after a failure it may still use that memory (Exchange::memory_left).
 #include <memory_resource>
 #include <string>
 #include <vector>
@@ -47,8 +46,8 @@ class MpiPass : NodePass {
  private:
   enum class Direction { in, out };
 
-  // Return the range of a block that this rank sends to a node-local rank, or receives from it. The
-  // ranges are often empty.
+  // Return the range of a block that this rank sends to a node-local rank, or receives from it,
+  // which is often empty.
   comm::Range sent_to(int other, std::uint64_t block) const {
     return sums_ ? owned_by(other, block) : own(block);
   }
@@ -60,8 +59,8 @@ class MpiPass : NodePass {
     return shard_index < 0 ? comm::Range{} : blocks_.part(shard_index, block);
   }
 
-  // Returns the number of a message's buffer and request. Messages to or from different ranks have
-  // different buffers, so no message waits for the message of another rank.
+  // Returns the index of a message's buffer and request. Messages to or from different ranks have
+  // different buffers, so none waits for the message of another rank.
   std::size_t number(Direction direction, std::uint64_t block, int other) const {
     const int row = int(block % kDepth) * 2 + (direction == Direction::out ? 1 : 0);
     return std::size_t(row * size_ + other);
@@ -78,7 +77,7 @@ class MpiPass : NodePass {
 
   const bool sums_;
   const comm::Tag tag_;
-  std::byte *memory_, *staging_;  // kernels use memory_, MPI uses staging_; equal unless staged
+  std::byte *memory_, *staging_;  // for kernels, for MPI; equal unless staged
   std::pmr::vector<mpi::Request> requests_;
   NodeCopies copies_{call_};
 };
@@ -113,15 +112,15 @@ Status MpiPass::send(std::uint64_t block) {
     std::byte* const message = staging_ + index * kBytes;
     SLIMPI_TRY(exchange_.wait(requests_[index]));
     SLIMPI_TRY(copies_.copy(message, (sums_ ? call_.in : call_.out) + part.first, bytes));
-    // The copy must be complete before the send is started, because MPI may read the message at
-    // once.
+    // The copy must be complete before the send begins, because MPI may read the message at once.
     SLIMPI_TRY(finish_copies());
     SLIMPI_TRY(exchange_.send(rank_of(other), tag_, message, bytes, requests_[index]));
   }
   return Status::ok;
 }
 
-// Waits for a block's messages. In a reduce-scatter, the owner adds their values in rank order.
+// Waits for a block's messages. In a reduce-scatter, the owner then adds their values in rank
+// order.
 Status MpiPass::take(std::uint64_t block) {
   std::pmr::vector<const float*> addends(&call_.scratch.objects);
   for (int other = 0; other < size_; ++other) {
@@ -148,7 +147,7 @@ Status MpiPass::take(std::uint64_t block) {
   if (const comm::Range mine = own(block); sums_ && mine.count != 0)
     add_in_order(call_.device_stream(), call_.plan.format, addends, mine.count,
                  call_.scratch.sums.floats(), call_.out + mine.first);
-  // Waits for the copies and additions: they read the buffers of the receives posted next.
+  // The copies and additions read the buffers of the receives that are posted next.
   return finish_copies();
 }
 
@@ -175,7 +174,7 @@ Status all_gather_by_mpi(comm::Call& call, const comm::InterNodeGroup& group) {
 Status reserve_for_mpi(const comm::Call& call, const comm::InterNodeGroup&) {
   const std::size_t size = call.communicator.layout().node_ranks().size();
   SLIMPI_TRY(call.reserve_messages(2 * kDepth * size * kBytes));
-  if (size <= kernels::kMaxAddends) return Status::ok;  // one kernel adds the values of all ranks
+  if (size <= kernels::kMaxAddends) return Status::ok;  // one kernel adds all ranks' values
   return call.reserve(call.scratch.sums, device::Place::device, kMessageFloats * sizeof(float));
 }
 

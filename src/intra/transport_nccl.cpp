@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The nccl transport: exchange inside a node by NCCL, GPU to GPU. The node-local ranks send their
-// values of a shard to its owner, directly from the program's buffers and block by block, so the
-// owner adds a block while it receives the next one. Later each owner sends its finished shard to
-// all ranks in one group of transfers. All work is queued on two streams, NCCL's and the call's,
+// The nccl transport: exchange inside a node by NCCL, from GPU to GPU. The node-local ranks send
+// their values of a shard to its owner, directly from the program's buffers and block by block, so
+// the owner adds a block while it receives the next one. Later each owner sends its finished shard
+// to all ranks in one group of transfers. All work is queued on two streams, NCCL's and the call's,
 // which wait for each other by events. The second half of this file defines the class NcclGroup.
 #include <atomic>
 #include <chrono>
@@ -35,7 +35,7 @@ class NcclPass : NodePass {
         nccl_(*shared_of(call.communicator)->segment().nccl),
         transfers_(&call.scratch.objects) {
     // NcclGroup::piece() is a multiple of 64 floats, so a shard's part of each block begins at a
-    // multiple of 64 floats from the shard's beginning, an alignment that kernels need.
+    // multiple of 64 floats from the shard's beginning, as kernels need it.
     blocks_.divide(NcclGroup::piece(size_));
   }
 
@@ -83,14 +83,14 @@ class NcclPass : NodePass {
   NcclGroup& nccl_;
   std::pmr::vector<NcclTransport::Transfer> transfers_;
   device::Stream* nccl_stream_ = nullptr;
-  // Events of the call's stream, by the number of a block modulo kDepth. An event is complete when
-  // the block was added.
+  // Events of the call's stream, by the number of a block modulo kDepth. Each is complete once the
+  // block was added.
   std::uint64_t added_[NcclGroup::kDepth] = {};
 };
 
-// Finds the stream for NCCL, the communicator's stream for copies to the GPU, and waits until it is
-// idle, because only the next work of an idle stream waits for the work that the program has queued
-// on its default stream (Device::open_stream).
+// Finds the stream for NCCL, which is the communicator's stream for copies to the GPU, and waits
+// until it is idle, because only the next work of an idle stream waits for the work that the
+// program has queued on its default stream (Device::open_stream).
 Status NcclPass::find_stream() {
   SLIMPI_TRY(call_.communicator.stream_for(call_.location, &nccl_stream_, comm::StreamRole::h2d));
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
@@ -105,7 +105,7 @@ Status NcclPass::finish() {
 }
 
 // Queues the sends and receives of a block. The receives first wait until block - kDepth was added,
-// because it was received into the same memory.
+// because its values are in the same memory.
 Status NcclPass::transfer(std::uint64_t block) {
   const int index = int(block % NcclGroup::kDepth);
   if (owner() && block >= NcclGroup::kDepth)
@@ -119,12 +119,12 @@ Status NcclPass::transfer(std::uint64_t block) {
   return send();
 }
 
-// Queues the owner's additions of a block behind the receives of the block, and behind them an
-// event, after which the memory of the block is free again.
+// Queues the owner's additions of a block after its receives, then an event after which the memory
+// of the block is free again.
 Status NcclPass::reduce(std::uint64_t block, bool pairwise) {
   const comm::Range mine = own(block);
   if (mine.count == 0) return Status::ok;
-  // The additions wait on the GPU for the receives. The host meanwhile queues the next block.
+  // The additions wait on the GPU for the receives, while the host queues the next block.
   SLIMPI_TRY(comm::hold_up(call_.device, call_.stream, nccl_stream_));
   std::pmr::vector<const float*> addends(&call_.scratch.objects);
   for (int other = 0; other < size_; ++other)
@@ -177,12 +177,12 @@ Status allreduce_by_nccl(comm::Call& call, const comm::InterNodeGroup& group) {
 
 namespace {
 
-// The longest time that the node-local ranks may take to create the communicator: long enough for a
-// library that starts slowly, so that only a communicator that never connects is given up.
+// How long the node-local ranks may take to create the communicator: long enough for a library that
+// starts slowly, so that only a communicator that never connects is given up.
 constexpr auto kPatience = std::chrono::seconds(60);
 
-// True once this process has given up an NCCL communicator that never connected; a later one would
-// not connect either.
+// Set once this process has given up an NCCL communicator that never connected, because a later one
+// would not connect either.
 std::atomic<bool> g_never_connects{false};
 
 }  // namespace
@@ -206,7 +206,7 @@ NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
 NcclGroup::Readiness NcclGroup::readiness(const device::Location& location) const {
   if (intra_ == Intra::shm || refused_ || !location.device->staged) return unavailable;
   if (!location_) return not_open;
-  // The communicator belongs to one GPU, and is of no use after the program has reset that GPU
+  // The communicator belongs to one GPU, and is useless once the program has reset that GPU
   // (Location::generation).
   return *location_ == location ? ready : unavailable;
 }
@@ -242,8 +242,8 @@ Status NcclGroup::prepare(const device::Location& location, int size, Statistics
     return fail(Status::device, "NCCL has not connected the GPUs of a node before");
   SLIMPI_TRY(device_->nccl->usable(location));
   block_ = piece(size) * std::uint64_t(size);
-  // One kernel adds the values of up to kMaxAddends ranks. More ranks need memory for sums of
-  // pairs.
+  // One kernel adds the values of up to kMaxAddends ranks. With more ranks, the sums of pairs need
+  // memory.
   const std::uint64_t sums = size <= kernels::kMaxAddends ? piece(size) : block_;
   return scratch_.reserve(location, device::Place::device, (kDepth * block_ + sums) * sizeof(float),
                           statistics);
@@ -276,8 +276,8 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   device_ = location.device;
   Note& mine = *new (&note_of(shared, me)) Note{};
   reason->clear();
-  // Sets *opened to whether a step worked on all ranks; `status` is the result on this rank. After
-  // a failure sets *reason to that of the first rank that has one.
+  // Sets *opened to whether a step succeeded on all ranks, where `status` is its result on this
+  // rank. After a failure, sets *reason to that of the first rank that has one.
   const auto agree = [&](Status status) {
     *opened = status == Status::ok;
     if (!*opened) {
@@ -291,14 +291,15 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   };
 
   SLIMPI_TRY(agree(find_gpu(location, mine)));
-  // NCCL allows no two ranks on one GPU. All ranks see the same ids, so all make the same decision.
+  // NCCL does not allow two ranks on one GPU. All ranks see the same ids, so all decide in the same
+  // way.
   for (int one = 0; *opened && one < size; ++one)
     for (int other = 0; other < one; ++other)
       if (std::strcmp(note_of(shared, one).bus_id, note_of(shared, other).bus_id) == 0) {
         *opened = false;
         *reason = std::string("two ranks use the GPU ") + note_of(shared, one).bus_id;
       }
-  // Loads the library only now, because it is large.
+  // The library is loaded only now, because it is large.
   if (*opened) SLIMPI_TRY(agree(prepare(location, size, statistics)));
   if (*opened)
     SLIMPI_TRY(
@@ -307,7 +308,7 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   if (*opened) return Status::ok;
   abort();
   scratch_.release();
-  return shared.barrier(exchange);  // after this barrier all ranks have read the notes
+  return shared.barrier(exchange);  // then all ranks have read the notes
 }
 
 void NcclGroup::end(bool in_order) {
@@ -320,20 +321,20 @@ Status NcclGroup::send(comm::Exchange& exchange,
                        device::Stream* stream) {
   SLIMPI_TRY(
       device_->nccl->exchange(communicator_, transfers.data(), int(transfers.size()), stream));
-  // Waits until the transfers are on the stream, so that an event can be recorded behind them.
+  // Waits until the transfers are on the stream, so that an event can be recorded after them.
   // NCCL's own call may return earlier, because NCCL connects two ranks at their first transfer.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* settled) {
     return device_->nccl->ready(communicator_, settled);
   });
 }
 
-// Waits for the stream and calls MPI meanwhile: a node-local rank may first need an MPI message
-// from this rank, and queues its NCCL sends only after that.
+// Waits for the stream and calls MPI meanwhile, because a node-local rank may need an MPI message
+// from this rank before it queues its NCCL sends.
 Status NcclGroup::wait(comm::Exchange& exchange, device::Stream* stream) {
   std::uint64_t event = 0;
   SLIMPI_TRY(device_->record(stream, &event));
-  // ready() is called only for its status, which reports a failure of the transfers, after which
-  // the event would never be reached.
+  // ready() is called only for its status, which reports a failure of the transfers. After one, the
+  // event would never be reached.
   return comm::wait_until(comm::Waiter::Poll::device, &exchange, [&](bool* done) {
     SLIMPI_TRY(device_->query(stream, event, done));
     bool settled = false;

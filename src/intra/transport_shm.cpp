@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The shm transport: a pass through message buffers in host memory that the ranks of a node share.
 //
-// The vector passes in blocks. A block has a piece of each shard (the part of the vector that one
-// rank, the owner, adds). For each block, every rank copies its values of the other ranks' shards
-// into its message buffer, and passes a barrier. Then every owner adds its shard from all message
-// buffers. In an allreduce of one node, the owner then copies the sum into its own message buffer,
-// and the other ranks copy it from there. The ring has three buffers, so one barrier per block is
-// enough: a rank writes a buffer again only after a barrier that every rank reached after reading
-// the buffer. While a rank writes a block, other ranks read at most the two blocks before it; while
-// it writes the first block of a call, other ranks may still read the last block of the call
+// The vector passes in blocks, each of which has a piece of each shard (the part of the vector that
+// one rank, the owner, adds). For each block, every rank copies its values of the other ranks'
+// shards into its message buffer and passes a barrier. Then every owner adds its shard from all
+// message buffers. In an allreduce of one node, the owner then copies the sum into its own message
+// buffer, from where the other ranks copy it.
+//
+// The ring has three buffers, so one barrier per block is enough: a rank rewrites a buffer only
+// after a barrier that every rank reached after reading the buffer. While a rank writes a block,
+// other ranks read at most the two blocks before it; while it writes the first block of a call,
+// they may still read the last block of the previous call.
 // before.
 #include <algorithm>
 #include <cstdint>
@@ -30,7 +32,7 @@ namespace slimpi::intra {
 namespace {
 
 // Returns the floats of one shard in a block of `block` floats. All shards fit into the block,
-// because open_segment() makes blocks of at least kLeastPiece floats for each shard.
+// because open_segment() makes blocks of at least kLeastPiece floats per shard.
 std::uint64_t piece_of(const comm::InterNodeGroup& group, std::uint64_t block) {
   return std::max(block / std::uint64_t(group.shards) / kLeastPiece * kLeastPiece, kLeastPiece);
 }
@@ -39,8 +41,8 @@ class BlockPass : NodePass {
  public:
   BlockPass(comm::Call& call, const comm::InterNodeGroup& group);
 
-  // sum() and share() are the two passes of a hierarchical call; allreduce() is the pass of a call
-  // on one node. See transports.h.
+  // sum() and share() are the two passes of a hierarchical call, and allreduce() is the pass of a
+  // call on one node. See transports.h.
   Status sum() {
     return settle(caught([&] { return run_sum(false); }), nccl());
   }
@@ -55,8 +57,8 @@ class BlockPass : NodePass {
   using Where = NodeCopies::Where;
 
   // The steps at the first barrier. offer() copies the first block, unless NCCL is ready, publishes
-  // this rank's word (transports.h) and passes the barrier. agree() then chooses shm or NCCL, the
-  // same on all ranks, from the words of all.
+  // this rank's word (transports.h) and passes the barrier. agree() then chooses shm or NCCL from
+  // the words of all ranks, so that all choose the same.
   Status offer();
   Status agree();
   // Ends the pass. Every rank has used equally many message buffers, so the next call begins with
@@ -65,18 +67,18 @@ class BlockPass : NodePass {
 
   // Copies this rank's values of the other ranks' shards into its message buffer of the block.
   Status copy_to_others(std::uint64_t block);
-  // Copies this rank's sum of a block into its message buffer. The other ranks fetch it after the
-  // next barrier.
+  // Copies this rank's sum of a block into its message buffer, from where the other ranks fetch it
+  // after the next barrier.
   Status copy_sum(std::uint64_t block);
-  // Copies a block's finished parts of the other shards, from their owners' buffers, into `out`.
+  // Copies a block's finished parts of the other shards from their owners' buffers to `out`.
   Status fetch(std::uint64_t block);
   Status add(std::uint64_t block, bool whole);
   // Fills `addends`, in rank order, with pointers to all node-local ranks' values of this rank's
-  // shard in a block. If the kernels cannot read the values in place, copies them first.
+  // shard in a block. Copies the values first if the kernels cannot read them in place.
   Status find_addends(std::uint64_t block, std::pmr::vector<const float*>& addends);
 
-  // Returns the place of a shard's piece of a block in the message buffer of local rank `local`.
-  // Only that rank writes there.
+  // Returns where a shard's piece of a block is in the message buffer of local rank `local`, which
+  // only that rank writes.
   float* place(int local, int shard_index, std::uint64_t block) const {
     return shared_.segment().data(local) + message_buffers_.place(block) +
            std::uint64_t(shard_index) * blocks_.piece();
@@ -87,15 +89,14 @@ class BlockPass : NodePass {
                    count * sizeof(float));
     return copies_.copy(to, from, count * sizeof(float), where);
   }
-  // Waits for the copies and additions on the stream, after which other ranks may read the message
-  // buffer.
+  // Waits for the copies and additions on the stream. Other ranks may then read the message buffer.
   Status copied();
   Status barrier();
 
   // Returns this rank's scratch memory for additions.
   float* scratch() const { return call_.scratch.sums.floats(); }
-  // Runs a reduce-scatter, or if `whole` the allreduce of one node, which adds in pairs and shares
-  // each block when it is added.
+  // Runs a reduce-scatter or, if `whole`, the allreduce of one node, which adds in pairs and shares
+  // each block once it is added.
   Status run_sum(bool whole);
   Status run_share();
   std::string describe_sums() const;
@@ -110,7 +111,7 @@ class BlockPass : NodePass {
   // program reads it (docs/DESIGN.md).
   static constexpr std::uint64_t kLargeBytes = 4 << 20;
   const Where in_out_ = call_.count * sizeof(float) >= kLargeBytes ? Where::memory : Where::caches;
-  // How this rank writes its message buffer: by stores to its caches, or by non-temporal ones to
+  // How this rank writes its message buffer: by stores to its caches, or by non-temporal stores to
   // memory.
   const Where stores_ = shared_.cross_cache() ? Where::memory : Where::caches;
   BufferRing::Buffers message_buffers_;
@@ -147,10 +148,10 @@ Status BlockPass::offer() {
                                                     : fail(Status::bad_message, describe_sums());
 }
 
-// After agree(), the first block is in the message buffers, unless NCCL makes the call. A rank that
+// After agree(), the first block is in the message buffers, unless NCCL runs the call. A rank that
 // was ready for NCCL has not copied the block in offer(), so if the ranks published different
-// readiness, all copy it again. If NCCL makes the call, a copy made in offer() does no harm,
-// because every call writes a message buffer before it reads the buffer.
+// readiness, all copy it again. If NCCL runs the call, a copy made in offer() does no harm, because
+// every call writes a message buffer before it reads the buffer.
 Status BlockPass::agree() {
   const PassDecision decision = decide(shared_.published());
   bool by_nccl = decision.nccl;
@@ -210,7 +211,7 @@ Status BlockPass::find_addends(std::uint64_t block, std::pmr::vector<const float
   return Status::ok;
 }
 
-// Adds this rank's piece of a block. A rank without a shard does nothing.
+// Adds this rank's piece of a block, if it owns a shard.
 Status BlockPass::add(std::uint64_t block, bool whole) {
   const comm::Range mine = own(block);
   if (mine.count == 0) return Status::ok;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI's types, for any MPI that the process may have, because slimpi is built without one. A handle
-// is a machine word here; in MPICH it is an int, in other MPIs a pointer. What differs among MPIs
-// (values of constants, the size of a handle, the layout of MPI_Status) is data, known once the
+// MPI's types for any MPI that the process may have, because slimpi is built without one. A handle
+// is a machine word here, while it is an int in MPICH and a pointer in other MPIs. What differs
+// among MPIs (values of constants, the size of a handle, the layout of MPI_Status) is data, known
+// once the process's MPI is found.
 // process's MPI is found.
 #pragma once
 #include <atomic>
@@ -12,9 +13,9 @@ namespace slimpi::mpi {
 
 using Word = std::uintptr_t;
 
-// The handles. A 32-bit handle is in the lower half of its word. The upper half is 0, and cut()
-// sets it to 0 in handles from the program. MPI writes only the lower half through a pointer, so
-// each word must be initialized first, for example with the null handle.
+// The handles. A 32-bit handle is in the lower half of its word, and the upper half is 0; cut()
+// clears it in handles from the program. MPI writes only the lower half through a pointer, so each
+// word must be initialized first, for example with the null handle.
 enum class Comm : Word {};
 enum class Datatype : Word {};
 enum class Errhandler : Word {};
@@ -26,7 +27,8 @@ enum class Request : Word {};
 using Aint = std::intptr_t;
 using Count = std::int64_t;
 
-// The callbacks of MPI_Comm_create_keyval. MPICH passes the communicator as an int: cut() its word.
+// The callbacks of MPI_Comm_create_keyval. MPICH passes the communicator as an int, so its word
+// needs cut().
 using CopyAttribute = int(Comm, int keyval, void* extra, void* value, void* copy, int* copies);
 using DeleteAttribute = int(Comm, int keyval, void* value, void* extra);
 
@@ -49,23 +51,23 @@ struct Address {
 
 struct alignas(64) Abi {
   const char* name;
-  Word handle_bits;  // the bits of a word that are the handle
+  Word handle_bits;  // which bits of a word are the handle
   Address<const void> in_place;
 
 #define SLIMPI_HANDLE(type, name, ...) type name;
 #define SLIMPI_NUMBER(name, ...) int name;
 #include "mpi/constants.def"
 
-  // The handles of the predefined datatypes: those from `first` to `end`, without `end`.
+  // The handles of the predefined datatypes: from `first` up to, but not including, `end`.
   struct {
     Word first, end;
   } predefined[2];
 
   Address<MessageStatus> status_ignore;
 
-  // True if the MPI's Fortran functions, and the callbacks that they run, call only PMPI_ names.
-  // False if they call C's MPI_ names, except the functions of mpi_f08 that have no buffer
-  // argument, which slimpi intercepts by their own names, mpi_..._f08_.
+  // Whether the MPI's Fortran functions, and the callbacks that they run, call only PMPI_ names. If
+  // not, they call C's MPI_ names, except for the functions of mpi_f08 without a buffer argument,
+  // which slimpi intercepts by their own names, mpi_..._f08_.
   bool fortran_calls_pmpi;
 
   // Whether messages of MPI_Comm_create_group can match receives of the program on the parent.
@@ -79,13 +81,13 @@ struct alignas(64) Abi {
 };
 
 // The MPIs that slimpi knows.
-extern const Abi kMpich;     // MPICH from 3.2 on, and MPIs with its ABI: Intel MPI, MVAPICH
+extern const Abi kMpich;     // MPICH since 3.2, and MPIs with its ABI: Intel MPI, MVAPICH
 extern const Abi kStandard;  // MPI 5.0, chapter 20
-// Returns the ABI of Open MPI 4 and 5. Handles are the addresses of objects; `symbol` returns the
-// address of an object, or null.
+// Returns the ABI of Open MPI 4 and 5, whose handles are the addresses of objects. `symbol` returns
+// the address of an object, or null.
 Abi open_mpi(const void* (*symbol)(const char* name));
 
-// The ABI of the process's MPI; MPICH's until an MPI is known.
+// The ABI of the process's MPI, or MPICH's until an MPI is known.
 extern Abi abi;
 
 // Whether an MPI was found, so that `abi` is its ABI.
@@ -99,7 +101,7 @@ inline void find_abi() {
     detect();
 }
 
-// Returns what cut() returns. Call it only after find_abi().
+// Returns the same as cut(), without looking for the ABI. Call it only after find_abi().
 template <typename Handle>
 Handle cut_known(Word word) {
   return Handle(word & abi.handle_bits);
@@ -118,7 +120,7 @@ inline std::size_t handle_bytes() {
   return abi.handle_bits == ~Word(0) ? sizeof(Word) : sizeof(int);
 }
 
-// Reads the handle behind the program's pointer, as cut() would. Returns 0 for null.
+// Reads the handle that the program's pointer refers to, like cut(). Returns 0 for null.
 template <typename Handle>
 Handle read(const void* pointer) {
   find_abi();
@@ -142,8 +144,8 @@ void write(void* pointer, Handle handle) {
   std::memcpy(pointer, &handle, handle_bytes());
 }
 
-// Returns true if the handle shows that the datatype is predefined, so that its elements lie at the
-// buffer's address. False means unknown.
+// Returns whether the handle shows that the datatype is predefined, so that its elements begin at
+// the buffer's address. False means unknown.
 inline bool is_predefined(Datatype type) {
   for (const auto& [first, end] : abi.predefined)
     if (Word(type) - first < end - first) return true;

@@ -15,7 +15,7 @@ namespace slimpi::mpi {
 
 namespace {
 
-// Finds the range of addresses of Open MPI's predefined datatypes. Other datatypes lie on the heap.
+// Finds the range of addresses of Open MPI's predefined datatypes. Other datatypes are on the heap.
 void find_predefined(Abi& made) {
   int i = 0;
   for (const void* address :
@@ -42,9 +42,9 @@ bool has_mpich_abi(std::string_view version) {
 }
 
 // The 16-bit float types of the MPIs whose handles are numbers. major.minor is the first release
-// that was seen to sum the types of the row. Older releases also have some of these types in their
-// headers, but a sum of them ends the process. The same number means different types in different
-// MPIs.
+// that was seen to sum the types of the row. Older releases have some of these types in their
+// headers, too, but a sum of them ends the process. The same number means different types in
+// different MPIs.
 struct ShortFloats {
   std::string_view maker;  // before the number of the release in the version line
   int major, minor;
@@ -73,7 +73,7 @@ void find_short_floats(const char* version) {
   }
 }
 
-// The MPI's version text; empty if there is no MPI.
+// The MPI's version text, or "" if there is no MPI.
 struct Version {
   const Pages pages;
   const char* const text = pages.text == nullptr ? "" : pages.text;
@@ -153,7 +153,7 @@ bool takes_gpu_memory() {
   using Ask = int(int, int*);
   if (auto* const ask = reinterpret_cast<Ask*>(lookup("MPIX_GPU_query_support")); ask != nullptr)
     return ask(kCuda, &supported) == mpi::kSuccess && supported != 0;
-  // Asks the older function, which Open MPI has, too.
+  // Ask the older function, which Open MPI has, too.
   using Query = int();
   auto* const query = reinterpret_cast<Query*>(lookup("MPIX_Query_cuda_support"));
   return query != nullptr && query() == 1;

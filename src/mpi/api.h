@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The process's own MPI, found at run time: slimpi is not linked to one. slimpi calls MPI only
-// through this table of PMPI_ functions, so neither slimpi nor another tool intercepts these calls.
+// The process's own MPI, found at run time, because slimpi is not linked to one. slimpi calls MPI
+// only through this table of PMPI_ functions, so neither slimpi nor another tool intercepts these
+// calls.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -13,8 +14,8 @@
 namespace slimpi::mpi {
 
 // A function of MPI. A call inside a fiber runs on the thread's own stack, because MPI may run
-// functions of the program while it makes progress, such as an MPI_Op of another request, and
-// nobody knows how much stack these need.
+// functions of the program while it makes progress, such as an MPI_Op of another request, and it is
+// unknown how much stack these need.
 template <typename... Arguments>
 class Function {
  public:
@@ -41,51 +42,53 @@ struct Api {
 #include "mpi/functions.def"
 };
 
-// The result of find(). unknown: slimpi does not know the process's MPI, or it lacks functions.
-// unclear: there are several MPIs, and slimpi cannot tell which one the program calls.
+// The result of find(). unknown: slimpi does not know the process's MPI, or the MPI lacks
+// functions. unclear: there are several MPIs, and slimpi cannot tell which of them the program
+// calls.
 enum class Found { yes, no_mpi, unknown, unclear };
 
-// Fills `api` if the process has an MPI that slimpi knows. `description` gets the MPI's version
-// line; if the MPI is unclear, the version lines of all.
+// Fills `api` if the process has an MPI that slimpi knows. Sets `description` to the MPI's version
+// line or, if the MPI is unclear, to the version lines of all.
 Found find(Api& api, std::string& description);
 
 // Returns whether a library whose name begins with libmpi was loaded from this directory.
 bool has_loaded_from(std::string_view directory);
 
-// Returns the next definition of an intercepted function after slimpi's, that of another tool or of
-// MPI; null if there is none. `name` is the full name ("MPI_Allreduce").
+// Returns the next definition of an intercepted function after slimpi's, another tool's or MPI's,
+// or null. `name` is the full name ("MPI_Allreduce").
 void* next_definition(const char* name);
 
 // Returns whether this MPI reports that it takes pointers to GPU memory; false if it cannot be
 // asked. MPI must be initialized.
 bool takes_gpu_memory();
 
-// Returns whether MPI_COMM_WORLD can be used: MPI_Init was called and MPI_Finalize was not.
+// Returns whether MPI_COMM_WORLD can be used: whether MPI_Init was called and MPI_Finalize was not.
 bool has_world(const Api& api);
 
 // Returns whether the ranks of this communicator are in different MPI_COMM_WORLDs, because
 // processes were spawned or connected. All ranks of the communicator get the same answer. MPI must
-// be initialized, and not by sessions alone.
+// be initialized, and not only by sessions.
 bool spans_other_world(const Api& api, mpi::Comm comm);
 
-// Returns whether this is a thread communicator of MPICH, in which each thread is a rank.
+// Returns whether this is a thread communicator of MPICH, where each thread is a rank.
 bool is_thread_comm(Comm comm);
 
-// Sets *rank to the rank that rank 0 of `comm` has in `other`. Returns MPI's code.
+// Sets *rank to the rank in `other` that rank 0 of `comm` has. Returns MPI's code.
 int first_rank_in(const Api& api, Comm comm, Comm other, int* rank);
 
-// A copy callback for attributes that are not copied with their communicator; it does what
-// MPI_COMM_NULL_COPY_FN does, under every MPI.
+// A copy callback for attributes that are not copied with their communicator, like
+// MPI_COMM_NULL_COPY_FN, but for every MPI.
 CopyAttribute copy_no_attribute;
 
 std::string error_text(const Api& api, int code);
 
-// Fails with MPI's text for an error code, behind `what`. The status is rank_failed or revoked for
-// codes of these error classes of ULFM, which the program must get, and otherwise Status::mpi.
+// Fails with `what`, followed by MPI's text for an error code. The status is rank_failed or revoked
+// for codes of these error classes of ULFM, which the program must get, and Status::mpi otherwise.
 Status fail_by(const Api& api, const char* what, int code);
 
-// For an MPI with ULFM. Local; always ok with other MPIs. check_revoked() fails if the program has
-// revoked the communicator, check_failed() if MPI knows that the process of a rank has failed.
+// For an MPI with ULFM; always ok with other MPIs. check_revoked() fails if the program has revoked
+// the communicator, check_failed() if MPI knows that the process of a rank has failed. Both are
+// local.
 Status check_revoked(Comm comm);
 Status check_failed(const Api& api, Comm comm);
 

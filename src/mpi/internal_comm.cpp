@@ -14,16 +14,17 @@ namespace slimpi::mpi {
 namespace {
 
 std::atomic<int> g_served{0}, g_lost{0};
-std::atomic<int> g_highest_number{0};  // of the communicators and channels of this process so far
+std::atomic<int> g_highest_number{0};  // of this process's communicators and channels so far
 
 // See make_hidden_world(); valid until MPI ends.
 std::atomic<mpi::Comm> g_hidden_world{};
 std::atomic<bool> g_has_hidden_world{false};
 
-// Communicators that make_hidden_world() makes for MPI_COMM_WORLD: its internal communicator, and a
-// copy of this for the report. The first sum over MPI_COMM_WORLD then makes none. A program may
-// make communicators while that sum is in flight, and Open MPI hangs if two threads of each rank
-// make communicators at the same time, in an order that differs between the ranks.
+// Communicators that make_hidden_world() makes for MPI_COMM_WORLD in advance: its internal
+// communicator, and a copy of that for the report. The first sum over MPI_COMM_WORLD then makes
+// none. A program may make communicators while that sum is in flight, and Open MPI hangs if two
+// threads of each rank make communicators at the same time, in an order that differs between the
+// ranks.
 struct Reserved {
   std::atomic<mpi::Comm> comm{};
   std::atomic<bool> has{false};
@@ -46,7 +47,7 @@ Reserved g_internal, g_copy;
 // an internal communicator. Checked only in programs with threads; see make_internal() below.
 constexpr int kEnoughRoom = 16;
 
-// The highest tag for MPI_Comm_create_group. Its tags are separate from the tags of messages.
+// The highest tag for MPI_Comm_create_group, whose tags are separate from those of messages.
 constexpr int kGroupTag = 31739;
 
 bool is_threaded(const Api& api) {
@@ -55,8 +56,7 @@ bool is_threaded(const Api& api) {
 }
 
 // Makes a communicator of this rank alone, with MPI_ERRORS_RETURN. Only MPI_Comm_create_from_group
-// (MPI 4.0) takes the error handler as an argument. If MPI lacks this function, returns
-// MPI_COMM_NULL.
+// (MPI 4.0) takes the error handler as an argument; without that function, returns MPI_COMM_NULL.
 mpi::Comm make_own(const Api& api, mpi::Group group) {
   using Create = int(mpi::Group, const char*, mpi::Info, mpi::Errhandler, mpi::Comm*);
   static auto* const create =
@@ -75,9 +75,9 @@ mpi::Comm make_own(const Api& api, mpi::Group group) {
 }
 
 // Returns whether MPI can make `wanted` more communicators in this process, by making and freeing
-// them; true if unknown. Local; runs no error handler of the program. With Open MPI, where this
-// would wait for threads in MPI_Comm_create_group, makes none, and returns false if one was
-// abandoned.
+// them; true if that is unknown. Local, and runs no error handler of the program. With Open MPI,
+// where this would wait for threads in MPI_Comm_create_group, makes none, and returns false if one
+// of these threads was abandoned.
 bool has_room(const Api& api, mpi::Group group, std::size_t wanted) {
   if (mpi::abi.create_group_is_seen) return g_abandoned == 0;
   std::vector<mpi::Comm> made(wanted, mpi::abi.comm_null);
@@ -94,7 +94,7 @@ bool has_room(const Api& api, mpi::Group group, std::size_t wanted) {
   return count == wanted || next_definition("PMPI_Comm_create_from_group") == nullptr;
 }
 
-// A place among the kMostServed communicators. Given back unless keep() was called.
+// One of the kMostServed communicators that slimpi may serve. Given back unless keep() was called.
 class ServedPlace {
  public:
   ServedPlace() : beyond_(g_served++ >= kMostServed) {}
@@ -104,7 +104,7 @@ class ServedPlace {
   ServedPlace(const ServedPlace&) = delete;
   ServedPlace& operator=(const ServedPlace&) = delete;
 
-  bool beyond() const { return beyond_; }  // all places were taken
+  bool beyond() const { return beyond_; }  // whether all were taken
   void keep() { kept_ = true; }
 
  private:
@@ -112,8 +112,8 @@ class ServedPlace {
   bool kept_ = false;
 };
 
-// Makes errors on the program's communicator return while the object lives. Only for programs that
-// do not call MPI from several threads at once, in which no other thread sees the changed handler.
+// Makes errors on the program's communicator return, for its lifetime. Only for programs that do
+// not call MPI from several threads at once, where no other thread sees the changed handler.
 class Quiet {
  public:
   Quiet(const Api& api, mpi::Comm comm, bool wanted) : api_(api), comm_(comm), wanted_(wanted) {
@@ -141,7 +141,7 @@ Status checked(const Api& api, int code) {
   return fail_by(api, "making a communicator", code);
 }
 
-// Makes errors on a new communicator return. Turns MPI's code into a Status.
+// Makes errors on a new communicator return, and converts MPI's code to a Status.
 Status take_over(const Api& api, int code, mpi::Comm* made) {
   if (code == mpi::kSuccess) code = api.Comm_set_errhandler(*made, mpi::abi.errors_return);
   if (code == mpi::kSuccess) return Status::ok;
@@ -155,7 +155,7 @@ Status create(const Api& api, mpi::Comm parent, mpi::Group group, mpi::Comm* mad
   return take_over(api, code, made);
 }
 
-// Runs the first or the second exchange of make_internal(). Returns its results.
+// Runs the first or the second exchange of make_internal(), and returns its results.
 Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, bool limited, int* number,
                    Refusal* refusal, int* proposer) {
   const FirstExchange::Owner exchange = FirstExchange::make();
@@ -167,9 +167,9 @@ Status find_maxima(const Api& api, mpi::Comm comm, const WaitFor& wait, bool lim
   return Status::ok;
 }
 
-// Runs the second exchange of make_internal(), in which each rank learns whether a rank has given
-// up. `status` is the result of the first exchange. A rank that gave up there (Status::absent)
-// tells this to the others, and does not wait for them.
+// Runs the second exchange of make_internal(), where each rank learns whether a rank has given up.
+// `status` is the result of the first exchange. A rank that gave up there (Status::absent) tells
+// the others, without waiting for them.
 Status confirm(const Api& api, mpi::Comm comm, const WaitFor& wait, Status status) {
   if (status == Status::absent) {
     (void)FirstExchange::make()->begin(api, comm, 0, Refusal::gave_up);
@@ -183,7 +183,8 @@ Status confirm(const Api& api, mpi::Comm comm, const WaitFor& wait, Status statu
 }
 
 // Returns a tag on g_hidden_world for `group`. Communicators that ranks make in different orders
-// may have the same number, but then not the same proposer: a process proposes each number once.
+// may have the same number, but then not the same proposer, because a process proposes each number
+// once.
 int hidden_tag(const Api& api, mpi::Group group, int number, int proposer) {
   mpi::Group all = mpi::abi.group_null;
   int place = 0, processes = 1;
@@ -339,8 +340,8 @@ Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool i
   return status;
 }
 
-// Calls MPI_Comm_create_group, not MPI_Comm_create, because other threads, or sums in flight, may
-// make a communicator from `internal` at the same time.
+// Calls MPI_Comm_create_group and not MPI_Comm_create, because other threads, or sums in flight,
+// may make a communicator from `internal` at the same time.
 Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* made) {
   *made = mpi::abi.comm_null;
   if (internal == g_internal.comm && tag == 0 && g_copy.take(made)) return Status::ok;
@@ -353,7 +354,7 @@ Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* mad
 }
 
 void free_internal(const Api& api, mpi::Comm* comm) {
-  if (*comm == g_internal.comm) g_internal.comm = mpi::Comm{};  // MPI may use the handle again
+  if (*comm == g_internal.comm) g_internal.comm = mpi::Comm{};  // MPI may reuse the handle
   if (api.Comm_free(comm) == mpi::kSuccess) --g_served;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Internal communicators: slimpi's own, over which it sends its messages. Only this file makes them
+// Internal communicators, which are slimpi's own and carry its messages. Only this file makes them
 // from a communicator of the program.
 //
 // The rules for internal communicators and attributes:
@@ -11,14 +11,14 @@
 //    internal communicator. If slimpi cannot get a communicator, no error handler of the program
 //    runs, except in the case that make_internal() in internal_comm.cpp names. slimpi sets no
 //    attribute on a communicator that is being freed.
-//  - No object of slimpi outlives the MPI that it came from. A process that uses sessions may end
-//    MPI and start it again; the old handles are then invalid. So slimpi frees what it makes with
-//    MPI together with the communicator that it serves, or forgets it when MPI ends.
-//  - MPICH has 2048 context ids, one for each communicator or window. slimpi takes one for each
-//    communicator that it serves, and serves at most kMostServed at a time. The id of a
-//    communicator that failed is never given back; the first kMostLost of them do not count, so
-//    that a program which survives failures is still served. So a program can make almost as many
-//    communicators as without slimpi.
+// - No object of slimpi outlives the MPI that it came from. A process that uses sessions may end
+//   MPI and start it again, after which the old handles are invalid. So slimpi frees what it makes
+//   with MPI together with the communicator that it serves, or forgets it when MPI ends.
+// - MPICH has 2048 context ids, one for each communicator or window. slimpi takes one for each
+//   communicator that it serves, and serves at most kMostServed at a time. The id of a communicator
+//   that failed is never given back. The first kMostLost of them do not count, so that a program
+//   which survives failures is still served. A program can therefore make almost as many
+//   communicators as without slimpi.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -35,15 +35,15 @@ namespace slimpi::mpi {
 constexpr int kMostServed = 32;  // communicators of the program with an internal one, at a time
 constexpr int kMostLost = 256;   // internal communicators that failed and do not count as served
 
-// WaitFor is the caller's function that waits until poll(&done) sets `done`. `arrivals` has a word
-// for each rank, negative until a message came from it, or is empty if that is not known. A
-// `limited` wait fails with Status::absent after SLIMPI_TIMEOUT.
+// WaitFor is the caller's function that waits until poll(&done) sets `done`. `arrivals` has one
+// word per rank, negative until a message came from it, or is empty if that is unknown. A `limited`
+// wait fails with Status::absent after SLIMPI_TIMEOUT.
 using Poll = std::function<Status(bool* done)>;
 using WaitFor =
     std::function<Status(const Poll& poll, std::span<const int> arrivals, bool limited)>;
 
-// The reason why a rank does not take part in an internal communicator. If ranks differ, the
-// largest value wins.
+// Why a rank does not take part in an internal communicator. If ranks differ, the largest value
+// wins.
 enum class Refusal {
   none,
   no_more,          // the process serves kMostServed communicators
@@ -59,19 +59,20 @@ enum class Refusal {
 Status refuse(Refusal why);
 
 // An exchange between the ranks of a communicator of the program, on that communicator. Each rank
-// passes a number (0 to 2^24 - 1) that it proposes for the internal communicator, and a refusal;
+// passes a refusal, and a number (0 to 2^24 - 1) that it proposes for the internal communicator;
 // all ranks get the largest of each. With up to kShownRanks ranks, every rank sends both to every
 // other rank in one word, so each rank sees which ranks have arrived. MPI uses the object until the
-// request is complete, which is why a FirstExchange::Owner owns it.
+// request is complete, which is why it is owned by a FirstExchange::Owner.
 class FirstExchange {
  public:
-  // Nonblocking; collective.
+  // Begins the exchange. Nonblocking; collective.
   Status begin(const Api& api, mpi::Comm comm, int number, Refusal refusal);
   // Waits until the request is complete.
   Status wait(const WaitFor& wait_for, bool limited);
-  // Returns a word for each rank, negative until that word comes; empty above kShownRanks ranks.
+  // Returns one word per rank, negative until it comes; empty with more than kShownRanks ranks.
   std::span<const int> arrivals() const { return {words_, shown_}; }
-  // The results after wait(), the same on all ranks. proposer(): a rank that proposed number().
+  // Return the results after wait(), the same on all ranks. proposer() is a rank that proposed
+  // number().
   int number() const;
   int proposer() const;
   Refusal refusal() const;
@@ -87,7 +88,7 @@ class FirstExchange {
   static Owner make() { return Owner(new FirstExchange); }
 
  private:
-  // Up to this many ranks, the words show which ranks have arrived.
+  // Up to so many ranks, the words show which ranks have arrived.
   static constexpr int kShownRanks = 64;
   const Api* api_ = nullptr;
   int own_ = 0;
@@ -101,27 +102,27 @@ class FirstExchange {
 };
 
 // Makes an internal communicator with the ranks of `user`, an intracommunicator of the program, in
-// their order. Collective over `user`. Fails on all ranks together, with *made MPI_COMM_NULL, if a
-// rank already serves kMostServed communicators or MPI has no free context id. *made has
-// MPI_ERRORS_RETURN. *number is the same on all ranks. Two communicators have the same number only
-// if ranks made them at the same time in different orders. *refusal: the reason of a failure.
+// their order and with MPI_ERRORS_RETURN. Collective over `user`. Fails on all ranks together, with
+// *made MPI_COMM_NULL and the reason in *refusal, if a rank already serves kMostServed
+// communicators or MPI has no free context id. *number is the same on all ranks; two communicators
+// have the same number only if ranks made them at the same time in different orders.
 //
-// `in_fiber`: the caller runs in a fiber, which needs MPI_THREAD_MULTIPLE on all ranks. If a rank
-// lacks it, the call fails on the ranks that have it. All that is collective over `user` begins
-// before the first wait, because afterwards the program may begin collectives on `user`. In a
-// fiber, sums have already begun and need a communicator. So even if a rank already serves
+// `in_fiber` says that the caller runs in a fiber, which needs MPI_THREAD_MULTIPLE on all ranks; if
+// a rank lacks it, the call fails on the ranks that have it. All that is collective over `user`
+// begins before the first wait, because afterwards the program may begin collectives on `user`. In
+// a fiber, sums have already begun and need a communicator. So even if a rank already serves
 // kMostServed communicators, all ranks get one, with *refusal no_more, and free it after these
 // sums.
 //
-// A rank that gives up after SLIMPI_TIMEOUT must not leave the other ranks in MPI_Comm_create. So
-// there are two exchanges before MPI_Comm_create. A rank gives up only in the first exchange, and
-// says so in the second. All ranks that have completed the first exchange wait for the second. In a
-// fiber there is only the first exchange. MPI_Comm_create_group then runs in a thread, which is
-// abandoned if the wait for it fails.
+// A rank that gives up after SLIMPI_TIMEOUT must not leave the other ranks in MPI_Comm_create, so
+// two exchanges precede that. A rank gives up only in the first one, and says so in the second,
+// which all ranks that have completed the first wait for. In a fiber there is only the first
+// exchange. MPI_Comm_create_group then runs in a thread, which is abandoned if the wait for it
+// fails.
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,
                      mpi::Comm* made, int* number, Refusal* refusal);
 
-// Makes another communicator with the ranks of an internal communicator. The new one does not count
+// Makes another communicator with the ranks of an internal communicator, which does not count
 // towards kMostServed. Calls that run at the same time must have different `tag`s, from 0 to 4096.
 // Collective; may run in a fiber.
 Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* made);
@@ -132,17 +133,18 @@ Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* mad
 // MPI_COMM_WORLD needs in a fiber, so that make_internal() and copy_internal() then make none.
 // Collective over MPI_COMM_WORLD.
 void make_hidden_world(const Api& api);
-// Returns whether make_internal() can be called in a fiber; the same on all ranks, unless they
-// initialized MPI differently, or only some of them know that a process has failed (ULFM).
+// Returns whether make_internal() can be called in a fiber. All ranks get the same answer, unless
+// they initialized MPI differently, or only some of them know that a process has failed (ULFM).
 bool can_make_internal_in_fiber(const Api& api);
 
-// Returns whether MPI has context ids for another communicator, besides those being made. Local.
+// Returns whether MPI has context ids for another communicator, besides those being made. Does not
+// communicate.
 bool has_room_in_fiber(const Api& api, mpi::Comm comm);
 
-// Returns whether a thread of slimpi can advance nonblocking and persistent sums: MPI has
+// Returns whether a thread of slimpi can advance nonblocking and persistent sums: whether MPI has
 // MPI_THREAD_MULTIPLE, and no tool hides the functions that complete requests. Otherwise slimpi
-// takes no such sum, because other ranks may wait for this rank's part while the program blocks, in
-// MPI or elsewhere.
+// takes no such sum, because other ranks may wait for this rank while the program blocks, in MPI or
+// elsewhere.
 bool can_help(const Api& api);
 
 // Set when slimpi starts, if a tool in front of slimpi calls the functions that start

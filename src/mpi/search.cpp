@@ -13,7 +13,8 @@ namespace slimpi::mpi {
 
 namespace {
 
-// A name that every MPI defines and slimpi does not. Its address, the mark, identifies the MPI.
+// A name that every MPI defines and slimpi does not. Its address, called the mark, identifies the
+// MPI.
 constexpr char kMark[] = "PMPI_Get_library_version";
 
 std::atomic<void*> g_mark{nullptr};  // the mark of the chosen MPI
@@ -31,7 +32,7 @@ struct Library {
 
 Library library_of(const void* address) {
   Dl_info info{};
-  // Without a file, uses the program's handle, through which dlsym() finds all global symbols.
+  // Without a file, the handle is the program's, through which dlsym() finds all global symbols.
   if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return Library("");
   return Library(info.dli_fname);
 }
@@ -59,8 +60,8 @@ void* mark_of_caller() {
   return caller != nullptr ? library_of(caller).mark : nullptr;
 }
 
-// Returns whether a function belongs to another MPI than the chosen one, or to a library that is
-// linked to another MPI.
+// Returns whether a function belongs to another MPI than the chosen one, or to a library linked to
+// another MPI.
 bool is_of_another(const void* address) {
   const void* const mark = library_of(address).mark;
   return g_mark != nullptr && mark != nullptr && mark != g_mark;
@@ -128,7 +129,7 @@ std::string loaded_mpis() {
   return names;
 }
 
-// Skips slimpi's own functions: dlsym() finds them by the handle of a stand-in, because a stand-in
+// Skips slimpi's own functions, which dlsym() finds by the handle of a stand-in, because a stand-in
 // is linked to slimpi before the real MPI.
 void* library_symbol(const char* name) {
   void* found = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Finds MPI's functions and data in the process. There may be several MPIs, one that the program is
-// linked to and others from dlopen, so everything that is found belongs to the one MPI that the
+// linked to and others from dlopen(), so everything that is found belongs to the one MPI that the
 // program's calls are meant for.
 #pragma once
 #include <cstddef>
@@ -13,16 +13,16 @@ struct dl_phdr_info;  // of link.h
 
 namespace slimpi::mpi {
 
-// The part of a loaded library or program in which an address lies.
+// The part of a loaded library or program that contains an address.
 struct Image {
   Word first = 0, end = 0;  // the addresses of the part; both 0 if no file has the address
-  std::string_view name;    // the file name, without its directory; "" for the program
+  std::string_view name;    // of the file, without its directory; "" for the program
 };
 
 Image image_of(const void* address);
 
-// Temporary zeroed memory from the kernel, because the stack may be small and malloc may have no
-// memory. `text` is null if there is no memory.
+// Temporary zeroed memory from the kernel, for when the stack may be small and malloc() may have no
+// memory. `text` is null if there is none.
 struct Pages {
   static constexpr std::size_t kBytes = 1 << 14;
   Pages();
@@ -54,22 +54,21 @@ class LoadedMpis {
 enum class Choice { none, made, unclear };  // unclear: several MPIs, the caller is linked to none
 
 // Chooses the MPI: the one that the program is linked to, which comes after slimpi in the search
-// order of symbols; or else the only one that is loaded; or else that of the library that has
-// called slimpi. Only one thread at a time may call choose_mpi().
+// order of symbols, or else the only one that is loaded, or else that of the library that has
+// called slimpi. Only one thread at a time may call this.
 Choice choose_mpi();
 
 // Returns the version lines of all loaded MPIs, for a message.
 std::string loaded_mpis();
 
-// Returns a symbol of the chosen MPI, or of another tool between this library and MPI; null if
-// there is none.
+// Returns a symbol of the chosen MPI, or of another tool between this library and MPI, or null.
 void* lookup(const char* name);
 
-// Returns a symbol of the chosen MPI's own libraries; null if there is none.
+// Returns a symbol of the chosen MPI's own libraries, or null.
 void* library_symbol(const char* name);
 
-// Returns the address at which the program sees a datum of MPI: a program that is not position
-// independent has its own copy.
+// Returns where the program sees a datum of MPI: a program that is not position independent has its
+// own copy.
 const void* symbol(const char* name);
 
 // Returns the first line of MPI's version text.

@@ -23,7 +23,7 @@ std::int64_t nanoseconds(std::chrono::steady_clock::time_point time) {
   return std::chrono::nanoseconds(time.time_since_epoch()).count();
 }
 
-// Returns a free record of the file, or, if there is none, `own`, which no other process sees.
+// Returns a free record of the file or, if there is none, `own`, which no other process sees.
 Activity* take_record(Activity* own) {
   ActivityFile* const file = g_file.load(std::memory_order_acquire);
   if (file == nullptr) return own;
@@ -64,8 +64,9 @@ const char* to_string(WaitStage stage) {
   return std::size_t(stage) < std::size(kNames) ? kNames[std::size_t(stage)] : "unknown";
 }
 
-// Makes the file and maps it. Both stay until the end of the process: calls of other threads and of
-// exit handlers may still write there, and other processes find the file by its descriptor.
+// Makes the file and maps it. Both stay until the end of the process, because calls of other
+// threads and of exit handlers may still write there, and other processes find the file by its
+// descriptor.
 void start_activity() {
   if (g_file.load() != nullptr) return;
   void* memory = MAP_FAILED;
@@ -97,8 +98,8 @@ std::chrono::seconds stall_limit() {
   return std::chrono::seconds(g_stall.load(std::memory_order_relaxed));
 }
 
-// Changes the record and its version. Another process copies the record twice by a system call; its
-// copy is whole if both copies have the same, even version.
+// Changes the record and its version. Another process copies the record twice by a system call, and
+// has a whole copy if both copies have the same, even version.
 template <typename Change>
 void ActiveCall::write(Change change) {
   const std::atomic_ref version(record_->version);

@@ -23,7 +23,7 @@ std::string size_text(const CountedCalls& calls) {
 }
 
 // Returns the text of the last column, "with slimpi". If slimpi would take the calls with their
-// type in SLIMPI_TYPES, the text names the option --types.
+// type in SLIMPI_TYPES, the text suggests the option --types.
 std::string fate_text(const Estimate& estimate, const CountedCalls& calls) {
   if (!calls.reason) return "compressed";
   const std::string text = std::string("MPI: ") + to_string(*calls.reason);
@@ -98,8 +98,8 @@ double bytes_at(const Estimate& estimate, const CountedCalls& calls, int bits) {
 }
 
 std::optional<BypassReason> dominant_reason(const Estimate& estimate) {
-  // The bytes decide, because the time of nonblocking calls is not known. One byte is added for
-  // each call, so that calls without bytes are not ignored.
+  // The bytes decide, because the time of nonblocking calls is unknown. One byte is added per call,
+  // so that calls without bytes count, too.
   std::array<std::uint64_t, kBypassReasons> bytes{};
   std::uint64_t compressed = 0;
   for (const CountedCalls& calls : estimate.counted)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The JSON of the report, and the JSON of the estimate. They are in one file because the templates
-// of the library cost a compiler two seconds in each file.
+// The JSON of the report and of the estimate. Both are in one file, because the library's templates
+// cost a compiler two seconds per file.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Incremented when a key changes its meaning or goes away. A new key does not change it.
+// Incremented when a key changes its meaning or is removed, but not for a new key.
 constexpr int kReportSchema = 3;
 
 // Returns the job description that opens both JSON files, the report's and the estimate's.
@@ -33,7 +33,8 @@ Json job_json(const Report& job, int schema) {
   return json;
 }
 
-// Returns an array with row(i) and its range of sizes for each size class i where any(i) is true.
+// Returns an array that has, for each size class i where any(i) is true, row(i) with its range of
+// sizes.
 template <typename Any, typename Row>
 Json by_size(const Any& any, const Row& row) {
   Json rows = Json::array();
@@ -116,7 +117,7 @@ Json passed(const Report& report) {
   return json;
 }
 
-// Sets the value of a key of counters.def: "seconds.total" is json["seconds"]["total"].
+// Sets the value of a key of counters.def, where "seconds.total" is json["seconds"]["total"].
 void set(Json& json, std::string key, const Json& value) {
   std::replace(key.begin(), key.end(), '.', '/');
   json[Json::json_pointer("/" + key)] = value;

@@ -47,14 +47,14 @@ void log(LogLevel level, std::string_view text) {
   const iovec line[] = {
       {start, std::size_t(length)}, {const_cast<char*>(text.data()), text.size()}, {end, 1}};
   if (writev(STDERR_FILENO, line, 3) < 0) {
-    // stderr is closed; the error cannot be reported
+    // stderr is closed, so the error cannot be reported.
   }
 }
 
 void log_once(LogLevel level, std::string_view text) {
   if (!log_enabled(level)) return;
   static std::mutex mutex;
-  // The set is never destroyed, because the end of the process logs, too.
+  // Never destroyed, because the end of the process logs, too.
   static auto* const logged = new std::set<std::string, std::less<>>;
   std::unique_lock lock(mutex);
   const bool is_new = logged->emplace(text).second;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lines on stderr, each with the rank that logs it. Nothing is ever written to stdout.
+// Writes lines to stderr, each with the rank that logs it. Nothing is ever written to stdout.
 #pragma once
 #include <string_view>
 
@@ -7,15 +7,16 @@
 
 namespace slimpi {
 
-// Microseconds that a launcher gets to forward a line before some rank ends the job.
+// Microseconds that a launcher has to forward a line before some rank ends the job.
 constexpr unsigned kTimeToForward = 200'000;
 
-// Sets the log level and the rank in each line (-1: not known yet).
+// Sets the log level, and the rank to show in each line (-1: unknown so far).
 void set_log(LogLevel level, int rank);
 void set_log_rank(int rank);
 bool log_enabled(LogLevel level);
 
-// Writes "slimpi[rank] warning: text" in one writev(2), if the level is enabled. Allocates nothing.
+// Writes "slimpi[rank] warning: text" by one writev(2), if the level is enabled, without
+// allocating.
 void log(LogLevel level, std::string_view text);
 
 inline void log_error(std::string_view text) {
@@ -31,10 +32,10 @@ inline void log_debug(std::string_view text) {
   log(LogLevel::debug, text);
 }
 
-// Logs a text as log() does, but only the first time that the process passes this text.
+// Logs a text like log(), but only the first time that the process passes this text.
 void log_once(LogLevel level, std::string_view text);
 
-// Logs the text, ": " and the text of the thread's last failure, as log_once() does.
+// Logs the text, ": " and the text of the thread's last failure, like log_once().
 void log_failure_once(LogLevel level, std::string_view text);
 
 }  // namespace slimpi

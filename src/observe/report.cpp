@@ -95,7 +95,7 @@ std::string algorithms_of(const Report& report) {
   for (std::size_t i = 0; i < kAlgorithms; ++i) {
     if (report.own.algorithms[i].calls == 0) continue;
     const std::string name = to_string(AlgorithmId(i));
-    // If SLIMPI_ALGORITHM has an argument behind the name, such as a path, the list has both.
+    // If SLIMPI_ALGORITHM has an argument after the name, such as a path, the list has both.
     const bool chosen = report.algorithm.starts_with(name + ":");
     names += (names.empty() ? "" : ", ") + (chosen ? report.algorithm : name);
   }
@@ -161,8 +161,8 @@ std::string calls_line(const Report& report) {
                      reasons.empty() ? "" : "; left to MPI: " + reasons);
 }
 
-// Returns the line of the algorithms and codecs that ran. They may differ from SLIMPI_ALGORITHM and
-// SLIMPI_BITS, because rules or SLIMPI_MAX_ERROR may have chosen others.
+// Returns the line of the algorithms and codecs that ran, which may differ from SLIMPI_ALGORITHM
+// and SLIMPI_BITS, because rules or SLIMPI_MAX_ERROR may have chosen others.
 std::string used_line(const Report& report) {
   if (report.own.compressed == 0) return "";
   std::string algorithms, codecs;
@@ -187,7 +187,7 @@ std::string used_line(const Report& report) {
                          : "; " + number_of(report.own.repeated, "exchange") + " repeated");
 }
 
-// Returns a line if sums in float32 make the compression ratio smaller.
+// Returns a line if sums in float32 reduce the compression ratio.
 std::string float32_line(const Report& report, const Totals& totals) {
   const CallsBetweenNodes between = calls_between_nodes(report);
   const Share float32 = share_of(report, report.job, "float32");
@@ -225,7 +225,7 @@ std::string more_bytes_line(const Report& report) {
 }
 
 // Returns the line of advice if most bytes of sums were not compressed. The bytes of nonblocking
-// sums that MPI made may not be known, so these decide by their number, if they outnumber the
+// sums that MPI made may be unknown, so these decide by their number if they outnumber the
 // compressed calls.
 std::string advice_line(const Report& report) {
   Counts counts = report.own;
@@ -257,7 +257,7 @@ std::string rules_lines(const Report& report) {
   return text;
 }
 
-// Returns the number N of SLIMPI_VERIFY=N if the user set it, otherwise 0.
+// Returns the N of SLIMPI_VERIFY=N if the user has set it, otherwise 0.
 std::uint64_t verify_of(const Report& report) {
   std::uint64_t every = 0;
   for (const auto& [name, value] : report.options)
@@ -276,7 +276,7 @@ std::string seconds_line(const Counts& own) {
   return text + "\n";
 }
 
-// Returns lines about the use of tensor states. If most calls sum a new buffer, states do not help.
+// Returns lines about the use of tensor states, which do not help if most calls sum a new buffer.
 std::string state_lines(const Report& report) {
   const Counts& own = report.own;
   if (own.state_calls == 0) return "";
@@ -311,7 +311,7 @@ std::string error_text(const VerifiedErrors& errors) {
                      errors.most_relative_l2, number_of(errors.checked, "call"));
 }
 
-// Returns a line for all calls, and, if their sizes differ, a line for each size class.
+// Returns a line for all calls and, if their sizes differ, a line for each size class.
 std::string error_lines(const Report& report) {
   VerifiedErrors total;
   for (const VerifiedErrors& errors : report.errors) total.add(errors);

@@ -68,7 +68,7 @@ void Statistics::read(std::array<VerifiedErrors, kSizeClasses>& errors) const {
   errors = errors_;
 }
 
-// Finds the row, or makes it. Allocates nothing if the row exists, because every call with
+// Finds the row, or makes it. Does not allocate if the row exists, because every call with
 // SLIMPI_ALGORITHM=auto comes here.
 AutoChoice& AutoChoices::choice_of(Candidates candidates, std::uint64_t bytes) {
   const std::uint64_t from = std::uint64_t(1) << size_class_of(bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The counts of a process: atomic counters, which calls of any thread increase, and their plain
-// copies, which a report is made from.
+// The counts of a process: atomic counters, which calls of any thread increase, and plain copies of
+// them, which reports are made from.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -27,10 +27,10 @@ enum class BypassReason {
 };
 
 struct BypassRow {
-  const char* name;  // name in the report
+  const char* name;  // in the report
   const char* text;  // "left to MPI: NAME", in estimates and traces
   const char* meaning;
-  const char* advice;  // the next step if most calls have this reason
+  const char* advice;  // what to do if most calls have this reason
 };
 
 // The rows, in the order of the enumerators.
@@ -48,13 +48,13 @@ constexpr const char* to_string(BypassReason reason) {
   return row_of(reason).name;
 }
 
-// The codec of a compressed call, as a number. comm/call.h gives the numbers and names.
+// The codec of a compressed call, as a number. comm/call.h has the numbers and names.
 enum class UsedCodec : std::size_t {};
 constexpr std::size_t kMostCodecs = 24;
 
-// The number of size classes. Compressed calls are counted by algorithm, by codec, and by size
-// class: class k has the buffers of 2^k to 2^(k+1) - 1 bytes, and the last class also all larger
-// ones.
+// The number of size classes. Compressed calls are counted by algorithm, by codec and by size
+// class, where class k has the buffers of 2^k to 2^(k+1) - 1 bytes, and the last class also all
+// larger ones.
 constexpr std::size_t kSizeClasses = 44;
 std::size_t size_class_of(std::uint64_t bytes);
 
@@ -65,20 +65,20 @@ struct Share {
   std::uint64_t nanoseconds = 0;
 };
 
-// The difference of a sum from the exact sum, as numbers that can be added up.
+// How far a sum is from the exact sum, in numbers that can be added up over sums.
 struct Deviation {
   double error = 0, exact = 0;  // sums of squares
-  // nonzero: values of the exact sum that are not 0. zeros and wrong_signs: how many of these are
-  // 0, or have the other sign, in the result.
+  // nonzero: values of the exact sum other than 0. zeros and wrong_signs: how many of them are 0,
+  // or have the other sign, in the result.
   std::uint64_t nonzero = 0, zeros = 0, wrong_signs = 0;
 
-  // Returns the squared error divided by the squared L2 norm of the exact sum. If this norm is 0,
-  // returns the squared error.
+  // Returns the squared error divided by the squared L2 norm of the exact sum, or just the squared
+  // error if this norm is 0.
   double vnmse() const { return exact > 0 ? error / exact : error; }
   double relative_l2() const { return std::sqrt(vnmse()); }
 };
 
-// Returns the difference of `result` from `exact`. Both are floats or doubles.
+// Returns the deviation of `result` from `exact`, each of floats or doubles.
 template <typename Result, typename Exact>
 Deviation deviation_of(const Result* result, const Exact* exact, std::uint64_t count) {
   Deviation all;
@@ -93,7 +93,7 @@ Deviation deviation_of(const Result* result, const Exact* exact, std::uint64_t c
   return all;
 }
 
-// The errors that SLIMPI_VERIFY measured, added up over calls.
+// The errors that SLIMPI_VERIFY has measured, added up over calls.
 struct VerifiedErrors {
   std::uint64_t checked = 0;                                // calls
   double relative_l2 = 0, most_relative_l2 = 0, vnmse = 0;  // sum, maximum, sum
@@ -108,9 +108,9 @@ struct VerifiedErrors {
     zeros += more.zeros;
     wrong_signs += more.wrong_signs;
   }
-  // Returns the mean of a checked call, from the sum over all of them; 0 if none was checked.
+  // Returns the mean over the checked calls, given the sum over them; 0 if none was checked.
   double mean(double sum) const { return checked == 0 ? 0 : sum / double(checked); }
-  // Returns `values` divided by the number of values that are not 0 in the exact sums: from 0 to 1.
+  // Returns `values` as a share, 0 to 1, of the values that are not 0 in the exact sums.
   double share(std::uint64_t values) const {
     return nonzero == 0 ? 0 : double(values) / double(nonzero);
   }
@@ -128,8 +128,8 @@ struct CompressedCall {
   bool on_device = false;
 };
 
-// The counters of counters.def, and arrays of them. All members are 64-bit words, so that the ranks
-// add them with one reduction.
+// The counters of counters.def, and arrays of such counters. All members are 64-bit words, so that
+// the ranks add them with one reduction.
 struct Counts {
 #define SLIMPI_COUNTER(name, key, whose, api) std::uint64_t name = 0;
 #include "observe/counters.def"
@@ -142,7 +142,7 @@ struct Counts {
 };
 constexpr std::size_t kCounts = sizeof(Counts) / sizeof(std::uint64_t);
 
-// A pointer to a member of Counts: says which number to count.
+// Identifies a number of Counts.
 using Counter = std::uint64_t Counts::*;
 
 // The stages of a compressed call whose time is counted.
@@ -153,16 +153,16 @@ struct Stage {
   static constexpr Counter intra = &Counts::intra_nanoseconds;
 };
 
-// The names of the candidates of the autotuner: "mpi", which is MPI's own sum, or an algorithm of
-// slimpi between nodes.
+// The names of the autotuner's candidates: "mpi", which is MPI's own sum, or an algorithm of slimpi
+// between nodes.
 using Candidates = std::span<const char* const>;
 
 // The autotuner's trials for buffers of from_bytes to 2 from_bytes - 1 bytes, and its last choice.
-// The autotuner times candidates (ways to do a call) and chooses the fastest.
+// It times candidates (ways to run a call) and chooses the fastest.
 struct AutoChoice {
   struct Candidate {
     std::string name;
-    std::uint64_t calls, least;  // least: nanoseconds of the fastest call
+    std::uint64_t calls, least;  // least: of the fastest call, in nanoseconds
   };
   std::uint64_t from_bytes = 0, decisions = 0;
   std::string chosen;  // "" while candidates are on trial
@@ -172,10 +172,10 @@ struct AutoChoice {
 // The choices of all autotuners. Rank 0 of each communicator adds to them, in any thread.
 class AutoChoices {
  public:
-  // Adds one call of `bytes` bytes with candidates[which].
+  // Adds one call of `bytes` bytes by candidates[which].
   void add(Candidates candidates, std::uint64_t bytes, std::size_t which,
            std::uint64_t nanoseconds);
-  // Stores that candidates[which] won the trials. Returns the line for the log.
+  // Records that candidates[which] won the trials. Returns the line for the log.
   std::string choose(Candidates candidates, std::uint64_t bytes, std::size_t which);
   // Returns the rows, by size.
   std::vector<AutoChoice> rows() const;
@@ -194,7 +194,8 @@ class Statistics {
   void count(Counter number, std::uint64_t amount = 1) { add(counts_.*number, amount); }
   // Adds the error of a call whose buffer has `bytes` bytes.
   void error(std::uint64_t bytes, const Deviation& deviation);
-  // Add memory that is held from now on; a negative number subtracts memory that is no longer held.
+  // Add memory that is held from now on, or subtract, by a negative number, memory that no longer
+  // is.
   void scratch(std::int64_t bytes_more) {
     hold(counts_.scratch_bytes, counts_.most_scratch, bytes_more);
   }
@@ -204,7 +205,8 @@ class Statistics {
   }
 
   Counts counts() const;
-  // Reads the counts into `now`, for a caller whose stack may have no room for them.
+  // Reads the counts into `now`, which need not be on the caller's stack, where there may be no
+  // room.
   void read(Counts& now) const;
   // Reads the errors, by the size classes of Counts::sizes.
   void read(std::array<VerifiedErrors, kSizeClasses>& errors) const;
@@ -222,8 +224,8 @@ class Statistics {
   std::array<VerifiedErrors, kSizeClasses> errors_{};
 };
 
-// Measures the time from its construction to its destruction. Adds the time to a stage or another
-// counter, and, if `name` is given and a trace runs, a slice to the trace.
+// Measures the time of its lifetime, and adds it to a stage or another counter and, if `name` is
+// given and a trace runs, as a slice to the trace.
 class Timed {
  public:
   Timed(Statistics& statistics, Counter stage, const char* name = nullptr, std::uint64_t bytes = 0)

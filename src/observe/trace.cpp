@@ -22,15 +22,15 @@ std::atomic<Trace*> Trace::running_{nullptr};
 
 namespace {
 
-// Returns the number of this thread or fiber. Numbers are given in the order of the first events,
-// so that the rows are easy to read.
+// Returns the number of this thread or fiber. Numbers follow the order of the first events, so that
+// the rows are easy to read.
 std::uint32_t thread_number() {
   static std::atomic<std::uint32_t> last{0};
   if (t_locals.trace_row == 0) t_locals.trace_row = last.fetch_add(1) + 1;
   return t_locals.trace_row - 1;
 }
 
-// Returns the name of a row; null for the row of a thread.
+// Returns the name of a row, or null for the row of a thread.
 const char* row_name(std::size_t row) {
   switch (row) {
     case 0:
@@ -46,17 +46,17 @@ const char* row_name(std::size_t row) {
   }
 }
 
-// Writes a text into `text`, cut to its size. Returns the full length. Allocates nothing.
+// Writes a text into `text`, cut to its size, without allocating. Returns the full length.
 template <typename... Values>
 std::size_t format_into(std::span<char> text, fmt::format_string<Values...> format,
                         Values&&... values) {
   return fmt::vformat_to_n(text.data(), text.size(), format, fmt::make_format_args(values...)).size;
 }
 
-// The text that is not written yet; static, because the stack may not be able to grow.
+// Text that is not written yet. Static, because the stack may not be able to grow.
 char g_text[8192];
 
-// A file that is written without allocation.
+// A file that is written without allocating.
 class TraceFile {
  public:
   explicit TraceFile(const char* path) : path_(path), file_(open_result(path)) {
@@ -82,7 +82,7 @@ class TraceFile {
   }
 
  private:
-  // Writes the text to the file. After a failure further text is dropped.
+  // Writes the text to the file. After a failure, further text is dropped.
   void flush() {
     written_ += used_;
     if (error_ == 0 && regular_ && !within_file_size_limit(written_)) error_ = EFBIG;
@@ -93,17 +93,17 @@ class TraceFile {
   const char* path_;
   int file_, error_ = 0;
   bool regular_ = false;
-  std::size_t used_ = 0, written_ = 0;  // bytes: in g_text, given to the file
+  std::size_t used_ = 0, written_ = 0;  // in g_text, and passed to the file
 };
 
-// The times of an event, in microseconds.
+// The time of an event in microseconds.
 struct Microseconds {
   explicit Microseconds(std::chrono::nanoseconds time)
       : whole(time.count() / 1000), thousandths(time.count() % 1000) {}
   std::int64_t whole, thousandths;
 };
 
-// Adds "args":{"bytes":4096,"call":7,... as far as the values are known.
+// Adds "args":{"bytes":4096,"call":7,... with the values that are known.
 void add_arguments(TraceFile& file, const Trace::Event& event) {
   const Trace::Message& message = event.message;
   file.add("\"args\":{{\"bytes\":{}", event.bytes);
@@ -137,7 +137,7 @@ bool Trace::grow() {
 
 void Trace::start() {
   if (running() != nullptr) return;
-  // The object is never destroyed: exit handlers may still call MPI after static destruction.
+  // Never destroyed, because exit handlers may still call MPI after static destruction.
   Trace* const trace = new (std::nothrow) Trace;
   if (trace == nullptr) log_warn("SLIMPI_TRACE: no memory; there will be no trace");
   running_.store(trace, std::memory_order_release);
@@ -153,8 +153,8 @@ void Trace::waited_for(std::int32_t peer, std::uint32_t step, const char* phase)
 void Trace::add(const char* name, Clock::time_point begin, Clock::time_point end,
                 std::uint64_t bytes, std::uint32_t row) {
   Event event{name, begin, end, bytes, 0, 0, 0, {}, row, Kind::slice, 0};
-  // Only the thread's own row shows the message: the work of a device runs at the same time as
-  // messages.
+  // Only the thread's own row shows the message, because the work of a device runs at the same time
+  // as messages.
   if (ActiveCall* const active = ActiveCall::current(); active != nullptr && row == kThread)
     event.message = std::exchange(active->traced.message, {});
   if (event.message.count != 1) event.message = {};
@@ -223,7 +223,7 @@ int Trace::write(const char* path, int rank) const {
   for (std::size_t i = 0; i < events_; ++i) {
     const Event& event = chunks_[i / kChunk][i % kChunk];
     const Microseconds begin(event.begin - steady_), spent(event.end - event.begin);
-    // The end of an arrow belongs to the slice that encloses it (bp), not to the next slice.
+    // By "bp", the end of an arrow belongs to the slice that encloses it, not to the next slice.
     file.add(
         ",\n{{\"ph\":{},\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03},",
         event.kind == Kind::slice        ? "\"X\""

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The trace of SLIMPI_TRACE: the actions of a rank and their times, in the format that
-// chrome://tracing and Perfetto read. In these viewers each rank has a track. A call is a slice of
-// the track, and so is each stage of each segment (a part of a vector). A message is a flow arrow.
+// The trace of SLIMPI_TRACE: the actions of a rank with their times, in the format of
+// chrome://tracing and Perfetto. There, each rank has a track. A call is a slice of this track, and
+// so is each stage of each segment (a part of a vector). A message is a flow arrow.
 #pragma once
 #include <array>
 #include <atomic>
@@ -16,14 +16,14 @@ class Trace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The message that the calling thread just waited for. The thread's next slice shows the message
-  // as an argument, or none if there were several. `phase` is a literal; null for a barrier.
+  // The message that the calling thread has just waited for. The thread's next slice shows it as an
+  // argument, or none if there were several. `phase` is a literal, or null for a barrier.
   struct Message {
-    std::int32_t peer = -1;  // rank in the communicator; in a barrier the first rank of the node
+    std::int32_t peer = -1;  // in the communicator; in a barrier the first rank of the node
     std::uint32_t step = 0;  // number of the message between the two ranks in this phase, from 0;
                              // in a barrier its number on the node and the communicator
     const char* phase = nullptr;
-    std::uint32_t count = 0;  // number of messages since the last slice
+    std::uint32_t count = 0;  // how many messages since the last slice
   };
 
   // One event: a slice, or one end of a flow arrow. `name` must be a literal.
@@ -33,29 +33,29 @@ class Trace {
     Clock::time_point begin, end;
     std::uint64_t bytes;
     std::uint64_t flow;  // both ranks compute the same number for a message
-    std::uint64_t call;  // number on the communicator; 0: no call that slimpi took
+    std::uint64_t call;  // the number on the communicator; 0: no call that slimpi took
     std::uint64_t communicator;
     Message message;
     std::uint32_t thread;
     Kind kind;
-    std::uint8_t bits;       // bits of a value between nodes; 0: not known
+    std::uint8_t bits;       // bits of a value between nodes; 0: unknown
     std::int32_t first = 0;  // rank in MPI_COMM_WORLD of the communicator's first rank
   };
 
   Trace();
 
   // Rows of the track for the work of a device, which runs at the same time as the threads. kThread
-  // stands for the row of the calling thread.
+  // is the row of the calling thread, whichever it is.
   static constexpr std::uint32_t kThread = 0, kDevice = 1001, kCopiesOut = 1002, kCopiesIn = 1003;
 
-  // Adds a slice to the row of the calling thread, or to another row. When kMost events are kept,
-  // or memory is lacking, warns once and from then on only counts the events. Any thread may call
-  // this function. Throws nothing.
+  // Adds a slice to the row of the calling thread, or to another row. Once kMost events are kept or
+  // memory is lacking, warns once and from then on only counts the events. Thread-safe; does not
+  // throw.
   void add(const char* name, Clock::time_point begin, Clock::time_point end, std::uint64_t bytes,
            std::uint32_t row = kThread);
 
-  // Adds a slice for a wait of the calling thread in a barrier of its node. `node`: peer of
-  // Message; `number`: step of Message.
+  // Adds a slice for a wait of the calling thread in a barrier of its node. `node` becomes
+  // Message::peer, and `number` Message::step.
   void add_barrier(Clock::time_point begin, Clock::time_point end, std::int32_t node,
                    std::uint32_t number);
 
@@ -63,18 +63,18 @@ class Trace {
   // thread.
   void add_flow(Kind kind, std::uint64_t flow, std::uint64_t bytes);
 
-  // Stores the message that the calling thread has waited for in the thread's ActiveCall. The
-  // thread's next slice shows the message as an argument.
+  // Notes in the thread's ActiveCall which message the calling thread has waited for. The thread's
+  // next slice shows it as an argument.
   static void waited_for(std::int32_t peer, std::uint32_t step, const char* phase);
 
   // Writes all events to a file. Returns 0, or the errno of the first failure, after which a
-  // regular file is removed. Allocates nothing, because the process may have no memory left. Only
-  // the thread that ends MPI calls it. Times are relative to the start of this rank's trace, which
-  // the first event has on the wall clock, because viewers keep microseconds in a double: times
-  // since 1970 would lose so many bits that slices overlap.
+  // regular file is removed. Does not allocate, because the process may have no memory left. Called
+  // only by the thread that ends MPI. Times are relative to the start of this rank's trace, whose
+  // wall-clock time is in the first event: viewers keep microseconds in a double, where times since
+  // 1970 would lose so many bits that slices overlap.
   int write(const char* path, int rank) const;
 
-  // The running trace; null while SLIMPI_TRACE is unset.
+  // Returns the running trace, or null while SLIMPI_TRACE is unset.
   static Trace* running() { return running_.load(std::memory_order_acquire); }
   static void start();
 
@@ -90,20 +90,19 @@ class Trace {
 
   mutable std::mutex mutex_;
   std::array<Event*, kMost / kChunk> chunks_{};
-  std::size_t held_ = 0, events_ = 0;  // numbers of chunks and of events
-  std::uint64_t left_out_ = 0;         // events not kept; after the first, no event is kept
+  std::size_t held_ = 0, events_ = 0;  // the numbers of chunks and of events
+  std::uint64_t left_out_ = 0;         // events not kept; once there is one, none is kept
   std::bitset<kRows> rows_;            // rows that have slices
-  // The start of the trace on two clocks: the clock of the slices (steady_), and the wall clock,
-  // which is common to all hosts (wall_).
+  // The start of the trace on the clock of the slices (steady_) and on the wall clock, which all
+  // hosts have in common (wall_).
   Clock::time_point steady_;
   std::chrono::system_clock::time_point wall_;
 };
 
-// Adds a slice to the running trace, from its construction to its destruction. Adds nothing if no
-// trace runs, or if `bytes` is 0.
+// Adds a slice for its lifetime to the running trace, if there is one and `bytes` is not 0.
 class Slice {
  public:
-  // `name`: a literal.
+  // `name` must be a literal.
   Slice(const char* name, std::uint64_t bytes)
       : trace_(bytes == 0 ? nullptr : Trace::running()), name_(name), bytes_(bytes) {
     if (trace_ != nullptr) begin_ = Trace::Clock::now();

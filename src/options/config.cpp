@@ -54,7 +54,7 @@ std::string unknown_name(std::string_view spelled_name, std::string_view option,
   return text + "; did you mean " + spelled(near, source) + "?";
 }
 
-// Reads lines `name = value` into the config. Returns "" or the error. `unknown` gets warnings.
+// Reads lines `name = value` into the config. Returns "" or the error. Warnings go to `unknown`.
 std::string read_file(const std::string& path, Config& config, std::vector<std::string>& unknown) {
   const std::string refused = "SLIMPI_CONFIG=" + printable(path) + ": the file cannot be read: ";
   std::string all;
@@ -107,7 +107,7 @@ std::vector<OptionRow>* make_rows() {
 }  // namespace
 
 const std::vector<OptionRow>& option_rows() {
-  // The rows are never destroyed: programs call MPI from their exit handlers.
+  // Never destroyed, because programs call MPI from their exit handlers.
   static const std::vector<OptionRow>& rows = *make_rows();
   return rows;
 }

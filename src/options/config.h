@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The values of all options as plain data, generated from options.def. They depend only on the
-// given environment and on the file that SLIMPI_CONFIG names in it.
+// given environment, and on the file that SLIMPI_CONFIG names in it.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -14,8 +14,8 @@
 
 namespace slimpi {
 
-// Whether an option belongs to a communicator, a process or the job, and how ranks compare it; see
-// options.def.
+// Whether an option belongs to a communicator, to a process or to the job, and how ranks compare
+// it; see options.def.
 enum class Scope { agree, contents, process, job };
 enum class Source { built_in, file, environment, info };  // a later source overrides an earlier one
 
@@ -44,7 +44,7 @@ struct Config {
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) type name{};
 #include "options/options.def"
 
-  // Each option's value as it was written, and its source; indexed by Option.
+  // Each option's value as it was written, and where; indexed by Option.
   struct Given {
     std::string text;
     Source source = Source::built_in;
@@ -53,14 +53,14 @@ struct Config {
 
   Config();  // every option has its default
 
-  // Sets the option called `name` (lower case). Returns "" or one line with the error: the option
+  // Sets the option called `name` (lower case). Returns "", or one line with the error: the option
   // as its source spells it, the value, and what is accepted. After an error nothing is changed. An
   // empty value unsets an option that can be unset. If the present value is from a later Source,
-  // checks the new value but does not set it.
+  // the new one is checked but not set.
   std::string set(std::string_view name, std::string_view value, Source source);
 
-  // Returns the option's value as text. Equal values have equal texts: 65536 even if 64K was
-  // written.
+  // Returns the option's value as text. Equal values have equal texts, such as 65536 even if 64K
+  // was written.
   std::string value_text(Option option) const;
 
   bool is_set(Option option) const {
@@ -71,28 +71,28 @@ struct Config {
 // The result of load_config(), which reads the environment and the file that SLIMPI_CONFIG names.
 struct Loaded {
   Config config;
-  std::string error;                  // "" or the one line that ends the job
+  std::string error;                  // "", or the one line that ends the job
   std::vector<std::string> warnings;  // unknown names, one line each
 };
 Loaded load_config(const Environment& environment);
 
-// Returns the option called `name` (lower case); nothing if there is none.
+// Returns the option called `name` (lower case), or nothing.
 std::optional<Option> find_option(std::string_view name);
 
-// Returns the option that `name`, with or without the prefix, probably means: the option nearest by
-// edit distance, or else the first option that begins with `name`; "" if there is none.
+// Returns the option that `name`, with or without the prefix, probably means: the nearest one by
+// edit distance, or else the first that begins with `name`, or "".
 std::string nearest_option(std::string_view name);
 
 // Returns the word of `words` that is nearest to `given` by edit distance (insertions, deletions,
-// replacements, swaps of adjacent characters): at most a third of the characters of `given`, though
-// 1 is always allowed. If none is so near and `given` has three characters or more, returns the
-// first word that begins with it; "" if there is none.
+// replacements, swaps of adjacent characters). The distance may be at most a third of the length of
+// `given`, but is always allowed to be 1. If no word is so near and `given` has three characters or
+// more, returns the first word that begins with it; otherwise "".
 std::string nearest_word(std::string_view given, std::span<const std::string> words);
 
-// Returns "; did you mean WORD?", or "" if no word is near, or if `given` is one of the words.
+// Returns "; did you mean WORD?", or "" if no word is near or `given` is one of the words.
 std::string did_you_mean(std::string_view given, std::span<const std::string> words);
 
-// Returns the option name (bits) of an info key (slimpi_bits); "" if the key is not slimpi's.
+// Returns the option name (bits) of an info key (slimpi_bits), or "" if the key is not slimpi's.
 std::string info_key_option(std::string_view key);
 
 }  // namespace slimpi

@@ -147,7 +147,7 @@ bool Target::parse(std::string_view text, std::string& value) const {
   return !Boolean{}.parse(text, is_switch) && Text{""}.parse(text, value);
 }
 
-// The values of SLIMPI_ALGORITHM that name no algorithm. src/algorithm/policy says what they mean.
+// The values of SLIMPI_ALGORITHM that are not algorithms; src/algorithm/policy says what they mean.
 constexpr const char* kOtherValues[] = {"auto", "off"};
 
 bool AlgorithmName::parse(std::string_view text, std::string& value) const {
@@ -179,7 +179,7 @@ std::string AlgorithmName::accepted() const {
 
 namespace {
 
-// Reads the names of rows, separated by commas, as a set: bit i stands for row i.
+// Reads the names of rows, separated by commas, as a set where bit i is row i.
 template <typename Row, std::size_t rows>
 bool parse_names(std::string_view text, const Row (&table)[rows], unsigned& bits) {
   bits = 0;

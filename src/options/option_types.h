@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The types of option values, and the parsers. Each parser turns a text into a value, describes for
-// error messages what it accepts, and turns values into texts; equal values give equal texts.
+// The types of option values, and their parsers. Each parser converts a text to a value, describes
+// for error messages what it accepts, and converts values to texts, where equal values have equal
+// texts.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,11 +26,11 @@ enum class Peers { ring, shift_one, all };
 enum class Intra { automatic, nccl, shm, mpi };
 enum class LogLevel { error, warn, info, debug };
 
-// The types of elements that slimpi can sum; SLIMPI_TYPES says which of them a process sums.
-// call/element_type.h has MPI's names for them and says how they become floats.
+// The types of elements that slimpi can sum, of which SLIMPI_TYPES selects those that a process
+// sums. call/element_type.h has MPI's names for them, and how they become floats.
 enum class ElementType { float32, float64, float16, bfloat16 };
 struct ElementRow {
-  const char* name;  // name in SLIMPI_TYPES and the report
+  const char* name;  // in SLIMPI_TYPES and the report
   unsigned bytes;
 };
 constexpr ElementRow kElementRows[] = {
@@ -40,10 +41,10 @@ constexpr const ElementRow& row_of(ElementType type) {
 }
 
 // The functions of MPI that slimpi can take, with their nonblocking, persistent and large-count
-// forms. SLIMPI_CALLS says which of them it takes.
+// forms. SLIMPI_CALLS selects those that it takes.
 enum class Collective { allreduce, reduce_scatter, allgather };
 struct CollectiveRow {
-  const char* name;  // name in SLIMPI_CALLS
+  const char* name;  // in SLIMPI_CALLS
   // An optimal algorithm sends phases * (nodes - 1) / nodes of the vector from each node.
   unsigned phases;
 };
@@ -94,9 +95,9 @@ struct Shape {
 std::string_view trimmed(std::string_view text);  // without white space at either end
 std::string lower_case(std::string_view text);    // also trimmed
 
-// Returns the content of line `number`, from 1, of a file of options or rules, without white space
-// at either end, the comment (from a # at the start of the line or after white space), and the byte
-// order mark that Windows editors write in front of the first line.
+// Returns what line `number` (from 1) of a file of options or rules says, without white space at
+// either end, without the comment (from a # at the start of the line or after white space on), and
+// without the byte order mark that Windows editors write before the first line.
 std::string_view content_of_line(std::string_view line, int number);
 bool parse_integer(std::string_view text, std::uint64_t& value);
 
@@ -162,8 +163,7 @@ struct Text {
   std::string text(const std::string& value) const { return value; }
 };
 
-// The destination of a text: stderr, stdout, or a file. Refuses a value of Boolean, such as 1 or
-// yes.
+// Where a text goes: stderr, stdout, or a file. Refuses a value of Boolean, such as 1 or yes.
 struct Target {
   bool parse(std::string_view text, std::string& value) const;
   std::string accepted() const { return "stderr, stdout, or a file"; }
@@ -177,8 +177,8 @@ struct AlgorithmName {
   std::string text(const std::string& value) const { return value; }
 };
 
-// The names of element types, separated by commas. `float` must be among them: a rank without
-// `float` could not compare its options with the other ranks before a sum of floats.
+// The names of element types, separated by commas. `float` must be among them, because a rank
+// without it could not compare its options with the other ranks before a sum of floats.
 struct TypeNames {
   bool parse(std::string_view text, ElementTypes& value) const;
   std::string accepted() const;

@@ -11,7 +11,7 @@
 
 namespace slimpi {
 
-// One row of the file: min_size max_size communicator algorithm bits. Sizes are bytes, both
+// One row of the file: min_size max_size communicator algorithm bits. Sizes are in bytes, both
 // inclusive.
 struct Rule {
   std::uint64_t min_size = 0, max_size = UINT64_MAX;
@@ -19,25 +19,26 @@ struct Rule {
   std::string algorithm;     // a value of SLIMPI_ALGORITHM
   std::optional<double> bits;
   std::string where;  // "FILE:LINE: the row", for the report
-  // True if the row decided a call of this process; the copies of a row share it.
+  // Whether the row has decided a call of this process; shared by the copies of a row.
   std::shared_ptr<std::atomic<bool>> matched = std::make_shared<std::atomic<bool>>(false);
 };
 
 using Rules = std::vector<Rule>;
 
-// Appends the rows of `text` to `rules`. `where`: its name in errors. Returns "" or the error.
+// Appends the rows of `text` to `rules`. `where` is how errors name the text. Returns "" or the
+// error.
 std::string parse_rules(std::string_view text, const std::string& where, Rules& rules);
 
 // Appends the rows of the file `path`, which the option `option` names. Returns "" or the error.
 std::string read_rules(const std::string& path, const char* option, Rules& rules);
 
-// Returns Rule::where of each row that decided no call of this process.
+// Returns Rule::where of each row that has decided no call of this process.
 std::vector<std::string> unmatched(const Rules& rules);
 
 // Returns whether a row is for communicators called `name`.
 bool is_for(const Rule& rule, const std::string& name);
 
-// Returns the rows that can match on the communicator called `name`, as text that the ranks
+// Returns the rows that can match on the communicator called `name`, as text for the ranks to
 // compare.
 std::string describe(const Rules& rules, const std::string& name);
 

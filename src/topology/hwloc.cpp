@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// slimpi-hwloc.so: reads the machine's topology with hwloc and returns it as plain data.
+// slimpi-hwloc.so, a plugin that reads the machine's topology with hwloc and returns it as plain
+// data.
 #include <hwloc.h>
 
 #include <algorithm>
@@ -28,8 +29,8 @@ struct FreeBitmap {
 };
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
 
-// Returns the first NUMA node of `nodes`, if it is the only one or if all belong to the same cores
-// (such as fast and ordinary memory); else -1.
+// Returns the first NUMA node of `nodes` if it is the only one, or if all belong to the same cores
+// (such as fast and ordinary memory); otherwise -1.
 int single_numa_node(hwloc_topology_t topology, hwloc_const_nodeset_t nodes) {
   hwloc_obj_t first = nullptr;
   hwloc_obj_t node = nullptr;
@@ -69,8 +70,8 @@ bool is_gpu(hwloc_obj_t pci) {
          (maker == kNvidia || maker == kAmd || maker == kIntel);
 }
 
-// Returns the PCI card of a network device; the device itself if it is not on PCI; null if the PCI
-// device above it is no NIC, such as a USB controller (hwloc has no objects for USB devices).
+// Returns the PCI card of a network device, or the device itself if it is not on PCI. Null if the
+// PCI device above it is no NIC, such as a USB controller (hwloc has no objects for USB devices).
 hwloc_obj_t card_of(hwloc_obj_t os_device) {
   hwloc_obj_t above = os_device->parent;
   while (above != nullptr && above->type == HWLOC_OBJ_OS_DEVICE) above = above->parent;
@@ -112,7 +113,7 @@ std::vector<hwloc_obj_t> find_gpus(hwloc_topology_t topology, Topology& result) 
   return gpus;
 }
 
-// Finds the NICs: one entry for a card, with the names of all its devices, such as "ib0, mlx5_0".
+// Finds the NICs: one entry per card, with the names of all its devices, such as "ib0, mlx5_0".
 std::vector<hwloc_obj_t> find_nics(hwloc_topology_t topology, Topology& result) {
   std::vector<hwloc_obj_t> nics;
   for (hwloc_obj_t os = nullptr; (os = hwloc_get_next_osdev(topology, os)) != nullptr;) {
@@ -191,7 +192,7 @@ extern "C" int slimpi_hwloc_load(std::uint32_t version, Topology* result, char* 
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) return refuse(error, error_size, "hwloc does not start");
   const Handle topology(raw);
-  // The components below would start GPU drivers. Only the program may do that.
+  // The components below would start GPU drivers, which only the program may do.
   for (const char* component : {"cuda", "gl", "levelzero", "nvml", "opencl", "rsmi"})
     hwloc_topology_set_components(raw, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);

@@ -16,7 +16,7 @@ namespace {
 
 using BusId = std::array<unsigned, 4>;  // domain, bus, device, function
 
-// Reads a PCI address in any case of letters, with a domain of 4 or 8 digits or without a domain.
+// Parses a PCI address, with letters of any case, and with a domain of 4 or 8 digits or no domain.
 std::optional<BusId> parse_bus_id(std::string_view text) {
   BusId id{};
   std::size_t field = std::count(text.begin(), text.end(), ':') == 1 ? 1 : 0;

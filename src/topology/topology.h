@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A machine as plain data: its NUMA nodes, GPUs and NICs, and the distances between GPUs and NICs.
-// The data comes from hwloc, which is loaded on demand, so that slimpi starts without it.
+// The data comes from hwloc, which is loaded on demand, so that slimpi can start without it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace slimpi::topology {
 
-// The distance of two devices: the smallest part of the machine that contains both. The enumerators
-// are in the order of distance, the smallest first.
+// The distance of two devices, as the smallest part of the machine that contains both; ordered from
+// near to far.
 enum class Distance { pci_switch, pci_root, numa_node, package, machine, unknown };
 
 const char* to_string(Distance distance);  // "same PCI switch"
@@ -27,13 +27,13 @@ struct NumaNode {
 struct Device {
   std::string bus_id;  // "0000:3b:00.0"; "" if it is not on PCI
   std::string name;    // "ib0, mlx5_0"; may be ""
-  std::string model;   // may be ""
+  std::string model;   // of the nearest NUMA node; -1: no single one is nearest
   int numa_node = -1;  // number of the nearest NUMA node; -1: no single one is nearest
 };
 
 struct Topology {
   std::string hostname;
-  int packages = 0, cores = 0, processing_units = 0;  // 0: not known
+  int packages = 0, cores = 0, processing_units = 0;  // 0: unknown
   std::vector<NumaNode> numa_nodes;
   std::vector<Device> gpus;  // in the order of their bus ids
   std::vector<Device> nics;
@@ -41,33 +41,33 @@ struct Topology {
   int bound_numa_node = -1;         // of the calling thread; -1: not bound to a single node
 };
 
-// The source of device models. pci_numbers: the PCI numbers, such as "10de:2335"; hwloc's symbols
-// stay invisible to the process. pci_database: the names in the PCI database. To read these, hwloc
-// may load a plug-in that must see hwloc's symbols. The whole process then sees them, so only
-// slimpi's own programs use pci_database.
+// Where the models of devices come from. pci_numbers: PCI numbers such as "10de:2335", where
+// hwloc's symbols stay invisible to the process. pci_database: names in the PCI database. To read
+// these, hwloc may load a plug-in that must see hwloc's symbols, which the whole process then sees,
+// so only slimpi's own programs use pci_database.
 enum class DeviceNames { pci_numbers, pci_database };
 
 // Reads the topology of this machine, or of the machine that HWLOC_XMLFILE or HWLOC_SYNTHETIC
-// describes. If slimpi-hwloc.so or hwloc is missing, returns Status::unsupported, sets only the
-// host's name in `result`, and prints nothing. Starts no GPU driver.
+// describes. Without slimpi-hwloc.so or hwloc, returns Status::unsupported, sets only the host's
+// name in `result`, and prints nothing. Starts no GPU driver.
 Status load(Topology& result, DeviceNames names = DeviceNames::pci_numbers);
 
-// Returns the NIC nearest to GPU `gpu`, the first of equally near NICs; -1 if there is none.
+// Returns the NIC nearest to GPU `gpu`, the first of equally near ones, or -1.
 int nearest_nic(const Topology& topology, int gpu);
 
 // Returns the distance from the GPU with this PCI bus id (any case, any width of the domain) to its
-// nearest NIC; unknown if the topology lacks the GPU or has no NIC.
+// nearest NIC. Unknown if the topology lacks the GPU or has no NIC.
 Distance distance_to_nic(const Topology& topology, std::string_view bus_id);
 
-// Returns the GPU whose rank should be the node leader: the GPU nearest to a NIC, the first of
-// equally near GPUs; -1 if there is no GPU.
+// Returns the GPU whose rank should be the node leader: the one nearest to a NIC, the first of
+// equally near ones, or -1 without GPUs.
 int leading_gpu(const Topology& topology);
 
 // The interface between topology.cpp and slimpi-hwloc.so, the plugin that is linked to hwloc and
 // loaded on demand.
 
-// The version of this interface. Increase it with every change of Topology. The plugin refuses
-// another version.
+// The version of this interface. Increase it with every change of Topology. The plugin refuses any
+// other version.
 constexpr std::uint32_t kPluginVersion = 2;
 
 // Sets all members of `result` but the host's name, and returns 0. On failure changes nothing,

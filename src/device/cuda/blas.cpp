@@ -21,8 +21,8 @@ struct Blas {
 };
 constexpr int kPlain = 0, kTransposed = 1;  // of cublasOperation_t
 
-// Loads cuBLAS, which stays loaded; returns null if there is none. Prefers a library that the
-// process has already loaded.
+// Loads cuBLAS, which stays loaded, or returns null if there is none. A library that the process
+// has already loaded is preferred.
 const Blas* load() {
   static Blas blas;
   constexpr const char* kNames[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11"};
@@ -62,7 +62,7 @@ bool multiply(const kernels::Product& product, Stream* stream) {
   if (product.rows == 0) return true;
   begin_work(s);
   const float one = 1;
-  // Computes c^T += b^T a^T, because cuBLAS reads a row-major matrix as its transpose.
+  // Computes c^T += b^T a^T, because cuBLAS sees a row-major matrix as its transpose.
   const int status =
       blas()->multiply(s.blas, product.transposed != 0 ? kTransposed : kPlain, kPlain,
                        product.columns, product.rows, product.inner, &one, product.b, product.ldb,

@@ -27,7 +27,7 @@ namespace slimpi::device::cuda {
 
 namespace {
 
-// The CUDA modules. Each file of kernels/cuda is compiled to one module.
+// The CUDA modules, one for each file of kernels/cuda.
 enum class Module { encode, sum, decode, packed, plain, count };
 
 // Returns the compiled module for cuModuleLoadData().
@@ -41,7 +41,7 @@ const void* image_of(Module module) {
 
 std::mutex g_mutex;
 
-// The list is never destroyed: programs may free communicators after static destruction.
+// Never destroyed, because programs may free communicators after static destruction.
 std::list<Context>& contexts() {
   static auto* const all = new std::list<Context>;
   return *all;
@@ -63,8 +63,8 @@ int find_numa_node(CUdevice device) {
   return numa_node_of(bus_id);
 }
 
-// Finds the primary context of a GPU. Retains it once and never releases it: the program has memory
-// on this GPU, so it uses the GPU anyway.
+// Finds the primary context of a GPU, which is retained once and never released: the program has
+// memory on this GPU, so it uses the GPU anyway.
 Status primary_context(int ordinal, CUcontext* handle) {
   static auto* const retained = new std::map<int, CUcontext>;
   if (const auto known = retained->find(ordinal); known != retained->end()) {
@@ -80,7 +80,7 @@ Status primary_context(int ordinal, CUcontext* handle) {
 }
 
 // Finds a context for memory that belongs to no GPU, such as some managed memory: the current
-// context, or the first primary context in use.
+// context or, without one, the first primary context in use.
 Status any_context(CUcontext* handle) {
   SLIMPI_TRY(check(driver().cuCtxGetCurrent(handle), "asking for the current context"));
   if (*handle != nullptr) return Status::ok;
@@ -98,7 +98,7 @@ Status any_context(CUcontext* handle) {
   return failed(Status::device, "a buffer is managed memory, and the program uses no GPU");
 }
 
-// Returns the id of a context; 0 if the context does not exist, or the driver has no ids.
+// Returns the id of a context, or 0 if the context does not exist or the driver has no ids.
 std::uint64_t id_of(CUcontext context) {
   unsigned long long id = 0;
   if (driver().cuCtxGetId == nullptr || driver().cuCtxGetId(context, &id) != CUDA_SUCCESS) return 0;
@@ -108,7 +108,7 @@ std::uint64_t id_of(CUcontext context) {
 // The address of this object is the Location::context of memory that belongs to no GPU.
 char g_no_gpu;
 
-// Returns the value of Location::context for the memory.
+// Returns Location::context for memory with these attributes.
 void* own_context(const Attributes& attributes) {
   const bool nowhere = attributes.context == nullptr && attributes.device < 0;
   return nowhere ? static_cast<void*>(&g_no_gpu) : attributes.context;
@@ -199,17 +199,17 @@ bool is_known(const void* memory) {
 
 namespace {
 
-// An answer of the driver about an allocation, with the driver's number of the allocation; each
-// thread keeps its last ones. The driver never uses a number twice, so memory that was freed and
-// allocated again gets a new answer. If the driver gives no number (0), it is asked each time.
+// An answer of the driver about an allocation, which the driver identifies by a number; each thread
+// keeps its last answers. The driver never reuses a number, so memory that was freed and allocated
+// again gets a new answer. If the driver gives no number (0), it is asked each time.
 struct Allocation {
   unsigned long long number;
   Attributes attributes;
 };
 constexpr int kAllocations = 8;
 
-// Gets the attributes of a pointer. Asks the driver for two attributes; asks for four more only if
-// the allocation is not among the last answers.
+// Gets the attributes of a pointer. Asks the driver for two of them, and for four more only if the
+// allocation is not among the last answers.
 bool attributes_by_number(const void* pointer, Attributes* attributes) {
   static thread_local Allocation met[kAllocations] = {};
   CUpointer_attribute names[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_BUFFER_ID};
@@ -260,8 +260,8 @@ Status load_kernels(Context& context) {
     SLIMPI_TRY(check(driver().cuModuleGetFunction(&context.kernels[i],
                                                   modules[int(kNames[i].module)], kNames[i].symbol),
                      kNames[i].symbol));
-  // Loads each kernel now. Newer drivers would load it at its first launch, and may wait for the
-  // GPU then.
+  // Load each kernel now. Newer drivers would load it at its first launch, and may then wait for
+  // the GPU.
   for (CUfunction kernel : context.kernels)
     if (driver().cuFuncLoad != nullptr)
       SLIMPI_TRY(check(driver().cuFuncLoad(kernel), "loading slimpi's kernels onto the GPU"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The CUDA contexts that have the program's memory. slimpi works in these and creates none, so it
-// never uses a GPU that the program does not use.
+// The CUDA contexts that the program's memory belongs to. slimpi works in these and creates none,
+// so it never uses a GPU that the program does not use.
 #pragma once
 #include <atomic>
 
@@ -17,29 +17,29 @@ enum class Kernel {
       count
 };
 
-// A context and slimpi's data for it; never freed. After a reset of the GPU the driver may give the
-// same handle to a new context, in which no object of the old one exists; only their ids differ.
+// A context with slimpi's data for it; never freed. After a reset of the GPU, the driver may reuse
+// the handle for a new context, in which no object of the old one exists. Only their ids differ.
 struct Context {
   CUcontext handle = nullptr;
   std::uint64_t id = 0;             // 0: the driver is too old to have ids
-  int numa_node = -1;               // of the GPU; -1: not known, or all nodes are equally near
-  std::atomic<bool> loaded{false};  // kernels are loaded
+  int numa_node = -1;               // of the GPU; -1: unknown, or all nodes are equally near
+  std::atomic<bool> loaded{false};  // whether the kernels are loaded
   CUfunction kernels[int(Kernel::count)] = {};
 };
 
-// Returns whether the context still exists; always true if the driver has no ids. If not, its
-// streams, events, modules and memory are gone, and slimpi must not pass them to the driver.
+// Returns whether the context still exists; always true if the driver has no ids. If it does not,
+// its streams, events, modules and memory are gone, and slimpi must not pass them to the driver.
 bool exists(const Context& context);
 
-// Makes a context current while the object lives, then restores the caller's. Check status() first.
-// With Use::anything, a CUDA graph capture by a thread of the program does not make slimpi's calls
-// fail, and these calls do not end the capture. Use::queues saves the time of this protection for
-// code that only queues work on slimpi's own streams, which runs most often.
+// Makes a context current for its lifetime, then restores the caller's. Check status() first. With
+// Use::anything, slimpi's calls neither fail because a thread of the program captures a CUDA graph,
+// nor end the capture. Use::queues saves the time of this protection; it is for code that only
+// queues work on slimpi's own streams, which runs most often.
 class Current {
  public:
   enum Use { anything, queues };
   explicit Current(CUcontext context, Use use = anything);
-  // Finds the context in which to work at a location, or on memory that the driver knows.
+  // Find the context to work in, at a location or on memory that the driver knows.
   explicit Current(const Location& location);
   explicit Current(const void* memory);
   ~Current();
@@ -47,7 +47,7 @@ class Current {
   Current& operator=(const Current&) = delete;
 
   Status status() const { return status_; }
-  // Returns the context of the location or the memory; valid if status() is ok.
+  // Returns the context of the location or the memory, if status() is ok.
   Context& context() const { return *context_; }
 
  private:
@@ -71,18 +71,18 @@ struct Attributes {
 // the program has not initialized it.
 bool attributes_of(const void* pointer, Attributes* attributes);
 
-// Returns whether the driver has allocated, pinned or opened the memory; false after a GPU reset.
+// Returns whether the driver has allocated, pinned or opened the memory. False after a GPU reset.
 bool is_known(const void* memory);
 
 // Writes the PCI bus id of the GPU at this location to `text`.
 Status bus_id(const Location& location, char* text, std::size_t bytes);
 
-// Sets the location's ordinal, context and generation. Returns true for GPU memory, managed memory,
-// and memory of pools and of virtual memory management; false for all other memory, even for pinned
-// and mapped host memory, which MPI and the host's kernels use directly.
+// Returns true for GPU memory, managed memory, and memory of pools and of virtual memory
+// management, and sets the location's ordinal, context and generation. Returns false for all other
+// memory, even for pinned and mapped host memory, which MPI and the host's kernels use directly.
 bool locate(const void* pointer, Location* location);
 
-// Loads the kernels into the context, unless it has them. The context need not be current.
+// Loads the kernels into the context, if they are not loaded yet. The context need not be current.
 Status load_kernels(Context& context);
 
 }  // namespace slimpi::device::cuda

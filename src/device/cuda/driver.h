@@ -10,7 +10,7 @@
 
 namespace slimpi::device::cuda {
 
-// The functions that every driver must have; without one of them open_driver() fails.
+// The functions that every driver must have. open_driver() fails without one of them.
 #define SLIMPI_CUDA_FUNCTIONS(X)  \
   X(cuCtxGetCurrent)              \
   X(cuCtxGetDevice)               \
@@ -45,8 +45,8 @@ namespace slimpi::device::cuda {
   X(cuStreamSynchronize)          \
   X(cuStreamWaitEvent)
 
-// Functions that are null if the driver lacks them. cuCtxGetId is in drivers from CUDA 12.0 on, the
-// next two from 10.1 on. All drivers have the last two, but slimpi works without them.
+// Functions that are null if the driver lacks them. cuCtxGetId exists since CUDA 12.0, and the next
+// two since 10.1. Every driver has the last two, but slimpi works without them.
 #define SLIMPI_CUDA_LATER_FUNCTIONS(X) \
   X(cuCtxGetId)                        \
   X(cuStreamIsCapturing)               \
@@ -59,23 +59,25 @@ struct Driver {
   SLIMPI_CUDA_FUNCTIONS(SLIMPI_CUDA_MEMBER)
   SLIMPI_CUDA_LATER_FUNCTIONS(SLIMPI_CUDA_MEMBER)
 #undef SLIMPI_CUDA_MEMBER
-  CUresult (*cuFuncLoad)(CUfunction) = nullptr;  // from CUDA 12.4 on, as its declaration
+  CUresult (*cuFuncLoad)(CUfunction) = nullptr;  // since CUDA 12.4, like its declaration
 };
 
 // Finds the functions in the library that the process has loaded as libcuda.so.1, and stores
-// `library` for failed() and log_message(). Returns false if that library is not loaded, or, with a
+// `library` for failed() and log_message(). Returns false if that library is not loaded or, with a
 // warning in the log, if the driver is too old.
 bool open_driver(const Library& library);
 
 // Returns the driver. Valid after open_driver().
 const Driver& driver();
 
-// Call the library's fail() and log(); the plugin's own copies have no effect in the library.
+// Call the library's fail() and log(), because the plugin's own copies have no effect in the
+// library.
 Status failed(Status status, const std::string& text);
 void log_message(LogLevel level, const std::string& text);
 
-// Turns a result of the driver into a Status: ok for CUDA_SUCCESS, no_memory if the driver has no
-// memory left, else Status::device. The error text has the operation `what`, and CUDA's own text.
+// Converts a result of the driver to a Status: ok for CUDA_SUCCESS, no_memory if the driver has no
+// memory left, otherwise Status::device. The error text has the operation `what` and CUDA's own
+// text.
 Status check(CUresult result, const char* what);
 
 }  // namespace slimpi::device::cuda

@@ -11,9 +11,9 @@ struct CudaStream;
 // kernel_table.cpp. Each function of the table divides its work into CUDA blocks and queues it.
 const kernels::Kernels* cuda_kernels();
 
-// blas.cpp: Kernels::multiply by cuBLAS, which is loaded at the first product, because it is far
+// blas.cpp. Kernels::multiply by cuBLAS, which is loaded at the first product, because it is far
 // larger than slimpi and only the low-rank algorithms need it. close_blas() frees the handle that
-// multiply() made for the stream.
+// multiply() has made for the stream.
 bool multiply(const kernels::Product& product, Stream* stream);
 void close_blas(CudaStream& stream);
 
@@ -23,8 +23,8 @@ void release(void* memory, Place place);
 Status pin(const Location& location, void* memory, std::size_t bytes);
 void unpin(void* memory);
 
-// nccl.cpp. Uses only sends and receives of NCCL, so the order of sums is slimpi's own. The NCCL
-// communicators are non-blocking, because a process that waits must let MPI make progress.
+// nccl.cpp. Uses only NCCL's sends and receives, so the order of additions is slimpi's own. The
+// NCCL communicators are nonblocking, because a process that waits must let MPI make progress.
 extern const NcclTransport kNcclTransport;
 
 }  // namespace slimpi::device::cuda

@@ -16,8 +16,8 @@ constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) {
   return (a + b - 1) / b;
 }
 
-// Queues the kernel. `work`: the elements, tiles or buckets to process; each CUDA block processes
-// `of_block` of them.
+// Queues a kernel. `work` is the number of elements, tiles or buckets, of which each CUDA block
+// processes `of_block`.
 template <typename Arguments>
 void launch(Stream* stream, Kernel kernel, std::uint64_t work, std::uint64_t of_block,
             const Arguments& arguments) {
@@ -51,7 +51,7 @@ Payload payload_of(const Format& format, std::uint64_t count) {
   return payload;
 }
 
-// Queues `of_warps` if one warp can hold a bucket, else `of_blocks`.
+// Queues `of_warps` if one warp can hold a bucket, otherwise `of_blocks`.
 template <typename Arguments>
 void launch_tiles(Stream* stream, Kernel of_warps, Kernel of_blocks, const Arguments& arguments) {
   const bool warps = arguments.payload.bucket <= kWarpElements;
@@ -97,7 +97,7 @@ void packed_sum(const Format& format, const Addend* addends, int addend_count, c
   for (int i = 0; i < addend_count; ++i) arguments.addends[arguments.addend_count++] = addends[i];
   const std::uint64_t tiles = arguments.shape.last_number + 1;
   const std::uint64_t slices = slices_of(arguments.shape);
-  // If `result` is null, there is a single addend, which consists of floats: nothing to sum.
+  // If `result` is null, the only addend is floats, so there is nothing to sum.
   launch(stream, result == nullptr ? Kernel::packed_numbers : Kernel::packed_sum, slices, 1,
          arguments);
   if (out == nullptr) return;
@@ -109,7 +109,7 @@ void packed_sum(const Format& format, const Addend* addends, int addend_count, c
   launch(stream, Kernel::packed_encode, slices, 1, arguments);
 }
 
-// Queues the last kernels for buckets too long for one block, after the extremes of `in` are found.
+// Queues the last kernels for buckets too long for one block, once the extremes of `in` are found.
 void finish_buckets(const EncodeArguments& arguments, float* decoded, Stream* stream) {
   const auto& [payload, random, in, residual, out] = arguments;
   if (residual != nullptr) {

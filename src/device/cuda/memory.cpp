@@ -17,7 +17,8 @@ Status allocate(const Location& location, std::size_t bytes, Place place, void**
         driver().cuMemHostAlloc(memory, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
         (amount + "pinned memory").c_str());
   }
-  // Loads the kernels first: if that fails, slimpi cannot use the memory, and MPI can do the call.
+  // Load the kernels first: if that fails, slimpi cannot use the memory, and MPI can still run the
+  // call.
   SLIMPI_TRY(load_kernels(current.context()));
   CUdeviceptr found = 0;
   SLIMPI_TRY(check(driver().cuMemAlloc_v2(&found, size), (amount + "GPU memory").c_str()));

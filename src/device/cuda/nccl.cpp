@@ -62,7 +62,7 @@ bool find(void* handle, const char* name, Function*& function, std::string& miss
   return false;
 }
 
-// Loads NCCL. If the process has already loaded a library of this name, as PyTorch does, dlopen
+// Loads NCCL. If the process has already loaded a library of this name, as PyTorch does, dlopen()
 // returns that one.
 bool load(Library& library) {
   void* const handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
@@ -83,7 +83,7 @@ bool load(Library& library) {
   return true;
 }
 
-// The object is never destroyed: NCCL's functions may be called after static destruction.
+// Never destroyed, because NCCL's functions may be called after static destruction.
 const Library& library() {
   static const Library* const once = [] {
     auto* const made = new Library;
@@ -94,7 +94,7 @@ const Library& library() {
 }
 
 // Returns NCCL's functions, and loads NCCL at the first call. Null if no suitable NCCL is
-// installed; Library::missing is then the reason.
+// installed, for the reason in Library::missing.
 const Nccl* nccl() {
   return library().usable ? &library().functions : nullptr;
 }
@@ -110,7 +110,7 @@ Status check_nccl(int result, NcclTypes::Comm comm, const char* what) {
   return failed(Status::device, text);
 }
 
-// The time that close() waits for the other processes to finalize the communicator.
+// How long close() waits for the other processes to finalize the communicator.
 constexpr auto kPatience = std::chrono::seconds(5);
 
 struct CudaCommunicator {
@@ -219,8 +219,8 @@ Status ready(NcclCommunicator* communicator, bool* ready) {
   return Status::ok;
 }
 
-// Finalizes the communicator and waits until all processes have done so, because only then NCCL
-// frees memory that other processes may still read. Returns false after kPatience or a failure.
+// Finalizes the communicator and waits until all processes have done so, because only then does
+// NCCL free memory that other processes may still read. Returns false after kPatience or a failure.
 bool finalize(CudaCommunicator& communicator) {
   int state = nccl()->ncclCommFinalize(communicator.comm);
   const auto end = std::chrono::steady_clock::now() + kPatience;

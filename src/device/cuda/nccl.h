@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions of NCCL that slimpi uses, found by name in the library that the process has loaded
-// or can load. The declarations are slimpi's own, so slimpi can be built without NCCL's header and
-// library. If the header is installed, nccl.cpp compares the declarations with the header.
+// or can load. The declarations are slimpi's own, so that slimpi can be built without NCCL's header
+// and library. Where the header is installed, nccl.cpp compares the declarations with it.
 #pragma once
 #include <cuda.h>
 
@@ -20,8 +20,8 @@ struct NcclTypes {
   struct Id {
     char bytes[128];
   };
-  // The configuration of NCCL 2.14, the first version with a configuration. It has a size and a
-  // version, so later versions accept it and fill in the rest.
+  // The configuration of NCCL 2.14, the first version with a configuration. It contains its size
+  // and version, so later versions accept it and fill in the rest.
   struct Config {
     std::size_t size = sizeof(Config);
     unsigned magic = 0xcafebeef;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds the NUMA node of a PCI device and makes a thread prefer memory of this node, so that
-// staging buffers lie beside the GPU.
+// Finds the NUMA node of a PCI device, and makes a thread prefer memory of this node, so that
+// staging buffers are near the GPU.
 #pragma once
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>
@@ -12,7 +12,7 @@
 
 namespace slimpi::device::cuda {
 
-// Returns the NUMA node of the device with this bus id ("0000:3B:00.0"); -1 if it is unknown.
+// Returns the NUMA node of the device with this bus id ("0000:3B:00.0"), or -1 if it is unknown.
 // `root` is the directory of the system's PCI devices.
 inline int numa_node_of(const std::string& bus_id,
                         const std::string& root = "/sys/bus/pci/devices") {
@@ -23,12 +23,12 @@ inline int numa_node_of(const std::string& bus_id,
   return file >> node ? node : -1;
 }
 
-// Makes this thread prefer memory of `node` while the object lives, then restores the thread's old
-// preference. Does nothing for node -1, or if the system does not allow it.
+// Makes this thread prefer memory of `node` for its lifetime, then restores the old preference.
+// Does nothing for node -1, or if the system does not allow it.
 class Preferred {
  public:
-  // Makes the system calls directly, so libnuma is not needed. Linux uses one bit less of the mask
-  // than the length that set_mempolicy gets, so that length is kNodes + 1.
+  // Makes the system calls directly, so that libnuma is not needed. Linux uses one bit less of the
+  // mask than the length that set_mempolicy is given, so that length is kNodes + 1.
   explicit Preferred(int node) {
     if (node < 0 || unsigned(node) >= kNodes) return;
     if (syscall(SYS_get_mempolicy, &policy_, nodes_, kNodes, nullptr, 0) != 0) return;

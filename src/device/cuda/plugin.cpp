@@ -34,7 +34,7 @@ constexpr Device kRow = {.name = "cuda",
                          .nccl = kNcclOrNull,
                          .pin = pin,
                          .unpin = unpin,
-                         // Kernels read or write the values of a bucket of up to this length once.
+                         // Up to this length, kernels read or write each value of a bucket once.
                          // Longer buckets take several passes, with atomics.
                          .staging_bucket = kernels::cuda::kTileElements};
 

@@ -21,9 +21,9 @@ void destroy(CudaStream* stream) {
   delete stream;
 }
 
-// Makes a stream with the highest priority, so that slimpi's short kernels run as soon as one block
-// of the program's kernels ends, even if these fill the GPU. The program waits for slimpi's
-// kernels, and so do all other ranks.
+// Creates a stream of the highest priority, so that slimpi's short kernels run as soon as one block
+// of the program's kernels ends, even if these fill the GPU. The program, and all other ranks, wait
+// for slimpi's kernels.
 CUresult make(CUstream* stream, CUstream_flags flags) {
   const Driver& cuda = driver();
   int least = 0, greatest = 0;
@@ -71,8 +71,8 @@ void begin_work(CudaStream& stream) {
     result = driver().cuEventRecord(stream.before, CU_STREAM_LEGACY);
   // While the program captures a stream that waits for the default stream, CUDA forbids events on
   // the default stream, and the program cannot queue work there. Work from before the capture also
-  // holds up the stream behind_default, where an event is allowed. The answer of cuEventRecord
-  // counts as well, because another thread may begin to capture after the question above.
+  // holds up the stream behind_default, where an event is allowed. The result of cuEventRecord is
+  // checked as well, because another thread may begin to capture after the question above.
   if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
     result = driver().cuEventRecord(stream.before, stream.behind_default);
   note(stream, result, what);
@@ -98,7 +98,7 @@ void close_stream(Stream* stream) {
   CudaStream* const s = &CudaStream::of(stream);
   if (!exists(*s->context)) return delete s;
   const Current current(s->context->handle);
-  // If the context is destroyed, so are its streams and events, and only the object is left.
+  // If the context was destroyed, so were its streams and events, and only the object is left.
   if (current.status() == Status::ok)
     destroy(s);
   else
