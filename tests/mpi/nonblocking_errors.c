@@ -10,7 +10,8 @@
 
 #include <sys/resource.h>
 
-// MPI_Request_get_status_any and _some of MPICH 5.0.2 make a persistent request inactive.
+// MPI_Request_get_status of MPICH 5.0.2, as its forms _any and _some, makes a persistent request
+// inactive, so MPI_Waitany and the like find nothing to complete.
 static int g_persistent;
 
 // Asks whether r[0] and r[1] are complete, by a function of MPI 4.1 that keeps them.
@@ -237,7 +238,7 @@ static void failing(void) {
     if (way == WAYS) MPI_Comm_free(&comm);
     for (int start = 1; start <= 3; ++start) {
       must(MPI_Start(&r[1]) == MPI_SUCCESS, "the start of a persistent sum that may fail");
-      if (start == 2 && way % 2 == 0) refuse_to_start(r[1]);
+      if (start == 2 && way % 4 == 0) refuse_to_start(r[1]);
       if (start == 2)
         fail_by((enum way)(way % WAYS), r, s);
       else
@@ -310,17 +311,20 @@ static void limited(void) {
 #endif
 }
 
-// While a sum is in flight, wrong arguments are MPI's to report, and the sum continues.
+// While a sum is in flight, wrong arguments are MPI's to report, and the sum continues. The standard
+// ABI of MPICH 5.0.2 dies of two of them.
 static void wrong_arguments(void) {
   MPI_Request r;
   MPI_Status s[2];
-  int flag = 1, index = 0, found = 1, indices[2];
+  int flag = 1, found = 1, indices[2];
   begin(MPI_COMM_WORLD, 0, &r);
   must(MPI_Waitall(-1, &r, s) != MPI_SUCCESS, "Waitall of -1");
   must(MPI_Testall(-1, &r, &flag, s) != MPI_SUCCESS, "Testall of -1");
-  must(MPI_Waitany(-1, &r, &index, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Waitany of -1");
   must(MPI_Testsome(-1, &r, &found, indices, s) != MPI_SUCCESS, "Testsome of -1");
+#ifndef MPI_ABI
+  must(MPI_Waitany(-1, &r, indices, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Waitany of -1");
   must(MPI_Waitall(2, NULL, s) != MPI_SUCCESS, "Waitall without requests");
+#endif
   must(MPI_Wait(NULL, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Wait without a request");
   must(MPI_Test(&r, NULL, MPI_STATUS_IGNORE) != MPI_SUCCESS, "Test without a flag");
   must(MPI_Request_free(NULL) != MPI_SUCCESS, "Request_free without a request");
@@ -378,18 +382,14 @@ static void cancel_and_free(void) {
 int main(int argc, char** argv) {
   begin_mpi_with(MPI_THREAD_MULTIPLE);
   fill();
-  if (argc > 1 && strcmp(argv[1], "failing") == 0) {
-    failing();
-  } else if (argc > 1 && strcmp(argv[1], "reused") == 0) {
-    reused();
-  } else if (argc > 1) {
-    blocking(MPI_COMM_WORLD);
-    if (strcmp(argv[1], "limited") == 0)
-      limited();
-    else
-      started_by_hook();
-  } else {
-    blocking(MPI_COMM_WORLD);
+  const char* const what = argc > 1 ? argv[1] : "";
+  const int failed = strcmp(what, "failing") == 0, reuses = strcmp(what, "reused") == 0;
+  if (!failed && !reuses) blocking(MPI_COMM_WORLD);
+  if (failed) failing();
+  if (reuses) reused();
+  if (strcmp(what, "limited") == 0) limited();
+  if (strcmp(what, "starting") == 0) started_by_hook();
+  if (*what == '\0') {
     errors();
     cancel_and_free();
     blocking(MPI_COMM_WORLD);
