@@ -149,6 +149,11 @@ try() {
   PRELOAD=$preload launch 2 SLIMPI_RANKS_PER_NODE=1 SLIMPI_TIMEOUT=20 ./steps multiple \
     start:50000 '0?dup' wait '1?dup' finalize >out.txt 2>&1 || fail "$mpi: exit status $?"
   expect "$(grep -c ' wait near ' out.txt)" 2 "$mpi: a communicator is made during the first sum"
+  # Where the ranks' levels of threads differ, MPI makes the nonblocking sum.
+  PRELOAD=$preload launch 2 SLIMPI_RANKS_PER_NODE=1 SLIMPI_TIMEOUT=20 SLIMPI_PROGRESS=calls \
+    "$top_srcdir/tests/helper/on_rank.sh" 1 SLIMPI_PROGRESS=thread ./steps init sum:50000 \
+    isum:50000 finalize >out.txt 2>&1 || fail "$mpi: levels: exit status $?"
+  expect "$(grep -Ec ' sum.* near | isum.* exact ' out.txt)" 4 "$mpi: one rank alone has threads"
 
   $mpi_c $headers -O1 -o handles "$top_srcdir/tests/mpi/handles.c" -lm
   rm -f report.json
