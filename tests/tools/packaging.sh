@@ -24,7 +24,8 @@ if [ -e "$top_srcdir/.git" ]; then
   done
   same one/SHA256SUMS two/SHA256SUMS "the files of a release can be made again"
   tar -tzf "one/slimpi-$version.tar.gz" >files.txt || fail "the tarball"
-  for file in configure commit.txt pyproject.toml PKG-INFO tools/cross tools/release man/slimpi.7; do
+  for file in configure commit.txt pyproject.toml PKG-INFO tools/cross tools/release \
+    man/slimpi.7; do
     holds "the tarball has $file" grep -qx "slimpi-$version/$file" files.txt
   done
   holds "SHA256SUMS" sh -c 'cd one && sha256sum --quiet -c SHA256SUMS'
@@ -34,11 +35,12 @@ if [ -e "$top_srcdir/.git" ]; then
       grep -o '^- \*\*[^*]*\*\*')" "the notes have every feature"
   holds "the notes are at most 25 lines, and whole sentences" \
     awk '!/[.]$/ { bad = 1; print } END { exit bad || NR > 25 }' notes.txt
-  # What pip builds of the tarball takes minutes; here it packs what is built.
+  # To build slimpi takes minutes, so pip is given what is built.
   pip=$(echo /usr/share/python-wheels/pip-*.whl)
   if [ -e "$pip" ]; then
     shows "pip takes the tarball" env -u MAKEFLAGS PYTHONPATH="$pip" /usr/bin/python3 -m pip wheel \
-      --no-index --config-settings=build="$top_builddir" --wheel-dir wheel "one/slimpi-$version.tar.gz"
+      --no-index --config-settings=build="$top_builddir" --wheel-dir wheel \
+      "one/slimpi-$version.tar.gz"
     holds "the wheel that pip makes" test -e wheel/slimpi-"$version"-py3-none-manylinux_*.whl
   else
     echo "NOTE no pip (Debian: python3-pip-whl): the tarball is not installed"
