@@ -39,7 +39,7 @@ if [ -e "$top_srcdir/.git" ]; then
   pip=$(echo /usr/share/python-wheels/pip-*.whl)
   if [ -e "$pip" ]; then
     shows "pip takes the tarball" env -u MAKEFLAGS PYTHONPATH="$pip" /usr/bin/python3 -m pip wheel \
-      --no-index --config-settings=build="$top_builddir" --wheel-dir wheel \
+      --no-index --no-cache-dir --config-settings=build="$top_builddir" --wheel-dir wheel \
       "one/slimpi-$version.tar.gz"
     holds "the wheel that pip makes" test -e wheel/slimpi-"$version"-py3-none-manylinux_*.whl
   else
