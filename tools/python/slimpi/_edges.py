@@ -88,8 +88,8 @@ class Spread:
     no other piece. In each row of the program's tensor the pieces follow one another.
 
     padding: (first float, count) of the parts of the program's tensor that hold none of its values,
-    in ascending order, none next to another and none in two pieces. They hold any bits, and must
-    not widen the range of a bucket, so a value beside them takes their place."""
+    in ascending order, none in two pieces. They hold any bits, and must not widen the range of a
+    bucket, so a value beside them takes their place."""
 
     def __init__(self, pieces, align, padding=()):
         self._rows, first, self.length = [], 0, 0
@@ -99,14 +99,20 @@ class Spread:
             self.length += -(-count // align) * align
         if len(self._rows) == 1:
             self.length = first  # one piece needs no values behind it
-        self._count = first
-        self._padding = [self._replaced(*part) for part in padding]
+        self._count, parts = first, []
+        for first, count in padding:
+            row, first = divmod(first, self._count)
+            piece = bisect.bisect(self._rows, (first, math.inf)) - 1
+            if parts and parts[-1][:2] == [row, piece] and sum(parts[-1][2:]) == first:
+                parts[-1][3] += count
+            else:
+                parts.append([row, piece, first, count])
+        self._padding = [self._replaced(*part) for part in parts]
 
-    def _replaced(self, begin, count):
+    def _replaced(self, row, piece, begin, count):
         """Returns (row, first float in it, count, place of the value that replaces these) of a part
         of the padding. The place is None if the piece has no value."""
-        row, begin = divmod(begin, self._count)
-        first, length, place = self._rows[bisect.bisect(self._rows, (begin, math.inf)) - 1]
+        first, length, place = self._rows[piece]
         other = begin - 1 if begin > first else begin + count
         return row, begin - first + place, count, (
             other - first + place if other < first + length else None)
