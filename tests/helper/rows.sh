@@ -7,8 +7,8 @@
 # there or by the CHECKS, which hold for every line.
 # The shell expands $variables of the table and joins lines that end with a backslash. Blank lines
 # and lines that begin with # are for the reader. TEST_ROW=TEXT in the environment runs only rows
-# that have TEXT in their name. When rows returns, out.txt, err.txt and report.json are those of the
-# last job.
+# that have TEXT in their name, while code around the tables runs all the same. When rows returns,
+# out.txt, err.txt and report.json are those of the last job.
 #
 #   name      what the row shows. A row without a name is called by its options and command. A name
 #             that begins with + is of the second tier

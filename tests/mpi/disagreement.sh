@@ -16,7 +16,8 @@ echo 'bits = 2' >two
 mkfifo pipe
 all=allreduce,reduce_scatter,allgather
 unlike='differs between the ranks of a communicator'
-types="SLIMPI_TYPES $unlike" rules='SLIMPI_RULES differs.*: (no rule) on rank 0, .*off.*on rank 1'
+types="SLIMPI_TYPES differs between the ranks of a communicator"
+rules='SLIMPI_RULES differs.*: (no rule) on rank 0, .*off.*on rank 1'
 blocks="of MPI_Reduce_scatter $unlike: .*33333,33333,33333 on rank 0, 33340,33333,33326 on rank 1"
 gathered=$(echo "$blocks" | sed 's/MPI_Reduce_scatter/MPI_Allgatherv/')
 others='1?info:cb_nodes=1 2?info:cb_nodes=1'
