@@ -206,7 +206,7 @@ def wrap(model):
     """Distributes a model, and returns it with its optimizer."""
     if run["wrapping"] == "fsdp2":
         from torch.distributed.fsdp import fully_shard
-        for part in (*model.blocks, model):
+        for part in (list(model.blocks), model):  # few gathers, each of many weights
             fully_shard(part)
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW([

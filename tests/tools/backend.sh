@@ -266,6 +266,45 @@ expect "$status $(report report.json calls compressed) $(grep -c ' weights=17 ca
   out.txt) $(grep -c 'weights=2.5 cannot be combined with allreduce; ' out.txt) $(
   grep -c 'different numbers of bits' out.txt)" "0 1 2 2 2" \
   "slimpi.torch.compress(weights=): one gather, and the errors"
+# A row of the rules chooses the bits of a group's gathers of weights; it needs no --torch-weights,
+# and compress() in a program takes precedence over it.
+cat >rows.py <<'PROGRAM'
+import sys
+import torch, torch.distributed as dist
+import slimpi.torch
+from slimpi import _kinds
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+for name in ("four", "short", "off", "asked", "other"):
+    group = dist.new_group(group_desc=name)
+    if name == "asked":
+        slimpi.torch.compress(group, weights=7)
+    for length in (32 << 10, 128 << 10):
+        mine, whole = torch.randn(length // 2), torch.empty(length)
+        with _kinds.doing(_kinds.WHOLE):
+            dist.all_gather_into_tensor(whole, mine, group=group)
+        bits = max(len(bucket.unique()) for bucket in whole.view(-1, 512)) - 1
+        exact = torch.equal(whole.view(2, -1)[rank], mine)
+        sys.stdout.write(f"{name} {length >> 10} {'exact' if exact else bits.bit_length()}\n")
+        sys.stdout.flush()
+dist.barrier()
+dist.destroy_process_group()
+PROGRAM
+printf '%s\n' '* 256K short.weights bytegrad 5' '* * [fa]*.weights bytegrad 4' \
+  '* * off.weights off' '* * other bytegrad 3' >weights
+for more in '' '--torch-weights 8'; do
+  others=${more:+8}
+  # shellcheck disable=SC2086
+  torch 2 --bits 6 --report stderr --rules weights $more "$PYTHON" rows.py
+  expect "$status $(uniq out.txt | xargs) $(grep -c 'no call of rank 0 had the row' err.txt)" \
+    "0 asked 128 7 asked 32 7 four 128 4 four 32 4 off 128 exact off 32 exact other 128 \
+${others:-exact} other 32 ${others:-exact} short 128 ${others:-exact} short 32 5 2" \
+    "bits by rules ${more:-alone}"
+done
+echo '* * other.weights fp16 *' >weights
+torch 2 --rules weights "$PYTHON" rows.py
+grep -q 'SLIMPI_RULES: \* \* other.weights fp16 \*: fp16 cannot gather weights' err.txt ||
+  fail "a row for weights with another algorithm is accepted"
 # ZeRO 1 and 2 send changes of weights. A rank whose copy of another rank's block is not what was
 # gathered makes all ranks gather exactly; so does the first gather.
 cat >copies.py <<'PROGRAM'
