@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Compressed gathers of weights of FSDP and ZeRO: which weights are rounded, in how many bits, and in
-# which order. It needs a newer PyTorch, as backend.sh does.
+# Compressed gathers of weights of FSDP and ZeRO: which weights are rounded, in how many bits, and
+# in which order. It needs a newer PyTorch, as backend.sh does.
 . "$top_srcdir/tests/helper/mpi.sh"
 . "$top_srcdir/tests/helper/torch.sh"
 need_backend
