@@ -42,6 +42,11 @@ for type in float16 bfloat16; do
     same $type.txt out.txt "$type, $way: the bytes of blocking calls"
   done
 done
+what="gathered"
+export SLIMPI_CALLS=allreduce,allgather
+sums 14 float16 Allgatherv .13 types float16 calls
+sums 14 bfloat16 Iallgatherv .13 types bfloat16 calls
+unset SLIMPI_CALLS
 what="two ranks a node"
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_VERIFY=1 sums 14 float16 Allreduce 1 calls compressed
 holds "the error is that of what the program gets" \
