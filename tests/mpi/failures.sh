@@ -17,7 +17,7 @@ all_ranks() {
 kind=sum
 run() { # RANKS FAULT [return]: the program continues after errors
   ranks=$1 status=0
-  preload=$without_faults:$faults TEST_FAULT=$2 under "$1" "$steps" init ${3-} $kind:300000 \
+  preload=$without_faults:$faults TEST_FAULT=$2 under "$1" "$steps" "${begin-init}" ${3-} $kind:300000 \
     $kind:300001 $kind:1000 $kind:200000 dup $kind:20000 free finalize >out.txt 2>err.txt ||
     status=$?
   grep slimpi err.txt | sed 's/^/  /' | head -n 5 || :
@@ -38,7 +38,8 @@ for fault in send:1:1 send:0:7 receive:2:2 receive:0:5 short:1:2 garbled:2:3 dam
 done
 export SLIMPI_CALLS=allreduce,reduce_scatter,allgather
 kind=gather breaks send:1:1
-kind=gatherv breaks garbled:2:2
+begin=multiple kind=igatherv breaks receive:2:2
+begin=multiple kind=pgatherv breaks garbled:2:3
 unset SLIMPI_CALLS
 run 3 deaf:0:5 return
 holds "deaf: the program ends ($status)" test "$status" -ne 124
