@@ -17,9 +17,9 @@ all_ranks() {
 kind=sum
 run() { # RANKS FAULT [return]: the program continues after errors
   ranks=$1 status=0
-  preload=$without_faults:$faults TEST_FAULT=$2 under "$1" "$steps" "${begin-init}" ${3-} $kind:300000 \
-    $kind:300001 $kind:1000 $kind:200000 dup $kind:20000 free finalize >out.txt 2>err.txt ||
-    status=$?
+  preload=$without_faults:$faults TEST_FAULT=$2 under "$1" "$steps" "${begin-init}" ${3-} \
+    $kind:300000 $kind:300001 $kind:1000 $kind:200000 dup $kind:20000 free finalize \
+    >out.txt 2>err.txt || status=$?
   grep slimpi err.txt | sed 's/^/  /' | head -n 5 || :
 }
 

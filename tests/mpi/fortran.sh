@@ -25,7 +25,8 @@ for module in F08 MODULE; do
   fi
   expect "$(under 2 ./requests exact)" "all ways" "$module: requests, before the first sum, too"
   export SLIMPI_RANKS_PER_NODE=1
-  expect "$(SLIMPI_REPORT=$work/report.json under 3 ./requests)" "all ways" "$module: $wanted sums and all-gathers"
+  expect "$(SLIMPI_REPORT=$work/report.json under 3 ./requests)" "all ways" \
+    "$module: $wanted sums and all-gathers"
   expect "$(report report.json calls compressed)" "$wanted" "$module: taken over"
   expect "$(SLIMPI_ALGORITHM=hook:$work/hook.so under 3 ./requests failing)" "the second" \
     "$module: errors arrive where the requests are completed"

@@ -44,6 +44,7 @@
 
 #include "tests/helper/children.h"
 #include "tests/helper/collectives.h"
+#include "tests/mpi/step_kinds.h"
 
 #define MOST 64
 static MPI_Comm comms[MOST];
@@ -140,26 +141,6 @@ static void wait_for_sums(const char* step) {
   }
   running = 0;
 }
-
-static const struct kind {
-  const char *step, *collective; /* of tests/helper/collectives.h */
-  enum { FLOATS, DOUBLES, DERIVED } type;
-} kinds[] = {{"sum:", "Allreduce", FLOATS},
-             {"isum:", "Iallreduce", FLOATS},
-             {"persistent:", "Allreduce_init", FLOATS},
-             {"psum:", "PMPI", FLOATS},
-             {"block:", "Reduce_scatter_block", FLOATS},
-             {"iblock:", "Ireduce_scatter_block", FLOATS},
-             {"scatter:", "Reduce_scatter", FLOATS},
-             {"iscatter:", "Ireduce_scatter", FLOATS},
-             {"pscatter:", "Reduce_scatter_init", FLOATS},
-             {"gather:", "Allgather", FLOATS},
-             {"gatherv:", "Allgatherv", FLOATS},
-             {"igatherv:", "Iallgatherv", FLOATS},
-             {"pgatherv:", "Allgatherv_init", FLOATS},
-             {"tgather:", "Allgather", DERIVED},
-             {"dsum:", "Allreduce", DOUBLES},
-             {"disum:", "Iallreduce", DOUBLES}};
 
 /* Makes the sum of a step, in place. Of a reduce-scatter rank 0 gets `more` elements more than the
  * others, and the last rank as many fewer. The ranks gather the exact sum. */
