@@ -209,9 +209,10 @@ try() {
     PRELOAD='' launch 2 ./requests exact >out.txt || fail "$mpi: requests in $module by MPI"
     expect "$(cat out.txt)" "all ways" "$mpi: requests in $module by MPI"
     PRELOAD=$preload launch 2 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 \
+      SLIMPI_CALLS=allreduce,allgather \
       SLIMPI_REPORT="$work/report.json" ./requests >out.txt || fail "$mpi: requests in $module"
-    expect "$(cat out.txt) $(report report.json calls compressed)" "all ways 16" \
-      "$mpi: nonblocking sums in $module, completed in every way"
+    expect "$(cat out.txt) $(report report.json calls compressed)" "all ways 17" \
+      "$mpi: nonblocking sums and an all-gather in $module, completed in every way"
     $mpi_c -std=c99 -shared -fPIC -I"$top_srcdir/include" -o hook.so "$programs/hook_failing.c"
     PRELOAD=$preload launch 2 SLIMPI_RANKS_PER_NODE=1 HOOK_FAILS="encode 2 1" \
       SLIMPI_ALGORITHM="hook:$work/hook.so" ./requests failing >out.txt 2>err.txt || cat err.txt

@@ -44,6 +44,10 @@ persistent                         | 4   |  | ./short_floats float16 Allreduce_i
   | same float16.txt; $float16
 large counts                       | 4   |  | ./short_floats float16 large 1 \
   | same float16.txt; $float16
+gathered                           | 4   | calls=allreduce,allgather \
+  | ./short_floats float16 Allgatherv .13 | $float16
+gathered, bfloat16                 | 4   | calls=allreduce,allgather \
+  | ./short_floats bfloat16 Iallgatherv .13 | $bfloat16
 + bfloat16, nonblocking            | 4   |  | ./short_floats bfloat16 Iallreduce 1 \
   | same bfloat16.txt; $bfloat16
 + bfloat16, persistent             | 4   |  | ./short_floats bfloat16 Allreduce_init 1 \

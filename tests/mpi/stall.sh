@@ -158,3 +158,11 @@ SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init 1?sleep:9000 sum:
   >out.txt 2>err.txt && fail "the first sum: no error"
 holds "the first sum: the error" \
   grep -q "error: waited [0-9]* s in the first call on .*SLIMPI_TIMEOUT" err.txt
+# A rank whose type is another one has left the call to MPI, and the others wait for it.
+for row in sum/dsum gather/tgather; do
+  SLIMPI_CALLS=allreduce,allgather SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" \
+    init sum:100000 "0?${row%/*}:100000" "1?${row#*/}:100000" finalize >out.txt 2>err.txt &&
+    fail "$row: no error"
+  holds "$row: the error" \
+    grep -q "error: waited 2 s in call 2 on .*not heard from: rank 1, .*SLIMPI_TIMEOUT=2" err.txt
+done

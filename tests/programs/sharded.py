@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Trains one model in each of the given ways, and knows nothing of slimpi. Each rank prints a line
 # for each way: its name, the rank, and the loss of the last step, and checks that all ranks have
-# the bytes of one model. With --time it prints milliseconds of a step and of its sums, too. tp is
-# tensor parallelism with fully_shard; a further line says how many parameters differ of which its
-# ranks have copies. stages is a pipeline of two stages, each sharded by fully_shard. zero0, zero1,
-# zero2 and zero3 are stages of DeepSpeed's ZeRO; with one of them DeepSpeed begins
-# torch.distributed. With --weights a line says whether the weights that computed were rounded, and
-# ranks check that their shards were not.
+# the bytes of one model. With --time it prints milliseconds of a step and of its sums, too, and the
+# most MiB of memory that the process has used. tp is tensor parallelism with fully_shard; a further
+# line says how many parameters differ of which its ranks have copies. stages is a pipeline of two
+# stages, each sharded by fully_shard. zero0, zero1, zero2 and zero3 are stages of DeepSpeed's ZeRO;
+# with one of them DeepSpeed begins torch.distributed. With --weights a line says whether the
+# weights that computed were rounded, and ranks check that their shards were not.
 import argparse
 import contextlib
+import resource
 import sys
 import time
 
@@ -205,6 +206,7 @@ def train(way):
     if arguments.time:
         count = (arguments.steps - 3) / 1000
         text += f" {(time.perf_counter() - begin) / count:.1f} {seconds / count:.1f}"
+        text += f" {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}"
     if way == "tp":
         text += f"\ncopies {rank} {copies_that_differ(model)}"
     else:

@@ -73,8 +73,9 @@ def row_of(collectives, length):
 
 
 def _rounds(group):
-    """Returns whether gathers of weights of this process group are compressed."""
-    return getattr(_collectives_of(group), "weights", None) is not None
+    """Returns whether gathers of weights of this process group may be compressed."""
+    gathers = getattr(_collectives_of(group), "weights", None)
+    return gathers is not None and gathers.any()
 
 
 def _watch_functions(kinds, module):
