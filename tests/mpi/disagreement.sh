@@ -13,7 +13,7 @@ refused() {
   shift 2
   under 3 "$@" >out.txt 2>err.txt || status=$?
   holds "$refused: fails" test "$status" -ne 0 -a "$status" -ne 124 -a "$status" -ne 137
-  grep '^slimpi' err.txt >lines.txt || :
+  grep -a '^slimpi' err.txt >lines.txt || :
   expect "$(wc -l <lines.txt)" 1 "$refused: one line"
   holds "$refused: $line" grep -q "$line" lines.txt || cat lines.txt
 }
