@@ -104,10 +104,14 @@ rules from a pipe                        | 3 | rules=pipe           | sum:100000
 + a file that is a pipe                  | 3 | config=pipe          | sum:100000 \
   | refused SLIMPI_CONFIG=.*pipe: the file cannot be read: it is a pipe
 END
-[ "$way" != blocking ] || rows <<END
+# Under Open MPI the ranks know their levels of threads since MPI_Init, and MPI makes the sum.
+case $way:$top_builddir in
+  blocking:*/mpis/openmpi*) ;;
+  blocking:*) rows <<END ;;
 one rank has threads | 3 | 1?MULTIPLE=1 | init isum:20000 \
   | refused some ranks have MPI_THREAD_MULTIPLE and others do not
 END
+esac
 
 # Keys on one rank lead to the values of the other ranks: all ranks begin anew together.
 rows <<END

@@ -312,7 +312,7 @@ static void limited(void) {
 }
 
 // While a sum is in flight, wrong arguments are MPI's to report, and the sum continues. MPICH 5.0.2
-// dies of two of them in its MPI 5 ABI.
+// dies of two of them if the program uses the MPI 5 ABI.
 static void wrong_arguments(void) {
   MPI_Request r;
   MPI_Status s[2];
