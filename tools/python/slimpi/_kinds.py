@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recognizes the purpose of a collective by the function of PyTorch or DeepSpeed that calls it: a
-sum of gradients, or a gather of the weights that a layer is about to compute with. What is gathered
-for a checkpoint, for summon_full_params or for GatheredParameters stays exact, as do parameters
-that ZeRO 3 keeps on all ranks."""
+"""Recognizes the purpose of a collective by the function of PyTorch or DeepSpeed that calls it. A
+sum may be of gradients, and a gather may be of the weights with which a layer is about to compute.
+Gathers for a checkpoint, for summon_full_params or for GatheredParameters stay exact, as do
+parameters that ZeRO 3 keeps on all ranks."""
 import contextlib
 import functools
 import math
@@ -14,8 +14,8 @@ GRADIENTS = "gradients"
 WHOLE, CHANGES = "whole", "changes"  # of weights: all of them, or how they differ from old copies
 WEIGHTS = WHOLE, CHANGES
 
-# The functions that are recognized by their names alone, by the module that calls them. Changing
-# them there works even if slimpi is imported late.
+# Functions that are recognized by their names alone, listed by the module that calls them. They are
+# changed in that module, which works even if slimpi is imported late.
 _FUNCTIONS = {
     "torch.distributed.fsdp._runtime_utils": {GRADIENTS: ("_reduce_grad", "_reduce_grad_no_shard")},
     "torch.distributed.algorithms.ddp_comm_hooks.default_hooks": {GRADIENTS: ("_allreduce_fut",)},
@@ -40,13 +40,15 @@ _collectives_of = lambda group: None  # returns the Collectives of a process gro
 
 
 def kind():
-    """Returns GRADIENTS, WHOLE or CHANGES in a recognized function of this thread, else None."""
+    """Returns GRADIENTS, WHOLE or CHANGES while this thread is in a recognized function, else
+    None."""
     return getattr(_here, "kind", None)
 
 
 @contextlib.contextmanager
 def doing(kind, sums=(), pieces=None):
-    """Within it, this thread makes collectives of a kind. sums and pieces: see pieces_of_row()."""
+    """A context in which the collectives of this thread have this kind. sums, pieces: see
+    pieces_of_row()."""
     before = dict(vars(_here))
     vars(_here).update(kind=kind, sums=sums, pieces=pieces)
     try:
@@ -57,9 +59,9 @@ def doing(kind, sums=(), pieces=None):
 
 
 def pieces_of_row(collectives, length):
-    """Returns the lengths of the pieces of a row of `length` elements if fully_shard now sums or
-    gathers such rows in this thread over the group of `collectives`; else None. A row has a piece
-    of each parameter. All ranks of the group get the same result."""
+    """Returns the lengths of the pieces of a row, one for each parameter, if fully_shard now sums
+    or gathers rows of `length` elements in this thread over the group of `collectives`; else None.
+    All ranks of the group get the same result."""
     pieces = getattr(_here, "pieces", None)
     if not pieces or sum(pieces) != length or collectives not in getattr(_here, "sums", ()):
         return None
@@ -67,7 +69,7 @@ def pieces_of_row(collectives, length):
 
 
 def _rounds(group):
-    """Returns whether gathers of weights of this process group are compressed."""
+    """Returns whether this process group compresses its gathers of weights."""
     return getattr(_collectives_of(group), "weights", None) is not None
 
 
@@ -84,7 +86,7 @@ def _of_kind(kind, names):
 
 
 def _note_pieces(names):
-    """Notes, for the call of foreach_reduce that this thread is in, the pieces of its sum."""
+    """Notes the pieces of the sum that the present call of foreach_reduce makes in this thread."""
     gradients, _, size = names.values()
     _here.pieces = [-(-len(gradient) // size) * math.prod(gradient.shape[1:])
                     for gradient in gradients]
@@ -92,14 +94,14 @@ def _note_pieces(names):
 
 
 def _reduces_fsdp2(names):
-    """The pieces of a sum are of the two groups whose ranks all call foreach_reduce for the same
-    parameters."""
+    """The context of a call of foreach_reduce. The pieces are noted only for the two groups whose
+    ranks all call it for the same parameters."""
     return doing(GRADIENTS, [_collectives_of(names[name]) for name in (
         "reduce_scatter_group", "all_reduce_group") if names.get(name) is not None])
 
 
 def _piece(parameter):
-    """Returns the elements of a parameter of fully_shard that this rank has."""
+    """Returns how many elements of a parameter of fully_shard this rank has."""
     after = parameter.sharded_state.name == "SHARDED_POST_FORWARD"
     return (parameter._sharded_post_forward_param_data if after else
             parameter._sharded_param_data).numel()
@@ -107,7 +109,7 @@ def _piece(parameter):
 
 def _gathers_fsdp2(names):
     parameters = names["fsdp_params"]
-    # An extension, such as that of float8, may gather scales beside the weights.
+    # An extension, such as that of float8, may gather scales with the weights.
     if not _rounds(names["group"]) or any(
             hasattr(one._sharded_local_tensor, "fsdp_pre_all_gather") for one in parameters):
         return contextlib.nullcontext()
@@ -120,7 +122,8 @@ def _watch_fsdp2(module):
 
 
 def _watch_fsdp1(module):
-    """FSDP1 has one function for all gathers. The state of training says what a gather is for."""
+    """Recognizes FSDP1's gathers of weights. They share one function, and the state of training
+    says what a gather is for."""
     handle, states = module.FlatParamHandle, module.HandleTrainingState
     needs = handle.needs_unshard
 
@@ -130,7 +133,8 @@ def _watch_fsdp1(module):
 
     @functools.wraps(needs)
     def needs_unshard(self):
-        # summon_full_params would return, and write back, what the forward pass has left.
+        # Without another gather, summon_full_params would return, and later write back, the rounded
+        # weights of the last forward pass.
         if (self._training_state == states.SUMMON_FULL_PARAMS and not needs(self)
                 and self.uses_sharded_strategy and _rounds(self.process_group)
                 and not getattr(self, "_slimpi_exact", False)):
