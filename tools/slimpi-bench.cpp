@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // slimpi-bench: measures MPI_Allreduce of floats, size by size, through slimpi and through plain
-// MPI in the same run. It uses none of slimpi's internals for that: slimpi is preloaded, as into
-// any program.
+// MPI in the same run. For this slimpi is preloaded as into any other program; nothing inside it is
+// called.
 #include <fmt/core.h>
 
 #include <cstdio>
@@ -25,8 +25,8 @@ int run_prediction(const Options& options) {
   return options.json.empty() || write_file(options.json, to_json(constants, all)) ? 0 : 1;
 }
 
-// Returns 1 if an output that was asked for could not be written, or if the ranks' results differ;
-// else 0.
+// Measures, and writes the outputs. Returns the exit status: 1 if an output could not be written or
+// if the ranks' results differ, else 0.
 int run(const Options& options, const World& world) {
   const bool speaks = world.rank == 0;
   const auto say = [&](const std::string& text) {
@@ -35,7 +35,7 @@ int run(const Options& options, const World& world) {
       fmt::print(stderr, "{}", text);
     else
       tools::put(text);
-    std::fflush(stdout);  // what fails here is reported at the end
+    std::fflush(stdout);  // a failure here is reported at the end
   };
   if (speaks && !world.preloaded)
     fmt::print(

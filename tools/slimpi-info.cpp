@@ -32,7 +32,8 @@ struct Wanted {
   std::vector<std::string> traces;
 };
 
-// Prints to stderr why a job would end or warn. Returns whether the options can be used.
+// Prints to stderr the warnings and the error that a job with these options would print. Returns
+// whether the options can be used.
 bool say_problems(const Loaded& loaded) {
   for (const std::string& warning : loaded.warnings)
     fmt::print(stderr, "slimpi-info: warning: {}\n", warning);
@@ -82,9 +83,9 @@ int failed(const std::string& problem) {
   return 1;
 }
 
-// Replaces this process by the program words[0], which does what was asked for; its output and exit
-// status are those of slimpi-info. A name without a slash is looked for in PATH. Returns only on
-// failure; errno tells why.
+// Replaces this process by the program words[0], whose output and exit status are then those of
+// slimpi-info. A name without a slash is looked for in PATH. Returns only on failure, with the
+// reason in errno.
 void become(std::vector<std::string> words) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -92,7 +93,8 @@ void become(std::vector<std::string> words) {
   execvp(pointers[0], pointers.data());
 }
 
-// Draws a picture of this machine by hwloc's lstopo. Its legend names the rank that would lead.
+// Draws a picture of this machine with lstopo of hwloc. The legend names the rank that would lead
+// the node.
 int draw(const std::string& file) {
   topology::Topology found;
   const bool known = load(found, topology::DeviceNames::pci_database) == Status::ok;
@@ -100,7 +102,8 @@ int draw(const std::string& file) {
       known ? info::leader_text(found) : "The lowest rank of the node leads.";
   if (const std::string why = file == "-" ? "" : why_not_writable(file); !why.empty())
     return failed(fmt::format("--svg: {} cannot be written: {}", file, why));
-  // lstopo-no-graphics needs no display; a distribution may have only lstopo.
+  // lstopo-no-graphics is tried first because it needs no display, but some distributions have only
+  // lstopo.
   for (const char* const lstopo : {"lstopo-no-graphics", "lstopo"}) {
     become({lstopo, "--of", "svg", "--append-legend", legend, "--force", file});
     if (errno != ENOENT)
@@ -109,7 +112,7 @@ int draw(const std::string& file) {
   return failed("--svg needs hwloc's lstopo, which is not in PATH; install it (Debian: hwloc-nox)");
 }
 
-// Sums traces up by the slimpi-trace of this installation.
+// Sums up traces with the slimpi-trace of this installation.
 int sum_up_traces(const std::vector<std::string>& files) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -121,7 +124,8 @@ int sum_up_traces(const std::vector<std::string>& files) {
                             std::strerror(errno)));
 }
 
-// Prints what a running rank does. If that cannot be read, prints a line and returns status 1.
+// Prints what a running rank is doing and returns the exit status: 1, after a line on standard
+// error, if the process cannot be read.
 int tell_of_process(const std::string& pid, bool json) {
   info::Attached attached;
   const std::string problem = info::attach(pid, attached);

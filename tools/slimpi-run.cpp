@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// slimpi-run: starts a program with libslimpi.so preloaded and options set. It runs once per rank,
-// so it does little: it checks the options, sets variables, and becomes the program.
+// slimpi-run: starts a program with libslimpi.so preloaded and options set. Because it runs once
+// per rank, it does little: it checks the options, sets environment variables, and becomes the
+// program.
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -32,15 +33,16 @@ using namespace slimpi;
 
 constexpr int kBadUse = 2;
 
-// Returns whether this process may print `text`. All ranks of a host find the same mistake, and
-// some launchers do not end the others when the first fails. So only one process prints it: the one
-// that holds a name, made from the text, which is free again when the process ends.
+// Returns whether this process is the one that prints `text`. All ranks of a host find the same
+// mistake, and some launchers do not end the other ranks when the first one fails, so only one of
+// them prints it. The process that prints holds a name that is made from the text; the name is free
+// again when the process ends.
 bool holds_the_word(const std::string& text) {
   const std::string name = "slimpi-run " + std::to_string(getppid()) + " " +
                            std::to_string(std::hash<std::string>{}(text));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // The first byte is zero: an abstract socket address of Linux, not a file.
+  // An address that begins with a zero byte is an abstract address of Linux, and no file.
   const std::size_t length = std::min(name.size(), sizeof address.sun_path - 1);
   std::memcpy(address.sun_path + 1, name.data(), length);
   const int holder = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -49,9 +51,9 @@ bool holds_the_word(const std::string& text) {
          errno != EADDRINUSE;
 }
 
-// Prints `text`, in a job on one rank of a host, and returns `status`. The first rank prints at
-// once. The others wait for it, and print only a text that it did not print. A rank that printed
-// stays until the others have asked.
+// Prints `text` on one rank of a host and returns `status`. The first rank prints at once. The
+// others wait a second and then print only if the first has not printed the same text. A rank that
+// printed stays for two seconds, so that the others find its name taken.
 [[nodiscard]] int give_up(int status, const std::string& text) {
   const bool launched = !launched_rank().empty();
   if (!is_first_process()) sleep(1);
@@ -61,7 +63,8 @@ bool holds_the_word(const std::string& text) {
   return status;
 }
 
-// Returns `preload` with `library` appended, unless `preload` names it already.
+// Returns the value `preload` of LD_PRELOAD with `library` appended, unless it already names that
+// library.
 std::string appended(const std::string& preload, const std::string& library) {
   for (std::string_view rest = preload; !rest.empty();) {
     const std::size_t end = std::min(rest.find_first_of(" :"), rest.size());
@@ -137,7 +140,7 @@ int main(int argc, char** argv) {
     if (!stand_in.error.empty()) return give_up(kBadUse, stand_in.error);
     const std::string path = environment_variable("LD_LIBRARY_PATH");
     variables["LD_LIBRARY_PATH"] = stand_in.directory + (path.empty() ? "" : ":" + path);
-    variables["SLIMPIRUN_STAND_IN"] = stand_in.directory;  // the library warns where it is not used
+    variables["SLIMPIRUN_STAND_IN"] = stand_in.directory;  // the library warns if it is not used
   }
   if (arguments.torch) {
     const std::string startup = find_plugin("startup");
@@ -152,14 +155,15 @@ int main(int argc, char** argv) {
       variables["SLIMPIRUN_TORCH_WEIGHTS"] = arguments.torch_weights;
   }
   if (arguments.dry_run) {
-    // Otherwise the library prints the warning, once for all ranks.
+    // A dry run prints the warnings here. If the program is started, the library prints them, once
+    // for all ranks.
     for (const std::string& warning : loaded.warnings)
       std::fprintf(stderr, "slimpi-run: warning: %s\n", warning.c_str());
     return say(command(variables, words));
   }
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-  // By this number the library tells the program, which keeps this process's number, from processes
-  // that the program starts.
+  // The program keeps the number of this process. By the number, the library tells the program from
+  // processes that the program starts.
   setenv("SLIMPIRUN_PID", std::to_string(getpid()).c_str(), 1);
   execvp(program.path.c_str(), words);
   return give_up(errno == ENOENT ? 127 : 126, program.path + ": " + std::strerror(errno));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Preloaded behind slimpi: MPI_Wait calls slimpi_after_wait once, when MPI has completed the
-// request, and before slimpi has raised an error of it.
+// Preloaded behind slimpi, this calls slimpi_after_wait once from MPI_Wait: after MPI has completed
+// the request, and before slimpi raises the request's error.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stddef.h>

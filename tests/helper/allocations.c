@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The GNU C library's own functions, by names that nothing interposes. */
+/* The GNU C library's own allocation functions, under names that no other library replaces. */
 void* __libc_malloc(size_t bytes);
 void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* memory, size_t bytes);
@@ -33,7 +33,7 @@ __attribute__((constructor)) static void start(void) {
   dl_iterate_phdr(find_library, NULL);
 }
 
-/* Whether this caller gets memory. */
+/* Returns whether this caller gets memory. */
 static int allows(const void* caller) {
   if ((uintptr_t)caller < low || (uintptr_t)caller >= high) return 1;
   const unsigned long number = ++allocations;

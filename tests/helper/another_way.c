@@ -48,8 +48,8 @@ static const char* way_of(int count) {
   return strcmp(way, "mixed") == 0 ? ways[((unsigned)count * 2654435761u >> 16) % 3] : way;
 }
 
-/* Frees the kept requests of a communicator that ends or gets other options; with MPI_COMM_NULL,
- * the requests of all communicators. */
+/* Frees the requests that were kept for a communicator, because it is freed or gets other options;
+ * with MPI_COMM_NULL, those of all communicators. */
 static void forget(MPI_Comm comm) {
   for (struct kept** at = &g_kept; *at != NULL;) {
     struct kept* const one = *at;
@@ -104,7 +104,7 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
   return code;
 }
 
-/* Nonblocking sums need MPI_THREAD_MULTIPLE, whatever the program asks for. */
+/* Nonblocking sums need MPI_THREAD_MULTIPLE, so it replaces the level that the program asks for. */
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   (void)required;
   NEXT(MPI_Init_thread, (int*, char***, int, int*), (argc, argv, MPI_THREAD_MULTIPLE, provided));

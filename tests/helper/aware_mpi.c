@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An MPI that takes device memory, made of one that does not: preloaded behind slimpi, it says so
- * and stands in for the functions that slimpi sends with. The device is the protected one or the
- * fake driver's. A message is what its memory holds when it is sent, and whoever writes
- * there before it has gone dies. With AWARE_RANK only that rank of the job has this MPI. */
+/* Makes an MPI that takes device memory out of one that does not: preloaded behind slimpi, it
+ * reports that it takes this memory, and replaces the functions that slimpi sends with. The device
+ * is the protected one or that of the fake driver. A message has the contents of its memory at the
+ * time of the send; a program that writes to the memory while the message is in flight is ended.
+ * With AWARE_RANK in the environment, only that rank of the job has this MPI. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -33,7 +34,8 @@ int MPIX_Query_cuda_support(void) {
   return aware();
 }
 
-/* Opens, or closes, the allocation that `memory` lies in. Is it the device's? */
+/* Opens or closes the allocation that contains `memory`. Returns whether the memory is the
+ * device's. */
 static int lend(const void* memory, int open) {
   static int (*change)(const void*, int);
   if (change == NULL) {
@@ -46,7 +48,7 @@ static int lend(const void* memory, int open) {
   return aware() && change(memory, open);
 }
 
-/* Messages under way from or to device memory. */
+/* Messages in flight from or to device memory. */
 enum { MOST = 4096 };
 static struct message {
   MPI_Request request;
@@ -99,7 +101,8 @@ int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, 
   return code;
 }
 
-/* The copy begins with the buffer's bytes, so bytes that no message writes stay as they were. */
+/* The copy begins with the bytes of the buffer, so that bytes which no message writes keep their
+ * values. */
 int PMPI_Irecv(void* data, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm,
                MPI_Request* request) {
   MPI_Request* kept = NULL;
@@ -130,7 +133,7 @@ int PMPI_Wait(MPI_Request* request, MPI_Status* status) {
   return code;
 }
 
-/* The program's own call, when slimpi leaves it to MPI. */
+/* The program's own call, which slimpi has left to MPI. */
 #define ALLREDUCE(name, Count)                                                                    \
   int name(const void* in, void* out, Count count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) { \
     const int in_lent = in != MPI_IN_PLACE && lend(in, 1), out_lent = lend(out, 1);               \

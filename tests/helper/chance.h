@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random numbers for tests: the same on every machine for one seed.
+// Random numbers for tests. A seed gives the same numbers on every machine.
 #pragma once
 #include <cstddef>
 #include <cstdint>

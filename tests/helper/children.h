@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Children that a test program makes with fork(). */
+/* Starts children of a test program with fork(). */
 #pragma once
 #include <signal.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One child becomes another program, and one exits by itself. */
+/* Starts two children: one becomes another program, and one exits. Waits for both. */
 static inline void let_children_exit(void) {
   fflush(stdout);
   for (int kind = 0; kind < 2; ++kind) {
@@ -20,7 +20,7 @@ static inline void let_children_exit(void) {
   }
 }
 
-/* Stops this process, all its threads, for so many milliseconds. */
+/* Stops this process, with all its threads, for `ms` milliseconds. */
 static inline void stop_for(int ms) {
   const pid_t stopped = getpid(), child = fork();
   if (child == 0) {

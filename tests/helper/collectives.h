@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One sum of floats by any of the collectives that slimpi takes, in any of their
- * forms, named as MPI does: Allreduce, Iallreduce, Allreduce_init, Reduce_scatter_block,
- * Ireduce_scatter, Allgather, Iallgatherv, ... The blocks of a Reduce_scatter or an Allgatherv
- * differ, and some are empty. */
+/* Makes one sum of floats by a collective that slimpi takes, in any of its forms. The name is
+ * MPI's: Allreduce, Iallreduce, Allreduce_init, Reduce_scatter_block, Ireduce_scatter, Allgather,
+ * Iallgatherv, ... The blocks of a Reduce_scatter or an Allgatherv have different lengths, and some
+ * are empty. */
 #pragma once
 #include <mpi.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ static inline int names_equal_blocks(const char* collective) {
          (names_gather(collective) && strstr(collective, "llgatherv") == NULL);
 }
 
-/* Divides about `count` elements among the ranks: writes the block of each rank, and returns the
- * sum of the blocks. */
+/* Divides about `count` elements among the ranks. Writes the length of each rank's block to
+ * `blocks`, and returns the sum of the lengths. */
 static inline long divide_blocks(const char* collective, long count, int ranks, int* blocks) {
   static const int weights[] = {3, 0, 2, 4, 1};
   long all = 0, total = 0;
@@ -42,9 +42,9 @@ static inline long divide_blocks(const char* collective, long count, int ranks, 
   return count;
 }
 
-/* Gathers the blocks, of which this rank has its own at the place in the whole vector `in`. Between
- * the blocks of an Allgatherv are `gap` elements. Returns MPI's code. `large`: by the function for
- * large counts. */
+/* Gathers the blocks of all ranks. This rank's block is at its place in `in`, a whole vector. In
+ * the result of an Allgatherv there are `gap` elements between blocks. `large`: by the function for
+ * large counts. Returns MPI's code. */
 static inline int gather_elements(const char* collective, const void* in, void* out,
                                   const int* blocks, int gap, int large, MPI_Datatype type,
                                   MPI_Comm comm) {

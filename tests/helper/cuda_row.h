@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parts that the tests of the device row of GPU memory share; the tests run on the fake driver.
+// Shared by the tests of the device row for CUDA, which run on the fake driver.
 #pragma once
 #include <cuda.h>
 
@@ -18,7 +18,7 @@ using namespace slimpi::device;
 constexpr std::size_t kBytes = 4096;
 inline char g_here[kBytes], g_back[kBytes];
 
-// The fake driver's own functions, once it is loaded.
+// Returns one of the fake driver's own functions, once the driver is loaded.
 template <typename Function>
 Function* fake_driver(const char* name) {
   auto* const found = reinterpret_cast<Function*>(gpu_function(name));
@@ -57,7 +57,7 @@ inline void wait(Stream* stream) {
   }
 }
 
-// Copies through the row into, out of, and inside of memory near `like`.
+// Makes the row copy to, from, and within memory close to `like`.
 inline void use(const void* like) {
   Stream* stream = nullptr;
   void *memory = nullptr, *staging = nullptr;

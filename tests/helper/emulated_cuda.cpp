@@ -21,19 +21,20 @@ EmulatedIndex g_emulated_thread, g_emulated_block;
 namespace {
 
 constexpr unsigned kMostThreads = 1024, kLanes = 32;
-// No power of two: the threads' stacks would share a few lines of a cache.
+// The size is not a power of two: otherwise the threads' stacks would compete for a few lines of a
+// cache.
 constexpr std::size_t kStackBytes = (64 << 10) + 17 * 64;
 
-// A barrier: threads that wait here go on when all have arrived.
+// A barrier: threads wait here until all have arrived.
 struct Barrier {
   unsigned arrived = 0, generation = 0;
 };
 
 struct Warp {
   Barrier barrier;
-  int kind = 0;  // what the lanes that have arrived are there for
-  // The first index is the parity of the barrier's number: a lane may come to the next barrier
-  // before another lane has left the last one.
+  int kind = 0;  // what the lanes that have arrived wait for
+  // The first index is the parity of the barrier's number, because a lane may reach the next
+  // barrier before another lane has left the present one.
   std::uint32_t values[2][kLanes] = {};
 };
 
@@ -50,7 +51,7 @@ Warp g_warps[kMostThreads / kLanes];
 Barrier g_block;
 jmp_buf g_scheduler;
 unsigned g_threads = 0;
-bool g_progress = false;  // has anyone gone on since the scheduler began its last round?
+bool g_progress = false;  // has a fiber continued since the scheduler began this round?
 const EmulatedKernel* g_kernel = nullptr;
 const void* g_arguments = nullptr;
 
@@ -62,7 +63,7 @@ void yield() {
   if (_setjmp(current().place) == 0) _longjmp(g_scheduler, 1);
 }
 
-// The whole life of a fiber: it runs one CUDA thread after the other.
+// The function of a fiber, which runs one CUDA thread after the other.
 void live() {
   for (;;) {
     g_kernel->run(g_arguments);
@@ -124,7 +125,7 @@ void meet(Barrier& barrier, unsigned members) {
   while (barrier.generation == generation) yield();
 }
 
-// Leaves this lane's value and returns those of all lanes.
+// Stores this lane's value, waits for all lanes, and returns their values.
 const std::uint32_t* exchange(int kind, std::uint32_t value) {
   Warp& warp = g_warps[g_emulated_thread.x / kLanes];
   if (warp.barrier.arrived == 0) warp.kind = kind;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// CUDA's language on a CPU, for the kernels of kernels/cuda: the compiler's command line includes
-// this before each .cu file. Every thread of a block is a fiber; what threads do together
-// (barriers, reductions over a warp) makes a fiber wait until all of them are there. What a GPU
-// would leave undefined dies here: a barrier that not all threads reach, lanes of a warp that meet
-// at different places. Blocks run one after the other, their threads in ascending and descending
-// order by turns, so that a missing barrier shows.
+// Emulates CUDA's language on a CPU, for the kernels of kernels/cuda: the compiler's command line
+// includes this file before each .cu file. Every thread of a block is a fiber. If threads act
+// together, in a barrier or a reduction over a warp, each fiber waits until all have arrived. The
+// program is ended where a GPU's behaviour would be undefined: if some threads of a block miss a
+// barrier, or if lanes of a warp meet at different places. Blocks run one after the other, in turns
+// with ascending and descending order of their threads, so that a missing barrier shows.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,14 +20,14 @@ struct EmulatedKernel {
   const EmulatedKernel* next;
 };
 
-// Returns the kernel of this name, or null if there is none.
+// Returns the kernel of this name; null if there is none.
 const EmulatedKernel* find_emulated(const char* name);
 
-// Runs all blocks of a launch. A process runs one launch at a time.
+// Runs all blocks of a launch. A process can run one launch at a time.
 void run_emulated(const EmulatedKernel& kernel, unsigned blocks, unsigned threads,
                   const void* arguments);
 
-// The functions below are for the kernels.
+// Only kernels call the functions below.
 struct EmulatedIndex {
   unsigned x;
 };
@@ -37,7 +37,7 @@ void meet_warp();
 std::int32_t reduce_warp(std::int32_t value, bool greatest);
 std::uint32_t reduce_warp(std::uint32_t value, bool greatest);
 std::uint32_t add_warp(std::uint32_t value);
-// Returns the value of lane source(own lane), or of the own lane if there is no such lane.
+// Returns the value of lane source(own lane, own number); if there is no such lane, the own value.
 std::uint32_t shuffle_warp(std::uint32_t value, unsigned (*source)(unsigned lane, unsigned number),
                            unsigned number);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The four functions of cuBLAS that slimpi uses, on the fake driver's memory and streams.
+// Replaces the four functions of cuBLAS that slimpi uses. They work on the fake driver's memory and
+// streams.
 #include <mutex>
 
 #include "tests/helper/fake_state.h"
@@ -22,7 +23,7 @@ struct Multiply {
   float* c;
   int ldc;
 
-  // Column-major: c += op(a) op(b).
+  // c += op(a) op(b), with matrices in column-major order.
   void operator()() const {
     const float *const a = reach(this->a), *const b = reach(this->b);
     float* const c = reach(this->c);

@@ -96,8 +96,8 @@ CUresult fake_failure(const char* function) {
 
 int g_priority = 0;  // of the stream that was made last
 
-// Makes a stream. A test can make this fail as cuStreamCreate, whichever function the program
-// calls.
+// Makes a stream. A test that makes cuStreamCreate fail also makes this fail, whichever function
+// the program calls.
 CUresult make_stream(CUstream* stream, unsigned flags) {
   if (const CUresult told = fake_failure("cuStreamCreate"); told != CUDA_SUCCESS) return told;
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -111,7 +111,7 @@ bool is_legacy(CUstream stream) {
   return stream == nullptr || stream == CU_STREAM_LEGACY;
 }
 
-// Returns whether the driver forbids work on this stream, because the program captures a stream
+// Returns whether the driver forbids work on this stream because the program is capturing a stream
 // that waits for it.
 bool implicit_capture(CUstream stream) {
   return fake_driver().capturing_blocking && is_legacy(stream);
@@ -212,7 +212,8 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* activ
   *active = fake_driver().primary[device].retained != 0;
   return CUDA_SUCCESS;
 }
-// Ends the GPU's streams, events, kernels and memory. A later use of one of them ends the program.
+// Destroys the GPU's streams, events, kernels and memory. A later use of one of them ends the
+// program.
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   FAKE_ENTER(cuDevicePrimaryCtxReset_v2);
   ProtectedStream::run_all();
@@ -365,11 +366,11 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
   FAKE_ENTER(cuModuleGetFunction);
   const EmulatedKernel* const found = find_emulated(name);
-  // The function lives as long as a module, which slimpi never unloads.
+  // The function lives as long as its module, and slimpi never unloads a module.
   *function = new CUfunc_st{found, current_context()->id};
   return found != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
-// Loads nothing, because all kernels are there from the start.
+// Has nothing to load, because all kernels exist from the start.
 CUresult cuFuncLoad(CUfunction) {
   FAKE_ENTER(cuFuncLoad);
   return CUDA_SUCCESS;

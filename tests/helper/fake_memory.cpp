@@ -54,12 +54,12 @@ void forget(const void* memory) {
     die("memory is freed that the driver has not given");
 }
 
-// Copies memory of any kind at once.
+// Copies memory of any kind immediately.
 void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   protected_copy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
 }
 
-// Queues a copy. A copy of memory that the driver has not pinned is done on return.
+// Queues a copy. If the driver has not pinned one of the memories, the copy is done on return.
 CUresult queue_copy(CUdeviceptr to, CUdeviceptr from, CUstream stream, std::function<void()> work) {
   ProtectedStream& queue = ProtectedStream::of(queue_of(stream));
   queue.queue(std::move(work));
@@ -69,7 +69,7 @@ CUresult queue_copy(CUdeviceptr to, CUdeviceptr from, CUstream stream, std::func
   return CUDA_SUCCESS;
 }
 
-// Copies behind the work that is queued on the default stream; the copy is done on return.
+// Copies after the work that is queued on the default stream. The copy is done on return.
 CUresult copy_now(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   ProtectedStream& queue = ProtectedStream::of(queue_of(nullptr));
@@ -159,8 +159,8 @@ CUresult cuMemFree_v2(CUdeviceptr memory) {
   return CUDA_SUCCESS;
 }
 
-// Managed memory is not the protected device's, because the CPU may touch it. A driver may call it
-// host memory while its pages are there.
+// Managed memory is ordinary memory and not the protected device's, because the CPU may touch it.
+// It is reported as host memory, because a driver may do so while its pages are in the host.
 CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned) {
   FAKE_ENTER(cuMemAllocManaged);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
@@ -195,7 +195,8 @@ CUresult cuMemHostRegister_v2(void* memory, size_t bytes, unsigned) {
   fake_driver().memory[reinterpret_cast<std::uintptr_t>(memory)].registered = true;
   return kept;
 }
-// Reads the memory, so a program that unmaps it before it unregisters it ends here.
+// Reads the memory first, so that a program is ended here if it unmaps memory before it unregisters
+// it.
 CUresult cuMemHostUnregister(void* memory) {
   FAKE_ENTER_UNSAFE(cuMemHostUnregister);
   const Allocation* const found = find_allocation(reinterpret_cast<CUdeviceptr>(memory));

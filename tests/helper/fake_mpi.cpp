@@ -93,7 +93,7 @@ int PMPI_Info_get(MPI_Info, const char* key, int length, char* value, int* found
   return MPI_SUCCESS;
 }
 
-// The other rank sends back the message that it gets.
+// The other rank returns each message that it gets.
 static void* g_received;
 int PMPI_Irecv(void* data, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request* request) {
   g_received = data;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An MPI without processes: enough of one for the decisions of src/call. It is a shared library, so
-// that slimpi finds it as it finds any MPI. It has MPI_COMM_WORLD of two ranks, of which this is
-// the first, MPI_COMM_SELF, and the communicators below. What needs another rank fails.
+// An MPI without processes, with as much of MPI as the decisions of src/call need. It is a shared
+// library, so that slimpi finds it like any MPI. It has an MPI_COMM_WORLD of two ranks, of which
+// this process is the first, MPI_COMM_SELF, and the communicators below. Functions that need the
+// other rank fail.
 #pragma once
 #include <mpi.h>
 

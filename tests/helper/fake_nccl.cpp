@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NCCL, as far as slimpi uses it, on the fake driver's memory and streams. Processes
-// exchange through a file in memory that the one which makes the id lends to the others. As with
-// NCCL, what is queued on a stream holds it up until the others do their part, and a communicator
-// that does not block comes to everything later: it is asked for its state a few times before it is
-// there.
+// Replaces the functions of NCCL that slimpi uses. They work on the fake driver's memory and
+// streams. Processes exchange data through a file in memory, which belongs to the process that
+// makes the id. As with NCCL, a queued transfer delays its stream until the other ranks do their
+// part. A communicator that does not block completes everything later: it must be asked for its
+// state several times before it is ready.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ enum Result {
 constexpr int kRanks = 8, kQuestions = 3;
 constexpr std::size_t kRing = 16 << 10;
 
-// Bytes on their way from one rank to another.
+// Bytes in flight from one rank to another.
 struct Ring {
   std::atomic<std::uint64_t> written, read;
   std::byte bytes[kRing];
@@ -47,7 +47,7 @@ struct Ring {
 
 struct Board {
   std::atomic<int> joined, finalized;
-  std::atomic<int> bus[kRanks];  // of each rank's GPU; 0: not there yet
+  std::atomic<int> bus[kRanks];  // of each rank's GPU; 0 until the rank has joined
   Ring rings[kRanks][kRanks];    // from, to
 };
 
@@ -72,7 +72,7 @@ struct Transfer {
 struct Comm {
   Board* board = nullptr;
   int file = -1, rank = 0, size = 0, device = 0;
-  int questions = kQuestions;  // before what is begun is there
+  int questions = kQuestions;  // queries before an operation that has begun is complete
   bool joined = false, finalizing = false;
   std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
   std::vector<Transfer> transfers;  // of the group that is open or has just been closed
@@ -80,11 +80,12 @@ struct Comm {
 };
 
 thread_local int t_groups = 0;
-thread_local Comm* t_comm = nullptr;  // the group's
+thread_local Comm* t_comm = nullptr;  // communicator of the open group
 int g_communicators = 0;
 unsigned long g_pieces = 0;
 
-// Moves what can be moved now. The processor lets no one see half of it.
+// Moves as many bytes as can be moved now. The order of the two counters ensures that the other
+// side sees only complete bytes. Returns whether the transfer is complete.
 bool advance(Transfer& transfer) {
   const std::uint64_t written = transfer.ring->written.load(std::memory_order_acquire);
   const std::uint64_t read = transfer.ring->read.load(std::memory_order_acquire);
@@ -104,13 +105,13 @@ bool advance(Transfer& transfer) {
   return transfer.done == transfer.bytes;
 }
 
-// All pieces of a group proceed together. Only the pieces from one rank to another keep their
-// order.
+// All transfers of a group advance together; only those from one rank to the same other rank keep
+// their order.
 bool advance(std::vector<Transfer>& transfers) {
   bool all = true;
   std::vector<std::pair<const Ring*, bool>> held;
   for (Transfer& transfer : transfers) {
-    // A message of a rank to itself has two transfers on one ring: one out, one in.
+    // A message from a rank to itself has two transfers on the same ring, one in each direction.
     const std::pair<const Ring*, bool> way(transfer.ring, transfer.out != nullptr);
     if (std::find(held.begin(), held.end(), way) != held.end()) continue;
     if (advance(transfer)) continue;
@@ -207,7 +208,8 @@ int ncclCommInitRankConfig(Comm** made, int size, Id id, int rank, Config* confi
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", id.process, id.file);
   auto* const comm = new Comm;
-  // The process that made the id keeps its file in the communicator.
+  // The communicator keeps the file of the id open. Only the process that made the id has its
+  // descriptor; the others open it by its path.
   comm->file = id.process == getpid() ? id.file : open(path, O_RDWR | O_CLOEXEC);
   comm->board = comm->file < 0 ? nullptr : map(comm->file);
   if (comm->board == nullptr) {
@@ -217,7 +219,7 @@ int ncclCommInitRankConfig(Comm** made, int size, Id id, int rank, Config* confi
   comm->rank = rank;
   comm->size = size;
   comm->device = current_context()->device;
-  // NCCL compares the hosts, as this variable names them, and the buses.
+  // NCCL compares the hosts, by the names in this variable, and the PCI buses.
   const char* const host = std::getenv("NCCL_HOSTID");
   comm->board->bus[rank].store(fake_bus(comm->device) +
                                (host != nullptr ? 1000 * std::atoi(host) : 0));

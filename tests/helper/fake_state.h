@@ -14,7 +14,7 @@
 struct CUctx_st {
   int device = 0;
   int retained = 0;
-  unsigned long long id = 0;                 // a reset GPU keeps the handle and gets another id
+  unsigned long long id = 0;                 // a reset gives the same handle another id
   slimpi::device::Stream* legacy = nullptr;  // the default stream
 };
 struct CUstream_st {
@@ -48,7 +48,7 @@ struct Allocation {
   int device;
   CUcontext context;  // null for memory of a pool
   unsigned long long number;
-  bool registered = false;  // host memory of the program's own, by cuMemHostRegister
+  bool registered = false;  // host memory that the program itself registered by cuMemHostRegister
   bool mapped = false;      // pinned memory that kernels may use, by CU_MEMHOSTALLOC_DEVICEMAP
 };
 
@@ -78,40 +78,43 @@ FakeDriver& fake_driver();
 std::vector<CUcontext>& context_stack();
 CUcontext current_context();
 
-// Returns the queue behind a stream handle of any kind, in the current context.
+// Returns the queue for a stream handle of any kind, in the current context.
 slimpi::device::Stream* queue_of(CUstream stream);
 
 // Returns the number of the PCI bus that a device is on.
 int fake_bus(int device);
 
-// Frees the memory of the device, and the memory that was pinned for it.
+// Frees the device's memory and the memory that was pinned for it.
 void free_all(int device);
 
-// Returns the allocation that the address lies in, or null if the driver does not know it.
+// Returns the allocation that contains the address; null if the driver does not know the address.
 const Allocation* find_allocation(std::uintptr_t address);
 
-// Whether kernels and writes of streams may use this memory. `mapped`: mapped host memory, too.
+// Returns whether kernels and writes of streams may use this memory. `mapped`: whether host memory
+// that is mapped for kernels counts, too.
 bool is_for_kernels(const void* memory, bool mapped);
 
-// Ends the program if the handle is of a context that a reset has ended.
+// Ends the program if the handle belongs to a context that a reset has destroyed.
 void expect_alive(int device, unsigned long long context, const char* function);
 
-// The mode in which this thread treats captures of other threads.
+// Returns the mode that decides how captures of other threads affect this thread.
 CUstreamCaptureMode& capture_mode();
 
-// Called by functions that are not allowed while another thread captures. During a capture it ends
-// the capture and returns true: the function must fail.
+// Called by functions that are not allowed while another thread captures. If there is a capture,
+// ends it and returns true, and the function must then fail.
 bool refused_by_capture();
 
-// Ends a child process that uses what its parent has initialized.
+// Ends a child process that uses a driver which its parent has initialized.
 void expect_own_process();
 
-// Returns the error with which a call of `function` is to fail, or CUDA_SUCCESS: it does its work.
+// Returns the error that a test wants this call of `function` to return; CUDA_SUCCESS if the call
+// shall do its work.
 CUresult fake_failure(const char* function);
 
 }  // namespace slimpi::test
 
-// Opens every function of the fake driver: it takes the lock, may fail as told, and needs cuInit().
+// The first line of each function of the fake driver: takes the lock, returns a failure that a test
+// wants, and checks that cuInit() was called.
 #define FAKE_ENTER(function)                                                             \
   const std::lock_guard lock(slimpi::test::protected_mutex());                           \
   static unsigned long& slimpi_calls = slimpi::test::fake_driver().calls[#function];     \
@@ -121,7 +124,7 @@ CUresult fake_failure(const char* function);
   if (!slimpi::test::fake_driver().initialized) return CUDA_ERROR_NOT_INITIALIZED;       \
   slimpi::test::expect_own_process()
 
-// Opens a function that is not allowed while another thread captures.
+// The first line of a function that is not allowed while another thread captures.
 #define FAKE_ENTER_UNSAFE(function) \
   FAKE_ENTER(function);             \
   if (slimpi::test::refused_by_capture()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Virtual memory management of the fake driver, as PyTorch's expandable segments use it: a range of
-// addresses, in which pages of physical memory are mapped and unmapped one by one. A buffer may lie
-// in several of them. Such memory belongs to no context.
+// Virtual memory management of the fake driver, as PyTorch's expandable segments use it. Pages of
+// physical memory are mapped into a range of addresses, and unmapped, one by one. A buffer may span
+// several mappings. This memory belongs to no context.
 #include <mutex>
 
 #include "tests/helper/fake_driver.h"
@@ -35,7 +35,7 @@ CUresult cuMemAddressFree(CUdeviceptr memory, size_t) {
   protected_give_back(reinterpret_cast<void*>(memory));
   return CUDA_SUCCESS;
 }
-// A handle says on which GPU the memory is; its pages are those of the addresses.
+// The handle only records on which GPU the memory is; the pages are those of the addresses.
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t, const CUmemAllocationProp* about,
                      unsigned long long) {
   FAKE_ENTER_UNSAFE(cuMemCreate);
@@ -58,7 +58,8 @@ CUresult cuMemSetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) {
   FAKE_ENTER(cuMemSetAccess);
   return CUDA_SUCCESS;
 }
-// All work that uses the memory must be complete, as for cudaFree in PyTorch's allocator.
+// The caller must have waited for all work that uses the memory, as PyTorch's allocator does for
+// cudaFree.
 CUresult cuMemUnmap(CUdeviceptr memory, size_t bytes) {
   FAKE_ENTER_UNSAFE(cuMemUnmap);
   ProtectedStream::run_all();

@@ -11,7 +11,7 @@ namespace slimpi::test {
 namespace {
 constexpr std::size_t kStackBytes = 256 << 10;
 
-// With more fibers than this, each step runs about half of the fibers that can go on.
+// With more fibers than this, each step enters about half of the fibers that can continue.
 constexpr std::size_t kFew = 32;
 }  // namespace
 
@@ -19,7 +19,7 @@ struct Fibers::Fiber {
   ucontext_t context{};
   std::unique_ptr<std::byte[]> stack;
   std::function<void()> body;
-  std::function<bool()> ready;  // empty: it can go on
+  std::function<bool()> ready;  // empty if the fiber can continue
   std::size_t entered = 0;
   bool ended = false;
 };
@@ -27,7 +27,8 @@ struct Fibers::Fiber {
 Fibers::Fibers(Chance& chance) : chance_(chance), main_(std::make_unique<Fiber>()) {}
 Fibers::~Fibers() = default;
 
-// makecontext passes ints only, so a pointer comes in two parts.
+// The function of a fiber's context. makecontext passes only ints, so the pointer comes in two
+// parts.
 void Fibers::enter(unsigned high, unsigned low) {
   auto* const fibers = reinterpret_cast<Fibers*>(std::uintptr_t(high) << 32 | std::uintptr_t(low));
   Fiber& self = *fibers->current_;
@@ -83,8 +84,8 @@ bool Fibers::runnable(const Fiber& fiber) const {
 }
 
 bool Fibers::run(const Events& events, std::size_t most_steps, std::string* why) {
-  // The way to choose the next step. fair: all choices are equal. The other ways try the ends:
-  // events before any fiber or after all fibers; one fiber after all other fibers.
+  // How the next step is chosen. fair: all steps are equally likely. The other ways try extremes:
+  // events before any fiber, events after all fibers, and one fiber after all others.
   enum class Order { fair, events_first, events_last, one_last };
   const Order order = chance_.of(
       {Order::fair, Order::fair, Order::events_first, Order::events_last, Order::one_last});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs several functions in one thread, one at a time. A seed or a Chooser decides which one
-// continues, so an interleaving can be repeated. A fiber runs until it calls pause or block.
+// Runs several functions in one thread, one at a time. Because a seed or a Chooser decides which of
+// them continues, an interleaving can be repeated. A fiber runs until it calls pause or block.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -17,11 +17,11 @@ class Fibers {
   explicit Fibers(Chance& chance);
   ~Fibers();
 
-  // Adds a fiber. It runs only in run().
+  // Adds a fiber, which only run() enters.
   void add(std::function<void()> body);
 
-  // Events that may happen besides the fibers, such as the arrival of a message. `count` returns
-  // how many events are possible now; `happen` makes the event with that index happen.
+  // Events that can happen beside the fibers, such as the arrival of a message. `count` returns how
+  // many events are possible now; `happen` makes the event with an index happen.
   struct Events {
     std::function<std::size_t()> count;
     std::function<void(std::size_t)> happen;
@@ -31,7 +31,7 @@ class Fibers {
   class Chooser {
    public:
     virtual ~Chooser() = default;
-    // Returns the number of one of so many steps, or kStop: then run() ends.
+    // Returns the number of one of `steps` steps, or kStop, which ends run().
     virtual std::size_t choose(std::size_t steps) = 0;
   };
   static constexpr std::size_t kStop = ~std::size_t(0);
@@ -39,20 +39,20 @@ class Fibers {
   // Sets the chooser. Without a chooser, steps are drawn by chance.
   void set_chooser(Chooser* chooser) { chooser_ = chooser; }
 
-  // Runs all fibers to their ends. False, with the reason in `why`: nothing can happen any more, or
-  // more than `most_steps` steps were not enough, or the chooser has stopped. The fibers are then
-  // abandoned as they are.
+  // Runs all fibers to their ends and returns true. Returns false and a reason in `why` if nothing
+  // can happen any more, if more than `most_steps` steps would be needed, or if the chooser has
+  // stopped. The fibers then stay where they are.
   bool run(const Events& events, std::size_t most_steps, std::string* why);
 
-  // Enters each fiber until it ends, after run() returned false. Nothing may make a fiber wait
-  // then.
+  // Enters each fiber until it ends, after run() has returned false. By then nothing may make a
+  // fiber wait.
   void finish();
 
-  // Returns how often each fiber was entered and whether it has ended, which is its position in its
-  // code.
+  // Returns, for each fiber, how often it was entered and whether it has ended. Together these say
+  // where in its code the fiber is.
   std::vector<std::size_t> positions() const;
 
-  // A fiber calls pause to let other fibers run, and block to wait until `ready` returns true.
+  // Called by a fiber: pause lets other fibers run, and block waits until `ready` returns true.
   void pause();
   void block(std::function<bool()> ready);
 

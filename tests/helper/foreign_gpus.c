@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* AMD's and Intel's GPU libraries, as far as slimpi asks them whose a pointer is. Their memory is
- * ordinary memory, mapped as a driver does. The name that this is loaded by says which of the two
- * it is. */
+/* Replaces the functions of AMD's and Intel's GPU libraries that slimpi asks about a pointer. GPU
+ * memory is ordinary memory here, mapped as a driver would. The name under which the library is
+ * loaded decides which of the two it replaces. */
 #define _GNU_SOURCE
 #include <stddef.h>
 #include <stdint.h>
@@ -36,7 +36,7 @@ int zeMemGetAllocProperties(void* context, const void* pointer, struct propertie
                             void** device);
 void* foreign_take(size_t bytes);
 
-/* Makes the only block of GPU memory. */
+/* Makes the only block of GPU memory that the library has. */
 void* foreign_take(size_t bytes) {
   g_bytes = bytes;
   g_memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -49,7 +49,7 @@ static int owns(const void* pointer) {
   return g_memory != NULL && at >= g_memory && at < g_memory + g_bytes;
 }
 
-/* Behaves as version 5 does, which fails for memory that it does not know. */
+/* Behaves like version 5, which fails for memory that it does not know. */
 int hipPointerGetAttributes(struct attributes* found, const void* pointer) {
   if (!owns(pointer)) return g_error = HIP_INVALID_VALUE;
   *found = (struct attributes){1, 0, (void*)(uintptr_t)pointer, NULL, 0, 0};

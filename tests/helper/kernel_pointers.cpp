@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Checks the pointers that a kernel of kernels/cuda gets. Values lie in memory of its GPU. Encoded
-// values may also lie in pinned memory that is mapped for kernels, unless atomics work on them.
+// Checks the pointers that a kernel of kernels/cuda is given. Values must lie in memory of its GPU.
+// Encoded values may also lie in pinned memory that is mapped for kernels, unless the kernel uses
+// atomics on them.
 #include "tests/helper/kernel_pointers.h"
 
 #include <cstring>
@@ -22,7 +23,7 @@ namespace {
 using namespace kernels;
 using namespace kernels::cuda;
 
-// `made`: encoded values that the kernel writes.
+// `made` are encoded values that the kernel writes.
 enum class Kind { values, encoded, made };
 
 void values(const auto& use, auto*&... pointers) {
@@ -35,7 +36,7 @@ void addends(const auto& use, Addend* list, int count) {
   }
 }
 
-// Calls `use` for each pointer of a kernel's arguments that the kernel follows.
+// Calls `use` for each pointer in a kernel's arguments that the kernel follows.
 void each_pointer(EncodeArguments& a, const auto& use) {
   values(use, a.in, a.residual);
   use(a.out, Kind::made);
@@ -85,14 +86,15 @@ void each_pointer(FindArguments& a, const auto& use) {
   values(use, a.in, a.found);
 }
 void each_pointer(CompareArguments& a, const auto& use) {
-  if (a.count > 0) values(use, a.a, a.b);  // runs for none, too, and then reads neither
+  if (a.count > 0) values(use, a.a, a.b);  // a kernel that runs for no values reads neither
   values(use, a.partial, a.result);
 }
 void each_pointer(LowRankArguments& a, const auto& use) {
   values(use, a.factors.p, a.factors.q, a.in, a.residual, a.out);
 }
 
-// Null is no memory. `atomics`: the kernel makes encoded values by them.
+// Checks all pointers; null stands for no memory. `atomics`: whether the kernel uses atomics to
+// write encoded values.
 void check(auto& arguments, bool atomics) {
   each_pointer(arguments, [atomics](const void* pointer, Kind kind) {
     const bool mapped = kind == Kind::encoded || (kind == Kind::made && !atomics);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Preloaded behind slimpi: completes generalized requests a moment late, in the middle of what
-// slimpi does at the end of a nonblocking sum.
+// Preloaded behind slimpi, this delays the completion of generalized requests for a moment, so that
+// other threads act in the middle of what slimpi does at the end of a nonblocking sum.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <unistd.h>

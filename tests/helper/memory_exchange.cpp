@@ -10,7 +10,7 @@
 namespace slimpi::test {
 
 namespace {
-constexpr unsigned char kGarbage = 0xd7;  // in a buffer that a message comes into
+constexpr unsigned char kGarbage = 0xd7;  // fills a buffer until its message arrives
 
 mpi::Request request_of(std::int64_t number, bool receive) {
   return mpi::Request(2 * number + (receive ? 1 : 0));
@@ -66,7 +66,7 @@ int Network::owner(mpi::Request request) const {
   return (mpi::Word(request) & 1) != 0 ? message.to : message.from;
 }
 
-// Returns a rank other than these two.
+// Returns a rank that is neither of these two.
 int Network::other_than(int rank, int peer) const {
   for (const int other : ranks_)
     if (other != rank && other != peer) return other;
@@ -116,7 +116,8 @@ void MemoryExchange::start(const Operation& operation, bool sends) {
   *request = request_of(number, !sends);
 }
 
-// Between two operations only this rank's own code has run.
+// Checks that no buffer of a message in flight has changed. Between two operations only this rank's
+// own code has run, so a change is an error of that code.
 void MemoryExchange::check_in_flight() {
   if (!network_.pauses_always_) return;
   for (const auto& [number, message] : network_.messages_) {
@@ -131,7 +132,7 @@ void MemoryExchange::check_in_flight() {
   }
 }
 
-// A planted fault: the schedule writes a buffer that is in use.
+// Plants a fault: the rank writes to a buffer that is in use.
 void MemoryExchange::reuse() {
   if (reused_ != nullptr) std::memset(reused_, 0x5c, 4);
   reused_ = nullptr;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages between ranks that are fibers of one process. Every send is synchronous: it completes
-// only when the matching receive was posted and the message was copied, which happens at some later
-// step. Until then the network may read the sender's buffer and write the receiver's: a receive
-// fills its buffer with garbage when it is posted.
+// Exchanges messages between ranks that are fibers of one process. Every send is synchronous: it
+// completes only after the matching receive was posted and the message was copied, which happens at
+// some later step. Until then the network may read the sender's buffer and write to the receiver's.
+// A receive fills its buffer with garbage when it is posted.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,8 +18,8 @@
 
 namespace slimpi::test {
 
-// An error of a schedule, planted into the operation number `at` of its kind of one rank: the test
-// must find it.
+// A fault that a test plants into operation number `at` of its kind on one rank. The checks must
+// find it.
 enum class Fault {
   none,
   lost_send,     // never sent
@@ -56,15 +56,15 @@ class Network {
 
   Fibers::Events events();
 
-  // The first thing that a rank did wrong, or that went wrong for it; empty if none.
+  // Returns the first fault that a rank committed or met; "" if there was none.
   const std::string& failure() const { return failure_; }
   void note(int rank, const std::string& text);
 
-  // Makes every operation let other ranks run, so that a chooser sees all interleavings, and check
-  // whether the rank has written a buffer that is in use.
+  // Lets other ranks run at every operation, so that a chooser sees all interleavings, and then
+  // checks whether the rank has written to a buffer that is in use.
   void pause_always() { pauses_always_ = true; }
 
-  // Returns the rank whose request this is.
+  // Returns the rank that began this request.
   int owner(mpi::Request request) const;
 
   // Makes all operations fail from now on.
@@ -76,11 +76,11 @@ class Network {
     ranks_ = std::move(ranks);
   }
 
-  // The messages under way, as words for the hash of a state. Words do not depend on the order in
-  // which messages of different envelopes were begun.
+  // Returns the messages in flight as words, for the hash of a state. The words do not depend on
+  // the order in which messages of different envelopes were begun.
   std::vector<std::uint64_t> state() const;
 
-  // Messages between ranks that were neither received nor waited for.
+  // Returns how many messages between ranks were not received, or not waited for.
   std::size_t left() const { return messages_.size(); }
 
  private:
@@ -98,7 +98,8 @@ class Network {
     std::uint64_t hash = 0;                          // of the data when they were sent
   };
 
-  // The message that a send or a receive belongs to: the first with this envelope that lacks one.
+  // Returns the number of the message of a send or a receive: the first one with this envelope that
+  // lacks it.
   std::int64_t match(int from, int to, comm::Tag tag, bool sending);
   void note_ready(std::int64_t number);
   void copy(std::size_t which);
@@ -107,7 +108,8 @@ class Network {
   Fibers& fibers_;
   Chance& chance_;
   std::map<std::int64_t, Message> messages_;  // by number, ascending with time
-  // Messages that lack a send or a receive, by envelope. All messages of an envelope lack the same.
+  // Messages that lack a send or a receive, by envelope. All messages of one envelope lack the
+  // same.
   std::multimap<std::tuple<int, int, comm::Tag>, std::int64_t> unmatched_;
   std::vector<std::int64_t> ready_;  // matched and not yet copied
   std::int64_t last_ = 0;
@@ -117,7 +119,7 @@ class Network {
   std::vector<int> ranks_;
 };
 
-// The exchange of one rank. A request holds twice the number of its message, plus one for a
+// The exchange of one rank. A request is twice the number of its message, plus one if it is a
 // receive.
 class MemoryExchange final : public comm::PointToPoint {
  public:
@@ -159,7 +161,8 @@ class MemoryExchange final : public comm::PointToPoint {
 
   Network& network_;
   const int rank_;
-  // Index 0: receives; 1: sends. Their number so far, the last buffer, and a delayed operation.
+  // By kind, 0 for receives and 1 for sends: how many there were so far, the last buffer, and a
+  // delayed operation.
   std::size_t begun_[2] = {}, waited_[2] = {};
   std::byte* before_[2] = {};
   std::optional<Operation> delayed_[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fills the status of a message, for tests that stand in for MPI.
+// Fills the status of a message, for tests that replace MPI.
 #pragma once
 #include "mpi/abi.h"
 
@@ -11,7 +11,7 @@ inline void fill(mpi::MessageStatus* status, int source, int tag) {
   words[mpi::abi.status.tag] = tag;
 }
 
-// Answers a call that asks for one thing.
+// Writes the answer to a call that asks for one value, and returns success.
 template <typename T>
 int put(T* to, T value) {
   *to = value;

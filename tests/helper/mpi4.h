@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Replaces the functions of MPI 4 that tests use, where MPI is older. Open MPI 5 has sessions and
- * persistent collectives, and no large counts: the plain functions take the place of the latter. */
+/* Replaces the functions of MPI 4 that tests use if MPI is older. Open MPI 5 has sessions and
+ * persistent collectives but no large counts, so the plain functions replace the functions for
+ * those. */
 #pragma once
 #include <mpi.h>
 

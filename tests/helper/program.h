@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts that the MPI programs of tests share: headers, the ranks, checks, the begin and the end of
- * MPI. The exit status is 1 on every rank if a check failed on any rank. A program includes this
- * header first. */
+/* Shared by the MPI programs of tests: headers, ranks, checks, and the begin and end of MPI. The
+ * exit status is 1 on every rank if a check has failed on any rank. A program includes this header
+ * first. */
 #pragma once
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -44,7 +44,7 @@ static inline void begin_mpi(void) {
   find_ranks();
 }
 
-/* Asks for this level of threads, and returns what MPI gives. */
+/* Initializes MPI with this level of threads, and returns the level that MPI provides. */
 static inline int begin_mpi_with(int level) {
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(NULL, NULL, level, &provided);
@@ -52,12 +52,12 @@ static inline int begin_mpi_with(int level) {
   return provided;
 }
 
-/* Counts a failure, and prints the first five. */
+/* Counts a failure if `good` is 0, and prints the first five failures. */
 static inline void check(int good, const char* what) {
   if (!good && ++g_failures <= 5) fprintf(stderr, "rank %d: FAIL %s\n", g_rank, what);
 }
 
-/* Ends the job if a check fails. */
+/* Ends the job if `good` is 0. */
 static inline void must(int good, const char* what) {
   if (good) return;
   printf("FAIL rank %d: %s\n", g_rank, what);
@@ -65,7 +65,7 @@ static inline void must(int good, const char* what) {
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* Ends the program if the status is not 0 on every rank; the exit status is the greatest one. */
+/* Ends the program, with the greatest status of all ranks, unless that is 0. */
 static inline void exit_unless_0(int status) {
   int all = 0;
   PMPI_Allreduce(&status, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
@@ -74,7 +74,7 @@ static inline void exit_unless_0(int status) {
   exit(all);
 }
 
-/* Returns the number of failures of all ranks. */
+/* Returns how many checks have failed on all ranks together. */
 static inline int all_failures(void) {
   int all = 0;
   PMPI_Allreduce(&g_failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -88,12 +88,12 @@ static inline int end_mpi(void) {
   return failures != 0;
 }
 
-/* Writes whole numbers, which depend on the rank and the seed. */
+/* Writes whole numbers that depend on the rank and the seed. */
 static inline void fill_whole(float* x, int count, int seed, int rank) {
   for (int i = 0; i < count; ++i) x[i] = (float)((i + seed) % 50 + rank);
 }
 
-/* Returns the greatest error of an element of their sum over so many ranks. */
+/* Returns the greatest error of an element in a sum of these numbers over `ranks` ranks. */
 static inline double error_of_whole(const float* x, int count, int seed, int ranks) {
   double error = 0;
   for (int i = 0; i < count; ++i) {
@@ -103,7 +103,8 @@ static inline double error_of_whole(const float* x, int count, int seed, int ran
   return error;
 }
 
-/* Sums such numbers in place. Returns the greatest error, and infinity after an error of MPI. */
+/* Sums these numbers in place. Returns the greatest error of an element, or infinity if MPI
+ * returned an error. */
 static inline double error_of_sum(MPI_Comm comm, int count, int seed) {
   int rank, size;
   float* const x = (float*)malloc((size_t)count * sizeof *x);
@@ -116,7 +117,8 @@ static inline double error_of_sum(MPI_Comm comm, int count, int seed) {
   return error;
 }
 
-/* Returns the text of an error of MPI on one line, until the thread's next call; "" for success. */
+/* Returns the text of an error of MPI on one line; "" for success. The text is valid until the
+ * thread's next call. */
 static inline const char* error_text(int code) {
   static __thread char text[MPI_MAX_ERROR_STRING + 1];
   int length = 0;
@@ -127,7 +129,7 @@ static inline const char* error_text(int code) {
   return text;
 }
 
-/* Whether all ranks have the bytes of rank 0. */
+/* Returns whether all ranks have the same bytes as rank 0. */
 static inline int has_rank_0_s(const void* data, size_t bytes) {
   void* const first = malloc(bytes + 1);
   memcpy(first, data, bytes);
@@ -137,7 +139,8 @@ static inline int has_rank_0_s(const void* data, size_t bytes) {
   return same;
 }
 
-/* Returns the FNV-1a digest of the data; `digest` is the digest of the data before, or kDigest. */
+/* Returns the FNV-1a digest of the data. `digest` is the digest of the data before these, or
+ * kDigest if there are none. */
 #define kDigest UINT64_C(14695981039346656037)
 static inline uint64_t digest_of(const void* data, size_t bytes, uint64_t digest) {
   for (size_t i = 0; i < bytes; ++i)

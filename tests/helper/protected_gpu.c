@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions of gpu.h for the memory of the protected device. Every kind of memory of a GPU is
- * that device's memory, and copies are done at once. */
+/* The functions of gpu.h on the protected device. Every kind of GPU memory is the device's memory,
+ * and copies are done immediately. */
 #include <stdlib.h>
 
 #include "tests/helper/gpu.h"

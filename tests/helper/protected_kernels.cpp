@@ -22,7 +22,8 @@ const Kernels& generic() {
   return *kernels::cpu_kernels(CpuPath::generic);
 }
 
-// Encoded values may lie in staging memory: those of other codecs and of short buckets.
+// Ends the program unless the pointer is to memory that may hold encoded values: that of the device
+// or, for quantizers with short buckets and for all other codecs, staging memory.
 void expect_encoded(const Format& format, const std::byte* pointer) {
   if (pointer == nullptr || protected_owns(pointer)) return;
   const bool shorter = format.codec != kernels::Codec::quantized ||
@@ -31,7 +32,8 @@ void expect_encoded(const Format& format, const std::byte* pointer) {
     die("a kernel is given encoded values in memory that is not for it");
 }
 
-// Queues `work` on values that `pointers` point to (null is no memory), in this device's memory.
+// Queues `work`, which uses the values that `pointers` point to, after a check that they are in
+// this device's memory. Null stands for no memory.
 void launch(Stream* stream, std::size_t count, const std::vector<const void*>& pointers,
             auto work) {
   for (const void* pointer : pointers)

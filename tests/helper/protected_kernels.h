@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernels of the protected device: the host's generic ones, queued.
+// The kernels of the protected device: the generic ones of the host, called by queued work.
 #pragma once
 #include "kernels/kernels.h"
 
 namespace slimpi::test {
 
-// Returns the kernels. Every pointer that they get must be to device memory, or the program dies.
+// Returns the kernels. The program is ended if a pointer that they get is not to device memory.
 // Pointers to encoded values may also be to staging memory, unless buckets are longer than
 // kProtectedStagingBucket.
 const kernels::Kernels& protected_kernels();

@@ -18,14 +18,14 @@ namespace {
 constexpr unsigned char kPattern = 0xdb;
 
 struct Region {
-  std::size_t bytes;   // as asked for
+  std::size_t bytes;   // as the caller asked for
   std::size_t mapped;  // whole pages
-  int file;            // mapped twice
-  int open = 0;        // how many have it lent
+  int file;            // file of the memory, which is mapped twice
+  int open = 0;        // how many callers have opened the region
 };
 
-// The regions by their first address. The map is never destroyed: programs free memory after
-// statics are gone.
+// The regions by their first address. The map is never destroyed, because programs free memory
+// after static objects are gone.
 std::map<std::uintptr_t, Region>& regions() {
   static auto* const all = new std::map<std::uintptr_t, Region>;
   return *all;
@@ -50,8 +50,8 @@ void protect(std::uintptr_t begin, const Region& region, int how) {
   if (mprotect(reinterpret_cast<void*>(begin), region.mapped, how) != 0) die("mprotect() failed");
 }
 
-// Returns the bytes of addresses of a region: the mapping that nobody can touch, the device's
-// mapping, and a page of no one.
+// Returns how many bytes of addresses a region takes: the mapping that nobody can touch, the
+// mapping for the device, and a page that belongs to no one.
 std::size_t reserved(std::size_t mapped) {
   return 2 * mapped + std::size_t(sysconf(_SC_PAGESIZE));
 }
@@ -99,7 +99,7 @@ void* protected_take(std::size_t bytes) {
   const std::lock_guard lock(protected_mutex());
   if (!take(bytes)) return nullptr;
   const auto page = std::size_t(sysconf(_SC_PAGESIZE));
-  const std::size_t mapped = (bytes / page + 1) * page;  // at least a byte behind it is no one's
+  const std::size_t mapped = (bytes / page + 1) * page;  // a byte after it, at least, is no one's
   const int file = memfd_create("protected", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, off_t(mapped)) != 0) die("memfd_create() failed");
   void* const memory = map(file, bytes, mapped);
@@ -112,7 +112,8 @@ void protected_give_back(void* memory) {
   const auto found = regions().find(reinterpret_cast<std::uintptr_t>(memory));
   if (found == regions().end()) die("memory is released that is not the device's");
   const Region& region = found->second;
-  // The bytes behind the allocation must still have the pattern.
+  // The bytes after the allocation must still have the pattern; otherwise somebody wrote past its
+  // end.
   const auto* bytes = static_cast<const unsigned char*>(reach(memory));
   for (std::size_t i = region.bytes; i < region.mapped; ++i)
     if (bytes[i] != kPattern) die("something was written behind an allocation");

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of the protected device: pages that no one can touch. The device itself reaches them
-// elsewhere, by a second mapping of the same file.
+// The memory of the protected device: pages that the program cannot touch. The device itself
+// reaches the same memory at another address, by a second mapping of the same file.
 #pragma once
 #include <cstddef>
 #include <mutex>
 
 namespace slimpi::test {
 
-// Says what the code under test did wrong, and aborts.
+// Prints what the code under test did wrong, and aborts.
 [[noreturn]] void die(const char* text);
 
-// The lock is held while memory or a queue changes. Work may queue or wait for more work, so the
-// lock is recursive.
+// Returns the lock that is held while memory or a queue changes. It is recursive, because work may
+// queue more work or wait for it.
 std::recursive_mutex& protected_mutex();
 
-// protected_take and staging_take fill the memory with a pattern and return null beyond the limit.
+// protected_take and staging_take fill the memory with a pattern. They return null if the limit
+// would be exceeded.
 void* protected_take(std::size_t bytes);
 void protected_give_back(void* memory);
 void* staging_take(std::size_t bytes);
@@ -26,12 +27,12 @@ std::size_t protected_used();
 unsigned long protected_allocations();
 void protected_limit(std::size_t bytes);
 
-// Copies memory of any kind, as the device does. Ends the program unless the touched device memory
-// lies inside of one allocation on each side.
+// Copies memory of any kind, as the device does. Ends the program if bytes of device memory that
+// are read or written are not all in one allocation.
 void protected_copy(void* to, const void* from, std::size_t bytes);
 
-// Returns where the device reaches the pointer's memory; a pointer to memory of another kind is
-// returned as it is.
+// Returns the address at which the device reaches the pointer's memory. A pointer to other memory
+// is returned unchanged.
 const void* protected_reach(const void* pointer);
 template <typename T>
 T* reach(T* pointer) {
@@ -40,7 +41,7 @@ T* reach(T* pointer) {
 
 }  // namespace slimpi::test
 
-// Opens the allocation that `memory` lies in to everyone, or closes it, for an MPI that takes
-// device memory (aware_mpi.c). Returns 0 for memory that is not the device's.
+// Opens the allocation that contains `memory` to everyone, or closes it again, for an MPI that
+// takes device memory (aware_mpi.c). Returns 0 if the memory is not the device's.
 extern "C" __attribute__((visibility("default"))) int slimpi_protected_lend(const void* memory,
                                                                             int open);

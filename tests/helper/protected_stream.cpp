@@ -16,7 +16,7 @@ std::set<ProtectedStream*>& streams() {
   return *all;
 }
 unsigned long g_queued = 0;
-unsigned long g_last = ULONG_MAX;  // piece of work that the device does not survive
+unsigned long g_last = ULONG_MAX;  // number of the piece of work at which the device is lost
 std::minstd_rand g_chance;
 }  // namespace
 
@@ -97,8 +97,8 @@ std::uint64_t ProtectedStream::record() {
   return event;
 }
 
-// Event 0 asks whether a stream without work can still be used. If the stream has work, somebody
-// forgot to record an event.
+// Event 0 asks whether a stream that has no work can still be used. If the stream has work, the
+// caller has forgotten to record an event.
 bool ProtectedStream::query(std::uint64_t event) {
   const std::lock_guard lock(protected_mutex());
   if (event > marks_ || (event == 0 && !work_.empty()))
@@ -112,7 +112,7 @@ bool ProtectedStream::query(std::uint64_t event) {
   return reached_ >= event;
 }
 
-// Other streams run ahead of the one that is asked for, as far as nothing holds them up.
+// Lets other streams run ahead of the stream that is queried, as far as they need not wait.
 void ProtectedStream::run_others() {
   for (ProtectedStream* const other : streams()) {
     if (other == this || g_chance() % 2 != 0) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A unit test of one file: CMocka, common headers, and a main() that runs every UNIT_TEST in the
-// order in which they stand. UNIT_TEST(name, setup, teardown) {...}: both functions may be missing.
-// GROUP_FIXTURES names those for all tests together.
+// Included by a unit test of one file: CMocka, common headers, and a main() that runs every
+// UNIT_TEST in the order of the file. In UNIT_TEST(name, setup, teardown) {...} both functions may
+// be left out. GROUP_FIXTURES names the two for all tests of the file together.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ inline bool add_test(const char* name, CMUnitTestFunction run, CMFixtureFunction
   return true;
 }
 
-// Returns what stands between the bars of a text.
+// Splits a text at its bars and returns the parts.
 inline std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts(1);
   for (const char c : text) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A library to be preloaded: MPICH gives its core away while it waits. By itself it polls without
- * a pause, and tests have more ranks than there are cores: a rank that waits keeps the one that it
- * waits for from its core until the time slice ends. MPICH polls by ucp_worker_progress() of UCX;
- * where that does nothing again and again, the rank yields, then sleeps. */
+/* Preloaded, this makes MPICH give up its core while it waits. MPICH polls without a pause, and
+ * tests have more ranks than there are cores, so a waiting rank would keep the rank that it waits
+ * for from running until its time slice ends. MPICH polls with ucp_worker_progress() of UCX; if
+ * that does nothing several times in a row, the rank yields, and later sleeps. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>
@@ -12,14 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The polls before each pause, and how many pauses are yields before they become sleeps. */
+/* How many polls precede each pause, and how many pauses are yields before they become sleeps. */
 enum { kPolls = 16, kYields = 10 };
-/* Only one of so many yields of slimpi is a real one: slimpi yields after each poll of a device,
+/* How many yields of slimpi there are for each real one. slimpi yields after each poll of a device,
  * and an emulated device works only while it is polled. */
 enum { kAsked = 16 };
 static const struct timespec kSleep = {0, 20000};
 
-/* By itself Linux makes each sleep 50 us longer, to wake up less often. */
+/* Linux makes each sleep 50 us longer unless it is told not to, so that processors wake up less
+ * often. */
 __attribute__((constructor)) static void sleep_exactly(void) {
   prctl(PR_SET_TIMERSLACK, 1000ul);
 }
@@ -32,7 +33,8 @@ int sched_yield(void) {
   return ++yields % kAsked == 0 ? (int)syscall(SYS_sched_yield) : 0;
 }
 
-/* Open MPI loads UCX for itself alone, where no symbol lookup of ours goes. */
+/* Open MPI loads UCX privately, where dlsym(RTLD_NEXT) cannot find its symbols, so the library is
+ * looked up by name. */
 static Progress* find(void) {
   Progress* found = NULL;
   *(void**)&found = dlsym(RTLD_NEXT, "ucp_worker_progress");

@@ -41,8 +41,8 @@ static void report(const char* step) {
   fflush(stdout);
 }
 
-/* Makes two sums on a duplicate of the world with an attribute, then a sum on the program's own
- * MPI_Comm_dup of it. Prints the callbacks of each step. */
+/* Makes two sums on a duplicate of the world that has an attribute, then a sum on a duplicate that
+ * the program makes of it with MPI_Comm_dup. Prints the callbacks of each step. */
 static void copy_callbacks(void) {
   MPI_Comm comm, again;
   int keyval;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* by_handle LIBRARY [deep]: loads MPI and looks every function up in its handle, as Julia and
- * MPItrampoline do; deep: with RTLD_DEEPBIND. Compiled with mpi.h, not linked to MPI. */
+/* by_handle LIBRARY [deep]: loads MPI and looks every function up in the handle, as Julia and
+ * MPItrampoline do; with `deep`, loads it with RTLD_DEEPBIND. Compiled with mpi.h, but not linked
+ * to MPI. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>

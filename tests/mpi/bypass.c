@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every allreduce that is left to MPI gives what PMPI_Allreduce gives for host memory: the same
- * bytes, those between the elements included, and the same class of error. Built three times: with
- * SLIMPI_TEST_PROTECTED buffers are also in the protected device's memory, with SLIMPI_TEST_GPU in
- * that of a GPU. MPI cannot touch them, so these two die without the preload. Prints how often each
- * reason for passing must stand in the report, and how many calls had to be staged on this rank.
- * With the argument `once` only the first round, and of the places those where all is on the device
- * and those where ranks differ. With NO_TYPE=skip in the environment it makes no call with
- * MPI_DATATYPE_NULL, with BELOW=self those of a type that begins below its address on MPI_COMM_SELF
- * only. The arguments `no_type` and `below` make such calls, in host memory, and no others. */
+/* Every allreduce that slimpi leaves to MPI must give the same result as PMPI_Allreduce in host
+ * memory: the same bytes, also between the elements, and the same class of error. Built three
+ * times: with SLIMPI_TEST_PROTECTED buffers are also in the protected device's memory, and with
+ * SLIMPI_TEST_GPU in that of a GPU. MPI cannot touch either, so these two programs need the
+ * preload. Prints how often the report must have each reason for passing a call on, and how many
+ * calls of this rank had to be staged. The argument `once` limits the test to the first round, and
+ * to the cases where all buffers are on the device or where ranks differ. With NO_TYPE=skip in the
+ * environment there is no call with MPI_DATATYPE_NULL; with BELOW=self, calls with a type that
+ * begins below its address are made only on MPI_COMM_SELF. The arguments `no_type` and `below` make
+ * only the calls of that kind, in host memory. */
 #include "tests/helper/program.h"
 
 #include "tests/helper/gpu.h"
@@ -21,7 +22,7 @@ enum {
   DEVICES = 0
 #endif
 };
-/* Allocations of the device, which no other process makes. */
+/* Allocations of the device. Only this process makes any. */
 #ifdef SLIMPI_TEST_PROTECTED
 #include "tests/helper/protected_device.h"
 #define allocations slimpi_protected_allocations
@@ -34,7 +35,7 @@ static unsigned long allocations(void) {
 #define BYTES 440000
 #define MARGIN 4096 /* in front of the buffers, for types that begin below their address */
 
-/* The reasons of the report. */
+/* The reasons of the report for leaving a call to MPI. */
 enum reason { TYPE, OP, SMALL, COMM, OFF, NONBLOCKING, REASONS };
 static const char* const kReasons[REASONS] = {"datatype", "op",  "small",
                                               "comm",     "off", "nonblocking"};
@@ -43,7 +44,7 @@ static int g_calls, g_reasons[REASONS], g_staged;
 static int g_kind; /* which ranks and buffers use the device; see places() */
 static char *g_values, *g_expected, *g_got, *g_host[2], *g_device[2];
 
-/* Chooses where the input and the output lie. */
+/* Chooses the kinds of memory for the input and the output. */
 static void places(enum gpu_memory* in, enum gpu_memory* out) {
   const int mine = DEVICES && (g_kind != 3 || g_rank % 2 == 0);
   *in = mine && g_kind != 1 ? GPU_DEVICE : GPU_HOST;
@@ -61,7 +62,7 @@ static void check_as_pmpi(const char* what, int code, int wanted_code, enum reas
   MPI_Error_class(wanted_code, &wanted);
   ++g_calls;
   ++g_reasons[reason];
-  /* A device's memory is written back after an error, too. */
+  /* If a call with device memory fails, slimpi still writes the memory back. */
   const int bytes = DEVICES || wanted == MPI_SUCCESS;
   const int same = class == wanted && (!bytes || memcmp(g_got, g_expected, BYTES) == 0);
   const int kept = input_after == NULL || memcmp(input_after, g_values, BYTES) == 0;
@@ -83,13 +84,13 @@ static int call(const void* in, void* out, MPI_Count count, MPI_Datatype type, M
 
 enum how { TWO_BUFFERS, IN_PLACE, ALIASED, LARGE };
 
-/* An erroneous call is not staged. */
+/* Makes one call and compares it with MPI's own. slimpi must not stage a call that is an error. */
 static void one(const char* what, enum how how, int count, MPI_Datatype type, MPI_Op op,
                 MPI_Comm comm, enum reason reason, int erroneous) {
   enum gpu_memory in_place, out_place;
   places(&in_place, &out_place);
   const int single = how == IN_PLACE || how == ALIASED;
-  /* The old bytes of the output stay between the elements. */
+  /* Bytes between the elements of the output must keep their values. */
   for (size_t i = 0; i < BYTES; ++i) g_expected[i] = (char)(i * 7 + 1);
   if (single) memcpy(g_expected, g_values, BYTES);
   gpu_copy(buffer(out_place, 1), out_place, g_expected, GPU_HOST, BYTES);
@@ -121,9 +122,9 @@ static void fill(int floating, size_t width) {
   fill_numbers(g_values, BYTES, width, floating, DEVICES ? 0.1 : 1, g_rank);
 }
 
-/* Tries every operation with every type in host memory, so some of these calls are errors; on a
- * device, the operations of the row. MPICH stops at logical operations of floats: they are left
- * out. */
+/* Tries every operation with every type in host memory, so that some calls are errors; on a device,
+ * only the operations that the device's row has. Logical operations of floats are left out, because
+ * they stop MPICH. */
 static void types_and_operations(void) {
   enum { TYPES = 26, FLOATS = 3, OPS = 11, LOGICAL = 3, VALID = 3 };
 #define ROW(type, floating, width, ...) \
@@ -180,8 +181,8 @@ static void types_and_operations(void) {
   }
 }
 
-/* Adds the first float of every sixteen bytes, which is no gap in any type here. MPI may have any
- * bytes in the gaps of its own buffers. */
+/* Adds the first float of every sixteen bytes, which is in a gap of no type here. The gaps in MPI's
+ * own buffers may have any bytes. */
 static void add(void* a, void* b, int* count, MPI_Datatype* type) {
   MPI_Aint low, extent, true_low, true_extent;
   MPI_Type_get_extent(*type, &low, &extent);
@@ -204,7 +205,8 @@ static void make_below(MPI_Datatype* type) {
   MPI_Type_commit(type);
 }
 
-/* MPICH takes another way within a node after some calls. */
+/* Makes only calls with the type that begins below its address, several times, because MPICH
+ * changes its algorithm within a node after some calls. */
 static void only_below(void) {
   MPI_Datatype below;
   MPI_Op plus;
@@ -269,7 +271,8 @@ static void float_sums(void) {
   MPI_Pcontrol(1);
 }
 
-/* Checks that MPI words its own errors, and that bytes which MPI does not write stay. */
+/* Checks that errors have MPI's own texts, and that bytes which MPI does not write keep their
+ * values. */
 static void errors(void) {
   fill(1, 4);
   one("no operation", TWO_BUFFERS, 100, MPI_FLOAT, MPI_OP_NULL, MPI_COMM_WORLD, OP, 1);
@@ -279,8 +282,8 @@ static void errors(void) {
   one("one buffer twice", ALIASED, 5000, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, TYPE, 1);
 }
 
-/* Float sums in host memory that slimpi leaves to MPI: erroneous ones, and those that do not block
- * where slimpi does not ask for threads. */
+/* Makes sums of floats in host memory that slimpi leaves to MPI: calls that are errors, and
+ * nonblocking ones without threads of slimpi. */
 static void of_host_memory(void) {
   MPI_Request request = MPI_REQUEST_NULL;
   float *const in = (float*)g_values, *const out = (float*)g_got;

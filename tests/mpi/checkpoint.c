@@ -64,7 +64,7 @@ static void save(const char* directory) {
   must(get_state(&comm, "third", NULL, &size) == 1, "a state of no tensor");
 }
 
-/* Loads a state, with room for eight bytes more. */
+/* Loads a state into memory with room for eight more bytes. */
 static char* load(const char* directory, int of_rank, int tensor, uint64_t* size) {
   char name[4096];
   FILE* const file = fopen(path(name, sizeof name, directory, of_rank, tensor), "rb");
@@ -77,7 +77,7 @@ static char* load(const char* directory, int of_rank, int tensor, uint64_t* size
   return state;
 }
 
-/* MPI makes this sum, because float32 cannot hold its values. */
+/* Makes a sum of a tensor that slimpi leaves to MPI because float32 cannot hold its values. */
 static void sum_doubles(int tensor) {
   static double buffer[MOST];
   const slimpi_tensor_t next = {sizeof next, tensors[tensor].name, NULL, 0};
@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
   }
 #endif
 
-  /* The options of a communicator are set before its state. */
+  /* A communicator must have its options before its state. */
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Info info;
   MPI_Info_create(&info);

@@ -24,7 +24,8 @@ static void report(const char* text) {
   fflush(stdout);
 }
 
-/* The error of the sum is raised without its communicator and without MPI_COMM_WORLD. */
+/* Frees the communicator first, so that the sum's error is raised without it and without
+ * MPI_COMM_WORLD. */
 static void free_before_wait(MPI_Comm* comm) {
   static float x[COUNT];
   MPI_Request request;

@@ -26,8 +26,8 @@ bool low_precision() {
   return g_config.algorithm == "low_precision_decentralized";
 }
 
-// Compares bits. A value that is not finite stays so, but an infinity may become a NaN or the other
-// way round.
+// Compares the bits of two values. If one is not finite, the other must not be, but an infinity may
+// have become a NaN and the other way round.
 bool same(float a, float b) {
   return std::memcmp(&a, &b, sizeof a) == 0 || (!std::isfinite(a) && !std::isfinite(b));
 }
@@ -47,8 +47,8 @@ double drift(int rank, int call, std::size_t i) {
   return 2 * draw(std::uint64_t(1000 + call), std::uint64_t(rank), i) - 1;
 }
 
-// The calls on one buffer. Every rank computes the results of all ranks, so that the only messages
-// are the library's.
+// The calls on one buffer. Every rank computes the results of all ranks itself, so that all
+// messages are slimpi's.
 class Run {
  public:
   Run(const Case& test, float* buffer)
@@ -56,7 +56,8 @@ class Run {
     for (int rank = 0; rank < g_size; ++rank) models_.push_back(make_input(test, rank));
   }
 
-  // Makes one step of every model and one call, with a NaN on the last rank or not.
+  // Changes every model by one step and makes a call. `nan`: whether the last rank's model has a
+  // NaN.
   void call(int call, bool nan) {
     std::vector<Vector> in = models_;
     for (std::size_t rank = 0; rank < in.size() && call != 0; ++rank)
@@ -90,7 +91,7 @@ class Run {
   }
 
  private:
-  // The program throws a value away that is not finite.
+  // Gives the model its next value, unless the value is not finite, as a program would.
   static void keep(float& model, float next) {
     if (std::isfinite(next))
       model = next;
@@ -111,7 +112,7 @@ class Run {
 };
 
 int cases() {
-  std::list<Vector> buffers;  // kept, so that no buffer gets the address of another
+  std::list<Vector> buffers;  // all live at once, so that no two have the same address
   int done = 0;
   for (const Case& test : make_cases(false, std::size_t(g_size))) {
     const bool kept = test.family == Family::normal
@@ -173,7 +174,8 @@ int hold_together() {
   return 1;
 }
 
-// Finite input whose sum is not makes infinite replicas: the next call starts over.
+// Finite models whose sum is not finite make replicas infinite, so slimpi must start over at the
+// next call.
 int overflow() {
   const std::size_t n = 5000;
   Vector buffer(n, 3e38f);

@@ -56,7 +56,8 @@ static int g_calls; /* on each communicator */
 static int g_managed, g_exact, g_replicas;
 static unsigned long long g_messages; /* copied for those alone */
 
-/* Elements of a sum that this rank gets. Writes the blocks, and `total`, the elements of all. */
+/* Returns how many elements of a sum this rank gets. Writes the blocks of all ranks to `blocks`,
+ * and the number of all elements to `total`. */
 static size_t own_count(size_t count, int* blocks, size_t* total) {
   *total = count;
   const int gathers = names_gather(g_collective);
@@ -65,9 +66,9 @@ static size_t own_count(size_t count, int* blocks, size_t* total) {
   return gathers ? *total : (size_t)blocks[g_rank];
 }
 
-/* Sums `values` and then, again and again, half of the last result in the same buffers. Only the
- * first call has an infinity. The input of a device is written by work that is still queued when
- * MPI is called. */
+/* Sums `values`, and then several times half of the last result in the same buffers. Only the first
+ * call has an infinity. Input on a device is written by work that is still queued when the program
+ * calls MPI. */
 static void sum_on(MPI_Comm comm, struct way way, const float* values, float* result,
                    size_t count) {
   const size_t bytes = count * sizeof(float);
@@ -105,7 +106,7 @@ static void sum_on(MPI_Comm comm, struct way way, const float* values, float* re
   free(input);
 }
 
-/* Sums on a new communicator, so that random streams and state are those of the first calls. */
+/* Sums on a new communicator, so that random streams and state are those of first calls. */
 static void sum(struct way way, const float* values, float* result, size_t count) {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -121,7 +122,8 @@ static void check_count(size_t count, size_t ways) {
     state = state * 1664525u + 1013904223u;
     values[i] = (float)(int)(g_exact ? state >> 18 << 10 : state >> 8) * 0x1p-24f - 0.5f;
   }
-  /* With replicas only the sum of 1000 values has an infinity, because MPI makes such sums then. */
+  /* With replicas, only the sum of 1000 values has an infinity, because slimpi leaves these sums to
+   * MPI. */
   if (g_replicas ? count == 1000 : count > 5000)
     values[count / 2] = g_rank == 1 ? 1.0f / 0.0f : 0.0f;
   sum(kHost, values, expected, count);
@@ -160,8 +162,8 @@ static struct way in_memory(enum gpu_memory kind) {
   return way;
 }
 
-/* Moves the buffers between the calls on one communicator, on some ranks or on all: the bytes stay
- * the same. */
+/* Moves the buffers between the calls on one communicator, on some ranks or on all. The results
+ * must not change. */
 static void check_changing(void) {
   const enum gpu_memory even = g_rank % 2 == 0 ? GPU_DEVICE : GPU_HOST,
                         odd = g_rank % 2 == 0 ? GPU_HOST : GPU_DEVICE;
@@ -177,7 +179,7 @@ static void check_changing(void) {
   MPI_Comm_free(&comm);
 }
 
-/* Even ranks' buffers lie on the device, odd ranks' do not, after a sum that had none on it. */
+/* Makes a sum with buffers on the device on even ranks only, after a sum without buffers on it. */
 static void check_mixed(void) {
   sum_on(MPI_COMM_WORLD, kHost, g_values, g_result, BEFORE);
   sum_on(MPI_COMM_WORLD, in_memory(g_rank % 2 == 0 ? GPU_DEVICE : GPU_HOST), g_values, g_result,
@@ -185,8 +187,8 @@ static void check_mixed(void) {
   check(has_rank_0_s(g_result, sizeof g_result), "other bytes than rank 0");
 }
 
-/* MPI's own collectives keep a core busy while they wait, and there are few cores where there is no
- * GPU. So many ranks take long, and have fewer lengths. */
+/* Makes sums of many lengths. Without a GPU there are few lengths for many ranks, because MPI's
+ * collectives keep a core busy while they wait, and there are fewer cores than ranks. */
 static void check_counts(void) {
   const int brief = getenv("SHORT") != NULL;
   const int fake_driver = gpu_function("slimpi_fake_memory") != NULL;

@@ -13,15 +13,15 @@ static uint64_t digest = kDigest;
 static double in[COUNT], kept[COUNT], got[COUNT], exact[COUNT];
 static MPI_Datatype type = MPI_DOUBLE;
 
-/* Returns a value from -1 to 1 with all bits of a double. */
+/* Returns a value from -1 to 1 that uses all bits of a double. */
 static double noise(int i, int r) {
   uint64_t x = (uint64_t)i * 0x9e3779b97f4a7c15u + (uint64_t)(r + 1) * 0xd1b54a32d192ed03u;
   x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
   return (double)(int64_t)(x ^ x >> 29) * 0x1p-63;
 }
 
-/* Makes a sum and checks it. `bound`: the error that a held sum may have, 0: none; -1: the sum must
- * be MPI's own. */
+/* Makes a sum and checks it. `bound`: the greatest error if slimpi makes the sum; 0 if the sum must
+ * be exact; -1 if it must be MPI's own. */
 static void sum(const char* name, double bound, int in_place) {
   int bad = 0, worst = 0;
   memcpy(kept, in, sizeof in);
@@ -34,7 +34,7 @@ static void sum(const char* name, double bound, int in_place) {
   if (bound < 0 && memcmp(got, exact, sizeof got) != 0) bad = 2;
   for (int i = 0; bound >= 0 && i < COUNT; ++i)
     if (!(fabs(got[i] - exact[i]) <= bound)) bad = 3;
-  /* A compressed sum differs from MPI's own sum. */
+  /* A sum with MPI's own bytes was not compressed. */
   if (bound > 0 && memcmp(got, exact, sizeof got) == 0) bad = 4;
   if (!has_rank_0_s(got, sizeof got)) bad = 5;
   digest = digest_of(got, sizeof got, digest);
@@ -48,7 +48,7 @@ static void fill(double offset, double width) {
   for (int i = 0; i < COUNT; ++i) in[i] = offset + width * noise(i, g_rank);
 }
 
-/* Sums a value that only the last rank has; the sum must be MPI's own. */
+/* Sums a value that only the last rank has. slimpi must leave the sum to MPI. */
 static void one(const char* name, double value) {
   fill(0, 1);
   if (g_rank == g_size - 1) in[5000] = value;
@@ -60,7 +60,8 @@ int main(int argc, char** argv) {
   nonblocking = argc > 1 && strcmp(argv[1], "nonblocking") == 0;
   if (argc > 1 && strcmp(argv[1], "double_precision") == 0) type = MPI_DOUBLE_PRECISION;
   if (argc > 1 && strcmp(argv[1], "real8") == 0) type = MPI_REAL8;
-  /* The bound is half a step of each input and half a step of the sum, at 8 bits, and 1 % more. */
+  /* The bound is half a quantization step of each input and half a step of the sum, at 8 bits, and
+   * 1 % more for rounding. */
   const double step = g_size * 2.0 / 255 * 1.01;
   for (int in_place = 0; in_place < 2; ++in_place) {
     fill(0, 1);

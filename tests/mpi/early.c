@@ -24,8 +24,8 @@ static float value(int i, int rank) {
   return (float)((i * 7 + rank * 13) % 101);
 }
 
-/* Sums a matrix. The square that holds it has a rank of more than 1; with the shape it goes exact,
- * because nothing would be saved. Returns 0 if it went exact. */
+/* Sums a matrix and returns 0 if the sum was exact. As a square, the matrix has a rank of more than
+ * 1. With its shape, the sum is exact because a low-rank sum would save nothing. */
 int sum(void) {
   float x[kCount];
   int rank, size, bad = 0;

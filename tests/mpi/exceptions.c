@@ -16,14 +16,15 @@ static float *in, *out;
 static unsigned long (*count_allocations)(void);
 static void (*fail_allocations)(unsigned long, unsigned long);
 
-/* 0: the right sum; 1: an error; 2: something else. */
+/* Makes a sum and returns 0 if it is right, 1 for an error of MPI, and 2 for anything else. */
 static int sum(MPI_Comm comm, int n) {
   MPI_Request request;
   int code;
   if (getenv("TEST_NONBLOCKING") != NULL) {
     code = MPI_Iallreduce(in, out, n, MPI_FLOAT, MPI_SUM, comm, &request);
     if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-    /* Without memory to remember the request, MPI_Wait fails and completes nothing. */
+    /* If slimpi has no memory to remember the request, MPI_Wait returns an error and the request
+     * stays incomplete. */
     if (code != MPI_SUCCESS && request != MPI_REQUEST_NULL) {
       fail_allocations(0, 0);
       code = MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -35,7 +36,8 @@ static int sum(MPI_Comm comm, int n) {
   return error_of_whole(out, n, 0, g_size) < 2 * g_size ? 0 : 2;
 }
 
-/* All ranks know of an error in the first call at the second call, at the latest. */
+/* Judges the results of a communicator's two sums. All ranks must know of an error in the first one
+ * by the end of the second. */
 static int judge(unsigned long number, const int results[2]) {
   int all[2], least[2];
   PMPI_Allreduce(results, all, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
@@ -47,7 +49,7 @@ static int judge(unsigned long number, const int results[2]) {
   return bad;
 }
 
-/* Makes allocation `number` fail on a communicator of its own. */
+/* Makes allocation `number` fail during the two sums of a new communicator. */
 static int attempt(unsigned long number, int poor, unsigned long more) {
   MPI_Comm comm;
   int results[2], bad = 0;
@@ -86,7 +88,7 @@ int main(int argc, char** argv) {
   in = malloc((size_t)most * sizeof *in);
   out = malloc((size_t)most * sizeof *out);
   fill_whole(in, most, 0, g_rank);
-  /* The very first call of a process starts slimpi; "start" makes it fail there. */
+  /* slimpi starts in the first call of the process; "start" makes this call fail. */
   if (strcmp(argv[4], "start") == 0 && g_rank == atoi(argv[1])) fail_allocations(1, 1000000);
   int bad = sum(MPI_COMM_WORLD, n) != 0;
   if (g_rank == 0 && bad) printf("WRONG before any allocation fails\n");

@@ -30,7 +30,7 @@ static void* next(const char* name) {
 }
 #define NEXT(name) ((__typeof__(&name))next(#name))
 
-/* Is this call of `kind`, the counter's next, the one to spoil? */
+/* Returns whether this call of `kind`, which the counter counts, is the one that must fail. */
 static int due(const char* kind, atomic_int* counter) {
   const char* wanted = getenv("TEST_FAULT");
   int rank = -1, number = 0, my_rank = 0, length = (int)strlen(kind);
@@ -73,8 +73,8 @@ int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, 
   return code;
 }
 
-/* The last receive of each request, and the receives that were given up while incomplete:
- * MPI may still write there. Only for ranks with one thread. */
+/* The last receive of each request, and receives that were given up while incomplete, into whose
+ * memory MPI may still write. Only for ranks with one thread. */
 struct receive {
   MPI_Request request;
   const char *data, *end;

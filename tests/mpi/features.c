@@ -23,7 +23,7 @@ static void say(const char* format, ...) {
   fflush(stdout);
 }
 
-/* Whether the sum is as close as 8 bits are, on every rank of the communicator. */
+/* Returns whether a sum is as close as 8 bits allow on every rank of the communicator. */
 static int close_sum(MPI_Comm comm) {
   int rank, size, remote = 0, inter, good, all;
   float* x = malloc(2 * kCount * sizeof *x);

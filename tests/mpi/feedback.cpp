@@ -19,7 +19,7 @@ Case input_of(std::size_t count, std::uint64_t seed) {
   return {Family::normal, count, seed, false, false, false, g_size};
 }
 
-// Sums values of all sizes, so that some buckets of packed have no bits at all.
+// Sums values of very different sizes, so that `packed` gives some buckets no bits.
 void mean_falls() {
   constexpr std::size_t kCount = 6000;
   std::vector<float> in(kCount), out(kCount);
@@ -45,7 +45,7 @@ void mean_falls() {
   }
 }
 
-// Makes the sums; SLIMPI_VERIFY checks them.
+// Makes sums of zeros and of tiny values. SLIMPI_VERIFY checks them.
 void tiny() {
   constexpr std::size_t kCount = 20000;
   std::vector<float> in(kCount), out(kCount);
@@ -77,9 +77,9 @@ void mean_of_calls() {
 }
 
 // Checks that ranks and calls draw independently. The quantization step of every bucket is 1. Two
-// senders have 127.5; each rounds it to 127 or 128 by a draw of its own, so their sum is 254, 255
-// or 256. With the owner's exact 128.5, and rounded to a step of 3, the results are 381, 384 or
-// 387. Their frequencies tell whether the two draws are independent.
+// senders have 127.5, which each rounds to 127 or 128 by a draw of its own, so that their sum is
+// 254, 255 or 256. The owner adds its exact 128.5 and rounds to a step of 3, so the results are
+// 381, 384 or 387, and their frequencies show whether the two draws are independent.
 void draws() {
   constexpr std::size_t kBucket = 512, kCount = 3 * 40 * kBucket;
   std::vector<float> in(kCount), out(kCount), last(kCount);
@@ -107,21 +107,21 @@ void draws() {
   check(other / all > 0.1, "the calls draw alike");
 }
 
-// Spoils a step, in one of several ways; the sum is not finite at `spot` alone.
+// Makes a step not finite, in the way number `way`. Only the sum at `spot` is affected.
 void spoil(int way, std::vector<float>& buffer, std::size_t spot) {
   const float infinity = std::numeric_limits<float>::infinity();
   const bool first = g_rank == 0, last = g_rank == g_size - 1;
   if (way == 0 && last) buffer[spot] = std::nanf("");
   if (way == 1 && last) buffer[spot] = infinity;
   if (way == 2 && (first || last)) buffer[spot] = first ? -infinity : infinity;
-  // Each value is finite; the sum of two values is more than a float, or fp16, can hold.
+  // Each value is finite, but the sum of two is more than a float, or fp16, can hold.
   const char* const algorithm = std::getenv("SLIMPI_ALGORITHM");
   const bool half = algorithm != nullptr && std::strcmp(algorithm, "fp16") == 0;
   if (way == 3) buffer[spot] = half ? 4.0e4f : 2.0e38f;
 }
 
-// Returns the results of clean calls on a new communicator, with or without non-finite calls
-// between them. All inputs are multiplied by `scale`.
+// Returns the results of the steps that are finite, on a new communicator. `nonfinite`: whether
+// there are other steps between them. All inputs are multiplied by `scale`.
 std::vector<float> clean_results(bool nonfinite, float scale = 1, const char* feedback = "1") {
   constexpr std::size_t kCount = 20001, kSpot = kCount / 2;
   MPI_Comm comm;
@@ -131,7 +131,7 @@ std::vector<float> clean_results(bool nonfinite, float scale = 1, const char* fe
   MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm);
   MPI_Info_free(&info);
   std::vector<float> buffer(kCount), results;
-  const auto fill = [&](std::uint64_t seed) {  // the address stays
+  const auto fill = [&](std::uint64_t seed) {  // at the same address each time
     const std::vector<float> in = make_input(input_of(kCount, seed), g_rank);
     for (std::size_t i = 0; i < kCount; ++i) buffer[i] = scale * in[i];
   };
@@ -167,7 +167,8 @@ void steps() {
   check(lossy, "nothing was lost, so nothing is shown");
 }
 
-// A power of two changes no digit.
+// Scales the inputs by a power of two, which changes no digit. If slimpi sums the large values
+// without feedback, as it must, the results are those of small values without feedback, scaled.
 void large() {
   constexpr float kScale = 0x1p123f;
   const std::vector<float> usual = clean_results(false, 1, "0"),

@@ -18,7 +18,7 @@ static void load(const char* name, int initialize) {
   if (initialize) ((int (*)(unsigned))dlsym(g_library, "zeInit"))(0);
 }
 
-/* Whether the values of the sum are MPI's own: whole numbers, exact. */
+/* Returns whether a sum has MPI's own values, which are exact because they are whole numbers. */
 static int sum(const float* in, float* out) {
   if (MPI_Allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS) return -1;
   return error_of_whole(out, COUNT, 0, g_size) == 0;

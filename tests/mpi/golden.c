@@ -14,7 +14,7 @@
 
 enum { CALLS = 3 };
 
-/* Mixes 64 bits well (the finalizer of SplitMix64). */
+/* Mixes 64 bits, by the finalizer of SplitMix64. */
 static uint64_t mixed(uint64_t value) {
   value += 0x9e3779b97f4a7c15u;
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
@@ -22,8 +22,8 @@ static uint64_t mixed(uint64_t value) {
   return value ^ value >> 31;
 }
 
-/* Bell-shaped around 0 and exact in a float. Every 50th block of 512 values is 16 times larger,
- * every 97th value is 0. */
+/* Returns a number of a bell-shaped distribution around 0 that is exact in a float. Every 50th
+ * block of 512 values is 16 times larger, and every 97th value is 0. */
 static float input(int rank, int call, int i) {
   const uint64_t bits =
       mixed((uint64_t)rank * 1000003u + (uint64_t)call * 7919u + (uint64_t)i * 64u);

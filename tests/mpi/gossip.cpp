@@ -63,7 +63,7 @@ Gossip::Vector Gossip::total(const std::vector<Vector>& sums) const {
   return total;
 }
 
-// Adds in the order of workers, and rounds each product before it is added.
+// Adds in the order of workers, and rounds each product before adding it.
 Gossip::Vector Gossip::average(const std::vector<Vector>& sums, int worker,
                                std::uint64_t round) const {
   std::vector<Weight> terms = row(worker, round);
@@ -95,7 +95,7 @@ comm::Range Gossip::shard_of(int shard_index) const {
 }
 
 // Adds to the worker's replica the values that all workers decode. If the whole shard is one
-// bucket, it matters which worker owns which shard.
+// bucket, the result depends on which worker owns which shard.
 void Gossip::advance(int worker, const Vector& z, std::uint64_t number) {
   const kernels::Format format = {kernels::Codec::quantized, std::uint8_t(config_.bits),
                                   config_.rounding == Rounding::stochastic,
@@ -141,7 +141,7 @@ std::vector<Gossip::Vector> Gossip::differences(const std::vector<Vector>& sums,
   return results;
 }
 
-// Whether no rank finds its worker's replica further from its model than half its norm.
+// Returns whether no rank's replica is further from the model than half the model's norm.
 bool Gossip::fits(const std::vector<Vector>& in) const {
   for (std::size_t w = 0; w < members_.size(); ++w)
     for (int shard_index = 0; shard_index < shards(); ++shard_index) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The decentralized pair worked out once more, for all workers at once and in one process, from the
-// schedule as it is documented. Codes come from the library's own quantizer, so results must agree
-// byte for byte. Only one replica of each worker exists here: were a copy on some peer to differ
-// from it by a bit, that peer's next result would.
+// Computes the results of the two decentralized algorithms independently of the library, for all
+// workers in one process, from the documented schedule. Codes come from the library's own
+// quantizer, so results must agree byte for byte. Each worker has only one replica here. If a
+// peer's copy differed from it by a bit, the peer's next result would differ, too.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,9 +16,9 @@ class Gossip {
 
   Gossip(const slimpi::Config& config, int ranks, std::size_t count);
 
-  // Returns the results of all ranks in one compressed call; in[r] is the input of rank r. `number`
-  // counts the compressed calls of the communicator from 1, `earlier` the calls on this buffer
-  // before this call.
+  // Returns the results of all ranks in one compressed call. in[r] is the input of rank r, `number`
+  // the number of the call among the communicator's compressed calls, from 1, and `earlier` the
+  // number of earlier calls on this buffer.
   std::vector<Vector> call(const std::vector<Vector>& in, std::uint64_t number,
                            std::uint64_t earlier);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums floats with arguments as a compiler may leave them: under an MPI whose handles are ints, the
- * upper half of each register is rubbish. Then frees a communicator whose options came by info,
- * with an attribute on it. Prints `close` where the sums are as close as 8 bits are, and `options`
- * where the communicator of the info keys was left to MPI. */
+/* Sums floats with arguments in the form in which a compiler may leave them: if MPI's handles are
+ * ints, the upper half of each register is garbage. Then frees a communicator that has options from
+ * info keys and an attribute. Prints `close` if the sums are as close as 8 bits allow, and
+ * `options` if slimpi left the communicator with the info keys to MPI. */
 #include "tests/helper/program.h"
 
 enum { N = 50000 };

@@ -96,8 +96,8 @@ void check_feedback(std::size_t count) {
   check(distance(mean, sum) < once / 4, "feedback brings the mean near the sum");
 }
 
-// Returns element `i` of `rank`. One element of 16 is an infinity or a NaN on one rank, or so large
-// on all ranks that the sum overflows; the other elements are `rest`.
+// Returns element `i` of `rank`. One element of 16 is special: an infinity or a NaN on one rank, or
+// so large on all ranks that the sum overflows. All others are `rest`.
 float ugly(std::size_t i, int rank, float rest, bool nans) {
   const bool chosen = int(i / 16) % g_size == rank;
   if (i % 16 != 7) return rest;
@@ -182,8 +182,8 @@ void show_errors(std::size_t count) {
   }
 }
 
-// One value in 70 is too large on one rank, one in 110 has a sum that is too large, and one in 130
-// is an infinity.
+// Returns element `i` of `rank`. One value in 70 is too large on one rank, one in 110 has a sum
+// that is too large, and one in 130 is an infinity.
 float overflowing(std::size_t i, int rank, float limit) {
   if (i % 70 == 0) return rank == int(i / 70) % g_size ? 1.003f * limit : 1;
   if (i % 110 == 0) return rank == 0 || rank == g_size - 1 ? -0.6f * limit : 0;

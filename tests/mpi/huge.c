@@ -5,13 +5,13 @@
  * Usage: huge COUNT BITS. A rank holds 4 * COUNT bytes, and slimpi's messages beside them. */
 #include "tests/helper/program.h"
 
-/* Ramps whose period is neither a power of two nor a divisor of one, so that a wrong offset shows;
- * in a bucket of 2048 a rank's values span one of its slopes. */
+/* The input is a ramp whose period is neither a power of two nor a divisor of one, so that a wrong
+ * offset shows. In most buckets of 2048 a rank's values are on one slope. */
 #define PERIOD 6000011
 #define BUCKET 2048
 static const double slopes[2] = {1, 3};
 
-/* The input of `rank` at place `at` of a period. */
+/* Returns the input of `rank` at position `at` of a period. */
 static double value(uint64_t at, int rank) {
   return slopes[rank] * (double)at / BUCKET;
 }
@@ -42,8 +42,8 @@ int main(int argc, char** argv) {
     g_failures = 1, printf("rank %d: MPI_Allreduce_c returned %d\n", g_rank, code);
 
   /* The bound is half a step of each rank's bucket, half a step of the sum's bucket, whose range
-   * the first rounding widens by as much, and the rounding of floats. Around a ramp's end a bucket
-   * spans all of the ramp. */
+   * grows by the first rounding, and the rounding of floats. A bucket at the end of a ramp has the
+   * range of the whole ramp. */
   const double first = (slopes[0] + slopes[1]) / steps / 2;
   const double bound = first + (slopes[0] + slopes[1] + 2 * first) / steps / 2 + 0.01;
   double most = 0;

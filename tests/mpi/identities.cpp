@@ -14,9 +14,9 @@
 
 namespace {
 
-// The quantity that bounds the error: steps of buckets, the largest steps that packed may have,
-// spacings of 16-bit floats, or norms of the ranks' values (for a low-rank sum, for a hook that
-// does the same with coordinates, and for replicas).
+// The unit of the error's bound: steps of buckets; the largest steps that `packed` may have;
+// spacings of 16-bit floats; or norms of the ranks' values, for a low-rank sum, for a hook that
+// does the same with coordinates, and for replicas.
 enum class Bound { quantized, packed, value_codec, low_rank, hook, replicas };
 
 struct Row {
@@ -39,11 +39,11 @@ constexpr Row kRows[] = {{"bytegrad", 8, Bound::quantized, 5, 0},
                          {"hook", 8, Bound::hook, 1, 0},
                          {"low_precision_decentralized", 8, Bound::replicas, 5, 0}};
 
-// The largest part of a residual that a call adds, in norms: algorithm/residual_limit.h.
+// The most that a call adds to a residual, in norms: algorithm/residual_limit.h.
 constexpr double kResidualNorms = 32;
 std::string g_hook;
 
-// The random values of every rank, drawn once: each tensor begins at another value.
+// The random values of every rank, drawn once. Each tensor begins at another one of them.
 constexpr std::size_t kDraws = 4999;
 std::vector<std::vector<double>> g_draws;
 
@@ -71,7 +71,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Sums a tensor of values around 0, of about this scale, in the array of this place.
+  // Sums a tensor of values around 0 in the array of this place. `scale`: the size of the values.
   void sum(int place, std::size_t count, double scale) {
     const int seed = ++sums_;
     std::vector<float>& array = kept_[place];
@@ -96,7 +96,7 @@ class Program {
     return !(worst <= 1);
   }
 
-  // The error's norm beside what the ranks' norms allow.
+  // Returns the norm of the error divided by its bound, which follows from the norms of the ranks.
   double worst_norm(const float* result, int seed, std::size_t count, double scale) const {
     std::vector<double> exact(count);
     double sum = 0, greatest = 0;
@@ -114,7 +114,8 @@ class Program {
     for (std::size_t i = 0; i < count; ++i) squares += std::pow(double(result[i]) - exact[i], 2);
     const double projected = std::sqrt(1 + kResidualNorms * kResidualNorms);
     double bound = projected * sum;
-    // First the ranks' values, then their sum, which may be larger than the exact one by as much.
+    // The ranks' values are projected first, then their sum, which may be larger than the exact sum
+    // by the first error.
     if (row_.bound == Bound::hook) bound = projected * (2 + projected) * sum;
     // The result is the mean of two or three models, with an error of half a step of what is sent.
     const double levels = double((1 << row_.bits) - 1);
@@ -123,8 +124,8 @@ class Program {
     return std::sqrt(squares) / (1.001 * bound);
   }
 
-  // The worst element's error beside its bound. The range of all values takes the place of a
-  // bucket's.
+  // Returns the greatest error of an element divided by its bound. The bound uses the range of all
+  // values instead of a bucket's.
   double worst_element(const float* result, int seed, std::size_t count, double scale) const {
     std::vector<double> exact(count), magnitude(count);
     double steps = 0, greatest = 0;
@@ -174,13 +175,13 @@ class Program {
 
 constexpr std::size_t kCount = 900;
 
-// Sums three tensors of one count and very different scales, at equal distances.
+// Sums three tensors of the same count and very different scales, in arrays at equal distances.
 void equal_distances(Program& program) {
   for (int step = 0; step < 12; ++step)
     for (const double scale : {5.0, 5e-4, 0.1}) program.sum(0, kCount, scale);
 }
 
-// Sums six blocks of two layers. The scale differs by block.
+// Sums six blocks of two layers. Each block has another scale.
 void blocks(Program& program) {
   for (int step = 0; step < 6; ++step)
     for (int block = 0; block < 6; ++block) {
@@ -189,14 +190,14 @@ void blocks(Program& program) {
     }
 }
 
-// Skips a layer now and then, because it has no gradient.
+// Leaves a layer out now and then, as if it had no gradient.
 void skipped_layer(Program& program) {
   for (int step = 0; step < 12; ++step)
     for (int layer = 0; layer < 3; ++layer)
       if (layer != 1 || step % 4 != 3) program.sum(0, kCount, std::pow(100.0, -layer));
 }
 
-// Makes two sums a step. Every tenth step has one sum more, with the count of the first sum.
+// Makes two sums in each step, and in every tenth step a third one, with the count of the first.
 void validation(Program& program) {
   for (int step = 0; step < 24; ++step) {
     program.sum(0, kCount, 1);
@@ -205,7 +206,7 @@ void validation(Program& program) {
   }
 }
 
-// Sums one tensor whose length and scale vary. The lengths come back, with other values.
+// Sums one tensor whose length and scale vary. Each length occurs several times, with other values.
 void varying_length(Program& program) {
   for (int step = 0; step < 40; ++step)
     program.sum(0, kCount - std::size_t(step * 7 % 5) * 100, std::pow(10.0, -(step * 5 % 7)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Inputs that every rank can make for every rank, with special values and extreme ranges among
-// them.
+// Inputs of float sums that every rank can compute for all ranks. Some have special values or
+// extreme ranges.
 #pragma once
 #include <cfloat>
 #include <cmath>
@@ -53,7 +53,7 @@ struct Case {
   bool gathers = false;                  // an all-gather, in which each rank sends its block
 };
 
-// A counter-based generator: the same number for the same names on every rank.
+// A counter-based generator. The same arguments give the same number on every rank.
 inline double draw(std::uint64_t seed, std::uint64_t rank, std::uint64_t index) {
   std::uint64_t z = seed * 0x9e3779b97f4a7c15ull + rank * 0xd1342543de82ef95ull +
                     index * 0xbf58476d1ce4e5b9ull + 1;
@@ -105,7 +105,7 @@ inline std::vector<float> make_input(const Case& test, int rank) {
   return input;
 }
 
-// The sum of all ranks' inputs.
+// Returns the sum of all ranks' inputs, in double.
 inline std::vector<double> exact_sum(const Case& test) {
   std::vector<double> sum(test.count);
   for (int rank = 0; rank < test.ranks; ++rank)

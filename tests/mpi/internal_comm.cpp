@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The exchange in which all ranks agree to make slimpi's own communicator. MPI is functions that
-// record their arguments, and the words of other ranks that this test makes.
+// Tests the exchange in which all ranks agree to make slimpi's internal communicator. MPI's
+// functions are replaced by functions of this file, which record their arguments and supply the
+// words of the other ranks.
 #include "mpi/internal_comm.h"
 
 #include "base/status.h"
@@ -16,7 +17,7 @@ int g_refusal;                        // of rank 2
 std::vector<int> g_sent, g_received;  // counts, by rank
 bool g_made;
 
-// The words of ranks 0 and 2: their number, and in the low four bits why they refuse.
+// Supplies the words of ranks 0 and 2: their number, and in the low four bits why they refuse.
 int ialltoallv(const void*, const int* sends, const int*, mpi::Datatype, void* data,
                const int* receives, const int* places, mpi::Datatype, mpi::Comm, mpi::Request*) {
   g_sent.assign(sends, sends + kSize);
@@ -64,7 +65,8 @@ Status make(int refusal, int* number) {
   return status;
 }
 
-// MPI may need memory for a message to itself. Without it a rank would wait for itself.
+// MPI may need memory for a message from a rank to itself. If it had none, the rank would wait for
+// itself.
 UNIT_TEST(nothing_goes_to_itself) {
   int number = 0;
   assert_true(make(0, &number) == Status::ok);
@@ -75,7 +77,7 @@ UNIT_TEST(nothing_goes_to_itself) {
   }
 }
 
-// Two communicators may have the same number, but not also the same proposer.
+// Two communicators may have the same number, but then another rank proposed the number.
 UNIT_TEST(the_rank_of_the_number_is_known) {
   const mpi::Api api = fake_api();
   g_refusal = 0;
@@ -98,14 +100,16 @@ UNIT_TEST(one_refusal_counts_for_all) {
   assert_false(g_made);
   assert_true(make(4, &number) == Status::disagreement);
   assert_non_null(strstr(failure_text().c_str(), "SLIMPI_TYPES differs between the ranks"));
-  // Another collective of the program is no refusal: its ranks are in different calls.
+  // The ranks are in different calls if another collective of the program arrives. This is an
+  // error, and no refusal.
   assert_true(make(15, &number) == Status::disagreement);
   assert_string_equal(failure_text().c_str(),
                       "the ranks of a communicator are in different calls: all ranks must make the "
                       "same collective calls in the same order");
 }
 
-// A program that survives failures is served again, until slimpi has lost too many context ids.
+// A communicator that failed is made again for a program that survives failures, until slimpi has
+// lost too many context ids.
 UNIT_TEST(a_failed_communicator_gives_its_place_back) {
   int number = 0;
   mpi::forget_internal();

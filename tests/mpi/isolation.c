@@ -22,12 +22,12 @@
 
 #define COUNT 30000
 
-/* Whether a sum on all ranks is near what it must be. */
+/* Returns whether a sum on all ranks is as close to the exact one as it must be. */
 static int sum(MPI_Comm comm, int count, int seed) {
   return error_of_sum(comm, count, seed) <= (getenv("EXACT") != NULL ? 0 : 0.3 * g_size);
 }
 
-/* Makes a communicator of all ranks, every second time with the ranks in reverse order. */
+/* Makes a communicator of all ranks. Every second one has the ranks in reverse order. */
 static MPI_Comm make(int number) {
   MPI_Comm made;
   if (number % 2)
@@ -84,7 +84,8 @@ static int open_files(void) {
   return count;
 }
 
-/* Makes and frees communicators again and again: MPICH has room for 2048 at a time. */
+/* Makes and frees communicators many times, more than the 2048 that MPICH has room for at a
+ * time. */
 static void many(int number) {
   long before = 0;
   int files = 0;
@@ -100,8 +101,8 @@ static void many(int number) {
   check(open_files() == files, "files stay open");
 }
 
-/* Makes two sums on each of so many communicators. slimpi leaves those to MPI that it cannot
- * follow. */
+/* Makes two sums on each of `number` communicators, which all live at once. slimpi leaves sums to
+ * MPI on communicators that it has no room for. */
 static void live(int number) {
   MPI_Comm* const made = malloc((size_t)number * sizeof *made);
   for (int i = 0; i < number && g_failures <= 3; ++i) {
@@ -124,7 +125,7 @@ static void* work(void* argument) {
   const int me = *(const int*)argument;
   pthread_barrier_wait(&start);
   for (int round = 0; round < rounds; ++round) {
-    /* On every rank the threads come in another order. */
+    /* The threads run in a different order on every rank. */
     usleep((useconds_t)((me * 7 + g_rank * 5 + round * 3) % 11 * 100));
     check(sum(own[me], COUNT + 1000 * me, me + round), "a thread's sum is wrong");
     check(sum(own[me], 10, me), "a thread's small sum is wrong");
@@ -150,8 +151,9 @@ static void threads(void) {
   for (int i = 0; i < thread_count; ++i) MPI_Comm_free(&own[i]);
 }
 
-/* Two threads set options of their communicators as fast as they can, without a message. What one
- * of them does by mistake to the other's communicator stays there: only the first is turned off. */
+/* Two threads set options of their communicators as fast as they can, without messages. A wrong
+ * option that one thread gave to the other's communicator would stay there, because only the first
+ * communicator is turned off. */
 static int calls;
 
 static void* set_often(void* argument) {
@@ -210,7 +212,7 @@ static void all(void) {
   check(sum(MPI_COMM_WORLD, 20000, 0), "the last sum is wrong");
 }
 
-/* Checks error handlers that end the job or count, on communicators that were never summed on. */
+/* Checks error handlers, which end the job or count, on communicators that were never summed on. */
 static void full(void) {
   const int count = fill(0, 0);
   MPI_Errhandler counting;
@@ -259,8 +261,8 @@ static void handler(void) {
   empty(kSums);
 }
 
-/* Sums on a freed handle before and after slimpi follows any communicator: a handle that slimpi
- * followed, and others. */
+/* Sums on freed handles, before and after slimpi knows any communicator: a handle that slimpi has
+ * known, and others. */
 static void freed(void) {
   MPI_Errhandler counting;
   MPI_Comm comm, stale;

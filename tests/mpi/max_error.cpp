@@ -12,7 +12,7 @@
 
 namespace {
 
-// Inputs by a function, or a family of inputs.h.
+// A kind of input: a function, or a family of inputs.h.
 struct Kind {
   const char* name;
   float (*make)(int rank, std::size_t i, std::size_t count);
@@ -28,7 +28,7 @@ float normal(int rank, std::size_t i) {
   return make_value({Family::normal, 1, 11, false, false, false, g_size}, rank, i);
 }
 
-// Returns an addend of a sum that is a thousandth of its addends.
+// Returns an addend of a sum that is only a thousandth of its addends.
 float cancelling(int rank, std::size_t i) {
   const float sign = rank % 2 == 0 ? 1 : -1;
   const bool odd_one = g_size % 2 != 0 && rank == g_size - 1;
@@ -71,7 +71,8 @@ const Kind kKinds[] = {
      }},
 };
 
-// Sums an infinity on one rank and a NaN on another. All other elements must stay as they are.
+// Sums an infinity on one rank and a NaN on another. All other elements must keep the values that
+// they would have without these.
 void run_nonfinite(std::size_t count) {
   std::vector<float> in(count, 1.0f), out(count);
   if (g_rank == 0) in[count / 2] = INFINITY;
@@ -85,8 +86,9 @@ void run_nonfinite(std::size_t count) {
   }
 }
 
-// The relative L2 error of a result against the exact sum. `rounded`: the rounding of floats
-// explains it, so it is no fault of a codec. `sizes`: the sums of the addends' absolute values.
+// The relative L2 error of a result against the exact sum. `rounded`: whether the rounding of
+// floats explains the error, so that no codec is at fault. `sizes`: for each element, the sum of
+// the addends' absolute values.
 struct Measured {
   double error;
   bool rounded;
@@ -123,7 +125,8 @@ void run(const Kind& kind, double budget, std::size_t count) {
   if (!good || !same) ++g_failures;
 }
 
-// Inputs for an estimate that sees only parts of the buffer; `call` names the draw of one.
+// Makes inputs that deceive an estimate which sees only parts of the buffer. `call` selects the
+// random numbers of a call.
 class Adversary {
  public:
   Adversary(std::uint64_t call, std::size_t count)

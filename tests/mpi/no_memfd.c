@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Preloaded, this stands in for a system that refuses memfd_create. */
+/* Preloaded, this makes memfd_create fail, as on a system that refuses it. */
 #include <errno.h>
 
 int memfd_create(const char* name, unsigned int flags);

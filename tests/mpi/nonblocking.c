@@ -56,7 +56,8 @@ static void complete_all(MPI_Comm comm) {
 #endif
 }
 
-// Puts messages, a sum that is left to MPI, blocking sums and a barrier among sums in flight.
+// Makes messages, a sum that slimpi leaves to MPI, blocking sums and a barrier while sums are in
+// flight.
 static void mixed(MPI_Comm comm) {
   MPI_Request r[kMany + 4];
   int got = -1, sent = g_rank, ones[2] = {1, 1}, twos[2];
@@ -92,7 +93,7 @@ static void mixed(MPI_Comm comm) {
   same("in place");
 }
 
-// Sums on two communicators; every second rank begins the sums in another order.
+// Makes sums on two communicators. Every second rank begins them in another order.
 static void two_communicators(void) {
   MPI_Comm other;
   MPI_Request r[kMany];
@@ -111,7 +112,7 @@ static void two_communicators(void) {
   same("a communicator that was freed");
 }
 
-// One rank blocks, in MPI or elsewhere, while the others wait for its part of a sum.
+// Lets one rank block, in MPI or elsewhere, while the others wait for its part of a sum.
 static void one_blocks(MPI_Comm comm) {
   MPI_Request r, other_r;
   int got = 0;
@@ -127,7 +128,7 @@ static void one_blocks(MPI_Comm comm) {
   if (g_rank == 0) MPI_Recv(&got, 1, MPI_INT, 1, 4, comm, MPI_STATUS_IGNORE);
   MPI_Wait(&r, MPI_STATUS_IGNORE);
   if (g_rank == 1) MPI_Send(&g_rank, 1, MPI_INT, 0, 4, comm);
-  // Rank 0 blocks in a file that only rank 1 writes to.
+  // Rank 0 blocks while it opens a file that only rank 1 writes to.
   const char* const fifo = "nonblocking.fifo";
   if (g_rank == 0) must(mkfifo(fifo, 0600) == 0, "mkfifo");
   MPI_Barrier(comm);
@@ -153,8 +154,8 @@ static void one_blocks(MPI_Comm comm) {
   same("a rank that blocks");
 }
 
-// Makes nonblocking first sums on communicators; every second rank begins them in another order.
-// Meanwhile a sum of another size goes to MPI, a rank blocks, and a communicator is freed.
+// Makes nonblocking first sums on communicators, which every second rank begins in another order.
+// Meanwhile slimpi leaves a sum of another size to MPI, a rank blocks, and a communicator is freed.
 static void first_sums(void) {
   MPI_Comm comms[2], freed;
   MPI_Request r[kMany], small, last;
@@ -187,7 +188,7 @@ static void first_sums(void) {
   for (int i = 0; i < 2; ++i) MPI_Comm_free(&comms[i]);
 }
 
-// Makes first sums on three communicators, many times; each rank begins with another one.
+// Makes first sums on three communicators, many times. Each rank begins with another one.
 static void crossed_first_sums(void) {
   enum { kComms = 3 };
   for (int round = 0; round < 16; ++round) {
@@ -206,8 +207,8 @@ static void crossed_first_sums(void) {
   }
 }
 
-// Makes sums of doubles, which go to MPI: on rank 0 at any time while the ranks meet, on the other
-// ranks later.
+// Makes sums of doubles, which slimpi leaves to MPI: on rank 0 while the ranks agree on the first
+// sum, a little later in each step, and on the other ranks afterwards.
 static void doubles_meanwhile(void) {
   static double ones[kCount], sums[kCount];
   for (int j = 0; j < kCount; ++j) ones[j] = 1;
@@ -232,7 +233,8 @@ static void doubles_meanwhile(void) {
   same("doubles while the ranks meet");
 }
 
-// Prints a digest of the sums of four steps, blocking or not, for algorithms that keep state.
+// Prints a digest of the sums of four steps, for algorithms that keep state. The argument says
+// whether the sums block.
 static void digest(int nonblocking) {
   uint64_t hash = kDigest;
   MPI_Request r[kMany];
@@ -249,8 +251,7 @@ static void digest(int nonblocking) {
   if (g_rank == 0) printf("%016" PRIx64 "\n", hash);
 }
 
-// Makes a communicator that MPI frees as late as in MPI_Finalize, because a message on it is
-// pending.
+// Makes a communicator that MPI frees only in MPI_Finalize, because a message on it is pending.
 static void freed_late(void) {
   MPI_Comm comm;
   MPI_Request request;

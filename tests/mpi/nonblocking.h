@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Parts that programs of nonblocking sums share: inputs, the sums of the blocking calls,
-// the start of nonblocking sums, the ways to complete them, and their comparison with the blocking
-// sums. With SLIMPI_TEST_PROTECTED the buffers of the nonblocking sums are the protected device's.
+// Shared by the programs that test nonblocking sums: inputs, the results of blocking calls, the
+// start of nonblocking sums, the ways to complete them, and the comparison with the blocking
+// results. With SLIMPI_TEST_PROTECTED the buffers of nonblocking sums are in the protected device's
+// memory.
 #pragma once
 #include "tests/helper/program.h"
 
@@ -28,7 +29,7 @@ static void fill(void) {
     g_blocking[i] = malloc(kCount * sizeof(float));
     g_out[i] = take(kCount * sizeof(float));
     for (int j = 0; j < kCount; ++j)
-      // The sum is exact, in whatever order MPI adds.
+      // With these values the sum is exact, in whatever order MPI adds.
       g_values[j] = (float)((j * (7 + i) + g_rank * 31) % 1000) / 256 - 2;
     write_to(g_in[i], g_values, sizeof g_values);
   }
@@ -62,13 +63,13 @@ static inline void same(const char* what) {
   for (int i = 0; i < kMany; ++i) same_of(i, what);
 }
 
-// The ways to complete requests; those from WAITALL on tell the error of each request.
+// The ways to complete requests. From WAITALL on, they report the error of each request.
 enum way { WAIT, TEST, WAITANY, TESTANY, WAITALL, TESTALL, WAITSOME, TESTSOME, WAYS };
 static const char* const kWayNames[WAYS] = {"Wait",    "Test",    "Waitany",  "Testany",
                                             "Waitall", "Testall", "Waitsome", "Testsome"};
 
-// Completes `count` requests, of which some may be null. Returns the code of the last call that
-// failed, or MPI_SUCCESS. Each request that is not null gets a status, unless `s` is null.
+// Completes `count` requests, some of which may be null. Each request that is not null gets a
+// status, unless `s` is null. Returns MPI_SUCCESS, or the code of the last call that failed.
 static inline int complete(enum way way, int count, MPI_Request* r, MPI_Status* s) {
   int left = 0, next = 0, code = MPI_SUCCESS;
   for (int i = 0; i < count; ++i) left += r[i] != MPI_REQUEST_NULL;

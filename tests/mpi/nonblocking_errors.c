@@ -14,7 +14,8 @@
 // inactive, so MPI_Waitany and the like find nothing to complete.
 static int g_persistent;
 
-// Asks whether r[0] and r[1] are complete, by a function of MPI 4.1 that keeps them.
+// Asks whether r[0] and r[1] are complete, by a function of MPI 4.1 that does not free the
+// requests.
 static void ask(int function, const MPI_Request* r) {
 #if HAS_STATUS_OF_SEVERAL
   int done = 0, index = 0, indices[2], code = MPI_SUCCESS;
@@ -30,7 +31,7 @@ static void ask(int function, const MPI_Request* r) {
 #endif
 }
 
-// Completes r[1], which has to fail, and r[0] beside it, which may be null.
+// Completes r[1], which must fail, and with it r[0], which may be null.
 static void fail_by(enum way way, MPI_Request* r, MPI_Status* s) {
   int class = MPI_SUCCESS;
   ask(way % 4, r);
@@ -44,8 +45,8 @@ static void fail_by(enum way way, MPI_Request* r, MPI_Status* s) {
   must(class != MPI_SUCCESS, "the class of the error");
 }
 
-// Tests a sum that has failed beside a receive that fails. Beside another that waits, MPI_Testall
-// of MPICH 5 keeps all requests, and returns no flag.
+// Tests for completion of a sum that has failed, together with a receive that fails. If another
+// request is still incomplete, MPI_Testall of MPICH 5 keeps all requests and sets no flag.
 static void beside_a_failed_receive(MPI_Comm comm) {
   MPI_Request r[3];
   MPI_Status s[3];
@@ -67,7 +68,7 @@ static void beside_a_failed_receive(MPI_Comm comm) {
     MPI_Irecv(&received[0], 1, MPI_CHAR, 0, 0, self, &r[1 - i % 2]);
     if (i > 1) MPI_Irecv(&received[1], 1, MPI_CHAR, 0, 1, self, &r[2]);
     MPI_Send(sent, 2, MPI_CHAR, 0, 0, self);
-    // Open MPI 5 returns no error for a short receive.
+    // Open MPI 5 returns no error for a receive that is too short.
     for (int polls = 0; polls < 1000 && !flag && code == MPI_SUCCESS; ++polls)
       code = MPI_Testall(3, r, &flag, s);
     if (code != MPI_SUCCESS) {
@@ -84,7 +85,7 @@ static void beside_a_failed_receive(MPI_Comm comm) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
-// Returns a communicator whose ranks have different options, so all its sums fail.
+// Returns a communicator whose ranks have different options, so that all its sums fail.
 static MPI_Comm failing_comm(void) {
   MPI_Comm comm;
   MPI_Info info;
@@ -119,8 +120,8 @@ static void make_barrier(void) {
   must(g_raised == MPI_COMM_NULL, "MPI's own request raises no error");
 }
 
-// After MPI has completed a sum that failed, and before its error is raised, MPI gives its handle
-// to another request. Each error is raised on the communicator of its own sum.
+// Lets MPI give the handle of a failed sum to another request, after the sum is complete and before
+// slimpi raises its error. Each error must be raised on the communicator of its own sum.
 static void reused(void) {
   void (** const after_wait)(void) = (void (**)(void))dlsym(RTLD_DEFAULT, "slimpi_after_wait");
   const MPI_Comm first = failing_comm();
@@ -149,8 +150,8 @@ static void reused(void) {
   MPI_Comm_free(&g_other);
 }
 
-// Sums of a communicator whose ranks have other options fail. The error comes from the function
-// that completes the request, and is in its status, beside a sum of another communicator that
+// Makes sums that fail because the ranks have different options. The function that completes the
+// request must return the error and write it to the status, while a sum of another communicator
 // succeeds.
 static void errors(void) {
   MPI_Comm comm = failing_comm();
@@ -171,7 +172,7 @@ static void errors(void) {
     }
   }
   beside_a_failed_receive(comm);
-  // No function reports the errors of the two sums below.
+  // The errors of the two sums below are reported by no function.
   begin(comm, 1, &r[1]);
   MPI_Request_free(&r[1]);
   begin(comm, 1, &r[1]);
@@ -253,8 +254,8 @@ static void failing(void) {
 #endif
 }
 
-// The hook's encode starts the persistent request whose address HOOK_STARTS is, while it runs for
-// another sum. Both sums are made.
+// Makes a sum whose hook starts another one: while it encodes, it starts the persistent request at
+// the address in HOOK_STARTS. Both sums must be right.
 static void started_by_hook(void) {
 #if HAS_PERSISTENT_SUMS
   MPI_Request r[2];
@@ -275,7 +276,7 @@ static void started_by_hook(void) {
 #endif
 }
 
-// Lets rank 0 reserve no more than `bytes` beyond what it has.
+// Limits the address space of rank 0 to `bytes` more than it has now.
 static void limit_memory(rlim_t bytes) {
   struct rlimit limit;
   unsigned long pages = 0;
@@ -287,7 +288,8 @@ static void limit_memory(rlim_t bytes) {
   if (g_rank == 0) setrlimit(RLIMIT_AS, &limit);
 }
 
-// Makes sums that need less memory than the stack of a thread, and many persistent sums at once.
+// Makes sums when there is too little memory for the stack of a thread, and many persistent sums at
+// once.
 static void limited(void) {
   MPI_Request r;
   limit_memory((rlim_t)14 << 20);
@@ -333,8 +335,8 @@ static void wrong_arguments(void) {
   must(memcmp(g_out[0], g_blocking[0], kCount * sizeof(float)) == 0, "after wrong arguments");
 }
 
-// The standard forbids MPI_Cancel and MPI_Request_free for sums in flight. The sums go on, and
-// nothing breaks.
+// Calls MPI_Cancel and MPI_Request_free for sums in flight, which the standard forbids. The sums
+// must continue undisturbed.
 static void cancel_and_free(void) {
   MPI_Request r;
   MPI_Status status;

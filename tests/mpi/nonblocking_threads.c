@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nonblocking and persistent sums of several threads. Each of kThreads threads begins sums on a
-// communicator of its own, with blocking sums and calls that are left to MPI between them; the next
-// thread completes them. Compares each result, byte by byte, with that of the blocking call. Then
-// operations and signal handlers of the program meet the fibers of sums. Run by
+// communicator of its own, with blocking sums and calls that slimpi leaves to MPI in between; the
+// next thread completes them. Each result is compared byte by byte with that of the blocking call.
+// Afterwards, operations and signal handlers of the program run while fibers of sums do. Run by
 // nonblocking.sh, and by sanitize.sh under ThreadSanitizer.
 #include "tests/mpi/nonblocking.h"
 
@@ -10,7 +10,7 @@
 
 enum { kThreads = 3, kSteps = 8, kInFlight = 4 };
 
-// The requests that a thread hands to the next thread; a batch is empty or full.
+// The requests that a thread passes to the next thread. A batch is empty or full.
 struct Batch {
   pthread_mutex_t mutex;
   pthread_cond_t changed;
@@ -102,8 +102,8 @@ static void* free_all(void* requests) {
 }
 #endif
 
-// Persistent sums of one communicator are made while another thread frees others. Both change the
-// channels of the internal communicator.
+// Makes persistent sums of one communicator while another thread frees those of others. Both change
+// the channels of the internal communicator.
 static void make_and_free(void) {
 #if HAS_PERSISTENT_SUMS
   MPI_Request requests[2][kMany];
@@ -121,7 +121,7 @@ static void make_and_free(void) {
 #endif
 }
 
-// MPI may call this operation, which needs much of its stack, in the fiber of a sum.
+// An operation that needs much of its stack. MPI may call it in the fiber of a sum.
 static void add_on_stack(void* in, void* sum, int* count, MPI_Datatype* type) {
   volatile char room[3 << 20] = {1};
   for (int i = 0; i < *count && *type == MPI_INT; ++i) ((int*)sum)[i] += ((int*)in)[i] * room[0];
@@ -147,7 +147,8 @@ static void handle(int number) {
   g_handled += number == SIGUSR1;
 }
 
-// A signal that the program blocks after the start of a sum waits until the program unblocks it.
+// Sends a signal that the program has blocked since it started a sum. The signal must wait until
+// the program unblocks it.
 static void blocked_signal(MPI_Comm comm) {
   sigset_t one, before;
   MPI_Request r;

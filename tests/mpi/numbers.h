@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buffers that read as small numbers in any type. */
+/* Fills buffers that can be read as small numbers of any type. */
 #ifndef SLIMPI_TESTS_MPI_NUMBERS_H
 #define SLIMPI_TESTS_MPI_NUMBERS_H
 #include <stddef.h>
 #include <string.h>
 
-/* Multiples of `unit`, other ones on each rank: floats and doubles where `floating`, else integers
- * of `width` bytes, or what begins with one. */
+/* Writes multiples of `unit`, which differ between ranks. With `floating` they are floats or
+ * doubles, otherwise integers of `width` bytes, or types that begin with one. */
 static inline void fill_numbers(char* to, size_t bytes, size_t width, int floating, double unit,
                                 int rank) {
   memset(to, 0, bytes);

@@ -21,7 +21,7 @@ std::vector<int> consecutive(int ranks, int ranks_per_node) {
   return node_of;
 }
 
-// The greatest absolute value of the finite values.
+// Returns the greatest absolute value of the finite values.
 double greatest_of(const std::vector<double>& values) {
   double greatest = 0;
   for (const double value : values)
@@ -118,7 +118,7 @@ double Oracle::step_error(double low, double high, double greatest, bool infinit
          largest * kEpsilon + 0x1p-149;
 }
 
-// The owner of a block rounds it once. Buckets begin at the beginning of the block.
+// The owner of a block rounds the block once. Its first bucket begins where the block begins.
 std::vector<Expected> Oracle::expect_gathered(const Case& test) const {
   std::vector<Expected> expected;
   for (std::size_t rank = 0; rank < test.blocks.size(); ++rank) {
@@ -151,7 +151,7 @@ std::vector<Expected> Oracle::expect_gathered(const Case& test) const {
 std::vector<Expected> Oracle::expect(const Case& test) const {
   if (test.gathers) return expect_gathered(test);
   const std::size_t n = test.count;
-  // The node of each rank: ranks with the same number send their exact sum together.
+  // The group of each rank. Ranks with the same number send their exact sum together.
   std::vector<int> senders = scheme_.flat ? consecutive(ranks_, 1) : node_of_;
   const int nodes = scheme_.flat ? ranks_ : this->nodes();
   std::vector<Expected> expected(n);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Computes what a float sum must be and how far off each algorithm may be, element by element, in
-// double, from all ranks' inputs and from the documented schedule. For a reduce-scatter it computes
-// the sums of all blocks, for an all-gather what each rank sends.
+// Computes the result of a float sum and how far off each algorithm may be. It does so element by
+// element, in double, from the inputs of all ranks and the documented schedule. For a
+// reduce-scatter it computes the sums of all blocks, and for an all-gather what each rank sends.
 #pragma once
 #include <string>
 
@@ -27,15 +27,16 @@ class Oracle {
   Oracle(const Scheme& scheme, std::vector<int> node_of);  // the node of each rank, from 0 on
 
   int nodes() const { return int(node_sizes_.size()); }
-  // A quantizer gives +0 whatever zeros go in; MPI and the other codecs keep the sign.
+  // Returns whether zeros become +0. A quantizer makes +0 of any zero; MPI and the other codecs
+  // keep the sign.
   bool zeros_are_positive() const { return quantized() && nodes() > 1; }
   std::vector<Expected> expect(const Case& test) const;
-  // Whether the algorithm takes a call; slimpi leaves other calls to MPI.
+  // Returns whether the algorithm makes this sum; slimpi leaves other calls to MPI.
   bool takes(const Case& test) const {
     const bool scatters = !low_rank() && scheme_.algorithm != "hook";
     return test.count > 0 && nodes() > 1 && (test.blocks.empty() || scatters);
   }
-  // A low-rank sum may leave a call to MPI that it cannot answer.
+  // Returns whether slimpi may leave this call to MPI, because a low-rank sum has no result for it.
   bool may_pass(const Case& test) const {
     return low_rank() && (test.family == Family::huge || test.family >= Family::one_nan);
   }
@@ -46,15 +47,16 @@ class Oracle {
     return scheme_.algorithm == "bytegrad" || scheme_.algorithm == "qsgd" ||
            scheme_.algorithm == "packed";
   }
-  // Where buckets begin: everywhere at multiples of the bucket, or at the chunks' own ends.
+  // Returns where buckets begin: at multiples of the bucket, or anew at the beginning of each
+  // chunk.
   std::vector<std::size_t> bucket_edges(std::size_t count) const;
-  // The order in which a reduce-scatter exchanges the elements, and where in this order buckets
-  // begin.
+  // Returns the order in which a reduce-scatter exchanges the elements, and where in this order
+  // buckets begin.
   std::vector<std::size_t> exchange_order(const std::vector<std::size_t>& blocks,
                                           std::vector<std::size_t>* edges) const;
   std::vector<Expected> expect_gathered(const Case& test) const;
-  // The error of one rounding in a bucket from `low` to `high`, in a vector of values up to
-  // `greatest`.
+  // Returns the greatest error of one rounding in a bucket from `low` to `high`. `greatest`: the
+  // greatest value of the vector.
   double step_error(double low, double high, double greatest, bool infinite) const;
 
   Scheme scheme_;

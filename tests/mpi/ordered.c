@@ -12,8 +12,8 @@
 
 static uint64_t g_digest = kDigest;
 
-/* Returns a value whose sums round: all bits of the mantissa, and exponents that differ by 2^40.
- * A few values are not finite, and a few are -0 on all ranks. */
+/* Returns a value whose sums must be rounded: it uses all bits of the mantissa, and exponents
+ * differ by up to 40. A few values are not finite, and a few are -0 on all ranks. */
 static double value(int i, int rank) {
   const int kind = i % 9973;
   if (kind == 100 && rank == 1) return INFINITY;
@@ -26,8 +26,8 @@ static double value(int i, int rank) {
   return ldexp((double)(int64_t)x, -63 - (int)(x % 41));
 }
 
-/* Writes the sum of element i over all ranks, in rank order, as the bytes of the type. slimpi makes
- * one NaN of all NaNs. */
+/* Writes the sum of element i over all ranks, in rank order, as bytes of the type. All NaNs become
+ * the same NaN, as in slimpi. */
 static void ordered_sum(int i, int doubles, void* to) {
   static const uint32_t float_nan = 0x7fc00000;
   static const uint64_t double_nan = UINT64_C(0x7ff8000000000000);

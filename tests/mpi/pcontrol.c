@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls MPI_Pcontrol with every kind of argument, more than registers hold. With -DWORDS only those
- * that go where integers go. Exits with 0 if each call returned what the tool's function does. */
+/* Calls MPI_Pcontrol with arguments of every kind, more than registers can hold. With -DWORDS there
+ * are only arguments that are passed like integers. Exits with 0 if each call returned the value of
+ * the tool's function. */
 #ifdef WORDS
 int MPI_Pcontrol(const int level, ...);
 #else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tool whose MPI_Pcontrol reads what stands behind the level and prints it. */
+/* A tool whose MPI_Pcontrol prints the arguments that follow the level. */
 #include <stdarg.h>
 #include <stdio.h>
 

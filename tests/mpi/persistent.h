@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The persistent sums of nonblocking.c: started in any order and all at once, and starts that MPI
-// refuses.
+// The persistent sums of nonblocking.c. They are started in any order or all at once, and MPI
+// refuses some starts.
 #pragma once
 #include "tests/mpi/nonblocking.h"
 
-static int g_left;  // whether MPI makes all sums
+static int g_left;  // whether slimpi leaves all sums to MPI
 
 #if HAS_PERSISTENT_SUMS
-// Starts persistent sums; every second rank starts them in another order.
+// Starts persistent sums. Every second rank starts them in another order.
 static void persistent(MPI_Comm comm) {
   MPI_Request r[kMany], once;
   int flag;
@@ -36,11 +36,11 @@ static void persistent(MPI_Comm comm) {
   }
 }
 
-// MPI refuses to start a null request, or a request that runs. The sum beside it must not have
-// begun, nor a maximum that MPI makes on copies: their next start takes the input of that time.
-// Without copies nobody knows whether MPI has started the maximum, so then there is none. When
-// MPI_Waitall fails because of a receive, the persistent sum beside it is complete, and another
-// wait for its inactive request writes nothing.
+// Starts a null request or a running one together with a sum, which MPI must refuse. Neither the
+// sum nor a maximum that MPI makes on copies may have begun, so their next start must take the
+// input of that time. Without copies nobody can know whether MPI has started the maximum, so there
+// is none then. If MPI_Waitall fails because of a receive, the persistent sum must be complete, and
+// another wait for its inactive request must write nothing.
 static void refused_starts(MPI_Comm comm) {
   MPI_Request r[3], sum, most = MPI_REQUEST_NULL, runs;
   MPI_Status s[2];
@@ -99,8 +99,8 @@ static void refused_starts(MPI_Comm comm) {
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
 
-// Starts as many persistent sums at once as a program likes: they share the internal communicator
-// of their communicator.
+// Starts a large number of persistent sums at once, all on the internal communicator of their
+// communicator.
 static void many_persistent(MPI_Comm comm) {
   enum { kAll = 8 * kMany };
   MPI_Request r[kAll];

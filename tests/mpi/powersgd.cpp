@@ -30,14 +30,14 @@ double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   return std::sqrt(-2 * std::log(1 - u)) * std::cos(6.283185307179586 * v);
 }
 
-// Returns the input of one rank: a matrix of full rank, with normal numbers.
+// Returns the input of one rank: normally distributed numbers, so that the matrix has full rank.
 Floats full(std::size_t count, std::uint64_t seed, int rank) {
   Floats m(count);
   for (std::size_t i = 0; i < count; ++i) m[i] = float(normal(seed, std::uint64_t(rank), i));
   return m;
 }
 
-// Returns left * right^T. The left side is the same on every rank and in every call, so the sum
+// Returns left * right^T. The left factor is the same on every rank and in every call, so the sum
 // over ranks has the same column space.
 Floats of_rank(std::size_t rows, std::size_t columns, int rank, std::uint64_t seed, int owner) {
   Floats m(rows * columns);
@@ -51,8 +51,8 @@ Floats of_rank(std::size_t rows, std::size_t columns, int rank, std::uint64_t se
   return m;
 }
 
-// Makes a call; every other call is in place. The input must stay as it is, and all ranks must end
-// with the same bytes.
+// Makes a call, in place every second time. Checks that the input does not change and that all
+// ranks get the same bytes.
 Floats all_reduce(const Floats& input, Floats& buffer) {
   static int calls = 0;
   Floats in = input;
@@ -70,7 +70,7 @@ Floats all_reduce(const Floats& input, Floats& buffer) {
   return buffer;
 }
 
-// Adds in rank order, as an exact schedule does.
+// Returns the sum of all ranks' inputs, added in rank order, as an exact schedule does.
 Floats exact_sum(const Floats& input) {
   Floats all(input.size() * std::size_t(g_size)), sum(input.size());
   PMPI_Allgather(input.data(), int(input.size()), MPI_FLOAT, all.data(), int(input.size()),
@@ -106,7 +106,8 @@ void shared(std::size_t rows, std::size_t columns, int rank, int calls, bool uni
   }
 }
 
-// Sums a matrix with singular values 2^-k, so that the error of the best matrix of `rank` is known.
+// Sums a matrix with singular values 2^-k, because then the error of the best matrix of a given
+// rank is known.
 void best(std::size_t rows, std::size_t columns, int rank, int calls, double allowed) {
   Floats buffer(rows * columns), in(buffer);
   for (std::size_t i = 0; i < std::min(rows, columns) && i < 20; ++i)
@@ -138,8 +139,8 @@ void track(std::size_t rows, std::size_t columns, int calls, double allowed) {
   expect(error < allowed, "the results do not follow the exact sums", error);
 }
 
-// Sets the column with element `spot` to zero, as in every clean call. The row of Q for this column
-// is zero, too.
+// Sets the column of element `spot` to zero, as in every finite call, so that the row of Q for this
+// column is zero, too.
 Floats with_zero_column(Floats in, std::size_t columns, std::size_t spot) {
   for (std::size_t i = spot % columns; i < in.size(); i += columns) in[i] = 0;
   return in;
@@ -198,7 +199,7 @@ void zero(std::size_t rows, std::size_t columns, int rank, int rounds) {
       expect(error <= 1e-4 * norm(sum) + 1e-3, "the call after a zero matrix is off", error);
     }
   }
-  // Scales at which squares leave the range of a float.
+  // With these scales, squares of values are outside the range of a float.
   for (const float scale : {1e-30f, 1e25f, 1e-15f}) {
     for (int call = 0; call < 2; ++call) {
       Floats in = of_rank(rows, columns, rank, 400, g_rank);

@@ -12,8 +12,8 @@
 #include <dirent.h>
 #include <time.h>
 
-// Compares while the sum is being made. ThreadSanitizer would see this race in memcmp, so a loop
-// compares.
+// Compares the result while the sum may still be running. A loop does so, because ThreadSanitizer
+// would report the race in memcmp.
 static int is_done(int i) {
   int j = 0;
   while (j < kCount && g_out[i][j] == g_blocking[i][j]) ++j;

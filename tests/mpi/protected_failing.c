@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device that is lost, or has no memory left, on one rank. Lost in the middle of a sum: every
- * rank of the communicator gets an MPI error with the device's own words in it, in that call or the
- * next, and other communicators work again when the device is back. Without memory: the call goes
- * to MPI on all ranks, or does with less; never an error. Run under the preload, with the argument
- * `lost`, `memory`, or `memory any` for algorithms whose ranks end with different sums. */
+/* A device that is lost, or has no memory left, on one rank. If it is lost in the middle of a sum,
+ * every rank of the communicator must get an MPI error with the device's own text, in that call or
+ * the next, and other communicators must work again when the device is back. If it has no memory,
+ * slimpi must leave the call to MPI on all ranks or work with less, but return no error. Run under
+ * the preload with the argument `lost`, `memory`, or `memory any` for algorithms whose ranks get
+ * different sums. */
 #include "tests/helper/program.h"
 
 #include "tests/helper/protected_device.h"

@@ -13,14 +13,15 @@
 enum { kRows = 64, kColumns = 96, kThreads = 4, kSums = 60 };
 static int (*describe_next)(const slimpi_tensor_t*);
 
-/* Describes the matrix of the next sum. */
+/* Gives slimpi the shape of the matrix in the next sum. */
 static void set_shape(uint64_t rows, uint64_t columns) {
   const slimpi_matrix_t matrix = {rows, columns};
   const slimpi_tensor_t tensor = {sizeof tensor, NULL, &matrix, 1};
   g_failures += describe_next(&tensor) != 0;
 }
 
-/* A matrix of rank one, the same on all ranks up to a factor: powersgd sums it well. */
+/* Sums a matrix of rank one, which powersgd sums well because it is the same on all ranks up to a
+ * factor. */
 static int sum(MPI_Comm comm, int rows, int columns, float* x) {
   int own, size, code;
   MPI_Comm_rank(comm, &own);
@@ -38,8 +39,8 @@ static void check_code(int code) {
   ++g_failures;
 }
 
-/* Sums on two ranks. The part of the input that is not of rank one cancels if both ranks multiply
- * by the same factor. `wrong`: MPI_Allreduce must return an error. */
+/* Sums on two ranks a matrix whose part that is not of rank one cancels if both ranks multiply by
+ * the same factor. `wrong`: MPI_Allreduce must return an error. */
 static void sum_cancelling(float* x, int wrong) {
   double error = 0, norm = 0;
   int code;

@@ -40,7 +40,8 @@ static double value_of(uint16_t code) {
   return (code & 0x8000) != 0 ? -value : value;
 }
 
-/* The nearest code, of two the even one. Not for NaNs. */
+/* Returns the code of the nearest value and, if two are equally near, the even one. Not for
+ * NaNs. */
 static uint16_t code_of(double value) {
   const uint16_t sign = signbit(value) ? 0x8000 : 0;
   int exponent = 0;
@@ -83,8 +84,8 @@ static void find_buckets(const int* blocks) {
 }
 
 /* Makes a sum and checks it. The result may be off by `bound` steps of `width` and its own
- * rounding. With a `width` of 0 it must be the rounded sum itself. An element that is not finite in
- * the wanted sum must not be finite in the result, and no element outside its bucket may be so. */
+ * rounding; if `width` is 0, it must be the rounded sum itself. An element whose sum is not finite
+ * must not be finite in the result, and all elements outside its bucket must be. */
 static void sum(const char* name, double width, int in_place) {
   int bad = 0, worst = 0;
   const uint16_t nothing = 0xdead;
@@ -168,7 +169,7 @@ int main(int argc, char** argv) {
     sum("noise", 2, in_place);
     fill(100, 1); /* 2 at most, and a place of the type at either end */
     sum("far from zero", 2 + ldexp(128, -fraction), in_place);
-    /* Where every addition rounds, the sum is not that of float32, rounded once. */
+    /* If every addition rounds, the result is not the float32 sum rounded once. */
     for (int i = 0; i < COUNT; ++i) in[i] = code_of(g_rank == 0 ? ldexp(2, fraction) : 1);
     sum("constant", 0, in_place);
     for (int i = 0; i < COUNT; ++i) in[i] = 1;

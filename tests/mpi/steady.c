@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints for rank 0 how often slimpi allocated memory in the last CALLS of many sums of COUNT
- * floats in one buffer. WARM sums come before these: they make what slimpi keeps. Usage: steady
- * COUNT WARM CALLS COLLECTIVE, as in tests/helper/collectives.h */
+/* Prints for rank 0 how often slimpi allocated memory in the last CALLS sums of COUNT floats in one
+ * buffer. WARM sums come first, because slimpi allocates in them the memory that it keeps. Usage:
+ * steady COUNT WARM CALLS COLLECTIVE, which is one of tests/helper/collectives.h. */
 #include "tests/helper/program.h"
 
 #include "tests/helper/allocations.h"

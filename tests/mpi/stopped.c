@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The last rank of the world stops in the middle of a sum (tests/mpi/faults.c) and continues when
- * the others have got their error. Its messages must then change neither the buffers of the failed
+/* The last rank of the world stops in the middle of a sum (tests/mpi/faults.c), and continues after
+ * the others have got their error. Its late messages must change neither the buffers of the failed
  * sum nor later sums of the others. */
 #include "tests/helper/program.h"
 
@@ -15,7 +15,7 @@ static int sum_of_others(MPI_Comm others) {
          error_of_whole(y, COUNT, 0, g_size - 1) == 0;
 }
 
-/* Lets MPI finish the messages of the failed sum before it tells the others. */
+/* Lets MPI finish the messages of the failed sum, and then tells the others. */
 static void tell_others(void) {
   for (int i = 0, flag; i < 50; ++i) {
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
@@ -51,7 +51,8 @@ int main(void) {
   if (!stops) check(sum_of_others(others), "the first sum of the others");
   fill_whole(in, COUNT, 0, g_rank);
   const int code = MPI_Allreduce(in, out, COUNT, MPI_FLOAT, MPI_SUM, all);
-  /* The ranks before may have the whole sum, and learn of the failure later. */
+  /* Ranks before the last but one may have the whole sum already, and learn of the failure
+   * later. */
   if (g_rank == g_size - 2) check(code != MPI_SUCCESS, "no error");
   if (stops)
     tell_others();

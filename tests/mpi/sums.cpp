@@ -28,7 +28,7 @@ void complain(const char* what, const Case& test, std::size_t element, double go
                  g_rank, what, family_name(test.family), test.count, element, got, want, bound);
 }
 
-// Compares the bytes of all ranks with those of rank 0.
+// Checks that all ranks have the same bytes as rank 0.
 void check_same_bytes(const Case& test, const std::vector<float>& result) {
   std::vector<float> first = result;
   PMPI_Bcast(first.data(), int(first.size()), MPI_FLOAT, 0, MPI_COMM_WORLD);
@@ -40,7 +40,7 @@ void check_same_bytes(const Case& test, const std::vector<float>& result) {
       return complain("differs from rank 0", test, i, result[i], first[i], 0);
 }
 
-// Compares the result with the oracle. `first`: the number, in the sum, of the result's first
+// Compares a result with the oracle. `first`: the position in the whole sum of the result's first
 // element.
 void check_values(const Case& test, const Oracle& oracle, std::size_t first,
                   const std::vector<float>& result) {
@@ -60,7 +60,7 @@ void check_values(const Case& test, const Oracle& oracle, std::size_t first,
   }
 }
 
-// Checks the result of an all-gather, whose blocks have gaps between them.
+// Checks the result of an all-gather, which has gaps between its blocks.
 void check_gathered(const Case& test, const Oracle& oracle, const float* out, std::size_t gap) {
   std::vector<float> result;
   for (const std::size_t block : test.blocks) {
@@ -88,7 +88,7 @@ void run(Case test, const Oracle& oracle) {
   const std::size_t n = test.count;
   const std::vector<float> input = make_input(test, g_rank);
   const std::size_t shift = test.misaligned ? 1 : 0;  // 4 bytes off any wider alignment
-  // Between the blocks of an all-gather, where it can have displacements.
+  // Elements between the blocks of an all-gather, if its form has displacements.
   const std::size_t gap = test.gathers && !names_equal_blocks(g_collective) ? 3 : 0;
   std::vector<float> send(n + gap * std::size_t(g_size) + 2 * kGuard + 1), receive(send.size());
   for (float& x : send) x = 12345.0f;
@@ -116,7 +116,7 @@ void run(Case test, const Oracle& oracle) {
   if (std::memcmp(send.data(), send_before.data(), send.size() * sizeof(float)) != 0)
     complain("the input was changed", test, 0, 0, 0, 0);
   const std::size_t begin = kGuard + shift;
-  // An in-place call that MPI makes may write into the input behind the block.
+  // In an in-place call that slimpi leaves to it, MPI may write to the input after the block.
   const std::size_t end = begin + (test.gathers ? n + gap * std::size_t(g_size)
                                    : test.in_place && !oracle.takes(test) ? n
                                                                           : length);
@@ -131,7 +131,7 @@ void run(Case test, const Oracle& oracle) {
   check_values(test, oracle, first, result);
 }
 
-// A sendcount of one rank that is not its recvcount is an error on all ranks.
+// Checks that a sendcount which differs from the recvcount on one rank is an error on all ranks.
 void check_sendcount() {
   constexpr int kBlock = 20000;
   MPI_Comm comm = MPI_COMM_NULL;

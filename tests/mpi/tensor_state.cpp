@@ -44,7 +44,7 @@ void describe(const char* name) {
   if (g_describe != nullptr && g_describe(&tensor) != 0) MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-// A tensor of the program: it has the same values at every step.
+// A tensor of the program, with the same values in every step.
 struct Tensor {
   Tensor(std::size_t count, std::uint64_t seed)
       : test{Family::normal, count, seed, false, false, false, g_size},
@@ -58,7 +58,8 @@ struct Tensor {
     MPI_Allreduce(MPI_IN_PLACE, buffer, int(in.size()), MPI_FLOAT, MPI_SUM, g_comm);
     take(0, in.size(), buffer);
   }
-  // Makes a reduce-scatter: rank r gets block r of `blocks`. It is in place if `input` is null.
+  // Makes a reduce-scatter in which rank r gets block r of `blocks`. If `input` is null, it is in
+  // place.
   void scatter_in(float* buffer, const std::vector<int>& blocks, float* input = nullptr) {
     std::memcpy(input == nullptr ? buffer : input, in.data(), in.size() * sizeof(float));
     const void* const from = input == nullptr ? MPI_IN_PLACE : input;
@@ -81,7 +82,8 @@ struct Tensor {
     summed.assign(mean.size(), 0);
     calls = 1;
   }
-  // Returns the error of the mean, as its root mean square over the elements that this rank got.
+  // Returns the error of the mean over the calls, as a root mean square over the elements that this
+  // rank got.
   double error() const {
     double sum = 0;
     int elements = 0;
@@ -92,7 +94,8 @@ struct Tensor {
     }
     return std::sqrt(sum / std::max(elements, 1));
   }
-  // A tensor that is summed exactly needs no feedback.
+  // Returns how much closer the mean is than one call. A tensor that is summed exactly needs no
+  // feedback.
   double times_closer() const { return once < 1e-4 ? HUGE_VAL : once / error(); }
 
   Case test;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A program whose error handler and operation throw. Their exceptions pass through slimpi, whether
-// MPI or slimpi called them; afterwards slimpi's own exceptions are MPI errors, as before.
-// Usage: throwing_handler
+// A program whose error handler and operation throw exceptions. These must pass through slimpi,
+// whether MPI or slimpi has called the function, and afterwards slimpi's own exceptions must become
+// MPI errors, as before. Usage: throwing_handler
 #include "tests/helper/program.h"
 
 #include <stdexcept>
@@ -46,8 +46,8 @@ MPI_Comm duplicate(MPI_Errhandler errors) {
   return comm;
 }
 
-// Makes the first sum on a new communicator, with other counts on each rank, which is an error of
-// slimpi. `failed`: the expected result.
+// Makes the first sum on a new communicator with different counts on the ranks, which slimpi
+// reports as an error. `failed`: the expected result.
 void run_with_other_counts(MPI_Errhandler errors, const std::string& failed,
                            const std::string& when) {
   MPI_Comm comm = duplicate(errors);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tool that counts allreduces and says how many, as profilers do: built as it is, it calls
- * PMPI_Allreduce; with -DNEXT, the next MPI_Allreduce in the order of symbols. With -DSTART or
- * -DWAIT it also defines MPI_Start or MPI_Wait, and calls their PMPI_ name. */
+/* A tool that counts allreduces and prints how many there were, as profilers do. By default its
+ * MPI_Allreduce calls PMPI_Allreduce; with -DNEXT, the next MPI_Allreduce in the order of symbols.
+ * With -DSTART or -DWAIT it also defines MPI_Start or MPI_Wait, which call their PMPI_
+ * functions. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>

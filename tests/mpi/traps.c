@@ -68,8 +68,8 @@ int main(int argc, char** argv) {
   float* const in = malloc(n * sizeof *in);
   float* const out = malloc(n * sizeof *out);
   if (in == NULL || out == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
-  /* MPI may raise exceptions of its own when it connects ranks, so the first calls are not
-   * checked. */
+  /* The first calls are not checked, because MPI may raise exceptions of its own when it connects
+   * ranks. */
   memset(in, 0, n * sizeof *in);
   for (int call = 0; call < 3; ++call)
     PMPI_Allreduce(in, out, (int)n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);

@@ -16,7 +16,7 @@
 #define COUNT 100000
 static float x[COUNT];
 
-/* Returns the error class of a sum, or -1 if its values are wrong. */
+/* Returns the error class of a sum; -1 if the values are wrong. */
 static int sum(MPI_Comm comm) {
   int rank, size, class = MPI_SUCCESS;
   MPI_Comm_rank(comm, &rank);

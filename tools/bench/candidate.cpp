@@ -24,11 +24,13 @@ MPI_Comm communicator(const Options& options, const std::string& algorithm, doub
   return with_options(MPI_COMM_WORLD, all);
 }
 
-// Returns the bytes on the wire for each byte of floats; 0: unknown. `bucket` is SLIMPI_BUCKET.
+// Returns how many bytes this algorithm sends for each byte of floats, from the encoded size of a
+// large vector; 0 if that is not known. `bucket` is the value of SLIMPI_BUCKET.
 double coded_share(const std::string& algorithm, double bits, std::uint64_t bucket) {
   const algorithm::Algorithm* const row = algorithm::find(algorithm);
   if (row == nullptr) return algorithm == "plain" || algorithm == "off" ? 1 : 0;
-  // The bytes of these algorithms do not follow from their codec.
+  // The size of an encoded vector does not give the bytes of an algorithm that keeps state between
+  // calls or exchanges models with peers.
   if (row->keeps_state || row->talks_to_peers) return 0;
   constexpr std::uint64_t kCount = 1 << 24;
   kernels::Format format{row->codec, std::uint8_t(bits), false, std::uint32_t(bucket)};
@@ -39,8 +41,8 @@ double coded_share(const std::string& algorithm, double bits, std::uint64_t buck
   return double(kernels::encoded_bytes(format, kCount)) / (sizeof(float) * kCount);
 }
 
-// Returns the algorithms that were asked for. If none were, returns the two baselines and "", which
-// is the algorithm of the environment.
+// Returns the algorithms to measure: those of the command line, or else the two baselines and "",
+// which stands for the algorithm that the environment sets.
 std::vector<std::string> algorithms_of(const Options& options, const Config& config) {
   if (!options.algorithms.empty()) return options.algorithms;
   std::vector<std::string> all{""};
@@ -62,7 +64,8 @@ void Candidate::run(const void* in, float* out, std::uint64_t count) const {
   const auto small = int(count);
   const auto large = MPI_Count(count);
   if (collective == Collective::reduce_scatter) {
-    // No pointers to them: the wheel's program finds its MPI's functions at their first call.
+    // Each function is called by name and not through a pointer to it, because the wheel's program
+    // finds the functions of its MPI only when it first calls them.
     int ranks = 0;
     PMPI_Comm_size(comm, &ranks);
     const int block = int(count / std::uint64_t(ranks));

@@ -28,12 +28,13 @@ double share(const Layout& layout, double active) {
   return std::max(1.0, active / layout.cores);
 }
 
-// Adds the cost of `swaps` swaps, one after the other. In a swap a rank exchanges a message of
-// `bytes` bytes with another rank; `flows` ranks of a node do so at the same time. MPI does not
-// overlap a swap with other work. Of its link time and its processor time, the longer one counts.
+// Adds the cost of `swaps` exchanges of messages, one after the other. In each, a rank sends
+// `bytes` bytes to another rank and receives as many, while `flows` ranks of its node do the same.
+// MPI overlaps an exchange with no other work; the time of an exchange is its latency and the
+// longer of its link time and its processor time.
 void swap(Cost& cost, double swaps, double bytes, bool between_nodes, double flows, double sharing,
           const Constants& c) {
-  // The ranks of a node share its link; `bytes` are those of one rank.
+  // `bytes` are those of one rank, and the ranks of a node share its link.
   const double link = between_nodes ? flows * bytes * c.link : 0;
   const double processor =
       (c.overhead + 2 * bytes * (between_nodes ? c.copy : c.node_copy)) * sharing;
@@ -50,7 +51,8 @@ void work(Cost& cost, double seconds) {
   cost.seconds += seconds;
 }
 
-// All steps cost the same: each rank sends 1/ranks of the vector to one peer and waits for another.
+// The ring algorithm of an allreduce. In each step a rank sends 1/ranks of the vector to the next
+// rank and receives as much from the one before it, so all steps cost the same.
 Cost ring(double bytes, double ranks, double nodes, double sharing, const Constants& c) {
   Cost cost;
   swap(cost, 2 * (ranks - 1), bytes / ranks, nodes > 1, 1, sharing, c);
@@ -59,8 +61,8 @@ Cost ring(double bytes, double ranks, double nodes, double sharing, const Consta
   return cost;
 }
 
-// Recursive halving and doubling. The ranks beyond a power of two first send their buffer to
-// another rank, and get the sum at the end.
+// Recursive halving and doubling. If the number of ranks is not a power of two, the ranks beyond it
+// first send their buffer to another rank, and get the sum from it at the end.
 Cost halving(double bytes, double ranks, double per_node, double sharing, const Constants& c) {
   Cost cost;
   // The largest power of two among the ranks.
@@ -70,7 +72,8 @@ Cost halving(double bytes, double ranks, double per_node, double sharing, const 
     work(cost, bytes * c.add * sharing);
   }
   double part = bytes / 2;
-  // Each step of the halving, and the step of the doubling that undoes it, move the same bytes.
+  // A step of the halving and the step of the doubling that undoes it move the same number of
+  // bytes.
   for (double distance = power / 2; distance >= 1; distance /= 2, part /= 2) {
     const bool away = distance >= per_node;
     swap(cost, 2, part, away, per_node, sharing, c);
@@ -80,8 +83,8 @@ Cost halving(double bytes, double ranks, double per_node, double sharing, const 
   return cost;
 }
 
-// Adds the cost of the ranks of a node that sum block by block through shared memory, or read the
-// result there.
+// Adds the cost inside a node: its ranks sum block by block through shared memory, and each reads
+// the result from there.
 void within_node(Cost& cost, double bytes, double per_node, double sharing, const Constants& c) {
   if (per_node < 2) return;
   const double sum = bytes * (c.node_copy + c.add), copy = bytes * c.node_copy;
@@ -156,7 +159,7 @@ Schedule used(double bytes, int bits, const Layout& layout) {
 
 Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
                   const Constants& constants) {
-  // If costs are equal, the schedule that comes first in kSchedules wins.
+  // If schedules cost the same, the one that comes first in kSchedules is taken.
   Schedule best = plain ? Schedule::ring : Schedule::flat;
   for (const Schedule schedule : kSchedules)
     if (is_plain(schedule) == plain && predict(schedule, bytes, bits, layout, constants).seconds <

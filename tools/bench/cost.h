@@ -30,18 +30,18 @@ inline constexpr std::array kSchedules{Schedule::ring, Schedule::halving, Schedu
 const char* to_string(Schedule schedule);
 bool is_plain(Schedule schedule);  // a schedule of plain MPI
 
-// Returns the largest part of a cost: "link", "processor" or "latency".
+// Returns the name of the part of a cost that takes longest: "link", "processor" or "latency".
 const char* held_by(const Cost& cost);
 
-// Returns the cost of one sum of `bytes` bytes of floats. Plain schedules ignore `bits`; the others
-// use the codec quantized with buckets of 512.
+// Returns the cost of one sum of `bytes` bytes of floats. The schedules of plain MPI ignore `bits`;
+// slimpi's send values quantized to `bits` bits in buckets of 512.
 Cost predict(Schedule schedule, double bytes, int bits, const Layout& layout,
              const Constants& constants);
 
 // Returns the schedule that slimpi uses between nodes for quantizers: `sharded` or `bruck`.
 Schedule used(double bytes, int bits, const Layout& layout);
 
-// Returns the cheapest schedule of plain MPI, or of slimpi.
+// Returns the cheapest schedule of plain MPI, if `plain` is true, or else of slimpi.
 Schedule cheapest(bool plain, double bytes, int bits, const Layout& layout,
                   const Constants& constants);
 

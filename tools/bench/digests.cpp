@@ -19,7 +19,8 @@ namespace {
 
 constexpr int kCount = 20'011, kCalls = 2, kBlock = 512;
 
-// The first `ranks` ranks of the job make a sum; `per_node` of them count as a node.
+// A sum is made by the first `ranks` ranks of the job. It is told that each `per_node` of them are
+// a node.
 struct Layout {
   int ranks, per_node;
 };
@@ -62,8 +63,8 @@ std::vector<Sum> sums(const Layout& layout) {
   return all;
 }
 
-// Returns a number of a bell-shaped distribution around 0, computed from integers and exact in a
-// float, so that no rounding depends on the machine.
+// Returns a pseudo-random number of a bell-shaped distribution around 0. It is computed from
+// integers and is exact in a float, so that rounding cannot make it depend on the machine.
 float bell(int rank, int call, int i) {
   const std::uint64_t bits = splitmix64(
       std::uint64_t(rank) * 1'000'003 + std::uint64_t(call) * 7919 + std::uint64_t(i) * 64, 0);
@@ -72,14 +73,15 @@ float bell(int rank, int call, int i) {
   return float(sum) / 65536;
 }
 
-// The kinds of input. ugly: the first blocks of 512 values have denormals, NaNs, infinities, sums
-// that overflow and so on. finite: as ugly, without values and sums that are not finite. models:
-// the ranks have similar values, as models that are averaged.
+// The kinds of input. ugly: some blocks of 512 values contain denormals, NaNs, infinities, values
+// whose sum overflows, and other values that are hard to quantize. finite: the same without values
+// and sums that are not finite. models: the values differ little between ranks, as those of models
+// that are averaged.
 enum class Input { ugly, finite, models };
 
 Input input_of(const Sum& sum) {
   if (!guarantees_same_bytes(sum.algorithm)) return Input::models;
-  // A sum that is not finite keeps no state, so sums with options get finite input.
+  // Sums with options keep state, and a sum with values that are not finite would not be kept.
   return sum.options.empty() ? Input::ugly : Input::finite;
 }
 
@@ -117,7 +119,8 @@ float input(Input kind, int rank, int call, int i) {
   }
 }
 
-// Returns the SHA-256 of the values, by sha256sum of coreutils; "" if there is no sha256sum.
+// Returns the SHA-256 digest of the values, which the program sha256sum computes; "" if there is no
+// sha256sum.
 std::string sha256(const std::vector<float>& values) {
   std::FILE* const file = std::tmpfile();
   if (file == nullptr) return "";
@@ -144,7 +147,7 @@ MPI_Comm communicator(MPI_Comm ranks, const Layout& layout, const Sum& sum) {
   return with_options(ranks, all);
 }
 
-// Returns at rank 0 the results of all ranks: call by call, each in rank order.
+// Returns at rank 0 the results of all ranks, ordered by call and then by rank.
 std::vector<float> results(MPI_Comm comm, int rank, int ranks, const Sum& sum) {
   const Input kind = input_of(sum);
   const bool scatters = sum.collective == Collective::reduce_scatter;
@@ -172,7 +175,8 @@ std::vector<float> results(MPI_Comm comm, int rank, int ranks, const Sum& sum) {
   return all;
 }
 
-// Keeps one rank's results of each call. Returns false if the results of ranks differ.
+// Keeps the results of one rank for each call and drops the others. Returns false if the ranks'
+// results differ.
 bool keep_one(std::vector<float>& all, int ranks) {
   std::vector<float> one;
   for (int call = 0; call < kCalls; ++call) {
@@ -194,8 +198,8 @@ std::string row(const Layout& layout, const Sum& sum, const std::string& digest)
                      row_of(sum.collective).name, sum.algorithm, sum.bits, options, digest);
 }
 
-// Waits for all ranks of the job. Ranks that take no part in a sum sleep, so that they take no
-// processors from those that do.
+// Waits for all ranks of the job. A rank that took no part in a sum sleeps while it waits, so that
+// it takes no processor time from those that did.
 void wait_for_all() {
   MPI_Request request;
   PMPI_Ibarrier(MPI_COMM_WORLD, &request);

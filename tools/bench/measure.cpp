@@ -18,14 +18,15 @@
 namespace slimpi::bench {
 namespace {
 
-constexpr double kSampleSeconds = 2e-3;  // small calls are timed in batches of this length
-constexpr int kMostCalls = 100;          // of a batch
+constexpr double kSampleSeconds = 2e-3;  // length of a batch of calls, if a call takes less
+constexpr int kMostCalls = 100;          // most calls in a batch
 constexpr double kSizeSeconds = 2;  // for all candidates of a size, where --iterations is not given
 constexpr int kLeastIterations = 5, kMostIterations = 50;
 constexpr std::uint64_t kWireBytes = 1
                                      << 20;  // calls are repeated until this much could be counted
 
-// Returns the counter of a device when it no longer changes: then all queued bytes have left.
+// Waits until the counter of a network device no longer changes, which means that all queued bytes
+// have left, and returns it.
 std::optional<std::uint64_t> settled(const std::string& interface) {
   std::optional<std::uint64_t> last = bytes_sent_by(interface);
   for (int still = 0, tries = 0; last && still < 3 && tries < 500; ++tries) {
@@ -37,7 +38,7 @@ std::optional<std::uint64_t> settled(const std::string& interface) {
   return last;
 }
 
-// Returns a hash of the bits of the values.
+// Returns a hash of the values' bits, so that ranks can compare their results.
 std::uint64_t fingerprint(const float* values, std::uint64_t count) {
   Fnv1a hash;
   for (std::uint64_t i = 0; i < count; ++i) hash.add(std::bit_cast<std::uint32_t>(values[i]));
@@ -55,8 +56,8 @@ std::string Row::label() const {
   return bits == 0 ? name : fmt::format("{} {:g}", name, bits);
 }
 
-// How often a size is measured: in `iterations` rounds. In each round candidate i makes calls[i]
-// calls in a row.
+// How often each candidate is called at a size: there are `iterations` rounds, and in each round
+// candidate i makes calls[i] calls in a row.
 struct Bench::Plan {
   int iterations;
   std::vector<int> calls;
@@ -74,7 +75,7 @@ Bench::Bench(const Options& options, const World& world) : options_(options), wo
   }
   has_memory_ = sum(!here) == 0;
   if (!has_memory_) return;
-  // Like gradients: normal, and different on every rank.
+  // Values that resemble gradients: normally distributed, and different on every rank.
   std::mt19937 generator(std::uint32_t(world.rank) + 1);
   std::normal_distribution<float> normal(0, 1e-2F);
   for (float& value : in_) value = normal(generator);
@@ -103,7 +104,8 @@ Bench::Plan Bench::plan(std::uint64_t count) {
   for (const Candidate& candidate : candidates_) {
     for (int i = 1; i < options_.warmup; ++i) (void)time(candidate, count, 1);
     const double seconds = largest(time(candidate, count, 1));
-    // With --in-place, values grow with every call, so each call begins with a copy of the input.
+    // With --in-place a sum becomes the input of the next call, so values would grow. Each call
+    // therefore begins with a copy of the input, and calls are not batched.
     const double wanted = options_.in_place ? 1 : std::ceil(kSampleSeconds / seconds);
     plan.calls.push_back(int(std::clamp(wanted, 1.0, double(kMostCalls))));
     round += seconds * plan.calls.back();
@@ -115,7 +117,7 @@ Bench::Plan Bench::plan(std::uint64_t count) {
 }
 
 void Bench::find_exact(std::uint64_t count) {
-  constexpr std::uint64_t kPart = 1 << 20;  // bounds what MPI allocates
+  constexpr std::uint64_t kPart = 1 << 20;  // limits the memory that MPI allocates for one call
   while (exact_.size() < count) {
     const std::uint64_t begin = exact_.size(), part = std::min(kPart, count - begin);
     exact_.insert(exact_.end(), in_.begin() + std::ptrdiff_t(begin),
@@ -125,7 +127,7 @@ void Bench::find_exact(std::uint64_t count) {
   }
 }
 
-// Fills in the results of a call other than its time: bytes, error, and whether the ranks have the
+// Fills in all of a row but its times: the bytes sent, the error, and whether all ranks have the
 // same result.
 void Bench::judge(const Candidate& candidate, std::uint64_t count, Row& row) {
   const std::uint64_t calls =
@@ -165,8 +167,8 @@ std::vector<Row> Bench::measure(std::uint64_t bytes) {
   const std::uint64_t count = bytes / sizeof(float);
   const Plan plan = this->plan(count);
   std::vector<std::vector<double>> times(candidates_.size());
-  // Each round has a new random order, equal on all ranks, so that the contents of the caches
-  // favour no candidate.
+  // Each round calls the candidates in a new random order, so that none of them always finds the
+  // caches as the same other one left them. The order is the same on all ranks.
   std::vector<std::size_t> order(candidates_.size());
   std::iota(order.begin(), order.end(), std::size_t(0));
   std::mt19937 draw(1);

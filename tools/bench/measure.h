@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Measures all candidates at one size, in turns, so that a busy moment of the machine or of the
-// network slows all of them.
+// Measures all candidates of slimpi-bench at one size. They take turns, so that a moment when the
+// machine or the network is busy slows all of them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,7 +23,7 @@ struct Row {
   std::optional<double> limit;           // least time that the links allow
   std::optional<double> error;           // relative L2, against the sum in double
   std::optional<double> vnmse;           // the square of error
-  std::optional<double> zeros;           // share that is 0, of values that are not 0 in double
+  std::optional<double> zeros;           // relative L2 error against the sum in double precision
   std::optional<double> wrong_signs;     // share with the wrong sign, of the same values
   std::optional<bool> same;              // every rank has the same bytes
   std::optional<bool> compressed;        // slimpi took the call over and compressed it
@@ -34,17 +34,18 @@ struct Row {
 
 class Bench {
  public:
-  // Fills the buffers for sizes up to the largest of the options.
+  // Allocates and fills the buffers for all sizes up to the largest of the options. Check
+  // has_memory() before measure().
   Bench(const Options& options, const World& world);
   ~Bench();
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
-  // Returns whether every rank has memory for the largest size; equal on all ranks. If false, do
-  // not call measure().
+  // Returns whether every rank has memory for the largest size. All ranks get the same answer.
   bool has_memory() const { return has_memory_; }
 
-  // Returns a row for each candidate, plain MPI first; equal on all ranks.
+  // Measures all candidates with buffers of `bytes` bytes. Collective. Returns a row for each
+  // candidate, plain MPI first; all ranks get the same rows.
   std::vector<Row> measure(std::uint64_t bytes);
 
  private:

@@ -17,8 +17,8 @@ namespace {
 constexpr const char* kVersion = "slimpi-bench " SLIMPI_PACKAGE_VERSION;
 constexpr Size kBytes{4, std::uint64_t(1) << 40};
 
-// A check for CLI11: replaces the text of a size by its number of bytes, a multiple of a float.
-// Returns an error text, or "".
+// A check for CLI11 that replaces a size such as 64K by its number of bytes, which must be a
+// multiple of a float. Returns an error text, or "".
 const CLI::Validator kSize(
     [](std::string& text) {
       std::uint64_t bytes = 0;
@@ -29,9 +29,9 @@ const CLI::Validator kSize(
     },
     "");
 
-// The rate of a network as people write it: bits per second with a unit, powers of 1000, such as
-// 1gbit, 500mbit, 2.5G. Returns false for any other text, also for a number without a unit, whose
-// unit would be a guess.
+// Parses the rate of a network, which is a number of bits per second and a unit such as 1gbit,
+// 500mbit or 2.5G (powers of 1000). Returns false for any other text. A number without a unit is
+// refused, because its unit would be a guess.
 bool parse_rate(std::string_view text, double& bits_per_second) {
   const std::string lower = lower_case(text);
   double parsed = 0;
@@ -47,7 +47,7 @@ bool parse_rate(std::string_view text, double& bits_per_second) {
   return true;
 }
 
-// A check for CLI11: replaces the text of a rate by its bits per second.
+// A check for CLI11 that replaces a rate by its bits per second.
 const CLI::Validator kRate(
     [](std::string& text) {
       double rate = 0;
@@ -57,7 +57,7 @@ const CLI::Validator kRate(
     },
     "");
 
-// Returns an error text for a value of an option of slimpi; "" if the value is right.
+// Returns why an option of slimpi cannot have this value; "" if it can.
 std::string check_option(const std::string& name, const std::string& value) {
   return Config().set(name, value, Source::file);
 }
@@ -95,7 +95,7 @@ void finish(const Words& words, bool standard_sizes, Options& options) {
   if (options.interface.empty()) options.interface = environment_variable("SLIMPILAB_INTERFACE");
 }
 
-// A check of a number's range that adds nothing to --help.
+// A check of a number's range. CLI11's own check would add its range to --help.
 template <typename T>
 CLI::Validator range(T low, T high) {
   return CLI::Range(low, high).description("");
@@ -189,8 +189,8 @@ void add_model(CLI::App& app, Options& options) {
       ->type_name("N");
 }
 
-// Returns an option that is given without --predict and has no effect, because only --predict reads
-// it; "" if there is none.
+// Returns an option that was given without --predict and has no effect without it; "" if there is
+// none.
 std::string without_predict(const CLI::App& app) {
   for (const char* const name : {"--nodes", "--ranks-per-node", "--latency", "--cores"})
     if (app.count(name) != 0 && app.count("--predict") == 0) return name;

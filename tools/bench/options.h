@@ -16,7 +16,7 @@ struct Options {
   std::vector<std::uint64_t> sizes;  // bytes, each a multiple of a float
   std::vector<std::string> algorithms;
   std::vector<double> bits;
-  SetOptions set;      // more options, for every algorithm
+  SetOptions set;      // options of slimpi that hold for every algorithm
   int iterations = 0;  // 0: as many as fit into two seconds
   int warmup = 2;
   bool in_place = false;
@@ -42,7 +42,7 @@ struct Parsed {
 };
 Parsed parse(int argc, char** argv);
 
-// Returns the number of KiB, for a column of a table: such as 64, 65536 or 0.5.
+// Returns a number of KiB as text, such as 64, 65536 or 0.5, for a column of a table.
 std::string in_kib(std::uint64_t bytes);
 
 }  // namespace slimpi::bench

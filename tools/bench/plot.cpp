@@ -10,7 +10,7 @@
 namespace slimpi::bench {
 namespace {
 
-// The candidates; each size has the same ones.
+// Returns the labels of the candidates, which are the same at each size.
 std::vector<std::string> labels_of(const std::vector<Row>& rows) {
   std::vector<std::string> labels;
   for (const Row& row : rows) {
@@ -20,8 +20,8 @@ std::vector<std::string> labels_of(const std::vector<Row>& rows) {
   return labels;
 }
 
-// Returns gnuplot's data block of a label: size, milliseconds, bus bandwidth, and the limits that
-// the link sets for both.
+// Returns the gnuplot data block of one label. A line has a size, milliseconds, bus bandwidth, and
+// the limits that the link sets for these two.
 std::string data_block(const std::vector<Row>& rows, const std::string& label, std::size_t index) {
   std::string text = fmt::format("$d{} << END\n", index);
   for (const Row& row : rows) {
@@ -35,8 +35,9 @@ std::string data_block(const std::vector<Row>& rows, const std::string& label, s
   return text + "END\n";
 }
 
-// Each label has a linetype of gnuplot's: a colour, and a marker for pictures without colours. The
-// limit of the link has the colour of its label.
+// Returns gnuplot commands for one panel of the picture. Each label has a linetype, that is a
+// colour and, for pictures without colours, a marker. The limit of the link has the colour of its
+// label.
 std::string panel(const std::vector<Row>& rows, const std::vector<std::string>& labels,
                   const char* axis, int column) {
   std::string text = fmt::format("set ylabel '{}'\nplot ", axis);
@@ -50,7 +51,7 @@ std::string panel(const std::vector<Row>& rows, const std::vector<std::string>& 
   return text + "\n";
 }
 
-// At most eight sizes, in KiB.
+// Returns the marks of the axis of sizes: at most eight sizes, in KiB.
 std::string tics(const std::vector<std::uint64_t>& sizes) {
   std::string text;
   const std::size_t step = (sizes.size() + 7) / 8;
@@ -59,7 +60,7 @@ std::string tics(const std::vector<std::uint64_t>& sizes) {
   return text;
 }
 
-// The gnuplot script, data included, that draws the picture into options.plot.
+// Returns the gnuplot script, with its data, that draws the picture into the file options.plot.
 std::string plot_script(const Options& options, const World& world, const std::vector<Row>& rows) {
   const bool svg = options.plot.ends_with(".svg");
   const std::vector<std::string> labels = labels_of(rows);
@@ -85,7 +86,7 @@ std::string plot_script(const Options& options, const World& world, const std::v
   text += fmt::format("set xrange [{}:{}]\n", double(rows.front().bytes) / 1.5,
                       double(rows.back().bytes) * 1.5);
   text += panel(rows, labels, "time (ms, logarithmic)", 2);
-  text += "unset key\n";  // the first panel's key is for both
+  text += "unset key\n";  // the first panel has the key for both panels
   text += panel(rows, labels, "bus bandwidth (GB/s, logarithmic)", 3);
   return text + "unset multiplot\n";
 }

@@ -11,14 +11,15 @@ namespace slimpi::bench {
 
 using namespace cost;
 
-// Returns the built-in constants, with the link and the latency that the options name.
+// Returns the built-in constants of the cost model, except that the link and the latency are those
+// of the options, if given.
 Constants constants_of(const Options& options);
 
-// Returns whether the link is faster than the one that the constants describe. Then the processor
-// may decide the time, and its share was not measured.
+// Returns whether the link is faster than the one on which the constants were measured. The
+// processor may then limit the call, and its constants were not measured at that rate.
 bool beyond_measured(const Constants& constants);
 
-// One predicted call: the best plain schedule, or one of slimpi's.
+// A predicted call, by the best schedule of plain MPI or by one of slimpi's.
 struct Forecast {
   Layout layout;
   double bytes = 0;
@@ -26,11 +27,12 @@ struct Forecast {
   Schedule schedule{};
   Cost cost;
   double plain_seconds = 0;  // seconds of the best plain schedule
-  bool used = false;         // slimpi's choice
+  bool used = false;         // slimpi would choose this schedule
 };
 
-// Predicts calls. With options.nodes: all schedules, for a job of that many nodes. Otherwise: the
-// best plain schedule and the schedule that slimpi uses, for 2 to 100,000 nodes.
+// Predicts calls. If the options name a number of nodes, returns all schedules for a job of that
+// size; otherwise, for 2 to 100,000 nodes, the best schedule of plain MPI and the one that slimpi
+// chooses.
 std::vector<Forecast> forecasts(const Options& options, const Constants& constants);
 
 std::string table(const Options& options, const Constants& constants,

@@ -35,8 +35,8 @@ std::string yes_or(const char* no, const std::optional<bool>& value) {
   return value ? (*value ? "yes" : no) : "-";
 }
 
-// A line of the table. The second cell is the label and stands at the left of its column, which has
-// room for the longest label that the options can give.
+// Returns a line of the table. The second cell, the label, is aligned to the left, and its column
+// has room for the longest label that the options can give.
 std::string line(const Options& options, const std::vector<std::string>& cells) {
   static constexpr std::size_t kWidths[] = {10, 12, 5, 11, 11, 8, 8, 8, 12, 9, 9, 6, 6, 4, 12, 7};
   std::size_t label = kWidths[1];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The output of slimpi-bench: a table while it measures, JSON and a picture at the end.
+// The output of slimpi-bench: a table that grows while it measures, and JSON and a picture at the
+// end.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,27 +9,30 @@
 
 namespace slimpi::bench {
 
-// Lines that start with '#', then one line a row. A value that is not known is "-". Columns have
-// fixed widths and one unit each.
+// The table: a head whose lines start with '#', then a line for each row. "-" stands for a value
+// that is not known. Columns have fixed widths, and each has one unit.
 std::string table_head(const Options& options, const World& world);
 std::string table_line(const Options& options, const Row& row, const Row& plain);
 
 std::string to_json(const Options& options, const World& world, const std::vector<Row>& rows);
 
-// Makes gnuplot draw a picture into the file options.plot: time and bus bandwidth over size, with
-// the limits that a node's link sets. On failure prints a line to standard error and returns false.
-// Without gnuplot the script is kept, in the directory of the picture.
+// Lets gnuplot draw a picture into the file options.plot. It shows time and bus bandwidth over
+// size, with the limits that a node's link sets. On failure prints a line to standard error and
+// returns false; if gnuplot is missing, its script is kept in the directory of the picture.
 bool plot(const Options& options, const World& world, const std::vector<Row>& rows);
 
-// Prints digests of sums that are the same on every machine: a row of docs/data/digests.csv for
-// each sum that the ranks of the job can make. Collective over MPI_COMM_WORLD. Returns the exit
-// status: 1 if ranks that must have the same bytes differ, or without sha256sum, otherwise 0.
+// Prints a row of docs/data/digests.csv for each sum that the ranks of the job can make: a digest
+// of the results, which are the same on every machine. Collective over MPI_COMM_WORLD. Returns the
+// exit status: 1 if ranks that must have the same bytes differ, or if there is no sha256sum;
+// otherwise 0.
 int print_digests(const World& world);
 
-// Returns why a file that the options name could not be written now; "" if all could be written.
+// Returns which of the output files that the options name cannot be written, and why; "" if all can
+// be. Called before anything is measured.
 std::string unwritable(const Options& options);
 
-// Writes `text` to a file, or to standard output for "-". On failure prints a line, returns false.
+// Writes `text` to a file, or to standard output if the path is "-". On failure prints a line and
+// returns false.
 bool write_file(const std::string& path, const std::string& text);
 
 }  // namespace slimpi::bench

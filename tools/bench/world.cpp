@@ -9,7 +9,7 @@
 namespace slimpi::bench {
 namespace {
 
-// Returns the name of the MPI: "MPICH 4.0.2" from "MPICH Version:      4.0.2\n...".
+// Returns the name and version of the MPI, such as "MPICH 4.0.2".
 std::string library_name() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
@@ -55,7 +55,7 @@ MPI_Comm with_options(MPI_Comm comm, const SetOptions& options) {
   for (const auto& [name, value] : options)
     PMPI_Info_set(info, ("slimpi_" + name).c_str(), value.c_str());
   MPI_Comm copy;
-  MPI_Comm_dup_with_info(comm, info, &copy);  // slimpi's, which reads the keys
+  MPI_Comm_dup_with_info(comm, info, &copy);  // slimpi takes the call and reads the keys
   PMPI_Info_free(&info);
   return copy;
 }

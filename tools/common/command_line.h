@@ -9,8 +9,8 @@
 
 namespace slimpi::tools {
 
-// Returns a message about the first word of the command line that looks like an option and is not
-// an option; "" if there is none. CLI11's own message lists all of them in reverse order, together
+// Returns a message that names the first word of the command line that begins like an option and is
+// none; "" if there is no such word. The message of CLI11 would list all of them in reverse order,
 // with their values.
 inline std::string unknown_option(const CLI::App& app, int argc, const char* const* argv) {
   std::vector<std::string> known;
@@ -24,7 +24,7 @@ inline std::string unknown_option(const CLI::App& app, int argc, const char* con
   return "";
 }
 
-// Returns the text of an error of CLI11, in the form of the end of a line.
+// Returns the text of an error of CLI11 so that it can end a line that the caller begins.
 inline std::string message(const CLI::ParseError& error) {
   std::string text = error.what();
   if (text[0] >= 'A' && text[0] <= 'Z') text[0] = char(text[0] - 'A' + 'a');
@@ -33,8 +33,8 @@ inline std::string message(const CLI::ParseError& error) {
   return text;
 }
 
-// Returns the text of --help: the usage first, as in the other tools, and no two empty lines in a
-// row.
+// Returns the text of --help with the usage first, as in the other tools, and without empty lines
+// in a row.
 inline std::string help(const CLI::App& app) {
   std::string text = app.help();
   for (std::size_t at = 0; (at = text.find("\n\n\n")) != text.npos;) text.erase(at, 1);

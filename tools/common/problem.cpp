@@ -13,8 +13,8 @@ namespace slimpi::tools {
 
 namespace {
 
-// Returns why the file that this value of SLIMPI_ALGORITHM names cannot be opened; "" if it can be
-// opened, or if the value names no file.
+// Returns why the file that a value of SLIMPI_ALGORITHM names cannot be opened; "" if it can be
+// opened or if the value names none. `spelled` is the value as the user wrote it.
 std::string missing_file(const std::string& algorithm, const std::string& spelled) {
   const std::size_t colon = algorithm.find(':');
   if (colon == algorithm.npos || access(algorithm.c_str() + colon + 1, R_OK) == 0) return "";

@@ -9,12 +9,13 @@ namespace slimpi::tools {
 
 constexpr std::size_t kWidth = 100;
 
-// Breaks `text` at blanks into lines of at most kWidth columns. The first line begins with `first`.
-// The others begin with `other`, or if it is "" with as many blanks. Each ends with a newline.
+// Breaks `text` at blanks into lines of at most kWidth columns, each with a newline at its end. The
+// first line begins with `first`; the others begin with `other` or, if that is "", with as many
+// blanks as `first` has columns.
 std::string wrapped(const std::string& first, std::string_view text, const std::string& other = "");
 
-// Rows of cells below a heading in capitals, indented by two; two blanks between columns. The last
-// column is wrapped.
+// A table for people: rows of cells below a heading in capitals, indented by two columns, with two
+// blanks between columns. Text of the last column is wrapped.
 class Table {
  public:
   explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}

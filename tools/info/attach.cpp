@@ -21,8 +21,8 @@ namespace slimpi::info {
 
 namespace {
 
-// Copies a record at a moment when it is not being written. Returns false if there was no such
-// moment, or if the record cannot be read.
+// Copies a record that the process of slimpi may be changing. Returns false if the record could not
+// be read, or if it changed during every attempt.
 bool read_record(int file, std::size_t index, Activity& record) {
   const off_t place = off_t(offsetof(ActivityFile, records) + index * sizeof(Activity));
   for (int attempt = 0; attempt < 1000; ++attempt) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// slimpi-info --attach: reads what a running process publishes about its calls.
+// slimpi-info --attach: reads the records in which a running process publishes its calls.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,14 +15,16 @@ struct Attached {
   std::vector<Activity> calls;
 };
 
-// Fills `attached`. Returns "", or one line that says why the process cannot be read.
+// Fills `attached` with the records of process `pid`. Returns "", or a line that says why the
+// process cannot be read.
 std::string attach(const std::string& pid, Attached& attached);
 
-// Converts nanoseconds to seconds; a negative time, from a clock read too early, is 0.
+// Converts nanoseconds to seconds. Returns 0 for a negative time, which results if the clock was
+// read before the record was.
 double seconds(std::int64_t nanoseconds);
 
-// Reads the records that are in use from the file with this descriptor. Returns false if the file
-// is not slimpi's.
+// Reads the records that are in use from the file with the descriptor `file`. Returns false if the
+// file is not one of slimpi's.
 bool read_activity(int file, Attached& attached);
 
 std::string attached_text(const Attached& attached);

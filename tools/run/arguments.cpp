@@ -23,13 +23,13 @@ const OptionRow* find_row(const std::string& name) {
   return nullptr;
 }
 
-// Returns an option's name in its form for a command line: "--min-size" for "min_size".
+// Returns an option's name as the command line spells it: "--min-size" for "min_size".
 std::string dashed(const std::string& name) {
   return "--" + with('-', '_', name);
 }
 
 std::string unknown(const std::string& word, const std::string& name) {
-  // A usual mistake: an option of the launcher stands behind slimpi-run.
+  // A common mistake is an option of the launcher that stands behind slimpi-run.
   for (const char* launcher : {"-n", "-np", "-N", "-f", "-ppn", "-hosts", "-host", "-genv"})
     if (word == launcher)
       return word + " belongs to the launcher: mpiexec " + word + " ... slimpi-run PROGRAM";
@@ -39,7 +39,9 @@ std::string unknown(const std::string& word, const std::string& name) {
                        : "; did you mean " + dashed(near) + "?");
 }
 
-// If an on/off option is given without its value, the program's name was taken for the value.
+// Returns an addition to the error text about an option's wrong value: if it is an on/off option
+// that was given without a value, so that the name of the program was taken for one, it says how to
+// switch the option on. Returns "" otherwise.
 std::string value_missing(const OptionRow& row, const std::string& value) {
   const bool is_switch = row.accepted.starts_with("1/0");
   return is_switch && value[0] != '-' ? "; to switch it on: " + dashed(row.name) + " 1 " + value
@@ -51,7 +53,8 @@ constexpr std::pair<std::string_view, bool Arguments::*> kSwitches[] = {
     {"dry_run", &Arguments::dry_run},   {"compare", &Arguments::compare},
     {"stand_in", &Arguments::stand_in}, {"torch", &Arguments::torch}};
 
-// Options of --torch. `like` has the values of another option; "": those that `accepted` lists.
+// An option of --torch. Its values are those of slimpi's option `like`; if that is "", those that
+// `accepted` lists.
 struct TorchOption {
   std::string_view name, like;
   std::string accepted, what;
@@ -61,7 +64,8 @@ const TorchOption kTorchOptions[] = {
     {"torch_sums", "", "gradients, all", "sums it is for", &Arguments::torch_sums},
     {"torch_weights", "bits", "", "weights it is for", &Arguments::torch_weights}};
 
-// Pairs of an option that is the first of its group in the table, and the heading of the group.
+// The headings of --help. Each has the name of the option before which it stands, the first of its
+// group.
 constexpr std::pair<std::string_view, const char*> kHeadings[] = {
     {"algorithm", "Compression"},
     {"min_size", "Which calls"},
@@ -72,7 +76,8 @@ constexpr std::pair<std::string_view, const char*> kHeadings[] = {
     {"config", "Option sources"},
 };
 
-// Returns a name for an option's value, such as "N", "FILE", "on|off", from the accepted values.
+// Returns the word that stands for an option's value in --help, such as "N", "FILE" or "on|off",
+// derived from the accepted values.
 std::string value_name(const std::string& accepted) {
   constexpr std::size_t kLongest = 24;
   const auto has = [&](std::string_view text) { return accepted.find(text) != accepted.npos; };

@@ -8,8 +8,8 @@ namespace slimpi::tools {
 
 struct Arguments {
   bool help = false, version = false, dry_run = false;
-  bool compare = false;    // verify every call, and print a report at the end
-  bool stand_in = false;   // a library of MPI's name leads to slimpi, too: tools/run/stand_in.h
+  bool compare = false;    // verify every call and print a report at the end
+  bool stand_in = false;   // see tools/run/stand_in.h
   bool torch = false;      // DistributedDataParallel models of a Python program get slimpi's hook
   std::string torch_sums;  // which sums are compressed with `torch`; "": not given
   std::string torch_weights;  // bits of the weights that `torch` gathers; "": not given
@@ -18,7 +18,7 @@ struct Arguments {
   std::string error;                             // "" or one line
 };
 
-// Parses the command line. Options end at the first word that is not an option, or behind "--".
+// Parses the command line. Its options end before the first word that is not an option, or at "--".
 Arguments parse_arguments(int argc, const char* const* argv);
 
 // Returns the text of --help.

@@ -16,7 +16,7 @@ namespace slimpi::tools {
 
 namespace {
 
-// 0 if the file can be executed, else an errno.
+// Returns 0 if the file can be executed, and otherwise an errno.
 int executable(const std::string& path) {
   struct stat file;
   if (stat(path.c_str(), &file) != 0) return errno;
@@ -38,8 +38,8 @@ bool is_elf(const unsigned char* start) {
   return std::memcmp(start, ELFMAG, SELFMAG) == 0;
 }
 
-// Returns the ELF interpreter, which is the dynamic linker, of a program of slimpi-run's own ELF
-// class and machine; "" if it has none.
+// Returns the path of a program's ELF interpreter, that is of its dynamic linker; "" if the program
+// has none. The program is of slimpi-run's own ELF class and machine.
 std::string interpreter_of(std::ifstream& file, const Elf64_Ehdr& header) {
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment;
@@ -53,9 +53,9 @@ std::string interpreter_of(std::ifstream& file, const Elf64_Ehdr& header) {
   return "";
 }
 
-// Returns whether the dynamic linker belongs to a C library that libslimpi was not built for: not
-// glibc, or an older glibc. With it, a program that preloads libslimpi does not start. Only glibc
-// 2.34 and later have this name.
+// Returns whether the dynamic linker belongs to another C library than glibc, or to an older glibc
+// than libslimpi needs. A program that has this linker would not start with libslimpi preloaded.
+// The name of the linker decides, because only glibc 2.34 and later use it.
 bool is_of_other_libc(const std::string& linker) {
 #if __GLIBC_PREREQ(2, 34)
   std::ifstream file(linker, std::ios::binary);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The program that slimpi-run starts: where it is, and whether a preloaded library can reach it.
+// Finds the program that slimpi-run starts, and whether a preloaded library will be loaded into it.
 #pragma once
 #include <string>
 
@@ -7,18 +7,18 @@ namespace slimpi::tools {
 
 struct Program {
   std::string path;  // the file to execute; "" if there is none
-  int status = 0;    // then the exit status: 127 not found, 126 not executable
-  std::string why;   // the reason in words
+  int status = 0;    // exit status if path is "": 127 for not found, 126 for not executable
+  std::string why;   // why path is "", in words
 };
 
-// Looks for the program `name` as a shell does. A name with a slash is a path. Another name is
+// Finds the program `name` as a shell does: a name with a slash is a path, and any other name is
 // looked for in the directories of `path`, the value of PATH.
 Program find_program(const std::string& name, const std::string& path);
 
 // Returns why the dynamic linker will not load `library` into the program at `path`, in words that
 // follow the program's name, such as "is statically linked". Returns "" if the linker will load it,
-// or if the program is a script. *starts becomes false if the program would not start with
-// LD_PRELOAD set.
+// or if the program is a script. Sets *starts to false if the program cannot even start with
+// LD_PRELOAD set, and otherwise to true.
 std::string unreachable(const std::string& path, const std::string& library, bool* starts);
 
 }  // namespace slimpi::tools

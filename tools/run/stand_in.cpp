@@ -25,13 +25,13 @@ namespace slimpi::tools {
 
 namespace {
 
-// The file names under which programs load an MPI: of MPICH's ABI, of Open MPI, of the standard
-// ABI.
+// The file names under which programs load an MPI: those of MPICH's ABI, of Open MPI, and of the
+// standard ABI.
 constexpr const char* kNames[] = {
     "libmpi.so",         "libmpi.so.12", "libmpich.so",   "libmpich.so.12",  "libmpi_cray.so",
     "libmpi_cray.so.12", "libmpi.so.40", "libmpi_abi.so", "libmpi_abi.so.0", "libmpi_abi.so.1"};
 
-// The parts of an ELF file of this machine.
+// The structures of an ELF file of this machine.
 using Header = ElfW(Ehdr);
 using Segment = ElfW(Phdr);
 using Entry = ElfW(Dyn);
@@ -39,8 +39,8 @@ using Symbol = ElfW(Sym);
 
 constexpr std::size_t kLargestPage = 1 << 16;
 
-// The part of the file before the dynamic section and the strings. The table of symbols has only
-// the null symbol, with which every table begins.
+// The part of the file that precedes the dynamic section and the strings. Its table of symbols has
+// only the null symbol, with which every such table begins.
 struct Start {
   Header header;
   Segment segments[3];  // the whole file, the dynamic section, the stack
@@ -58,9 +58,9 @@ Segment segment(unsigned type, std::size_t offset, std::size_t size, std::size_t
   return made;
 }
 
-// Returns the bytes of a shared library that has no name and no code, and needs the libraries
-// `needed`, in this order. Its machine is that of the shared library with the path `model`. Returns
-// "" if that file cannot be read.
+// Returns the bytes of a shared library that has no code and no name of its own, and that needs the
+// libraries `needed` in this order. It is for the same machine as the shared library at the path
+// `model`. Returns "" if `model` cannot be read.
 std::string shared_library(const std::string& model, const std::vector<std::string>& needed) {
   Start start{};
   std::ifstream file(model, std::ios::binary);
@@ -105,8 +105,8 @@ std::string real_path(const std::string& path) {
   return std::filesystem::canonical(path, error);
 }
 
-// Returns the file that the dynamic linker finds under this name; "" if there is none. Loads the
-// library to find out, because only the dynamic linker knows where it looks.
+// Returns the file that the dynamic linker finds by this name; "" if there is none. It loads the
+// library to find out, because only the dynamic linker knows in which places it looks.
 std::string found(const char* name) {
   void* const handle = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
   link_map* map = nullptr;
@@ -114,14 +114,16 @@ std::string found(const char* name) {
   return map->l_name;
 }
 
-// Makes a directory that belongs to this user and that nobody else can write.
+// Makes a directory that belongs to this user and that no other user can write to. Returns false on
+// failure.
 bool make_own(const std::string& path) {
   struct stat entry;
   return (mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) && lstat(path.c_str(), &entry) == 0 &&
          S_ISDIR(entry.st_mode) && entry.st_uid == geteuid() && (entry.st_mode & 022) == 0;
 }
 
-// Writes a file that other ranks may be writing, too: readers see it only whole.
+// Writes a file that other ranks may be writing at the same time. Readers never see a part of it.
+// Returns false on failure.
 bool write_whole(const std::string& path, const std::string& bytes) {
   std::ifstream there(path, std::ios::binary);
   if (std::string(std::istreambuf_iterator<char>(there), {}) == bytes) return true;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The process that the user started, and requests to labs that run."""
+"""Runs in the process that the user started, and sends requests to running labs."""
 import json
 import os
 import shutil
@@ -15,8 +15,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def _end_with(function, *arguments):
-    """Ends a forked process with the status that `function` returns, so that it never goes on in
-    its parent's code."""
+    """Ends a forked process with the status that `function` returns, so that the process never
+    continues in its parent's code, even after an exception."""
     status = 1
     try:
         status = function(*arguments)
@@ -32,7 +32,8 @@ def _end_with(function, *arguments):
 
 
 def _guard(options, alive):
-    """Makes the lab's namespaces, starts its process 1 there, and returns that process's status."""
+    """Makes the lab's namespaces, starts its process 1 in them, and returns the status of that
+    process."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     flags = NEWNS | NEWNET | NEWUTS | NEWIPC | NEWPID
@@ -43,7 +44,7 @@ def _guard(options, alive):
             unshare(flags)
             entered = True
         except LabError:
-            pass  # root of a container may not do that; go on as other users do
+            pass  # root of a container may not do that; continue as other users do
     if not entered:
         try:
             unshare(flags | NEWUSER)
@@ -61,7 +62,7 @@ def _guard(options, alive):
 
 
 def _home():
-    """Returns the directory in which each running lab of this user has a directory of its own."""
+    """Returns the directory that has a directory for each running lab of this user."""
     path = os.path.join(tempfile.gettempdir(), f"slimpi-lab-{os.getuid()}")
     os.makedirs(path, mode=0o700, exist_ok=True)
     if os.stat(path).st_uid != os.getuid():
@@ -69,12 +70,12 @@ def _home():
     return path
 
 
-NEIGHBORS = "net.ipv4.neigh.default.gc_thresh3"  # entries; the hosts share one table
+NEIGHBORS = "net.ipv4.neigh.default.gc_thresh3"  # most entries of a table that all hosts share
 
 
 def _warn_of_neighbors(hosts):
-    """Says so if the kernel's table of neighbors has no room for all pairs of hosts. Further pairs
-    then have no route to each other."""
+    """Prints a warning if the kernel's table of neighbors has no room for all pairs of hosts,
+    because further pairs would have no route to each other."""
     needed = hosts * (hosts - 1)
     try:
         with open("/proc/sys/" + NEIGHBORS.replace(".", "/")) as file:
@@ -131,7 +132,8 @@ def _answers(directory):
 
 
 def _remove_dead_labs():
-    """Removes the directories of labs whose front was killed; their names begin with its number."""
+    """Removes the directories of labs whose front was killed. The name of a directory begins with
+    the number of the front."""
     for path in _directories():
         front = os.path.basename(path).partition("-")[0]
         if not os.path.exists(f"/proc/{front}") and not _answers(path):
@@ -139,8 +141,8 @@ def _remove_dead_labs():
 
 
 def ask(directory, links):
-    """Sets links of a running lab and returns its counters. Without a directory it is the lab that
-    this process runs in, else the only lab that runs."""
+    """Sets links of a running lab and returns its counters. Without a directory, the lab is the one
+    in which this process runs, or else the only one that runs."""
     directory = directory or os.environ.get("SLIMPILAB")
     if not directory:
         labs = [path for path in _directories() if _answers(path)]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Namespaces that are hosts, their shaped links, the switch between them, and its counters."""
+"""Makes namespaces that act as hosts, their links with limited rates, and the switch that connects
+the hosts and counts bytes."""
 import json
 import os
 import re
@@ -9,12 +10,13 @@ import socket
 from .system import MS_BIND, NEWIPC, NEWNET, NEWNS, NEWUTS, LabError, mount, run, unshare
 
 DEVICE = "eth0"  # the name of a host's end of its link
-# A 1 in this file keeps the bytes of neighbor discovery out of the counters.
+# The bytes of IPv6's neighbor discovery are kept out of the counters by a 1 in this file.
 NO_IPV6 = "/proc/sys/net/ipv6/conf/all/disable_ipv6"
 
 
 def parse_rate(text, option="--rate"):
-    """Returns bits per second; None for a link that is not shaped. Units are those of tc(8)."""
+    """Returns a rate in bits per second; None for a link without a limit. Units are those of
+    tc(8)."""
     if text == "none":
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(k|m|g|t|)(i?)(bit|bps|)", text.lower())
@@ -30,7 +32,8 @@ def parse_rate(text, option="--rate"):
 
 
 def parse_link(text, count, option="--link"):
-    """Returns (hosts, up, down) of HOST=RATE or HOST=UP/DOWN. HOST is a number or `all`."""
+    """Parses HOST=RATE or HOST=UP/DOWN, in which HOST is a number or `all`, and returns (hosts, up,
+    down)."""
     host, equals, rates = text.partition("=")
     if not equals or not (host == "all" or host.isdecimal()):
         raise LabError(f"{option}: {text!r} is not HOST=RATE or HOST=UP/DOWN, such as 2=100mbit", 2)
@@ -42,16 +45,15 @@ def parse_link(text, count, option="--link"):
 
 
 def shaper(rate):
-    """Returns words for tc. A bucket of 2 ms lets a link reach its rate. A queue of 50 ms holds the
-    bytes that a window of TCP sends at once."""
+    """Returns words for tc that limit a link to a rate. A bucket of 2 ms lets the link reach the
+    rate, and a queue of 50 ms holds the bytes that a window of TCP sends at once."""
     burst = min(max(rate // 8 // 500, 32 << 10), 256 << 10)
     return ["tbf", "rate", f"{rate}bit", "burst", str(burst), "latency", "50ms"]
 
 
 class Host:
-    """A host: its name, its address, the process that its namespaces belong to, and the rates of
-    its link. up: the direction in which the host sends; down: in which it receives. None: not
-    shaped."""
+    """A host: its name, its address, the process that owns its namespaces, and the rates of its
+    link. up: the rate at which the host can send; down: at which it can receive; None: no limit."""
 
     def __init__(self, index, up, down):
         self.index, self.name, self.address = index, f"node{index}", f"10.77.0.{index + 1}"
@@ -60,12 +62,12 @@ class Host:
         self.process = None
 
     def enter(self, *command, spaces=("net", "uts", "ipc", "mount")):
-        """Returns the words that run `command` inside the host."""
+        """Returns the words of a command that runs `command` inside the host."""
         return ["nsenter", f"--target={self.process}", *(f"--{s}" for s in spaces), "--", *command]
 
     def shape(self):
-        """Gives the link its wanted rates. Each end shapes the bytes that it sends, so the switch
-        shapes `down`."""
+        """Gives the link the rates that are wanted. Each end of a link can limit only what it
+        sends, so the switch limits `down`."""
         for direction, rate in self.wanted.items():
             if rate == self.rate[direction]:
                 continue
@@ -78,8 +80,8 @@ class Host:
 
 
 def _hold(host, names, ready):
-    """Runs the process that a host's namespaces belong to. It writes a line to `ready`, empty or an
-    error, and ends with the lab."""
+    """Runs the process that owns a host's namespaces, until the lab ends. It writes a line to
+    `ready`, which is empty or an error."""
     try:
         unshare(NEWNET | NEWUTS | NEWIPC | NEWNS)
         socket.sethostname(host.name)
@@ -95,7 +97,7 @@ def _hold(host, names, ready):
 
 
 def start(hosts, private):
-    """Makes the hosts, not yet connected. private: a directory that belongs to the lab."""
+    """Makes the hosts, without links. private: a directory that belongs to the lab."""
     names = f"{private}/hosts"
     with open(names, "w") as file:
         file.write("127.0.0.1 localhost\n" + "".join(f"{h.address} {h.name}\n" for h in hosts))
@@ -115,7 +117,7 @@ def start(hosts, private):
 
 
 def connect(hosts):
-    """Joins each host's eth0 by a veth link to a switch, which is in the lab's own namespace."""
+    """Connects each host's eth0 by a veth link to a switch, which is in the lab's own namespace."""
     lines = ["link add switch0 type bridge", "link set switch0 up"]
     for host in hosts:
         port = f"port{host.index}"
@@ -131,7 +133,7 @@ def connect(hosts):
 
 
 def counters(hosts):
-    """Returns the bytes that have crossed each link so far, as the switch counts them."""
+    """Returns how many bytes have crossed each link so far, by the switch's count."""
     links = json.loads(run("ip", "-json", "-stats", "link", "show"))
     ports = {link["ifname"]: link["stats64"] for link in links}
     rows = []
@@ -143,7 +145,7 @@ def counters(hosts):
 
 
 def difference(before, after):
-    """Returns the bytes that crossed each link between two calls of counters()."""
+    """Returns how many bytes crossed each link between two calls of counters()."""
     rows = []
     for old, new in zip(before["hosts"], after["hosts"]):
         rows.append({**new, **{key: new[key] - old[key] for key in ("sent", "received")}})

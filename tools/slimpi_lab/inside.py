@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Process 1 of a lab. When it ends, the kernel ends every process of the lab, and the networks go,
-too. It ends when the front does, because it reads from a pipe that only the front can write to."""
+"""Process 1 of a lab. When it ends, the kernel ends all processes of the lab, and its networks
+vanish. It reads from a pipe that only the front can write to, so that it notices the end of the
+front and ends, too."""
 import json
 import os
 import select
@@ -14,11 +15,11 @@ from . import launch
 from .hosts import Host, connect, counters, difference, parse_link, start
 from .system import MS_PRIVATE, MS_REC, LabError, mount, say
 
-STOP_SECONDS = 1  # for mpiexec to end its ranks when the lab must end
+STOP_SECONDS = 1  # time for mpiexec to end its ranks when the lab must end
 
 
 def _answer(connection, hosts):
-    """Answers one request of --set-rate or --status: a line of JSON in each direction."""
+    """Answers one request of --set-rate or --status. Request and answer are a line of JSON each."""
     try:
         connection.settimeout(2)
         request = json.loads(connection.makefile().readline())
@@ -35,13 +36,13 @@ def _answer(connection, hosts):
     try:
         connection.sendall(json.dumps(reply).encode() + b"\n")
     except OSError:
-        pass  # the process that asked has gone
+        pass  # the process that asked has ended
     connection.close()
 
 
 def _wait(program, hosts, control, alive):
-    """Serves requests until the program ends, and returns its wait status; None if the lab must
-    end."""
+    """Serves requests until the program ends, and returns the program's wait status; None if the
+    lab must end before that."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -69,7 +70,7 @@ def _stop(program):
 
 
 def _write(path, report):
-    """Writes the counters, and returns whether that succeeded."""
+    """Writes the counters into a file and returns whether that succeeded."""
     text = json.dumps(report, indent=1) + "\n"
     if path == "-":
         sys.stdout.write(text)
@@ -114,7 +115,7 @@ def supervise(options, alive):
     if options.counters:
         seconds = round(time.monotonic() - begin, 6)
         report = {"seconds": seconds, **difference(before, counters(hosts))}
-        # A failure of the program is reported rather than one of the counters.
+        # If the program has failed, its status is returned even if the counters cannot be written.
         if not _write(options.counters, report):
             return status or 1
     return status

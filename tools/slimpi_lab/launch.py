@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds the MPI of a program, and makes the command that starts it on the hosts."""
+"""Finds the MPI of a program and makes the command that starts the program on the hosts."""
 import os
 import re
 import shutil
@@ -10,8 +10,9 @@ from .system import LabError, say
 
 
 def _mpi_of(mpiexec):
-    """Returns which MPI a launcher belongs to; None if it is of neither or cannot be run. prterun's
-    version names no MPI; without its files of texts, prterun prints an error that has its name."""
+    """Returns the MPI that a launcher belongs to; None if it is another MPI or if the launcher
+    cannot be run. The version of prterun names no MPI. Without its files of texts, prterun prints
+    an error that contains its own name."""
     try:
         said = subprocess.run([*mpiexec, "--version"], capture_output=True, text=True)
     except OSError:
@@ -22,13 +23,13 @@ def _mpi_of(mpiexec):
     return "openmpi" if openmpi else None
 
 
-# By MPI: how ldd shows its library.
+# By MPI: the pattern of the line in which ldd shows the MPI's library.
 LIBRARIES = {"openmpi": r"libmpi\.so\.[24]0 => (\S+)", "mpich": r"libmpi(?:ch)?\.so\.12 => (\S+)"}
 
 
 def _linked(program):
-    """Returns (MPI, the mpiexec beside its library) of a program that is linked to an MPI, else
-    (None, None)."""
+    """Returns the MPI that a program is linked to and the mpiexec that is installed beside its
+    library; (None, None) if the program is linked to none."""
     said = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
     for mpi, library in LIBRARIES.items():
         if found := re.search(library, said):
@@ -38,8 +39,8 @@ def _linked(program):
 
 
 def find_mpi(program, mpi, mpiexec, standard):
-    """Returns (MPI, words of mpiexec) for the program: the MPI that was asked for, else the one
-    that the program is linked to, else the standard mpiexec's."""
+    """Returns the MPI of the program and the words of its mpiexec. It is the MPI that the user
+    asked for, else the one that the program is linked to, else that of the standard mpiexec."""
     path = shutil.which(program)
     if not path:
         raise LabError(f"{program}: not found, or not executable", 127)
@@ -59,8 +60,8 @@ def find_mpi(program, mpi, mpiexec, standard):
 
 
 def _remote_shell(hosts, private):
-    """Writes a script that mpiexec calls as ssh, and returns its path. The script drops ssh's
-    options and runs the command inside the host."""
+    """Writes a script that mpiexec calls in the place of ssh, and returns its path. The script
+    ignores ssh's options and runs the command inside the host."""
     cases = "\n".join(f"  {host.name}) process={host.process} ;;" for host in hosts)
     path = f"{private}/remote-shell"
     with open(path, "w") as file:
@@ -104,7 +105,8 @@ def _openmpi(options, hosts, environment, remote_shell, private):
 
 
 def command(options, hosts, private):
-    """Returns the words that start the program, to be run inside the first host."""
+    """Returns the words of a command that starts the program. It must be run inside the first
+    host."""
     ranks = len(hosts) * options.ranks_per_host
     environment = {
         "UCX_TLS": "tcp,self",  # UCX sees through the namespaces and would use shared memory

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls of the kernel and its tools."""
+"""Calls the kernel and the tools of the system."""
 import ctypes
 import os
 import subprocess
 import sys
 
-NOT_HERE = 77  # exit status: this machine allows no hosts; a test counts it as skipped
+NOT_HERE = 77  # exit status if this machine allows no hosts; tests count it as skipped
 
 NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET = (
     0x20000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
@@ -15,7 +15,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class LabError(Exception):
-    """An error with one line for the user, and the exit status of the program."""
+    """An error with a line for the user and the program's exit status."""
 
     def __init__(self, text, status=NOT_HERE):
         super().__init__(text)
@@ -42,8 +42,8 @@ def say(*words):
 
 
 def run(*command, script=None):
-    """Runs a tool of the system and returns its output. If it fails, its first line of error output
-    is the text of the LabError."""
+    """Runs a tool of the system and returns its output. If the tool fails, raises a LabError with
+    the first line of its error output."""
     try:
         done = subprocess.run(command, input=script, capture_output=True, text=True)
     except FileNotFoundError:

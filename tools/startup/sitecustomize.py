@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# slimpi-run --torch puts this directory first in PYTHONPATH, so each Python that it starts imports
-# this file, then the sitecustomize that would have been imported without it.
+# slimpi-run --torch puts this directory first in PYTHONPATH, so that each Python that the program
+# starts imports this file. The file then imports the sitecustomize that it hides.
 import os
 import sys
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""slimpi for Python programs sums float arrays over the ranks of an MPI job, compressed between
-nodes. slimpi.torch sums the gradients of DistributedDataParallel models. Importing this package
-gives torch.distributed the backend "slimpi". See slimpi-torch(7)."""
+"""slimpi for Python programs. This package sums float arrays over the ranks of an MPI job,
+compressed between nodes; slimpi.torch sums the gradients of DistributedDataParallel models.
+Importing the package also gives torch.distributed the backend "slimpi". See slimpi-torch(7)."""
 from . import _register  # noqa: F401
 from ._mpi import Error
 from ._world import world as _world
@@ -10,7 +10,7 @@ __all__ = ["Error", "allreduce", "get_state", "rank", "set_state", "size"]
 
 
 def rank():
-    """Returns this process's rank in MPI_COMM_WORLD. Initializes MPI if that was not done."""
+    """Returns this process's rank in MPI_COMM_WORLD, and first initializes MPI if needed."""
     return _world().rank
 
 
@@ -20,8 +20,8 @@ def size():
 
 
 def _float_buffer(array):
-    """Returns (address, number of elements, whether they are doubles) of a NumPy array or a
-    tensor."""
+    """Returns the address and the number of elements of a NumPy array or a tensor, and whether they
+    are doubles."""
     if not hasattr(array, "dtype"):
         raise TypeError("slimpi.allreduce sums a NumPy array or a PyTorch tensor in place, not a "
                         f"{type(array).__name__}: pass numpy.array(values, numpy.float32)")
@@ -40,8 +40,9 @@ def _float_buffer(array):
 
 def allreduce(array, name=None):
     """Sums a NumPy array or a PyTorch tensor of float32 or float64 over all ranks, in place, and
-    returns it. A name, the same at each call, identifies the array for error feedback and PowerSGD.
-    Options are variables SLIMPI_NAME or arguments of slimpi-run. Only float32 is compressed."""
+    returns it. Error feedback and PowerSGD keep state for an array by its name, so give it the same
+    name at each call. Options are set by variables SLIMPI_NAME or by arguments of slimpi-run. Only
+    float32 is compressed."""
     address, count, double = _float_buffer(array)
     if getattr(array, "is_cuda", False):
         import torch
@@ -64,8 +65,8 @@ def get_state(name):
 
 
 def set_state(name, state):
-    """Makes the next allreduce() of this name go on from a state that get_state() returned on the
-    same rank of a job of the same size. Call it on all ranks."""
+    """Makes the next allreduce() of this name continue from a state that get_state() returned on
+    the same rank of a job of the same size. Call it on all ranks."""
     world, comm = _default()
     if not world.worker.do(world.mpi.set_state, comm, name, state):
         raise Error(f"the state of {name} is not of rank {world.rank} of {world.size}: each rank "

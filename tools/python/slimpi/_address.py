@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds, by trying, an address of rank 0 that every rank can reach."""
+"""Finds an address of rank 0 that every rank can reach, by trying all of them."""
 import concurrent.futures
 import ctypes
 import fcntl
@@ -13,12 +13,12 @@ from . import _launcher
 from ._mpi import Error
 
 _SECONDS = 5   # for one attempt to connect
-_ATTEMPTS = 16  # at a time
+_ATTEMPTS = 16  # attempts at the same time
 _SIOCGIFADDR = 0x8915
 
 
 def _own_addresses():
-    """Returns the IPv4 addresses of this host's interfaces, the loopback's last."""
+    """Returns the IPv4 addresses of this host's interfaces. The loopback's comes last."""
     addresses = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         for _, name in socket.if_nameindex():
@@ -42,8 +42,8 @@ def _broadcast(world, value):
 
 
 def _smallest(world, numbers):
-    """Returns the element-wise minimum over the ranks. Calls PMPI_Allreduce, because the report
-    counts calls of MPI_Allreduce as calls of the program."""
+    """Returns the element-wise minimum of `numbers` over the ranks. Calls PMPI_Allreduce, because a
+    call of MPI_Allreduce would count as one of the program's in the report."""
     values, mpi = (ctypes.c_int * len(numbers))(*numbers), world.mpi
     mpi.call("PMPI_Allreduce", mpi.constant("MPI_IN_PLACE"), ctypes.addressof(values), len(numbers),
              mpi.constant("MPI_INT"), mpi.constant("MPI_MIN"), world.comm)
@@ -51,8 +51,8 @@ def _smallest(world, numbers):
 
 
 def _reached(host, address, port):
-    """Returns whether rank 0 answers at an address. A loopback address is good only on rank 0's
-    host."""
+    """Returns whether rank 0 answers at an address. A loopback address counts only on rank 0's
+    host, because elsewhere it leads to another process."""
     if address.startswith("127.") and socket.gethostname() != host:
         return False
     try:
@@ -63,8 +63,9 @@ def _reached(host, address, port):
 
 
 def _accept(listener):
-    """Accepts connections until the listener is closed, because its queue is short. The other side
-    closes each connection first: the side that does so keeps its port busy for a while."""
+    """Accepts connections until the listener is closed, so that its short queue never fills up.
+    Lets the other side close each connection first, because the side that does so keeps its port
+    busy for a while."""
     while True:
         try:
             connection, _ = listener.accept()
@@ -79,7 +80,8 @@ def _accept(listener):
 
 
 def _agree(world):
-    """Returns (address, free port) of rank 0. Collective over all ranks."""
+    """Returns an address and a free port of rank 0 that all ranks can reach. Collective over all
+    ranks."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.bind(("", 0))
         listener.listen(socket.SOMAXCONN)
@@ -92,7 +94,7 @@ def _agree(world):
         reached = _smallest(world, reached)
         listener.shutdown(socket.SHUT_RDWR)  # ends the thread's accept()
         accepts.join()
-    _smallest(world, [0])  # a barrier: the port is free now, and no rank connects to it any more
+    _smallest(world, [0])  # a barrier: no rank connects to the port any more, so it is free
     for address, good in zip(addresses, reached):
         if good:
             return address, port
@@ -101,8 +103,8 @@ def _agree(world):
 
 
 def set_master():
-    """Sets MASTER_ADDR and MASTER_PORT to an address and port of rank 0 that all ranks can reach.
-    Does so only under a launcher of MPI. A variable that is set keeps its value."""
+    """Sets MASTER_ADDR and MASTER_PORT, under a launcher of MPI, to an address and a port of rank 0
+    that all ranks can reach. A variable that is already set keeps its value."""
     if ("MASTER_ADDR" in os.environ and "MASTER_PORT" in os.environ or
             not (_launcher.is_of_mpi() or "SLURM_PROCID" in os.environ)):
         return

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The data that the ranks of a process group exchange before slimpi makes its sums."""
+"""Exchanges the data that the ranks of a process group need from each other before slimpi makes
+sums for it."""
 import json
 import os
 
@@ -10,15 +11,17 @@ from ._parameters import bytes_of
 
 OF_WEIGHTS = ".weights"  # behind a group's name: its gathers of weights
 OF_MODELS = ("decentralized", "low_precision_decentralized")  # algorithms that average models
-# Options of the communicator for sums that are not compressed: those of the first iterations of
+# Options of the communicator for sums that are not compressed: sums of the first iterations of
 # algorithms with state, short sums, and sums of other values than gradients. slimpi makes these
-# sums itself, because MPI's ranks wait without a pause and take the core from ranks that compute.
-# Bits: `allreduce` refuses the half bits that packed may have by SLIMPI_BITS.
+# sums, and not MPI, because ranks that wait in MPI never pause and so take the core from ranks that
+# compute. The bits are set because SLIMPI_BITS may have half bits, which are valid for packed but
+# not for `allreduce`.
 EXACT = {"algorithm": "allreduce", "bits": "8", "min_size": "0", "start": "0"}
 
 
 def options_of(world):
-    """Returns the options that decide which sums are taken; the ranks compare them."""
+    """Returns the options that decide which sums slimpi takes. The ranks of a group compare
+    them."""
     algorithm = world.mpi.option("algorithm")
     if algorithm in OF_MODELS:
         raise Error(f"{algorithm} averages models, and torch.distributed sums gradients: choose "
@@ -58,9 +61,10 @@ def rows_for(rules, count):
 
 
 def gather(store, rank, size, mine):
-    """Exchanges data in a new process group: returns a list with `mine` of each rank. An earlier
-    group of the same name may have used the store; all its ranks have called gather(), too, so
-    earlier calls / size is a number that no other group of this name has."""
+    """Exchanges data when a process group is made, and returns a list with `mine` of each rank. The
+    store may have been used by an earlier group of the same name. All ranks of that group have
+    called gather(), too, so the number of earlier calls divided by `size` belongs to no other group
+    of this name."""
     name = f"slimpi {(store.add('slimpi', 1) - 1) // size}"
     store.set(f"{name} {rank}", json.dumps(mine))
     if rank == 0:  # rank 0 collects the answers, so that another rank reads one entry
@@ -70,8 +74,8 @@ def gather(store, rank, size, mine):
 
 
 def check_answers(answers, mine):
-    """Returns the ranks in MPI's world, by rank of the group. Raises an Error if the answers say
-    that MPI cannot sum over the group."""
+    """Checks the answers of a group's ranks and returns, by rank of the group, the ranks in MPI's
+    world. Raises an Error if MPI cannot sum over the group."""
     errors = [answer["error"] for answer in answers]
     for rank, error in enumerate(errors):
         if error:
@@ -89,13 +93,15 @@ def check_answers(answers, mine):
 
 
 def name_of(group):
-    """Returns the name for a process group's communicator, which SLIMPI_RULES compares."""
+    """Returns the name for a process group's communicator, with which SLIMPI_RULES compares
+    patterns."""
     name = getattr(group, "group_desc", "undefined")  # PyTorch 1.13 has no group_desc
     return "slimpi (Python)" if name in ("", "undefined") else name
 
 
 def describe(mpi, option):
-    """Returns a text that says how sums are made. option: the function that reads an option."""
+    """Returns a text about how sums are made. option: a function that returns the value of an
+    option."""
     algorithm = option("algorithm")
     bits = f", {option('bits')} bits" if algorithm in ("bytegrad", "qsgd", "packed") else ""
     interface = f", {mpi.interface}" if mpi.interface else ""
@@ -106,12 +112,13 @@ _LONGEST = 1 << 30  # seconds; the longest SLIMPI_TIMEOUT
 
 
 def seconds_of(backend):
-    """Returns the present timeout of a group's backend in seconds. The program may change it."""
+    """Returns a group's timeout in seconds, from its backend. It is read each time because the
+    program may change it."""
     return min(max(1, int(backend.options._timeout.total_seconds())), _LONGEST)
 
 
 def timeout_of(group):
-    """Returns the present timeout of a process group in seconds; gloo's default if the group has
+    """Returns a process group's present timeout in seconds; gloo's default if the group has
     none."""
     for device in (None,) if hasattr(group, "options") else ("cuda", "cpu"):
         try:

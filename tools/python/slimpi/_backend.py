@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The backend "slimpi" of torch.distributed. Float sums of SLIMPI_MIN_SIZE and more go to MPI,
-where slimpi compresses them. gloo does everything else."""
+"""The backend "slimpi" of torch.distributed. Sums of floats of at least SLIMPI_MIN_SIZE go to MPI,
+where slimpi compresses them; gloo does everything else."""
 import functools
 import re
 import sys
@@ -30,16 +30,17 @@ def _register(group, gloo):
 
 
 def _is_by_hand():
-    """Returns whether the Group's method that calls this function was called by a Python function
-    of torch.distributed. Otherwise C++ code called it, for DTensor or functional collectives."""
+    """Returns whether the program asked for a collective by a function of torch.distributed. If
+    not, C++ code did, for DTensor or functional collectives. Called by the method of Group that got
+    the call."""
     caller = sys._getframe(2).f_back  # None in a thread of C++
     return caller is not None and (
         caller.f_globals.get("__name__") == "torch.distributed.distributed_c10d")
 
 
 def _options(kind, opts, timeout):
-    """Returns options of the class `kind`. opts: options of this class, or an operation: PyTorch's
-    methods for one tensor take an operation and a timeout, which may be None."""
+    """Returns the options of a call, of the class `kind`. opts: such options, or an operation,
+    because PyTorch's methods for one tensor take an operation and a timeout, which may be None."""
     if not isinstance(opts, kind):
         operation, opts = opts, kind()
         opts.reduceOp = operation
@@ -49,8 +50,8 @@ def _options(kind, opts, timeout):
 
 
 class Group(ProcessGroup):
-    """A process group of gloo, some of whose sums go to MPI. The constructor is collective over the
-    ranks of the group."""
+    """A process group of gloo that hands some of its sums to MPI. The constructor is collective
+    over the ranks of the group."""
 
     def __init__(self, store, rank, size, timeout):
         try:
@@ -58,9 +59,9 @@ class Group(ProcessGroup):
         except TypeError:  # PyTorch before 2.6
             super().__init__(rank, size)
         store = of_attempt(store)
-        # An earlier group of this name may have used the store: torchrun keeps one store when the
-        # program destroys its default group and makes another. gloo would find addresses of the
-        # earlier group there.
+        # The store may have been used by an earlier group of this name: torchrun keeps one store
+        # when the program destroys its default group and makes another. A number in the prefix
+        # keeps gloo from finding addresses of the earlier group.
         made = (store.add("made", 1) - 1) // size
         store = dist.PrefixStore(str(made), store)
         connections = Connections(
@@ -80,13 +81,13 @@ class Group(ProcessGroup):
         return "slimpi"
 
     def shutdown(self):
-        """Ends the group. destroy_process_group calls it, after all sums."""
+        """Ends the group. destroy_process_group calls it after all sums have ended."""
         self.collectives.free()
         if hasattr(ProcessGroup, "shutdown"):
             self._gloo.shutdown()
 
     def _by_gloo(self, results, opts, function):
-        """Makes a sum by gloo. function(opts) calls gloo with options."""
+        """Makes a sum by gloo. function(opts): calls gloo with these options."""
         if not opts.reduceOp == ReduceOp.AVG:
             return function(opts)
         opts.reduceOp = ReduceOp.SUM  # gloo has no AVG, so the sum is divided here
@@ -135,8 +136,8 @@ class Group(ProcessGroup):
 
 
 def _of_tensors(name):
-    """Returns the method for reduce_scatter of one tensor, or of several if the name ends in
-    "_coalesced". Versions of PyTorch have different names for it."""
+    """Returns the method for a reduce-scatter of one tensor, or of several if the name ends in
+    "_coalesced". The name differs between versions of PyTorch."""
     coalesced = "_coalesced" if name.endswith("_coalesced") else ""
 
     def function(self, outputs, inputs, opts=None):
@@ -151,8 +152,8 @@ def _of_tensors(name):
 
 def _of_gloo(name):
     """Returns a method that calls gloo's method of this name. The inherited method would deadlock:
-    it takes the interpreter's lock to look for a Python method, and keeps this lock while it waits
-    for gloo's lock. gloo's threads take the two locks in the other order."""
+    it takes the interpreter's lock to look for a Python method and keeps it while it waits for
+    gloo's lock, but gloo's threads take the two locks in the other order."""
     def function(self, *arguments, **keywords):
         return getattr(self._gloo, name)(*arguments, **keywords)
 
@@ -160,8 +161,8 @@ def _of_gloo(name):
 
 
 def _of_weights(name):
-    """Returns the method for all_gather of this name, which compresses gathers of weights. All
-    others cost one call more than gloo's method."""
+    """Returns the all_gather method of this name. It compresses gathers of weights; for others it
+    costs one call more than gloo's method."""
     by_gloo = _of_gloo(name)
 
     def function(self, outputs, tensor, *options, **keywords):
@@ -186,8 +187,8 @@ for _name in dir(ProcessGroup):  # the names differ between versions of PyTorch
 
 
 class _OfGradients(Group):
-    """A Group's twin for the C++ code of DistributedDataParallel: the floats that it sums are
-    gradients."""
+    """Stands for a Group in the C++ code of DistributedDataParallel. All floats that this code sums
+    are gradients, so every sum is taken for one of gradients."""
 
     def __init__(self, rank, size):
         ProcessGroup.__init__(self, rank, size)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Float sums of SLIMPI_MIN_SIZE and more that MPI makes for a process group of any backend. Sums of
-gradients are compressed, and sums that slimpi.torch.compress() asked for. So are gathers of weights
-if the user says in how many bits.
+"""Sums of floats of at least SLIMPI_MIN_SIZE that MPI makes for a process group of any backend.
+Sums of gradients are compressed, and so are sums that slimpi.torch.compress() asked for. Gathers of
+weights are compressed if the user says to how many bits.
 
-Whether MPI sums a tensor depends on properties that are the same on all ranks of a group: its type,
-its length, its device, the operation, and the code that asks for the sum. MPI gets all sums that
-the program itself asks for, because a tensor may be a gradient on some ranks only. For such a sum
-the ranks vote: it is compressed if the tensor is a gradient on all ranks. Each group has
-communicators and a thread of its own, so its sums keep their order, and no group waits for another.
+Whether MPI sums a tensor depends only on properties that are the same on all ranks of a group:
+type, length, device, operation, and the code that asks for the sum. A tensor may be a gradient on
+some ranks and not on others, so MPI gets all sums that the program itself asks for, and the ranks
+vote on each: it is compressed if all of them have a gradient. Each group has communicators and a
+thread of its own, so its sums keep their order and no group waits for another.
 """
 import fnmatch
 import functools
@@ -31,10 +31,10 @@ from ._world import Worker, world as _world
 
 _FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
 _TYPES = torch.float32, torch.float16, torch.bfloat16
-_TAGS = 16383      # of MPI_Comm_create_group; those behind are of _model_comms
+_TAGS = 16383      # for MPI_Comm_create_group; higher ones are of _model_comms
 _MOST = 2**31 - 1  # the counts of MPI_Reduce_scatter_block and MPI_Allgather are ints
-# The reason for which calls with unlike tensors are left to the backend. Most backends raise an
-# error of their own for these calls.
+# Why calls with tensors of different types or lengths are left to the backend. Most backends then
+# raise an error of their own.
 _UNLIKE = "of tensors of unlike types or lengths"
 
 lenient = False  # true: a group that cannot use MPI leaves sums to its backend; false: an error
@@ -42,12 +42,12 @@ before_sum = lambda collectives: None  # called before each sum that MPI gets
 
 
 class Collectives:
-    """The sums of one process group. Making one is collective over the ranks of the group."""
+    """Makes the sums of one process group. The constructor is collective over the group's ranks."""
 
     def __init__(self, rank, size, timeout, backend, store, name):
-        """timeout: a function that returns the present timeout of the group in seconds. backend:
-        the name of the backend that makes the sums that MPI does not make. store: the group's
-        store. name: a function that returns the name for the group's communicators."""
+        """timeout: a function that returns the group's present timeout in seconds. backend: the
+        name of the backend that makes the sums that MPI does not take. store: the group's store.
+        name: a function that returns the name for the group's communicators."""
         self._name, self._all, self._worker, self._streams = name, False, None, {}
         self.rank, self.size, self.backend, self._timeout = rank, size, backend, timeout
         self._comms = {}  # communicators by their options
@@ -63,7 +63,7 @@ class Collectives:
             self._join(store)
 
     def _join(self, store):
-        """Finds the group's ranks in MPI's world and compares options."""
+        """Finds the group's ranks in MPI's world and checks that they have the same options."""
         mine = {"error": "", "options": {}, "rank": -1, "size": 0, "number": 0,
                 "host": os.uname().nodename, "place": _threads.place()}
         if not dist.is_initialized():  # a new default group, which has all ranks
@@ -86,7 +86,8 @@ class Collectives:
                 raise
             self._left, self.refusal = "of a refused group", str(error)
             return
-        # No member has used this number, so two groups of the same ranks have different tags.
+        # The number is one that no member has used, so that two groups of the same ranks get
+        # different tags.
         self.number = self._number = max(answer["number"] for answer in answers)
         world.numbers = self._number + 1
         self._limited = not world.mpi.option("timeout")
@@ -107,18 +108,19 @@ class Collectives:
         return _threads.is_one_node(self.nodes)
 
     def say_goodbye(self):
-        """Tells the other ranks that this rank calls no more sums of the group."""
+        """Tells the other ranks that this rank makes no more sums of the group."""
         if self.number is not None:
             _world().say_goodbye(self.members, self.number, self._submitted)
         self.number = None
         self.close()
 
     def take_goodbye(self, rank, sums):
-        """Notes that a rank of the world has left the group after so many sums."""
+        """Notes that a rank of the world has left the group after it made `sums` sums."""
         self._fewest = min(self._fewest or (sums, rank), (sums, rank))
 
     def _why_never(self, index):
-        """Returns why the group's sum number `index` can never end; None if it can."""
+        """Returns why sum number `index` of the group can never end, for example because a rank has
+        left; None if it can."""
         lost = _join.lost_rank()
         if lost == -1 or lost in getattr(self, "members", ()):
             return ("the job was aborted, or the process of rank 0 has ended" if lost == -1 else
@@ -130,7 +132,7 @@ class Collectives:
                 "equally many batches (drop_last=True, or join() of the model)")
 
     def free(self):
-        """Frees the communicators and ends the thread, after all sums."""
+        """Ends the group's thread and frees its communicators, after all sums."""
         self.say_goodbye()
         if self._worker is not None:
             self._worker.submit(self._free)
@@ -138,7 +140,8 @@ class Collectives:
             self._worker = None
 
     def _free(self):
-        # All ranks free them in the same order. Two may be one communicator.
+        # All ranks free the communicators in the same order. Two keys may lead to the same
+        # communicator.
         for comm in dict.fromkeys(self._comms.values()):
             try:
                 _world().free(comm)
@@ -147,24 +150,26 @@ class Collectives:
         self._comms, self.weights = {}, None
 
     def leave(self, reason):
-        """Leaves all sums from now on to the backend. Call it on all ranks."""
+        """Leaves all later sums to the backend for this reason. Call it on all ranks."""
         self._left = self._left or reason
 
     def leave_to_hook(self, model):
-        """Leaves all sums to the backend because the model has a hook of the program's. Call it on
-        all ranks. Ranks lose a model at different times, so the sums stay with the backend until
-        the ranks next make a model on the group and find that none has such a model."""
+        """Leaves all sums to the backend because the program has given the model a hook of its own.
+        Call it on all ranks. The model is deleted at a different time on each rank, so the sums
+        stay with the backend until the ranks next make a model on the group and find that no model
+        with a hook of the program is left."""
         self.hooked = weakref.WeakSet() if self.hooked is None else self.hooked
         self.hooked.add(model)
 
     def reason(self, tensors, results, op):
-        """Returns why the backend sums or gathers these tensors; None where MPI does."""
+        """Returns why the backend makes this sum or gather; None if MPI makes it."""
         if self._left:
             return self._left
         if self.hooked is not None:
             has = "has" if self.hooked else "had"
             return f"of a group whose model {has} a hook of the program's"
-        # Subclasses are DTensor and the result of a functional sum, which may not be complete yet.
+        # DTensor and the result of a functional sum are subclasses. The latter may not be complete
+        # yet.
         if any(type(tensor) not in (torch.Tensor, torch.nn.Parameter)
                for tensor in (*tensors, *results)):
             return "of a subclass of Tensor"
@@ -193,8 +198,8 @@ class Collectives:
         return None
 
     def _unlike(self, name, tensors, results):
-        """Returns why the backend makes a call with tensors of these types and lengths; None where
-        MPI does."""
+        """Returns why the backend makes a call with tensors of these types and lengths; None if MPI
+        makes it."""
         gathers = "gather" in name
         own, others = (tensors, results) if gathers else (results, tensors)
         if name == "all_reduce" and len(own) > 1:
@@ -215,8 +220,8 @@ class Collectives:
         return None if alike else _UNLIKE
 
     def take(self, name, tensors, results, op=ReduceOp.SUM, by_hand=True):
-        """Submits a sum, or a gather of weights, to the thread, and returns its Work; returns None
-        if the backend must make it.
+        """Hands a sum, or a gather of weights, to the group's thread and returns its Work; returns
+        None if the backend must make it.
 
         name: the function of torch.distributed. An all-reduce has the same tensors as results.
             "reduce_scatter" has one result, and a tensor for each rank; other reduce-scatters have
@@ -261,8 +266,8 @@ class Collectives:
         return self.submit(name, results, self._sum, choose, scatters, tensors, results, op, spread)
 
     def _count(self, name, length, mixed):
-        """Counts a compressed sum or gather. mixed: the algorithm if values of several parameters
-        share scales or bits."""
+        """Counts a compressed sum or gather for the line at the end. mixed: the algorithm, if it
+        makes the values of several parameters share scales or bits."""
         _seen.count(name, length)
         if mixed:
             _world().count(self, mixed)
@@ -270,8 +275,8 @@ class Collectives:
             self.summed += 1
 
     def compress(self, bits=None):
-        """Makes all sums from now on compressed, or gathers of weights in so many bits. Collective
-        over the group."""
+        """Makes all later sums compressed or, with `bits`, gathers of weights in that many bits.
+        Collective over the group."""
         if self._left or self.hooked is not None:
             return
         name = "slimpi.torch.compress(group)"
@@ -299,7 +304,8 @@ class Collectives:
         return one
 
     def _run(self, seconds, results, function, *arguments):
-        """Calls a function that makes sums under the timeout `seconds`. Called in the thread."""
+        """Calls a function that makes sums, with a timeout of `seconds`. Called in the group's
+        thread."""
         self._seconds = seconds
         function(*arguments)
         for result in results[:1]:  # all are on one device
@@ -326,14 +332,15 @@ class Collectives:
         return self.communicator({} if self.algorithm == "off" else {**EXACT, **calls})
 
     def sum_exactly(self, values):
-        """Returns the sums of a few values over the ranks. Called in the thread."""
+        """Returns the sums of a few values over the ranks. Called in the group's thread."""
         values = torch.tensor(values, dtype=torch.float32, device="cpu")
         _world().sum(self.exact_communicator(), values.data_ptr(), values.numel())
         return values.tolist()
 
     def _votes(self, mine, bits=0):
-        """Sums the votes of the ranks: 0: not a gradient, 1: a gradient, 2: compress(). bits: of
-        weights. Returns how many ranks voted 0 and how many voted 1. Called in the thread."""
+        """Sums the ranks' votes on whether a tensor is a gradient, and returns how many voted 0 and
+        how many voted 1. mine: 0 if it is none, 1 if it is one, 2 after compress(). bits: in how
+        many bits weights are gathered. Called in the group's thread."""
         bits = float(bits)
         others, gradients, groups, total, squares = self.sum_exactly(
             [mine == vote for vote in range(3)] + [bits, bits ** 2])
@@ -346,8 +353,8 @@ class Collectives:
         return others, gradients
 
     def _choose(self, name, length, mixed, is_gradient, place):
-        """Returns the communicator for a sum that may be of gradients, after a vote. Called in the
-        thread."""
+        """Lets the ranks vote and returns the communicator for a sum that may be of gradients.
+        Called in the group's thread."""
         others, gradients = self._votes(int(is_gradient))
         if not others:
             self._count(name, length, mixed)
@@ -356,9 +363,10 @@ class Collectives:
         return self.exact_communicator()
 
     def _sum(self, choose, scatters, tensors, results, op, spread):
-        """Sums the tensors as one buffer, in place, or gives each rank its block of the sum. Called
-        in the thread."""
-        # Tensors with the blocks of all ranks are put together block by block.
+        """Sums the tensors as one buffer, in place, or gives each rank its block of the sum.
+        choose: returns the communicator. Called in the group's thread."""
+        # If each tensor has the blocks of all ranks, the buffer has the first rank's block of every
+        # tensor, then the second's, and so on.
         whole = _one_buffer(tensors, self.size if scatters and len(results) > 1 else 1)
         whole = spread.spread(whole, self.size if scatters else 1, self.memory)
         end_streams(whole)
@@ -378,7 +386,7 @@ def _floats(tensors):
 
 
 def _one_buffer(tensors, rows):
-    """Returns the tensors, each of so many rows, side by side as one tensor of contiguous floats,
-    which may share a single tensor's memory."""
+    """Returns the tensors side by side as one tensor of contiguous floats with this number of rows.
+    If there is one tensor, the result may share its memory."""
     flat = [tensor.detach().reshape(rows, -1).float().contiguous() for tensor in tensors]
     return (flat[0] if len(flat) == 1 else torch.cat(flat, 1)).view(-1)

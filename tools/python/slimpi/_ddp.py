@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""slimpi's hook in each DistributedDataParallel model, until the program registers its own."""
+"""Gives each DistributedDataParallel model slimpi's hook, until the program registers its own."""
 import functools
 import os
 
@@ -9,26 +9,28 @@ from ._tell import is_rank, of_one_node, of_other_sums, say
 
 
 class _Holder:
-    """The hook of one model: slimpi's hook, until the program registers another. nodes: how many
-    nodes the model's ranks are on."""
+    """Holds the hook of one model, which is slimpi's until the program registers another. nodes: on
+    how many nodes the model's ranks are."""
 
     def __init__(self, state, hook, rank, nodes):
         self.state, self.hook, self.rank, self.nodes, self.said = state, hook, rank, nodes, False
 
     def __reduce__(self):
-        """Makes a copy of the holder None, so that a copy of the model, by pickle or copy.deepcopy,
-        has PyTorch's own sums. Without slimpi, too, the copy of a model has no hook."""
+        """Makes a copy of the holder None. A copy of the model by pickle or copy.deepcopy thus has
+        no hook and gets PyTorch's own sums, as it would without slimpi."""
         return type(None), ()
 
 
 def _is_state(state):
-    """Returns whether a hook's state is slimpi's. A program's own state may have any attributes."""
+    """Returns whether `state` is slimpi's. The class decides, because a program's own state may
+    have any attributes."""
     from . import torch as slimpi_torch
     return isinstance(state, slimpi_torch.State)
 
 
 def _run_hook(holder, bucket):
-    """The hook that DDP knows: runs the hook in the holder. The first run says who sums."""
+    """Runs the hook in the holder. PyTorch calls this function for each bucket; the first call
+    prints who makes the sums."""
     if not holder.said:
         holder.said = True
         if _is_state(holder.state) and holder.rank == 0:
@@ -43,7 +45,7 @@ def _run_hook(holder, bucket):
 
 
 def _new_state(model, rank):
-    """Returns a State for a model, or None if its sums stay with the backend. Collective over the
+    """Returns a State for a model; None if the backend keeps the model's sums. Collective over the
     model's ranks."""
     import torch.distributed as dist
     from . import torch as slimpi_torch
@@ -59,7 +61,7 @@ def _new_state(model, rank):
 
 
 def _add_hook(model, register):
-    """Registers slimpi's hook in a new model, and limits the threads of its ranks. Collective over
+    """Registers slimpi's hook in a new model and limits the threads of its ranks. Collective over
     the model's ranks. register: PyTorch's register_comm_hook."""
     import torch
     import torch.distributed as dist
@@ -81,8 +83,8 @@ def _add_hook(model, register):
         return
     model.__dict__["_slimpi_holder"] = _Holder(state, slimpi_torch.hook, rank, nodes)
     register(model, model.__dict__["_slimpi_holder"], _run_hook)
-    # The list would make a pickled model need slimpi to load. Only the Python reducer reads it, and
-    # State refuses that reducer.
+    # With its entry in this list, a pickled model would need slimpi to load. Only the Python
+    # reducer reads the list, and State refuses that reducer.
     getattr(model, "_comm_hooks", []).clear()
     changed = _threads.limit(torch, [place for _, place, _ in answers], rank)
     if changed and rank == 0:
@@ -90,8 +92,8 @@ def _add_hook(model, register):
 
 
 def _replace_hook(model, state, hook):
-    """Puts the program's hook in the place of slimpi's. Returns False if the model has no hook of
-    slimpi's; then PyTorch must register the program's."""
+    """Replaces slimpi's hook in a model by the program's. Returns False if the model has no hook of
+    slimpi's, so that PyTorch must register the program's."""
     if not _is_state(state):
         for group in model.process_group, getattr(state, "process_group", None):
             if collectives := _functions.collectives_of(group):
@@ -110,7 +112,7 @@ def _replace_hook(model, state, hook):
 
 
 def change(module):
-    """Changes DistributedDataParallel in its module, which the program has just imported."""
+    """Changes DistributedDataParallel in `module`, which the program has just imported."""
     import torch
     _threads.watch(torch)
     model = module.DistributedDataParallel

@@ -14,12 +14,12 @@ import torch
 SMALL = 1024  # floats; a parameter with fewer is small
 _PACKED_BUCKET = 64
 _MOST_ZEROS = 16  # at most 1/16 of a coded sum may be zeros in place of small parameters
-_MOST_EXPONENT = 100  # of a factor, so that finite values stay finite
+_MOST_EXPONENT = 100  # keeps finite values finite
 
 
 class _Layout:
-    """The places of parameters in the coded (compressed) sum and in the exact sum of a DDP bucket,
-    in which the parameters follow one another.
+    """Where parameters, which follow one another in a DDP bucket, are in the coded (compressed) sum
+    and in the exact sum.
 
     coded: rows (first float in the DDP bucket, count, first float in the coded sum), one for each
         parameter that is not small
@@ -46,8 +46,8 @@ class _Layout:
         self.whole = self.base == 0 and not small and not self.scales
 
     def _stay(self, align, small):
-        """Returns where the coded sum begins if the rows can stay in the DDP bucket, with zeros in
-        place of the small parameters between them; else None."""
+        """Returns where the coded sum begins in the DDP bucket if it can stay there, with zeros in
+        place of the small parameters between its rows; else None."""
         if not self.coded:
             return None
         base, (last, count, _) = self.coded[0][0], self.coded[-1]
@@ -66,7 +66,7 @@ class _Layout:
 
 
 class Memory:
-    """Tensors for sums on their way, which later sums use again. Threads may share a Memory."""
+    """Tensors for sums in flight, which later sums use again. Threads may share a Memory."""
 
     def __init__(self):
         self._free = {}  # by device: tensors that no sum uses
@@ -156,8 +156,8 @@ class Spread:
 
 
 class Rest:
-    """The exact part of a DDP bucket: values of small parameters, with their places, and the norms
-    of the other parameters."""
+    """The exact part of a DDP bucket: the values of small parameters, with their places, and the
+    norms of the other parameters."""
 
     def __init__(self, name, places, exact, norms):
         self.name, self.places, self.exact, self.norms = name, places, exact, norms
@@ -166,39 +166,40 @@ class Rest:
         return self.exact, torch.stack(self.norms) if self.norms else self.exact[:0]
 
 
-# The coded (compressed) sum of a DDP bucket, from begin_coded() to end_coded().
+# The coded (compressed) sum of a DDP bucket, which begin_coded() returns and end_coded() takes.
 #
 # layout: the bucket's _Layout. floats: the DDP bucket. together: the floats to sum. factors: one
-# for each row of layout.coded. held: the tensor of Memory whose first part is `together`; None:
+# for each row of layout.coded. held: the tensor of Memory that begins with `together`; None if
 # `together` is a part of the DDP bucket. rest: the bucket's Rest, or None.
 Coded = collections.namedtuple("Coded", "layout floats together factors held rest")
 
 
 def rests_together(rests):
-    """Returns the values and norms of several Rests of one device as one tensor, for one exact
-    sum."""
+    """Returns the values and norms of several Rests on one device as one tensor, so that one exact
+    sum is enough."""
     return torch.cat([part for rest in rests for part in rest.parts()])
 
 
 def alignment(algorithm, bucket):
-    """Returns the floats of a quantization bucket. Returns 0 if the algorithm has no buckets, or
-    if a whole chunk is one bucket."""
+    """Returns how many floats a quantization bucket has; 0 if the algorithm has no buckets, or if a
+    whole chunk is one bucket."""
     if algorithm == "packed":
         return _PACKED_BUCKET
     return bucket if algorithm in ("bytegrad", "qsgd", "auto") else 0
 
 
 def mixes(algorithm):
-    """Returns whether parameters affect each other even if each begins a quantization bucket."""
+    """Returns whether parameters affect each other's results even if each begins a quantization
+    bucket."""
     return algorithm in ("packed", "auto", "batched_powersgd") or algorithm.startswith("hook:")
 
 
 class Edges:
     """Makes the coded sums of DDP buckets.
 
-    algorithm, bucket: the options. least: the fewest floats of a compressed sum. feedback: whether
-    there is error feedback. With it parameters get no factors: residuals of earlier sums would have
-    other factors than the next sum."""
+    algorithm, bucket: slimpi's options. least: the fewest floats that a compressed sum has.
+    feedback: whether there is error feedback. With it parameters get no factors, because the
+    residuals of earlier sums would have been scaled by other factors than the next sum."""
 
     def __init__(self, algorithm, bucket, least, feedback):
         self._scales = algorithm == "packed" and not feedback
@@ -209,8 +210,8 @@ class Edges:
         self._memory = Memory()
 
     def layout(self, sizes):
-        """Returns the layout of a DDP bucket of parameters of these sizes; None: the bucket is
-        summed as it is."""
+        """Returns the layout of a DDP bucket whose parameters have these sizes; None if the bucket
+        is summed as it is."""
         if not self._align:
             return None
         sizes = tuple(sizes)
@@ -219,12 +220,12 @@ class Edges:
         return None if self._layouts[sizes].whole else self._layouts[sizes]
 
     def is_short(self, layout):
-        """Returns whether too few floats are left for a compressed sum."""
+        """Returns whether the coded sum would have fewer floats than a compressed sum must have."""
         return layout.coded_length < self._least
 
     def begin_coded(self, floats, divisor, layout, name, add_exact):
-        """Divides the floats of a DDP bucket, puts its coded rows together, and returns a Coded.
-        add_exact(tensor) sums a tensor in place over the ranks. All ranks call it with tensors of
+        """Divides the floats of a DDP bucket, gathers its coded rows, and returns a Coded.
+        add_exact(tensor): sums a tensor over the ranks in place. All ranks call it with tensors of
         the same lengths."""
         norms = [] if not layout.scales else [
             torch.linalg.vector_norm(floats[first:first + count]) / (divisor * math.sqrt(count))
@@ -261,8 +262,8 @@ class Edges:
             self._memory.give(coded.held)
 
     def end_exact(self, rests, together):
-        """Splits `together`, the result of rests_together() after its sum. The values go to each
-        rest.exact; the norms determine the factors of the next sums."""
+        """Splits `together`, the summed result of rests_together(): the values go to the rest.exact
+        of each, and the norms give the factors of the next sums."""
         summed = iter(together.split([part.numel() for rest in rests for part in rest.parts()]))
         for rest in rests:
             rest.exact, norms = next(summed), next(summed)
@@ -272,7 +273,7 @@ class Edges:
 
 
 def _divide(floats, divisor, result):
-    """Writes floats / divisor; `result` may be the memory of `floats`."""
+    """Writes floats / divisor to `result`, which may be the memory of `floats`."""
     if divisor != 1:
         torch.div(floats, divisor, out=result)
     elif result.data_ptr() != floats.data_ptr():
@@ -280,8 +281,8 @@ def _divide(floats, divisor, result):
 
 
 def _factor(norm, before):
-    """Returns a power of two for a summed norm: 1 if the norm is 0, `before` if it is not
-    finite."""
+    """Returns the factor, a power of two, of a parameter with this summed norm: 1 if the norm is 0,
+    `before` if it is not finite."""
     if not math.isfinite(norm):
         return before
     return math.ldexp(1, max(-_MOST_EXPONENT, min(_MOST_EXPONENT, -math.frexp(norm)[1])))

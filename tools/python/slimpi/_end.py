@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the program is about to end: _world.py then ends MPI, and _run.py says what slimpi did."""
+"""Finds out how the program is about to end, so that _world.py can end MPI accordingly and _run.py
+can say what slimpi did."""
 import functools
 import os
 import signal
@@ -8,9 +9,9 @@ import threading
 
 
 class _Leaving:
-    """An object that the SystemExit of sys.exit holds, so that both are deleted together. If that
-    happens in a Python function, the program has caught the SystemExit, and note(0) is called.
-    Otherwise the interpreter deletes them, and the program ends."""
+    """An object that the SystemExit of sys.exit refers to, so that both are deleted together. If a
+    Python function is running then, the program has caught the SystemExit, and note(0) is called.
+    Otherwise the interpreter deletes them because the program ends."""
 
     def __init__(self, note):
         self._note = note
@@ -24,14 +25,15 @@ class _Leaving:
 
 
 def watch_end(note):
-    """Calls note(status) from now on when an exception or sys.exit is about to end the program with
-    that status, or with the signal -status, and note(0) if the program then catches the SystemExit
-    of sys.exit."""
+    """From now on, calls note(status) when an exception or sys.exit is about to end the program
+    with this exit status, or with the signal -status. If the program then catches the SystemExit of
+    sys.exit, calls note(0)."""
     hook, leave, process = sys.excepthook, sys.exit, os.getpid()
 
     def excepthook(kind, error, trace):
         hook(kind, error, trace)
-        # Programs call this function, too. The interpreter sets last_value before it does.
+        # Programs also call this function themselves. Only the interpreter sets last_value before
+        # it does.
         if os.getpid() == process and getattr(sys, "last_value", None) is error:
             note(-signal.SIGINT if issubclass(kind, KeyboardInterrupt) else 1)
 
@@ -40,7 +42,7 @@ def watch_end(note):
         try:
             leave(status)
         except SystemExit as end:
-            # In another thread sys.exit ends that thread only.
+            # In any other thread than the main thread sys.exit ends only that thread.
             if os.getpid() == process and threading.current_thread() is threading.main_thread():
                 code = status & 0xff if isinstance(status, int) else 0  # as exit() does
                 note(code or int(status not in (None, 0)))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions that slimpi-run --torch puts in the place of functions of torch.distributed. They hand
-float sums of process groups with any backend, such as nccl, to MPI. All other calls go to the
+float sums to MPI whatever backend the process group has, such as nccl. All other calls go to the
 backend, and the groups stay as the program made them."""
 import functools
 import inspect
@@ -14,7 +14,8 @@ _groups = {}    # Collectives by process group
 
 
 def _may_take(tensors, op):
-    """Returns whether MPI may take a sum, by its types and operation, which all ranks share."""
+    """Returns whether MPI may take a sum, judging by types and operation, which are the same on all
+    ranks."""
     import torch
     kinds = torch.float32, torch.float16, torch.bfloat16
     operations = torch.distributed.ReduceOp.SUM, torch.distributed.ReduceOp.AVG
@@ -24,8 +25,8 @@ def _may_take(tensors, op):
 
 
 def _join(module, group):
-    """Makes the Collectives of a new group, unless slimpi's backend has made them. Collective over
-    its ranks."""
+    """Makes the Collectives of a new group, unless slimpi's backend has already made them.
+    Collective over the group's ranks."""
     from ._agreement import name_of, timeout_of
     from ._collectives import Collectives
     from ._join import of_attempt
@@ -46,7 +47,8 @@ def _join(module, group):
 
 
 def _joined(module, function):
-    """Returns a function that makes a group as `function` does, and the group's Collectives."""
+    """Returns a function that makes a group as `function` does and then makes the group's
+    Collectives."""
 
     @functools.wraps(function)
     def make(*arguments, **keywords):
@@ -59,8 +61,8 @@ def _joined(module, function):
 
 
 def collectives_of(group):
-    """Returns the Collectives of a process group of any backend; None if slimpi makes no sums of
-    the group."""
+    """Returns the Collectives of a process group of any backend; None if slimpi makes no sums for
+    it."""
     return getattr(group, "collectives", None) or _groups.get(group)
 
 
@@ -94,8 +96,8 @@ def _changed(module, function, inputs, outputs, name):
     return call
 
 
-# By function: the argument to sum or to gather, the one for the result, and the name for
-# Collectives.
+# For each function: the name of its argument with the input, that of the argument for the result,
+# and the name of the call for Collectives.take().
 _FUNCTIONS = {"all_reduce": ("tensor", "tensor", "all_reduce"),
               "reduce_scatter": ("input_list", "output", "reduce_scatter"),
               "reduce_scatter_tensor": ("input", "output", "reduce_scatter_tensor"),
@@ -106,15 +108,15 @@ _FUNCTIONS = {"all_reduce": ("tensor", "tensor", "all_reduce"),
 
 
 def begin(module):
-    """Makes the Collectives of the default group. Called after init_process_group, in a process
-    that is a rank of the job."""
+    """Makes the Collectives of the default group. Called after init_process_group, if this process
+    is a rank of the job."""
     global active
     active = True
     _join(module, module._get_default_group())
 
 
 def change(module):
-    """Replaces the functions in torch.distributed.distributed_c10d."""
+    """Replaces the functions in `module`, which is torch.distributed.distributed_c10d."""
     for name, names in _FUNCTIONS.items():
         if hasattr(module, name):
             setattr(module, name, _changed(module, getattr(module, name), *names))

@@ -12,13 +12,13 @@ from ._edges import alignment
 from ._sums import end_streams
 from ._world import world as _world
 
-CALLS = "allreduce,reduce_scatter,allgather"  # what slimpi takes on a group's communicators
+CALLS = "allreduce,reduce_scatter,allgather"  # calls that slimpi takes on a group's communicators
 _CHUNK = 1 << 22  # floats that are gathered at a time, so that memory for them is limited
 
 
 def _rows_of(results, size):
-    """Returns the memory of a gather's results as a matrix with a row for each rank; None if it is
-    no such matrix."""
+    """Returns the memory of a gather's results as a matrix with a row for each rank; None if the
+    memory does not form one."""
     first = results[0].detach()
     if len(results) == 1:
         return first.view(size, -1) if first.is_contiguous() else None
@@ -32,7 +32,7 @@ def _rows_of(results, size):
 
 
 def _digits(row):
-    """Returns the hexadecimal digits of the CRC-32 of a row."""
+    """Returns the hexadecimal digits of a row's CRC-32, as numbers."""
     row = row.contiguous().cpu()
     length = row.numel() * row.element_size()
     digest = zlib.crc32((c_char * length).from_address(row.data_ptr()))
@@ -98,8 +98,8 @@ class Weights:
 
     def gather(self, sums, tensor, results, spread, changes):
         """Gathers a tensor, in the thread of the Collectives `sums`. changes: whether the results
-        hold what the last gather wrote, so that only its change is sent. If copies of it differ
-        between ranks, all weights are sent, without rounding."""
+        still hold what the last gather wrote. If so, only the change since then is sent, unless
+        copies differ between ranks; then all weights are sent, without rounding."""
         rows = _rows_of(results, sums.size)
         held = tensor.new_empty(sums.size, tensor.numel()) if rows is None else rows
         block, old = tensor.detach().reshape(-1).float(), None
@@ -114,7 +114,8 @@ class Weights:
         self._gather_floats(sums, comm, block, held, spread, old is not None)
         if changes:
             self._kept.pop(results[0], None)
-            # With a value that is not finite, no later change could make its copies finite again.
+            # If an old copy has a value that is not finite, adding a change can never make the
+            # value finite again.
             if torch.isfinite(held[sums.rank]).all():
                 self._kept[results[0]] = held[sums.rank].clone()
         for result, row in zip(results, held.view(len(results), -1) if rows is None else ()):
@@ -142,11 +143,11 @@ class Weights:
 
 
 def _agree(sums, held, old):
-    """Returns whether all ranks hold the same old copies, and have kept their own in `old`. Ranks
-    sum the hexadecimal digits of each block's digest and the squares of the digits, which are small
-    enough to be exact as floats, so all ranks get the same answer."""
+    """Returns whether all ranks hold the same old copies and have kept their own in `old`. The
+    ranks sum the hexadecimal digits of each block's digest, and the squares of the digits. These
+    sums are small enough to be exact as floats, so all ranks get the same answer."""
     digits = [_digits(row) for row in held]
-    # The result has this rank's new block, which the program has written.
+    # In the result, this rank's block is the new one, because the program has written it.
     digits[sums.rank] = [16] * 8 if old is None else _digits(old)
     digits = sum(digits, [])
     totals = sums.sum_exactly(digits + [digit ** 2 for digit in digits])

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tells the other ranks of a process group that this rank leaves it, so that no sum waits for a
-rank that will not come.
+rank that will make no more sums.
 
-A rank leaves a group when the program destroys the group, or ends. It then sends each other rank of
-the group a message with the number of sums that it has called there. A rank that waits for a later
-sum gets an error at once. gloo has no such message: its calls end when a connection is closed,
-which happens when the process ends. But a process that has ended its program still waits for the
-others in MPI, so slimpi closes gloo's connections before."""
+A rank leaves a group when the program destroys the group or ends. It then sends each other rank of
+the group a message with the number of sums that it has made there, and a rank that waits for a
+later sum gets an error at once. gloo has no such message: its calls fail when a connection is
+closed, which happens when a process ends. But a process whose program has ended still waits for the
+others in MPI, so slimpi closes gloo's connections first."""
 import ctypes
 import os
 import re
@@ -19,15 +19,16 @@ _Message = ctypes.c_int64 * 3  # the sender's rank in MPI's world, the group's n
 
 
 class Goodbyes:
-    """The messages of ranks that leave a group."""
+    """Sends and receives the messages of ranks that leave a group."""
 
     def __init__(self, world):
-        """Collective over all ranks, which have MPI_THREAD_MULTIPLE."""
+        """Collective over all ranks. MPI must have given them MPI_THREAD_MULTIPLE."""
         self._mpi, self._rank, self._lock, self._sent = world.mpi, world.rank, threading.Lock(), []
         self._comm = world.new_communicator(range(world.size), {}, "slimpi: goodbyes", 32767)
 
     def send(self, ranks, number, sums):
-        """Tells ranks of the world that this rank calls only `sums` sums of a group."""
+        """Tells these ranks of the world that this rank makes no more than `sums` sums of the group
+        with this number."""
         mpi, message = self._mpi, _Message(self._rank, number, sums)
         for rank in ranks:
             if rank != self._rank:
@@ -54,7 +55,7 @@ class Goodbyes:
 
 
 def _links():
-    """Returns what each file descriptor of this process is, such as "socket:[4711]"."""
+    """Returns the targets of this process's file descriptors, such as "socket:[4711]"."""
     links = set()
     for descriptor in os.listdir("/proc/self/fd"):
         try:
@@ -65,20 +66,20 @@ def _links():
 
 
 class Connections:
-    """gloo's connections of one process group. gloo's object cannot be told to close them, and
-    lives as long as a model or a mesh knows the group. gloo watches its sockets by an epoll
-    instance of its own, which names them in /proc."""
+    """The connections of gloo in one process group. gloo's object offers no way to close them, and
+    lives as long as a model or a mesh refers to the group. They are found by the epoll instance
+    with which gloo watches its sockets, because /proc lists the sockets of an instance."""
 
     def __init__(self, make):
-        """make: the function that makes gloo's object."""
+        """make: a function that makes gloo's object. The constructor calls it."""
         self._process, before = os.getpid(), _links()
         self.gloo = make()
         self._watchers = [descriptor for descriptor, link in _links() - before
                           if link == "anon_inode:[eventpoll]"]
 
     def close(self):
-        """Shuts the connections down, after what has been sent. Calls of the other ranks that wait
-        for this one then fail."""
+        """Shuts the connections down after the data that was sent has left. Calls of other ranks
+        that wait for this one then fail."""
         if os.getpid() != self._process:
             return
         for watcher in self._watchers:
@@ -97,7 +98,7 @@ class Connections:
 
 
 def _socket(descriptor):
-    """Returns a copy of a descriptor as a socket; None if it is something else."""
+    """Returns a copy of a descriptor as a socket; None if the descriptor is not a socket."""
     try:
         copy = os.dup(descriptor)
     except OSError:  # closed since

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds out which tensors are gradients, for the sums that the program asks for by hand. The sums
-that PyTorch and DeepSpeed ask for are recognized in _kinds.py, without looking at tensors."""
+"""Finds out which tensors are gradients, for sums that the program itself asks for. _kinds.py
+recognizes the sums of PyTorch and DeepSpeed without looking at tensors."""
 import functools
 import itertools
 import threading
@@ -8,28 +8,28 @@ import weakref
 
 from . import _late
 
-# By id(): weak references to optimizers, and the thread that uses each.
+# By id(): a weak reference to each optimizer, and the thread that uses it.
 _optimizers = {}
 _marked = {}  # by id(): weak references to tensors that slimpi.torch.compress() got
-# by_storage: where this thread last found gradients: by the address of a storage, weak references
-#     to the holders of gradients in it
-# several: whether several threads used optimizers at that time
+# Attributes of this thread. by_storage: where it last found gradients: by the address of a storage,
+# weak references to the holders of gradients in it. several: whether several threads used
+# optimizers at that time.
 _here = threading.local()
 
 
 def mark(tensor):
-    """Makes are_gradients() take the tensor for a gradient from now on."""
+    """Makes are_gradients() treat the tensor as a gradient from now on."""
     key = id(tensor)
     _marked[key] = weakref.ref(tensor, lambda _: _marked.pop(key, None))
 
 
 def _local(tensor):
-    """Returns a tensor, or the part of a DTensor on this rank."""
+    """Returns a tensor itself, or this rank's part of a DTensor."""
     return getattr(tensor, "_local_tensor", tensor)
 
 
 def _place(tensor):
-    """Returns (address of the storage, first byte, byte behind the last) of a tensor; None for a
+    """Returns a tensor's address of storage, its first byte and the byte after its last; None for a
     sparse tensor and for one without memory."""
     tensor = _local(tensor)
     try:
@@ -42,7 +42,7 @@ def _place(tensor):
 
 
 def _gradient(holder):
-    """Returns the gradient of a parameter, or a marked tensor itself."""
+    """Returns a parameter's gradient. A marked tensor is its own gradient."""
     return holder if id(holder) in _marked else getattr(holder, "grad", None)
 
 
@@ -52,9 +52,10 @@ def _several():
 
 
 def _groups():
-    """Yields lists: the parameters of each group of each optimizer, and the marked tensors. If
-    several threads use optimizers, only the parameters of this thread's: a backward pass, which
-    does not hold the GIL, sets the gradients of another thread's meanwhile."""
+    """Yields the parameters of each group of each optimizer, and the marked tensors, each as a
+    list. If several threads use optimizers, yields only the parameters of this thread's, because
+    the backward pass of another thread, which does not hold the GIL, may be setting gradients at
+    the same time."""
     several, mine = _several(), threading.get_ident()
     for reference, thread in list(_optimizers.values()):
         if not several or thread == mine:
@@ -65,7 +66,7 @@ def _groups():
 
 
 def _begins_in(storage, last):
-    """Returns whether a gradient begins in this memory. Programs have many parameters and sum many
+    """Returns whether a gradient begins in this memory. Programs have many parameters, and sum many
     tensors that are no gradients, so this does as little as possible for each parameter."""
     import torch
     plain = torch.Tensor
@@ -109,8 +110,8 @@ def _is_covered(place):
 
 
 def are_gradients(tensors):
-    """Returns whether the memory of each tensor belongs to gradients of parameters of optimizers,
-    or to marked tensors. Ranks may get different answers."""
+    """Returns whether the memory of each tensor belongs to gradients of parameters of optimizers or
+    to marked tensors. Ranks may get different answers, so they must agree before they use them."""
     several = _several()
     if getattr(_here, "several", None) != several:
         _here.several, _here.by_storage = several, {}
@@ -128,8 +129,8 @@ def are_gradients(tensors):
 
 
 def _change_optimizer(module):
-    """Notes each new optimizer, also optimizers made by pickle or copy.deepcopy, and its thread:
-    the one that made it or has called its zero_grad() last."""
+    """Notes each new optimizer, also one made by pickle or copy.deepcopy, and its thread: the one
+    that made it or that last called its zero_grad()."""
     def known(function):
         @functools.wraps(function)
         def call(self, *arguments, **keywords):
@@ -145,8 +146,8 @@ def _change_optimizer(module):
 
 
 def _change_reducer(module):
-    """Changes the group of DistributedDataParallel's own sums, which C++ code makes: it gets
-    group.of_gradients in place of the group."""
+    """Replaces the group of the sums that the C++ code of DistributedDataParallel makes by
+    group.of_gradients, so that they are known to be of gradients."""
     make = module.dist.Reducer
 
     @functools.wraps(make, updated=())

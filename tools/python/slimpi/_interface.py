@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes MPICH use the network interfaces that the user named for PyTorch.
-
-GLOO_SOCKET_IFNAME is a list of names. NCCL_SOCKET_IFNAME is a list of prefixes; "=" before the list
-makes them whole names, "^" excludes them. UCX in MPICH reads UCX_NET_DEVICES, and libfabric in
-MPICH reads FI_TCP_IFACE; if one of these two is set, neither is changed."""
+"""Makes MPICH use the network interfaces that the user has named for PyTorch."""
 import glob
 import os
 import socket
@@ -14,12 +10,12 @@ _VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 
 
 def matching(variable, value, names):
-    """Returns those of `names` that the value of a variable selects, in the order of the value."""
+    """Returns which of `names` the value of a variable selects, in the order of the value."""
     exclude, exact = False, variable == _VARIABLES[0]
     if not exact:
         exclude, value = value.startswith("^"), value.removeprefix("^")
         exact, value = value.startswith("="), value.removeprefix("=")
-    # NCCL allows a port behind the name.
+    # In NCCL's variable a port may follow the name.
     wanted = [word.strip().partition(":")[0] for word in value.split(",") if word.strip()]
     if exclude:
         return [name for name in names if name != "lo" and not any(
@@ -29,8 +25,8 @@ def matching(variable, value, names):
 
 
 def _rdma_ports():
-    """Returns UCX's names of the ports of RDMA devices. These ports stay in use, because the
-    variables of Gloo and NCCL are about sockets only."""
+    """Returns UCX's names for the ports of RDMA devices. These ports stay in use, because the
+    variables of Gloo and NCCL concern only sockets."""
     return [f"{path.split('/')[4]}:{path.split('/')[6]}"
             for path in sorted(glob.glob("/sys/class/infiniband/*/ports/*"))]
 
@@ -44,7 +40,8 @@ def _is_up(name):
 
 
 def choose():
-    """Sets MPICH's variables, before MPI_Init. Returns a text that says what was chosen, or ""."""
+    """Sets MPICH's variables; call it before MPI_Init. Returns a text about the choice, or "" if
+    there was none."""
     variable = next((name for name in _VARIABLES if os.environ.get(name)), None)
     if variable is None or "UCX_NET_DEVICES" in os.environ or "FI_TCP_IFACE" in os.environ:
         return ""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes one MPI job of ranks that no launcher of MPI started: ranks of torchrun, of another
-launcher that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or of a program that starts its
+"""Makes one MPI job of ranks that were started without a launcher of MPI: by torchrun, by another
+launcher that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or by a program that starts its
 own ranks.
 
-Rank 0 starts a server, _pmi, and gives each rank the server's address and a token by PyTorch's
-store. A rank connects, sends the token, waits for the other ranks, and hands the connection to
-MPICH, as the launchers of MPICH do."""
+Rank 0 starts a server, _pmi, and tells each rank the server's address and a token through PyTorch's
+store. A rank connects, sends the token, waits for the other ranks, and passes the connection to
+MPICH, as MPICH's own launchers do."""
 import datetime
 import json
 import os
@@ -17,19 +17,19 @@ import sys
 from . import _interface, _launcher
 from ._mpi import Error, WrongLauncher, mapped, text_of
 
-SECONDS = 1800          # for all ranks to connect; gloo has the same default timeout
+SECONDS = 1800          # time for all ranks to connect; gloo's default timeout is the same
 _SECONDS_TO_CONNECT = 30
 
 offered = None   # (store, rank, size) of the default group, while that group is being made
-_times = 0       # the number of joins of this process; the same on all ranks
+_times = 0       # how often this process has joined a job; the same on all ranks
 _kept = []       # objects that live as long as the process: rank 0's store and server
 _joined = False
 _watched = []    # a copy of the connection to the server
 
 
 def _group():
-    """Returns (store, rank, size) of the ranks that must be joined; None if a launcher of MPI joins
-    them, or if there is only one rank."""
+    """Returns (store, rank, size) of the ranks that slimpi must join; None if a launcher of MPI has
+    joined them or if there is only one rank."""
     if _launcher.is_of_mpi():
         return None
     dist = sys.modules.get("torch.distributed")
@@ -48,8 +48,8 @@ def _group():
 
 
 def _address(store, size):
-    """Returns two addresses: at which rank 0's server listens ("" for all addresses), and by which
-    the other ranks find the server."""
+    """Returns two addresses: the one on which rank 0's server listens ("" for all addresses), and
+    the one that the other ranks use to find the server."""
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
     master = getattr(store, "host", None) or os.environ.get("MASTER_ADDR") or socket.getfqdn()
@@ -60,7 +60,8 @@ def _address(store, size):
     except OSError:
         found = []
     for family, _, _, _, address in sorted(found):  # sorted, so IPv4 comes first
-        # A loopback address: other hosts may know another address of this name.
+        # A loopback address is skipped, because other hosts may resolve the name to another
+        # address.
         if address[0].startswith("127.") or address[0] == "::1":
             continue
         try:
@@ -72,7 +73,7 @@ def _address(store, size):
 
 
 def _start_server(store, size):
-    """Starts the server on rank 0. Returns, for each rank, the host, port and token for it."""
+    """Starts the server on rank 0. Returns the host, port and token for each rank."""
     address, host = _address(store, size)
     tokens = [secrets.token_hex(16) for _ in range(size)]
     order = {"job": f"slimpi_{os.uname().nodename[:64]}_{os.getpid()}_{secrets.token_hex(8)}",
@@ -94,8 +95,8 @@ def _start_server(store, size):
 
 
 def of_attempt(store):
-    """Returns a store with entries of this start of the ranks only. torchrun may keep one store for
-    all restarts, with entries of ranks that have ended."""
+    """Returns a store that has only entries of this start of the ranks. torchrun may keep one store
+    for all restarts, with entries of ranks that have ended."""
     from torch.distributed import PrefixStore
     attempt = (os.environ.get(name, "") for name in ("TORCHELASTIC_RUN_ID",
                                                      "TORCHELASTIC_RESTART_COUNT"))
@@ -103,7 +104,7 @@ def of_attempt(store):
 
 
 def _place(store, rank, size):
-    """Returns the host, port and token that rank 0 has for this rank."""
+    """Returns the host, port and token that rank 0 has chosen for this rank."""
     global _times
     _times += 1
     store, name = of_attempt(store), f"place {_times}"
@@ -129,7 +130,7 @@ def _connect(host, port):
 
 
 def _meet(place, mpi, error):
-    """Connects to the server, and returns the connection when all ranks have connected."""
+    """Connects to the server and returns the connection once all ranks have connected."""
     channel = _connect(place["host"], place["port"])
     channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -148,7 +149,8 @@ def _meet(place, mpi, error):
 
 
 def _check(mpi, size):
-    """Returns whether MPI must still be initialized as a rank of the job."""
+    """Returns whether MPI still needs to be initialized as a rank of the job. Raises an Error if
+    this MPI cannot join it."""
     if "Open MPI" in mpi.description:
         raise Error(f"{mpi.description} can be started by its own mpiexec only: install MPICH (pip "
                     "install mpich), which torchrun can start, or use mpiexec")
@@ -165,7 +167,7 @@ def _check(mpi, size):
 
 
 def join(make):
-    """Calls make(), which finds the process's MPI, joins the ranks, and returns the result of
+    """Calls make(), which finds the process's MPI, then joins the ranks. Returns the result of
     make(). If one rank fails, all ranks raise an Error that says why."""
     group = _group()
     if group is None:
@@ -191,8 +193,8 @@ def join(make):
 
 
 def lost_rank():
-    """Returns the rank that has ended without MPI_Finalize, if the server has named one; -1 if the
-    whole job has ended."""
+    """Returns the first rank that has ended without MPI_Finalize, if the server has named one; -1
+    if the whole job has ended."""
     for channel in _watched:
         try:
             line = channel.recv(64, socket.MSG_PEEK | socket.MSG_DONTWAIT)
@@ -208,8 +210,9 @@ def lost_rank():
 
 
 def after_init(mpi, comm):
-    """Removes, after join() and MPI_Init, the names of the memory that MPICH 5 shares between ranks
-    of a node. Otherwise they would stay if a rank is killed. No rank opens them after MPI_Init."""
+    """Removes the names of the memory that MPICH 5 shares between ranks of a node; they would stay
+    if a rank were killed, and no rank opens them after MPI_Init. Call it after join() and
+    MPI_Init."""
     if not _joined:
         return
     del os.environ["PMI_FD"], os.environ["_SLIMPI_PMI"]  # children do not have the connection

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recognizes the purpose of a collective by the function of PyTorch or DeepSpeed that calls it: a
-sum of gradients, or a gather of the weights that a layer is about to compute with. What is gathered
-for a checkpoint, for summon_full_params or for GatheredParameters stays exact, as do parameters
-that ZeRO 3 keeps on all ranks."""
+"""Recognizes the purpose of a collective by the function of PyTorch or DeepSpeed that calls it. A
+sum may be of gradients, and a gather may be of the weights with which a layer is about to compute.
+Gathers for a checkpoint, for summon_full_params or for GatheredParameters stay exact, as do
+parameters that ZeRO 3 keeps on all ranks."""
 import contextlib
 import functools
 import itertools
@@ -15,8 +15,8 @@ GRADIENTS = "gradients"
 WHOLE, CHANGES = "whole", "changes"  # of weights: all of them, or how they differ from old copies
 WEIGHTS = WHOLE, CHANGES
 
-# The functions that are recognized by their names alone, by the module that calls them. Changing
-# them there works even if slimpi is imported late.
+# Functions that are recognized by their names alone, listed by the module that calls them. They are
+# changed in that module, which works even if slimpi is imported late.
 _FUNCTIONS = {
     "torch.distributed.fsdp._runtime_utils": {GRADIENTS: ("_reduce_grad", "_reduce_grad_no_shard")},
     "torch.distributed.algorithms.ddp_comm_hooks.default_hooks": {GRADIENTS: ("_allreduce_fut",)},
@@ -41,7 +41,8 @@ _collectives_of = lambda group: None  # returns the Collectives of a process gro
 
 
 def kind():
-    """Returns GRADIENTS, WHOLE or CHANGES in a recognized function of this thread, else None."""
+    """Returns GRADIENTS, WHOLE or CHANGES while this thread is in a recognized function, else
+    None."""
     return getattr(_here, "kind", None)
 
 
@@ -91,7 +92,7 @@ def _of_kind(kind, names):
 
 
 def _note_pieces(names):
-    """Notes, for the call of foreach_reduce that this thread is in, the pieces of its sum."""
+    """Notes the pieces of the sum that the present call of foreach_reduce makes in this thread."""
     gradients, _, size = names.values()
     _here.pieces = [-(-len(gradient) // size) * math.prod(gradient.shape[1:])
                     for gradient in gradients]
@@ -99,8 +100,8 @@ def _note_pieces(names):
 
 
 def _reduces_fsdp2(names):
-    """The pieces of a sum are of the two groups whose ranks all call foreach_reduce for the same
-    parameters."""
+    """The context of a call of foreach_reduce. The pieces are noted only for the two groups whose
+    ranks all call it for the same parameters."""
     return doing(GRADIENTS, [_collectives_of(names[name]) for name in (
         "reduce_scatter_group", "all_reduce_group") if names.get(name) is not None])
 
@@ -148,7 +149,8 @@ def _padding_fsdp1(handle):
 
 
 def _watch_fsdp1(module):
-    """FSDP1 has one function for all gathers. The state of training says what a gather is for."""
+    """Recognizes FSDP1's gathers of weights. They share one function, and the state of training
+    says what a gather is for."""
     handle, states = module.FlatParamHandle, module.HandleTrainingState
     needs = handle.needs_unshard
 
@@ -162,7 +164,8 @@ def _watch_fsdp1(module):
 
     @functools.wraps(needs)
     def needs_unshard(self):
-        # summon_full_params would return, and write back, what the forward pass has left.
+        # Without another gather, summon_full_params would return, and later write back, the rounded
+        # weights of the last forward pass.
         if (self._training_state == states.SUMMON_FULL_PARAMS and not needs(self)
                 and self.uses_sharded_strategy and _rounds(self.process_group)
                 and not getattr(self, "_slimpi_exact", False)):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes that wait for the program. after() calls a function with a module when the program has
-imported the module. variables() sets environment variables when the program reads them."""
+"""Changes that wait until the program needs them. after() calls a function with a module as soon as
+the program has imported the module. variables() sets environment variables as soon as the program
+reads one of them."""
 import functools
 import importlib.abc
 import importlib.machinery
@@ -8,7 +9,7 @@ import inspect
 import os
 import sys
 
-OLDEST = (2, 4)  # the first PyTorch with the backend; gloo of 2.1 has no reduce-scatter
+OLDEST = (2, 4)  # the first PyTorch that can have the backend; gloo of 2.1 has no reduce-scatter
 
 _functions = {}  # by the module's name: functions in the order of after()
 
@@ -33,7 +34,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def after(name, function):
-    """Calls function(module) after the module is imported; at once if it has been."""
+    """Calls function(module) once the module has been imported, which may be at once."""
     if name in sys.modules:
         function(sys.modules[name])
         return
@@ -43,8 +44,9 @@ def after(name, function):
 
 
 def within(context, owner, name):
-    """Makes each call of a function of a module or class run within context(the call's arguments by
-    their names). Other versions of the library may lack the function."""
+    """Makes each call of a function of a module or class run within context(arguments), where
+    `arguments` has the arguments of the call by their names. Does nothing if this version of the
+    library lacks the function."""
     function = getattr(owner, name, None)
     if function is None:
         return
@@ -59,9 +61,9 @@ def within(context, owner, name):
 
 
 class _Environment(type(os.environ)):
-    """The class of os.environ after variables(). If NAME is in `names` and not set,
-    os.environ[NAME] calls find(). `in` and get() do not call it: a program may use them on some
-    ranks only, to ask whether there is a value, and find() is collective."""
+    """The class of os.environ after variables(). Reading os.environ[NAME] calls find() if NAME is
+    one of `names` and not set. `in` and get() do not call it, because a program may use them on
+    only some ranks, to ask whether there is a value, and find() is collective."""
     names, find = (), None
 
     def __getitem__(self, name):
@@ -79,7 +81,7 @@ _MAPPING = type(os.environ).get.__code__.co_filename
 
 
 def variables(names, find):
-    """Makes find() be called, once, when the program reads one of the variables that is not set.
-    find() sets them."""
+    """Makes the program call find(), once, when it reads one of these variables and the variable is
+    not set. find() must set them."""
     _Environment.names, _Environment.find = names, find
     os.environ.__class__ = _Environment

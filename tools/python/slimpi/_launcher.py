@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The variables of a launcher in a process's environment, before MPI is initialized."""
+"""Reads the variables that a launcher sets in a process's environment, before MPI is
+initialized."""
 import os
 
-# Variables of Open MPI, of MPICH and its relatives, of a step of Slurm, and of PyTorch.
+# The variables of Open MPI, of MPICH and its derivatives, of a step of Slurm, and of PyTorch, in
+# this order.
 _RANK = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK")
 _SIZE = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "WORLD_SIZE")
 _LOCAL_RANK = ("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK")
@@ -10,7 +12,8 @@ _LOCAL_SIZE = ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "LOCAL_WORLD_SIZ
 
 
 def is_of_mpi():
-    """Returns whether a launcher of MPI has started this process itself, not by torchrun."""
+    """Returns whether a launcher of MPI has started this process directly, and not through
+    torchrun."""
     return "TORCHELASTIC_RUN_ID" not in os.environ and any(
         name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"))
 
@@ -47,7 +50,7 @@ def local_size():
 
 
 def family():
-    """Returns "mpich" or "openmpi", the family of the launcher's MPI; None if that is unknown."""
+    """Returns the family of the launcher's MPI, "mpich" or "openmpi"; None if it is unknown."""
     if not is_of_mpi():
         return None
     if "OMPI_COMM_WORLD_SIZE" in os.environ:
@@ -56,8 +59,8 @@ def family():
 
 
 def prefix():
-    """Returns the installation prefix of the launcher's MPI: that of the launcher's program, which
-    runs in an ancestor of this process. Returns None if no ancestor is a launcher."""
+    """Returns the prefix at which the launcher's MPI is installed, from the path of the launcher,
+    which runs in an ancestor of this process; None if no ancestor is a launcher."""
     if by_torch():
         return None
     process = os.getppid()
@@ -75,8 +78,8 @@ def prefix():
 
 
 def set_environment():
-    """Sets the variables of torchrun from those of a launcher of MPI. Variables that are set
-    stay."""
+    """Sets the variables of torchrun from those of a launcher of MPI. Variables that are already
+    set keep their values."""
     if "RANK" in os.environ or size() is None:
         return
     values = {"RANK": rank(), "WORLD_SIZE": size(),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training with fewer sums: DiLoCo, "Distributed Low-Communication Training of Language Models"."""
+"""Training with fewer sums, as in DiLoCo, "Distributed Low-Communication Training of Language
+Models"."""
 import functools
 import itertools
 import weakref
@@ -15,9 +16,9 @@ _COUNTERS = "every", "delay", "steps"
 
 class LocalSteps:
     """Each rank trains by itself for `every` steps; then the ranks sum how far their parameters
-    moved. The mean change is the gradient of an outer optimizer, SGD with Nesterov momentum. The
-    sum runs beside the next `delay` steps. All ranks must begin with the same parameters. Those of
-    16 bits are kept and summed in float32."""
+    have moved. An outer optimizer, SGD with Nesterov momentum, takes the mean change for its
+    gradient. The sum runs during the next `delay` steps. All ranks must begin with the same
+    parameters. Parameters of 16 bits are kept and summed in float32."""
 
     def __init__(self, model, every, delay=0, rate=0.7):
         if not 0 <= delay < every:
@@ -28,7 +29,8 @@ class LocalSteps:
         self._change, self._start = torch.empty_like(self.shared.data), None
         self.outer = torch.optim.SGD([self.shared], rate, 0.9, nesterov=True)
         self._thread, self._sum = ThreadPoolExecutor(1), None
-        # The name of its sums, under which error feedback keeps their state as long as it lives.
+        # The name of this object's sums. Error feedback keeps state under the name as long as the
+        # object lives.
         self._name, (world, comm) = f"slimpi.torch.LocalSteps {next(_numbers)}", _default()
         forget = functools.partial(world.mpi.set_state, comm, self._name, None)
         weakref.finalize(self, world.worker.submit, forget).atexit = False
@@ -44,7 +46,8 @@ class LocalSteps:
             parameter.detach().copy_(piece.view_as(parameter))
 
     def step(self, last=False):
-        """Call it after each step of the rank's own optimizer. last: whether training ends."""
+        """Call it after each step of the rank's own optimizer. last: whether this step ends the
+        training."""
         self.steps += 1
         if self._sum and (last or self.steps % self.every == self.delay):
             self._end_sum()
@@ -63,8 +66,8 @@ class LocalSteps:
         self._set_values(self.shared.data + moved)
 
     def state_dict(self):
-        """Returns, for a checkpoint, all that later steps depend on except the model and its own
-        optimizer. Each rank saves its own. Waits for a sum on its way."""
+        """Returns, for a checkpoint, everything but the model and its own optimizer on which later
+        steps depend. Each rank saves its own. Waits for a sum in flight."""
         change = self._sum.result().clone() if self._sum else None
         kept = get_state(self._name)
         return {**{name: getattr(self, name) for name in _COUNTERS},

@@ -1,26 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the DistributedDataParallel models of one process group need to make their sums.
-
-Each group has communicators and a thread of its own for its models, so no group waits for another,
-whichever threads of the program use the groups, in whichever order. They outlive their group,
-because the ranks must free a communicator together, but a later group of the same ranks takes them
-over. The garbage collector ends a model on each rank at another time, so the state that slimpi
-keeps for a model is dropped when the ranks next make a model on these communicators."""
+"""The communicators and the thread with which the DistributedDataParallel models of one process
+group make their sums."""
 import os
 import weakref
 
 import torch.distributed as dist
 
-_TAGS = range(16384, 32767)  # of MPI_Comm_create_group; Collectives use those below
+_TAGS = range(16384, 32767)  # for MPI_Comm_create_group; Collectives use the tags below
 
 _all = {}  # by id
 
 
 class ModelComms:
-    """Two communicators, and the thread that starts their sums.
-
-    key: the ranks, the options of compressed sums and those of exact sums, both as (name, value),
-        and the name of the communicators. Without options of exact sums there is one communicator.
+    """Two communicators and the thread that starts their sums.
     """
 
     def __init__(self, world, group, key, tag):
@@ -38,25 +30,25 @@ class ModelComms:
         return self.worker.do(self._world.new_communicator, ranks, dict(options), name, tag)
 
     def end(self, model, names):
-        """Notes that a model has ended. The garbage collector calls this, in any thread and in the
-        middle of any other function."""
+        """Notes that a model has ended. The garbage collector calls it in any thread and in the
+        middle of any other function, so it takes no lock."""
         self._ended[model] = names
 
     def ended(self):
         return list(self._ended.copy())
 
     def drop(self, models):
-        """Drops the state of these models, which have ended on all ranks. Collective over the
+        """Drops slimpi's state for these models, which have ended on all ranks. Collective over the
         ranks."""
         names = [name for model in models for name in self._ended.pop(model)]
         self.worker.do(lambda: [self._world.mpi.set_state(self.comm, name, None) for name in names])
 
 
 def answer(group):
-    """Returns this rank's part of the answers for take(): the ModelComms of the group and those
-    without a group, each with its models that have ended. Rank 0 adds an id for new ModelComms, and
-    a number from the store that all groups share: threads may make ModelComms at the same time, and
-    the number gives them different tags."""
+    """Returns this rank's part of the answers that take() needs: the ModelComms of the group and
+    those without a group, each with its models that have ended. Rank 0 adds an id for new
+    ModelComms, and a number from the store that all groups share. The number gives ModelComms that
+    several threads make at the same time different tags."""
     mine = {"comms": {one: (comms.uses, comms.ended()) for one, comms in _all.copy().items()
                       if comms.group() in (group, None)}}
     if dist.get_rank(group) == 0:
@@ -67,9 +59,10 @@ def answer(group):
 
 
 def _claim(group, free):
-    """Returns the id of ModelComms that no other group gets, or None. Collective over the group:
-    its rank 0 decides, by the store, because groups of other threads may want the same ones. free:
-    pairs of an id and the `uses` that the ModelComms had when no rank had a group for them."""
+    """Chooses ModelComms that no other group gets, and returns their id; None if all are taken.
+    Collective over the group: its rank 0 claims one in the store, because groups of other threads
+    may want the same ones. free: pairs of an id and the number `uses` that the ModelComms had when
+    they lost their group."""
     choices = [None] * dist.get_world_size(group)
     mine, store = None, dist.distributed_c10d._get_default_store()
     if dist.get_rank(group) == 0 and store is not None:
@@ -80,8 +73,9 @@ def _claim(group, free):
 
 
 def take(world, group, key, answers):
-    """Returns the ModelComms of a group for a key: those that it has, those that no group has on
-    any rank, or new ones. Collective over the group. answers: answer() of all ranks."""
+    """Returns ModelComms with this key for a group: those that it has already, or those that no
+    group has on any rank, or new ones. Collective over the group. answers: answer() of all
+    ranks."""
     common = [(one, uses) for one, (uses, _) in sorted(answers[0]["comms"].items())
               if all(other["comms"].get(one, (None,))[0] == uses for other in answers)
               and _all[one].key == key]

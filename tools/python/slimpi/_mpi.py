@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Calls libslimpi and the process's MPI through ctypes.
 
-Every handle and constant is one machine word, as slimpi.h's slimpi_get_mpi_constant returns it.
-Functions that libslimpi defines are called in libslimpi, so that it need not be preloaded; all
-others are called in MPI's library.
+Every handle and constant is one machine word, in the form in which slimpi_get_mpi_constant of
+slimpi.h returns it. A function that libslimpi defines is called in libslimpi, so that the library
+need not be preloaded; all others are called in MPI's library.
 """
 import ctypes
 import glob
@@ -15,7 +15,8 @@ from . import _launcher
 
 _KINDS = {"p": ctypes.c_void_p, "h": ctypes.c_size_t, "i": ctypes.c_int, "s": ctypes.c_char_p}
 
-# The types of the arguments. p: a pointer, also to a result; h: a handle; i: an int; s: text.
+# The types of each function's arguments. p: a pointer, also one to a result; h: a handle; i: an
+# int; s: text.
 _SIGNATURES = {
     "MPI_Abort": "hi", "MPI_Allgather": "pihpihh", "MPI_Allreduce": "ppihhh", "MPI_Barrier": "h",
     "MPI_Bcast": "pihih",
@@ -33,15 +34,16 @@ _TEXT_BYTES = 16384  # more than any MPI's MPI_MAX_LIBRARY_VERSION_STRING
 
 
 class Error(RuntimeError):
-    """An error that says what slimpi cannot do, and what to do about it."""
+    """An error whose text says what slimpi cannot do and how to solve that."""
 
 
 class WrongLauncher(Error):
-    """An error that is the same on every rank of the job."""
+    """An error that is the same on every rank of the job, so that one rank is enough to print
+    it."""
 
 
 def text_of(error):
-    """Returns an exception as a line for the other ranks."""
+    """Returns the text of an exception as a line for the other ranks."""
     return str(error) if isinstance(error, Error) else f"{type(error).__name__}: {error}"
 
 
@@ -57,15 +59,16 @@ class Tensor(ctypes.Structure):
 
 
 def mapped(pattern):
-    """Returns the paths of files mapped by this process whose name, without directory, matches."""
+    """Returns the paths of files that this process has mapped and whose name, without directory,
+    matches the pattern."""
     with open("/proc/self/maps") as maps:
         paths = dict.fromkeys(line.rstrip("\n").split(None, 5)[5] for line in maps if "/" in line)
     return [path for path in paths if re.search(pattern, os.path.basename(path))]
 
 
 def _installed_library():
-    """Yields the paths at which the libslimpi that this package was installed with may be: in a
-    prefix, and in the wheel's environment."""
+    """Yields the paths where the libslimpi of this package may be: in an installation's prefix, and
+    in the environment of a wheel."""
     here = os.path.dirname(os.path.abspath(__file__))
     yield os.path.join(here, "..", "..", "..", "libslimpi.so.0")  # PREFIX/lib/slimpi/python/slimpi
     try:
@@ -78,8 +81,8 @@ def _installed_library():
 
 
 def load_slimpi():
-    """Returns the libslimpi that is preloaded, else the one that this package was installed
-    with."""
+    """Returns the libslimpi that is preloaded, or else the one that was installed with this
+    package."""
     for path in mapped(r"^libslimpi\.so"):
         return ctypes.CDLL(path)
     for path in _installed_library():
@@ -108,7 +111,8 @@ def _candidates():
 
 
 def load_mpi():
-    """Returns the MPI library that the process has loaded, else loads the launcher's or another."""
+    """Returns the MPI library that the process has loaded; if it has none, loads the launcher's or
+    another."""
     for path in mapped(r"^libmpi(ch|_abi)?\.so"):
         return ctypes.CDLL(path)
     for name in _candidates():
@@ -121,18 +125,19 @@ def load_mpi():
 
 
 class Mpi:
-    """Calls MPI functions by name, and raises an Error if one returns an error."""
+    """Calls functions of MPI by name. Raises an Error if one returns an error."""
 
     def __init__(self):
         self.slimpi = load_slimpi()
         self.library = load_mpi()
         self._functions, self._constants = {}, {}
-        self.interface = ""  # a text that names the network interface, if slimpi chose it
+        self.interface = ""  # names the network interface, if slimpi chose it
         self.slimpi.slimpi_version.restype = ctypes.c_char_p
         self.version = self.slimpi.slimpi_version().decode()
         text, length = ctypes.create_string_buffer(_TEXT_BYTES), ctypes.c_int()
         self.call("MPI_Get_library_version", text, ctypes.byref(length))
-        # Open MPI's text is long: "Open MPI v4.1.4, package: ...". The part before "," is kept.
+        # Open MPI's text is long, such as "Open MPI v4.1.4, package: ...", so only the part before
+        # "," is kept.
         line = text.value.decode(errors="replace").splitlines()[0].partition(",")[0]
         self.description = " ".join(line.split())
 
@@ -168,13 +173,13 @@ class Mpi:
         return text.value.decode(errors="replace")
 
     def integer(self, name, *arguments):
-        """Calls a function whose last argument is an int that it writes. Returns the int."""
+        """Calls a function that writes an int to its last argument, and returns the int."""
         value = ctypes.c_int()
         self.call(name, *arguments, ctypes.byref(value))
         return value.value
 
     def handle(self, name, *arguments):
-        """Calls a function whose last argument is a handle that it writes. Returns the handle."""
+        """Calls a function that writes a handle to its last argument, and returns the handle."""
         value = ctypes.c_uint64(0)
         self.call(name, *arguments, ctypes.byref(value))
         return value.value
@@ -186,13 +191,13 @@ class Mpi:
             raise Error(reason.value.decode(errors="replace"))
 
     def option(self, name):
-        """Returns the process's value of an option, as text."""
+        """Returns the text of an option's value in this process."""
         value = ctypes.create_string_buffer(4096)
         self.slimpi.slimpi_get_option(name.encode(), value, ctypes.c_uint64(len(value)))
         return value.value.decode(errors="replace")
 
     def set_timeout(self, comm, seconds):
-        """Limits this rank's waits in later sums on a communicator."""
+        """Sets how long this rank waits at most in later sums on a communicator."""
         self.slimpi.slimpi_set_timeout(ctypes.byref(ctypes.c_uint64(comm)),
                                        ctypes.c_uint64(seconds))
 
@@ -204,7 +209,7 @@ class Mpi:
                         "one row and one column")
 
     def get_state(self, comm, name):
-        """Returns the state of a named tensor, as bytes; None if it has no state."""
+        """Returns the state of a named tensor as bytes; None if the tensor has no state."""
         comm, size = ctypes.c_uint64(comm), ctypes.c_uint64()
         arguments = ctypes.byref(comm), name.encode()
         if self.slimpi.slimpi_get_state(*arguments, None, ctypes.byref(size)) != 0:
@@ -215,17 +220,17 @@ class Mpi:
         return state.raw
 
     def set_state(self, comm, name, state):
-        """Sets the state of a named tensor from bytes. If `state` is None, on all ranks, the next
-        sum of the tensor begins without state. Returns whether the bytes are a state of this
-        rank."""
+        """Sets the state of a named tensor from bytes. If `state` is None, on all ranks, the
+        tensor's next sum begins without state. Returns whether the bytes were a state that this
+        rank can use."""
         comm = ctypes.c_uint64(comm)
         return self.slimpi.slimpi_set_state(ctypes.byref(comm), name.encode(), state,
                                             ctypes.c_uint64(len(state or b""))) == 0
 
 
 def check_bits(mpi, bits, algorithm, name="--torch-weights"):
-    """Raises an Error that names the option or argument if weights cannot be sent in so many
-    bits."""
+    """Raises an Error if weights cannot be sent in this number of bits. name: the option or
+    argument that the error names."""
     try:
         mpi.check_option("bits", bits)
     except Error as error:

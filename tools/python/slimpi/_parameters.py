@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parameters of a model: their names and their shapes. The names stay the same from one iteration
-to the next, and after a checkpoint."""
+"""Names and shapes of a model's parameters. A parameter keeps its name from one iteration to the
+next, and after a checkpoint."""
 import hashlib
 import re
 import weakref
@@ -9,9 +9,10 @@ from ._mpi import Error
 
 
 class Parameters:
-    """Names of parameters. A tensor is identified by its id(), not by the address of its data:
-    programs move the data (p.data = ...), and memory of one parameter becomes memory of another.
-    Tensors are held weakly, but not in a WeakKeyDictionary, because == compares their elements."""
+    """The names of parameters. A tensor is identified by its id() and not by the address of its
+    data, because programs move the data (p.data = ...), and then another parameter may get its
+    memory. Tensors are held weakly, but not in a WeakKeyDictionary, because == compares their
+    elements."""
 
     def __init__(self, model=None):
         self._names = {}  # by id(): (weak reference, name)
@@ -20,7 +21,7 @@ class Parameters:
                 self.name(parameter, name)
 
     def name(self, parameter, otherwise=None):
-        """Returns the name of a parameter. A parameter without a name gets the name `otherwise`."""
+        """Returns the name of a parameter; a parameter that has none gets the name `otherwise`."""
         key = id(parameter)
         if key not in self._names:
             self._names[key] = weakref.ref(parameter, lambda _: self._names.pop(key)), otherwise
@@ -28,15 +29,15 @@ class Parameters:
 
 
 def bucket_name(index, layout):
-    """Returns a name for a bucket. `layout` has the names of its parameters; a bucket of other
-    parameters gets another name."""
+    """Returns a name for a bucket. `layout` has the names of its parameters, so that a bucket of
+    other parameters gets another name."""
     digest = hashlib.sha256(repr(layout).encode()).hexdigest()[:16]
     return f"bucket {index} ({layout[0]} to {layout[-1]}), {digest}"
 
 
 def matrices_of(parameters):
-    """Returns (rows, columns), in floats, of each parameter that is not empty. A vector is one row.
-    A complex number is two floats of a row."""
+    """Returns the (rows, columns), in floats, of each parameter that is not empty. A vector is a
+    matrix of one row, and a complex number is two floats of a row."""
     matrices = []
     for parameter in parameters:
         floats = parameter.numel() * (2 if parameter.is_complex() else 1)
@@ -47,7 +48,8 @@ def matrices_of(parameters):
 
 
 def bytes_of(text):
-    """Returns the bytes that a size of slimpi's options means, such as 65536, 64K or 64KiB."""
+    """Returns the number of bytes that a size in slimpi's options stands for, such as 65536, 64K or
+    64KiB."""
     digits, unit = re.match(r"\s*(\d+)([kmg]?)", text.lower()).groups()
     return int(digits) << 10 * " kmg".index(unit or " ")
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A server of PMI-1 for one job. By this protocol MPICH and its relatives learn of the other ranks.
-Rank 0 starts the server (_join). The server is a process of its own, because ranks still need it in
-MPI_Finalize, which an exit handler of C calls after Python's threads have ended.
+"""A server of PMI-1 for one job. MPICH and its derivatives use this protocol to learn of the other
+ranks. Rank 0 starts the server (_join). The server is a process of its own, because the ranks still
+need it in MPI_Finalize, which an exit handler of C may call after Python's threads have ended.
 
 The server reads one line of JSON from standard input: `job`, a name that no other job has;
 `tokens`, a token for each rank; `address`, where to listen, "" for all addresses; `seconds`, how
 long to wait for the ranks. It writes one line to standard output, the port.
 
-A rank sends a line: its token, and a JSON object with its `mpi` and, if it cannot take part, its
-`error`. When all ranks have sent their lines, each rank gets a line of JSON; its `error`, if not
-null, says why there is no job. Then PMI-1 follows, line by line. If a rank goes without
-MPI_Finalize, the others get a line that they did not ask for, "cmd=lost rank=N". The server ends
+A rank first sends a line with its token and a JSON object, which has its `mpi` and, if the rank
+cannot take part, its `error`. When all ranks have sent their lines, each gets a line of JSON; its
+`error` says why there is no job, or is null. Then PMI-1 follows, line by line. If a rank ends
+without MPI_Finalize, the others get a line "cmd=lost rank=N" without having asked. The server ends
 when every rank has closed its connection, or when the process of rank 0 ends without MPI_Finalize.
 """
 import json
@@ -22,9 +22,9 @@ import sys
 import time
 
 SECONDS_FOR_TOKEN = 10  # a new connection must send its token within this time
-MORE_CONNECTIONS = 64   # connections without a token, in excess of the number of ranks
+MORE_CONNECTIONS = 64   # connections without a token, beyond the number of ranks
 LONGEST = 65536         # bytes of a line, because an error may have a long text
-SECONDS_TO_END = 6      # for the launcher to end the ranks that wait for a rank that has gone
+SECONDS_TO_END = 6      # time for the launcher to end the ranks that wait for a rank that has ended
 
 _ANSWERS = {
     "init": "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0",
@@ -41,7 +41,7 @@ _ANSWERS = {
 
 
 def ranks_text(ranks):
-    """Returns a text such as "rank 3" or "ranks 1, 2, 3", with the first 8 ranks at most."""
+    """Returns a text such as "rank 3" or "ranks 1, 2, 3", with at most the first 8 ranks."""
     shown = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
     return f"rank{'s' * (len(ranks) > 1)} {shown}"
 
@@ -52,8 +52,8 @@ class Connection:
         self.received, self.rank = b"", None
 
     def say(self, text):
-        """Sends a line and returns whether that worked. Does not block: lines are short, and a rank
-        reads each answer before it asks again."""
+        """Sends a line and returns whether that worked. It does not block, because lines are short
+        and a rank reads each answer before it asks again."""
         try:
             self.channel.sendall(text.encode() + b"\n")
             return True
@@ -68,8 +68,8 @@ class Server:
         self.seconds, self.values, self.waiting = seconds, {}, []
         self.ranks, self.strangers, self.hellos = {}, [], {}
         self.started, self.finalized = False, set()
-        self.lost = None  # the time when the first rank went without MPI_Finalize
-        self.over = False  # whether the server itself ends all connections
+        self.lost = None  # when the first rank ended without MPI_Finalize
+        self.over = False  # whether the server is ending all connections itself
         self.selector = selectors.DefaultSelector()
         self.listener = self._listen(address)
         self.listener.setblocking(False)
@@ -173,7 +173,7 @@ class Server:
             self._start(self._why_not())
 
     def _why_not(self):
-        """Returns why the ranks cannot be one job; None if they can be."""
+        """Returns why the ranks cannot form one job; None if they can."""
         hellos = [self.hellos[rank] for rank in range(self.size)]
         for rank, hello in enumerate(hellos):
             if hello.get("error"):
@@ -185,7 +185,8 @@ class Server:
         return None
 
     def _start(self, error):
-        """Tells all ranks that the job starts, or the error. Accepts no more connections."""
+        """Tells all ranks that the job starts, or why it does not, and accepts no more
+        connections."""
         self.started, self.over = True, error is not None
         self.selector.unregister(self.listener)
         self.listener.close()

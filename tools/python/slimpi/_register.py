@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Registers the backend "slimpi" with torch.distributed when the program imports this module of
-PyTorch."""
+"""Registers the backend "slimpi" with torch.distributed as soon as the program imports that module
+of PyTorch."""
 from . import _functions, _gradients, _kinds, _late
 from ._late import OLDEST
 from ._mpi import Error
@@ -12,7 +12,7 @@ def is_old():
 
 
 def missing(module):
-    """Returns why this PyTorch cannot have the backend; None if it can have the backend."""
+    """Returns why this version of PyTorch cannot have the backend; None if it can."""
     import torch
     if is_old():
         return (f"the backend slimpi needs PyTorch {OLDEST[0]}.{OLDEST[1]} or later, and this is "
@@ -38,8 +38,8 @@ def _register(module):
 
 
 def _stay_uncompiled(module):
-    """Keeps torch.compile from tracing this package's functions. PyTorch's C++ calls them in the
-    middle of a compiled program, and a process group in Python cannot be traced."""
+    """Keeps torch.compile from tracing this package's functions, which PyTorch's C++ code calls in
+    the middle of a compiled program, because a process group in Python cannot be traced."""
     module.add(__package__)
 
 

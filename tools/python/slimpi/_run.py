@@ -30,7 +30,8 @@ _replaced = None  # whether slimpi's backend in gloo's place can use MPI; None: 
 
 
 def _asks_for_gloo(asked):
-    """Returns whether the arguments of init_process_group or new_group mean a group of CPUs."""
+    """Returns whether the arguments of init_process_group or new_group ask for a group of CPUs,
+    which gloo would make."""
     import torch
     backend = str(asked.get("backend") or "").lower()
     return asked.get("pg_options") is None and (
@@ -38,8 +39,8 @@ def _asks_for_gloo(asked):
 
 
 def _change_backend(module, init_process_group):
-    """Replaces new_group and split_group, and returns a replacement of init_process_group. The
-    three make a group of slimpi's backend if the program asks for gloo."""
+    """Replaces new_group and split_group, and returns a replacement of init_process_group. If the
+    program asks for gloo, these functions make a group of slimpi's backend."""
     signature = inspect.signature(init_process_group)
 
     def init(*arguments, **keywords):
@@ -67,8 +68,8 @@ def _change_backend(module, init_process_group):
         return make
 
     def of_gloo(function):
-        """Returns a function that names gloo where the program, which may have code for gloo, asked
-        for it."""
+        """Returns a function that says "gloo" where the program asked for gloo, because the program
+        may have code for gloo."""
         @functools.wraps(function)
         def call(*arguments, **keywords):
             found = function(*arguments, **keywords)
@@ -91,7 +92,8 @@ def _say_refusal(collectives):
 
 
 def _begin_sums(collectives):
-    """Limits the threads and says who makes the sums, before the first sum that MPI gets."""
+    """Limits this rank's threads and prints who makes the sums. Called before the first sum that
+    MPI gets."""
     import torch
     from . import _collectives
     _collectives.before_sum = lambda collectives: None
@@ -111,7 +113,8 @@ def _begin_sums(collectives):
 
 
 def _become_rank():
-    """Marks this process as a rank of the job. Returns False in a process that is no rank."""
+    """Marks this process as a rank of the job. Returns False if it is no rank, because a rank has
+    started it."""
     if is_child():
         return False
     mark_rank()
@@ -122,7 +125,7 @@ def _become_rank():
 
 
 def _find_master():
-    """Calls set_master(); its failure ends the program."""
+    """Calls set_master(), and ends the program if that fails."""
     try:
         set_master()
     except Error as error:
@@ -132,16 +135,17 @@ def _find_master():
 
 
 def _read_master():
-    """Sets MASTER_ADDR and MASTER_PORT when the program reads one of them before
-    init_process_group. This is collective. A program that reads them does so on all ranks, because
-    it would fail on a rank without them."""
+    """Sets MASTER_ADDR and MASTER_PORT, collectively, when the program reads one of them before
+    init_process_group. A program that reads them does so on all ranks, because it would fail on a
+    rank that lacks them."""
     if _become_rank():
         _find_master()
 
 
 def _change_deepspeed(module):
     """Replaces DeepSpeed's mpi_discovery. If MASTER_ADDR is not set, DeepSpeed's function asks
-    mpi4py for the ranks, and takes one port for all jobs. Here the environment has the ranks."""
+    mpi4py for the ranks and uses the same port for all jobs. The replacement takes the ranks from
+    the environment."""
     discover = module.mpi_discovery
 
     @functools.wraps(discover)
@@ -154,8 +158,9 @@ def _change_deepspeed(module):
 
 
 def _change_lightning(module):
-    """Replaces Lightning's test for ranks of MPI. Lightning asks mpi4py, which initializes MPI with
-    this process as its only rank, so that slimpi could not join it to the others."""
+    """Replaces Lightning's test whether the program runs under MPI. Lightning asks mpi4py, which
+    would initialize MPI with this process as the only rank, so that slimpi could not join the
+    ranks."""
     detect = module.MPIEnvironment.detect
     module.MPIEnvironment.detect = staticmethod(lambda: _launcher.is_of_mpi() and detect())
 
@@ -168,8 +173,8 @@ def _change_c10d(module):
     signature = inspect.signature(module.init_process_group)
 
     def is_whole(names):
-        """Returns whether the group has the ranks that the launcher started. A program may also
-        start ranks itself."""
+        """Returns whether the group has all ranks that the launcher started. It may have others,
+        because a program may also start ranks itself."""
         size = names.get("world_size", -1)
         size = int(os.environ.get("WORLD_SIZE", -1)) if size in (-1, None) else size
         launched = _launcher.size()
@@ -221,7 +226,7 @@ def _change_c10d(module):
 
 
 def _says_if_unused():
-    """Returns whether this is rank 0 and the process that slimpi-run became by exec, not a process
+    """Returns whether this is rank 0, and the process that slimpi-run became by exec, and not one
     that the program started."""
     return os.environ.get("SLIMPIRUN_PID") == str(os.getpid()) and _launcher.rank() == 0
 
@@ -234,8 +239,8 @@ def _say_if_unused():
     world = sys.modules.get("slimpi._world")
     world = world and world._world
     used = world and (world.communicators or world.models)
-    # Prints nothing in these cases: the program ended by an exception or an exit status that is not
-    # 0; Python found no program; the program makes its ranks itself.
+    # Nothing is printed if the program ended by an exception or with an exit status that is not 0,
+    # if Python found no program, or if the program makes its ranks itself.
     missing = sys.argv[0] not in ("", "-c", "-m") and not os.path.exists(sys.argv[0])
     if hasattr(sys, "last_type") or _status or missing or _makes_ranks:
         return
@@ -249,7 +254,7 @@ def _say_if_unused():
 
 
 _says = True    # whether this rank may say that slimpi was not used: rank 0
-_status = None  # the status that sys.exit or an exception ends the program with
+_status = None  # exit status if sys.exit or an exception ends the program
 _makes_ranks = False  # whether the program has started processes that may be ranks
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts the sums of torch.distributed, except those of DistributedDataParallel, for the last line
-of slimpi-run --torch."""
+"""Counts the sums of torch.distributed, except those of DistributedDataParallel, for the line that
+slimpi-run --torch prints at the end."""
 import functools
 import os
 import re
@@ -10,8 +10,8 @@ import types
 
 from ._late import OLDEST
 
-_MOST_PLACES = 3  # lines of the program that a message names at most
-# Modules whose lines are not the program's. Functions of PyTorch that it deprecates, such as
+_MOST_PLACES = 3  # most lines of the program that a message names
+# Modules whose lines do not count as the program's. Deprecated functions of PyTorch, such as
 # all_reduce_coalesced, are called by a function of typing_extensions or of Python's warnings.
 _LIBRARIES = r"(torch|slimpi|deepspeed|accelerate|typing_extensions|warnings|_py_warnings)\b"
 _SUMS = r"_?(all_)?reduce(_|$)"  # a pattern, because PyTorch gets new functions now and then
@@ -27,7 +27,7 @@ _counts = True  # false inside a counted call, because functions of PyTorch call
 
 
 def bytes_of(value):
-    """Returns the bytes of a tensor, or of a list of tensors or of lists."""
+    """Returns how many bytes a tensor has, or all tensors of a list, which may contain lists."""
     if hasattr(value, "element_size"):
         return value.numel() * value.element_size()
     return sum(map(bytes_of, value)) if isinstance(value, (list, tuple)) else 0
@@ -40,7 +40,8 @@ def _add(counts, key, length):
 
 
 def count(name, length, reason=None, backend=None):
-    """Counts a sum of a process group. reason: why its backend makes it; None: it is compressed."""
+    """Counts a sum of a process group. reason: why the backend of the group makes it; None if it is
+    compressed."""
     if reason == BY_C:
         _add(_exact, reason, length)
     elif reason:
@@ -50,15 +51,16 @@ def count(name, length, reason=None, backend=None):
 
 
 def count_exact(length, place, is_mixed):
-    """Counts a sum that MPI made exactly. place: the line of the program that asks for the sum.
-    is_mixed: on some ranks, but not on all, the tensors of the sum are gradients."""
+    """Counts a sum that MPI made without compression. place: the line of the program that asked for
+    the sum. is_mixed: whether its tensors are gradients on some ranks but not on all."""
     _add(_exact, _MIXED if is_mixed else _BY_HAND, length)
     if place:
         _places[place] = None
 
 
 def place_of_caller():
-    """Returns FILE:LINE of the program's code that makes a sum, or None."""
+    """Returns FILE:LINE of the program's code that asks for a sum; None if no such line is
+    found."""
     frame = sys._getframe(1)
     while frame is not None and re.match(_LIBRARIES, frame.f_globals.get("__name__") or ""):
         frame = frame.f_back
@@ -75,7 +77,8 @@ def _counted(function):
         global _counts
         if not _counts:
             return function(*arguments, **keywords)
-        # The longest argument is the input: reduce_scatter also gets a tensor for the result.
+        # The longest argument is the input, also for reduce_scatter, which gets a shorter tensor
+        # for the result.
         _add(_calls, function.__name__, max(map(bytes_of, (*arguments, *keywords.values())),
                                             default=0))
         _counts = False
@@ -88,7 +91,7 @@ def _counted(function):
 
 
 def watch(module):
-    """Changes the functions of torch.distributed.distributed_c10d that make sums: each counts its
+    """Makes the functions of torch.distributed.distributed_c10d that make sums count their
     calls."""
     for name, function in list(vars(module).items()):
         # isinstance() would ask a deprecated object of PyTorch for its class, and get a warning.
@@ -112,7 +115,8 @@ def _text(counts):
 
 
 def _exact_text():
-    """Yields a text for each kind of exact sums, with advice how to compress them."""
+    """Yields a text for each kind of sums that were not compressed, with advice on how to compress
+    them."""
     for kind, (calls, total) in sorted(_exact.items()):
         advice = ""
         if kind == _BY_HAND:
@@ -126,8 +130,8 @@ def _exact_text():
 
 
 def of_groups(hooked):
-    """Returns a sentence that says what MPI summed for process groups; None if there is nothing to
-    say. hooked: whether a model has slimpi's hook."""
+    """Returns a sentence about the sums that MPI made for process groups; None if there is nothing
+    to say. hooked: whether a model has slimpi's hook."""
     rest = [*_exact_text(),
             *(f"left to {name}: {_text(counts)}" for name, counts in _left.items())]
     if _taken:
@@ -139,8 +143,8 @@ def of_groups(hooked):
 
 
 def advice():
-    """Returns a sentence for a program without slimpi's backend: which sums were seen, and what to
-    change so that slimpi compresses them."""
+    """Returns a sentence for a program without slimpi's backend: which sums it made, and how to
+    change it so that slimpi compresses them."""
     made = _text(_calls)
     if any("scatter" in name for name in _calls):
         return (f"; rank 0 called {made}, as FSDP does, which slimpi takes on CPUs with PyTorch "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The executor of all sums of tensors, Pending, and the sums of DDP buckets, which it runs: one
-compressed sum for each bucket, and one exact sum of all small parameters of an iteration."""
+"""Runs sums of tensors (Pending), and makes the sums of DDP buckets: one compressed sum for each
+bucket, and one exact sum of all small parameters of an iteration."""
 import functools
 import math
 import threading
@@ -10,8 +10,8 @@ import torch
 from ._edges import rests_together
 
 FLOAT_BYTES = 4
-# Values of these types are divided before the sum, as in PyTorch. Values of shorter types are
-# summed in float32 and then divided.
+# Values of these types are divided before the sum, as PyTorch does. Values of shorter types are
+# summed in float32 and divided afterwards.
 WIDE = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 
@@ -24,11 +24,12 @@ def _unwrapped(future):
 
 class Place:
     """The device of a sum's buffer. On a GPU the sum begins after the work that the caller's stream
-    has queued until now, and slimpi's threads use a stream of their own. MPI knows no streams: MPI
-    gets a buffer whose values are complete, and has written it when the sum is complete."""
+    has queued until now, and slimpi's threads have a stream of their own. MPI knows nothing of
+    streams, so it gets a buffer only when the values are complete, and has written the buffer when
+    the sum ends."""
 
     def __init__(self, device, streams):
-        """streams: the threads' own streams, by device. A missing stream is made."""
+        """streams: by device, the stream of slimpi's threads; one that is missing is made."""
         self.devices, self._ready, self._stream = [], None, None
         if device.type == "cuda":
             self.devices = [device]
@@ -51,18 +52,18 @@ class Place:
 
 
 class Pending:
-    """A sum in flight: its Place, its future, and what threads of slimpi run for it, step by step.
-    A step that fails ends the sum with its error, and later steps are skipped."""
+    """A sum in flight: its Place, its future, and the steps that slimpi's threads run for it. If a
+    step fails, the sum ends with the step's error and later steps are skipped."""
 
     def __init__(self, result, device, streams):
-        """result: of the future. streams: see Place."""
+        """result: the value of the future. streams: see Place."""
         self._result, self.place, self.error = result, Place(device, streams), None
         self._outcome = torch.futures.Future(devices=self.place.devices)
         self.future = self._outcome.then(_unwrapped)
         self._lock, self._began, self._ended = threading.Lock(), False, threading.Event()
 
     def run(self, step, *arguments, ends=True):
-        """Runs a step. ends: whether it is the last."""
+        """Runs a step of the sum in a thread of slimpi. ends: whether it is the last step."""
         if self._ended.is_set():
             return
         try:
@@ -78,7 +79,8 @@ class Pending:
                 self.end()
 
     def end(self, error=None):
-        """Ends the sum, if it has not ended."""
+        """Ends the sum, with an error if there is one. Does nothing if the sum has already
+        ended."""
         with self._lock:
             if self._ended.is_set():
                 return
@@ -97,8 +99,8 @@ class Pending:
 
 class Sum:
     """The mean of dense tensors over the ranks, in place. Tensors of wide types are divided before
-    they are summed. Types and sizes, which are the same on all ranks, decide which values are
-    compressed. A sum with a `rest` is complete after the exact sum of the rest, and end().
+    they are summed. Only types and sizes, which are the same on all ranks, decide which values are
+    compressed. A sum with a `rest` is complete after the exact sum of the rest and a call of end().
 
     parts: the tensors. matrices: their matrices, one tensor after the other."""
 
@@ -113,7 +115,8 @@ class Sum:
                 self._layout, self._coded = None, False
 
     def prepare(self):
-        """Puts the floats of the sum together, in the worker's thread. `rest` is known then."""
+        """Puts the floats of the sum together. Called in the worker's thread; afterwards `rest` is
+        known."""
         state = self._state
         self._together = self._parts[0] if len(self._parts) == 1 else torch.cat(self._parts)
         values = self._together
@@ -135,7 +138,7 @@ class Sum:
             self._floats if self._rows is None else self._rows.together, self._matrices)
 
     def finish(self):
-        """Waits for the sum and writes its result, in the finisher's thread."""
+        """Waits for the sum and writes its result. Called in the finisher's thread."""
         self._state._world.finish_sum(self._requests)
         if self._rows is not None:
             self._state._edges.end_coded(self._rows)
@@ -145,8 +148,8 @@ class Sum:
             self.end()
 
     def end(self):
-        """Writes the rest, if there is one, after its exact sum, and notes a result that is not
-        finite."""
+        """Writes the rest, if there is one, after its exact sum. If the algorithm keeps state,
+        notes a result that is not finite."""
         if self.rest is not None:
             exact = self.rest.exact.div_(self._divisor).to(self._values.dtype)
             self._values[self.rest.places] = exact
@@ -158,7 +161,8 @@ class Sum:
 
 class ExactSum(Pending):
     """The exact sum of the rests of all sums on one device. It has so few floats that its time does
-    not depend on their number. The constructor starts it, just before the last other sum starts."""
+    not depend on how many. The constructor starts it, just before the last of the other sums
+    starts."""
 
     def __init__(self, state, device, sums):
         super().__init__(None, device, state._streams)
@@ -179,8 +183,8 @@ class ExactSum(Pending):
 
 class Iteration:
     """The sums of the buckets of one iteration. The worker's thread begins each sum as soon as its
-    bucket is there, while others are on their way. The finisher's thread ends the sums in their
-    order. If one fails, the buckets that wait for the end of the iteration fail, too."""
+    bucket is ready, while others are in flight. The finisher's thread ends the sums in the same
+    order. If one fails, the buckets that wait for the end of the iteration fail with it."""
 
     def __init__(self):
         self._rests = {}    # by device: sums with a rest, for the worker's thread
@@ -189,9 +193,9 @@ class Iteration:
         self._failure = None
 
     def submit(self, state, bucket, one, last):
-        """Starts the sum `one` once the bucket, a Pending, can be read, and completes the bucket
-        with it. A bucket without a sum, or whose sum has a rest, is completed at the end of the
-        iteration. last: whether the iteration has no later sum."""
+        """Starts the sum `one` as soon as the bucket, a Pending, can be read, and completes the
+        bucket when the sum ends. A bucket that has no sum, or whose sum has a rest, is completed at
+        the end of the iteration. last: whether this is the iteration's last sum."""
         state._comms.worker.submit(functools.partial(self._start, state, bucket, one, last))
 
     def _start(self, state, bucket, one, last):
@@ -232,22 +236,22 @@ def _start(state, comm, name, values, matrices=()):
 
 
 def end_streams(values):
-    """Waits for the work that has been queued on a tensor's stream, because MPI knows no
-    streams."""
+    """Waits for the work that is queued on a tensor's stream. MPI knows nothing of streams, so it
+    must not get the tensor before."""
     if values.is_cuda:
         torch.cuda.current_stream(values.device).synchronize()
 
 
 def share_out(whole, tensors):
-    """Copies consecutive pieces of a contiguous tensor into the tensors. A tensor that is such a
-    piece itself is left as it is."""
+    """Copies consecutive pieces of a contiguous tensor into the tensors. A tensor that already is
+    its piece stays as it is."""
     for tensor, part in zip(tensors, whole.split([tensor.numel() for tensor in tensors])):
         if tensor.data_ptr() != part.data_ptr():
             tensor.detach().copy_(part.view_as(tensor))
 
 
 def _is_finite(values):
-    """Returns whether the sum of the values is finite, which takes one pass and no memory. Finite
-    values whose sum overflows are so close to the end of their type that the result is False for
-    them, too."""
+    """Returns whether the sum of the values is finite, which takes one pass and no memory. The
+    result is also False for finite values whose sum overflows; they are close to the largest number
+    of their type."""
     return math.isfinite(values.sum(dtype=torch.promote_types(values.dtype, torch.float32)).item())

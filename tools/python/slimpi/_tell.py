@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lines that slimpi-run --torch prints, and which process is a rank."""
+"""Prints the lines of slimpi-run --torch, and knows which process is a rank."""
 import os
 import sys
 
@@ -11,7 +11,7 @@ _MARK = "_SLIMPI_TORCH"  # the pid of the rank; processes that it starts are no 
 
 
 def say(text):
-    """Prints a line, each text once."""
+    """Prints a line, unless the same line was printed before."""
     if text not in said:
         said.add(text)
         print(f"slimpi-run: --torch: {text}", file=sys.stderr, flush=True)
@@ -32,7 +32,7 @@ def mark_rank():
 
 
 def unmark_rank():
-    """Makes this process no rank, so that slimpi changes nothing from now on."""
+    """Makes this process no rank any more, so that slimpi changes nothing in it from now on."""
     os.environ.pop(_MARK, None)
 
 

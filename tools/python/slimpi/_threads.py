@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The number of threads that a rank computes with, where ranks share processors.
-
-Each rank of PyTorch computes with as many threads as there are processors. Where several ranks run
-on one machine, threads that wait for each other then take the processors from ranks that compute or
-send. torchrun sets OMP_NUM_THREADS=1 for that reason; launchers of MPI set nothing.
+"""Chooses how many threads a rank computes with if ranks share processors.
 """
 import ctypes
 import functools
@@ -13,12 +9,13 @@ from collections import Counter
 from ._mpi import mapped
 
 _VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_free = False  # whether slimpi may choose: neither user nor program chose a number of threads
+_free = False  # slimpi may choose, because neither user nor program has
 _set_num_threads = None  # PyTorch's own torch.set_num_threads
 
 
 def watch(torch):
-    """Notes whether the program chooses its number of threads. Call it when PyTorch is imported."""
+    """Notes whether the program chooses its number of threads. Call it as soon as PyTorch is
+    imported."""
     global _free, _set_num_threads
     _free = not any(name in os.environ for name in _VARIABLES)
     _set_num_threads = torch.set_num_threads
@@ -33,8 +30,8 @@ def watch(torch):
 
 
 def place():
-    """Returns where this process runs: an id of the running kernel, which containers share, and a
-    hexadecimal mask of the processors that the process may use."""
+    """Returns an id of the running kernel, which all containers of a machine share, and a
+    hexadecimal mask of the processors that this process may use."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as file:
             kernel = file.read().strip()
@@ -44,7 +41,7 @@ def place():
 
 
 def is_one_node(nodes):
-    """Returns whether slimpi takes all ranks for one node, and so compresses nothing."""
+    """Returns whether slimpi treats all ranks as one node, on which it compresses nothing."""
     return (nodes == 1 and os.environ.get("SLIMPI_RANKS_PER_NODE", "0") in ("", "0") and
             os.environ.get("SLIMPI_HIERARCHY", "").lower() != "flat")
 
@@ -54,8 +51,8 @@ def _processors(mask):
 
 
 def share(places, rank):
-    """Returns, for a rank: its share of its processors (at least 1), the number of ranks that use
-    these processors, and the number of these processors."""
+    """Returns three numbers for a rank: its share of its processors (at least 1), how many ranks
+    use these processors, and how many processors these are."""
     places = [(kernel, _processors(mask)) for kernel, mask in places]
     kernel, mine = places[rank]
     users = Counter(processor for other, processors in places if other == kernel
@@ -67,8 +64,9 @@ def share(places, rank):
 
 
 def limit(torch, places, rank):
-    """Lowers this rank's number of threads to its share of the processors, unless user or program
-    chose the number. Returns a sentence if the number changed. places: place() of all ranks."""
+    """Lowers this rank's number of threads to its share of the processors, unless the user or the
+    program has chosen the number. Returns a sentence if the number changed. places: place() of all
+    ranks."""
     threads, sharing, processors = share(places, rank)
     before = torch.get_num_threads()
     most = max([before] + [blas.openblas_get_num_threads() for blas in _openblas()])
@@ -82,8 +80,8 @@ def limit(torch, places, rank):
 
 
 def _openblas():
-    """Returns the copies of OpenBLAS in this process. Debian's PyTorch computes by OpenBLAS and
-    does not know of its threads."""
+    """Returns the copies of OpenBLAS in this process. They must be told the number of threads,
+    because Debian's PyTorch computes with OpenBLAS and does not pass its own number on."""
     found = []
     for path in mapped(r"blas.*\.so"):
         try:

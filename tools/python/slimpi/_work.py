@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.distributed's Work for sums on their way, and their time limit."""
+"""The Work objects that torch.distributed gets for sums in flight, and their time limit."""
 import threading
 import time
 from datetime import timedelta
@@ -11,14 +11,15 @@ from ._mpi import Error
 from ._sums import Pending
 from ._world import give_up, hear_goodbyes
 
-_GRACE_SECONDS = 5  # after the timeout; slimpi has the same timeout, and its error says more
-_POLL_SECONDS = 1   # between two searches for sums that take too long
+_GRACE_SECONDS = 5  # after the timeout; slimpi's own error, which comes at the timeout, says more
+_POLL_SECONDS = 1   # time between two searches for sums that take too long
 
-# Whether PyTorch's C++ code keeps the Python object of a Work that it holds, as from 2.7 on.
+# Whether C++ code of PyTorch that holds a Work also keeps its Python object alive, as it does from
+# 2.7 on.
 _KEEPS_WORK = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 7)
 
 _pending = set()
-_held = set()  # Works of C++ code that has not waited for them yet: see hold()
+_held = set()  # Works that C++ code has not yet waited for: see hold()
 _watcher = None
 
 
@@ -36,12 +37,13 @@ def _watch():
 
 
 class SumWork(Work, Pending):
-    """A Pending for torch.distributed. wait() and the future raise what its thread raised."""
+    """A Pending as a Work. wait() and the future raise the exception that a step raised in slimpi's
+    thread."""
 
     def __init__(self, name, tensors, seconds, streams, why_never=lambda: None):
         """tensors: the results, all on one device. seconds: the time limit. streams: the streams of
-        the worker's thread, by device. why_never: returns why the sum can never end; None if it
-        can."""
+        the worker's thread, by device. why_never: a function that returns why the sum can never
+        end; None if it can."""
         global _watcher
         Work.__init__(self)
         Pending.__init__(self, tensors, tensors[0].device if tensors else torch.device("cpu"),
@@ -55,7 +57,7 @@ class SumWork(Work, Pending):
             _watcher.start()
 
     def hold(self):
-        """Keeps this object for C++ code that will call wait() or get_future()."""
+        """Keeps this object alive for C++ code that will call wait() or get_future()."""
         if not _KEEPS_WORK:
             _held.add(self)
 
@@ -65,11 +67,12 @@ class SumWork(Work, Pending):
             if not self._asked:
                 Pending._complete(self)
                 return
-        # Another thread: callbacks of the future may wait for sums of this thread.
+        # The future is completed in a thread of its own, because its callbacks may wait for sums of
+        # this thread.
         threading.Thread(target=Pending._complete, args=(self,), name="slimpi future").start()
 
     def check(self):
-        """Ends the Work with an error if the sum can never end, or takes too long."""
+        """Ends the Work with an error if the sum can never end or has taken too long."""
         reason = self._why_never()
         if reason is None and time.monotonic() <= self._deadline:
             return
@@ -83,8 +86,8 @@ class SumWork(Work, Pending):
                      "call it, or has ended")
 
     def wait(self, timeout=timedelta(0)):
-        """Returns when the sum is complete, also on a GPU, because MPI knows no streams. If the
-        caller's timeout ends the wait, the sum goes on, as with gloo."""
+        """Returns when the sum is complete, also on a GPU, because MPI knows nothing of streams. If
+        the caller's timeout ends the wait, the sum continues, as with gloo."""
         seconds = timeout.total_seconds()
         _held.discard(self)
         if not self._ended.wait(seconds if seconds > 0 else None):

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The process's part in the MPI job: the threads that make all MPI calls, and the end of the job.
-
-A thread of slimpi initializes MPI, unless the program did, and makes all MPI calls. So slimpi can
-use any thread level that its MPI_Init_thread gets. If slimpi initialized MPI, it finalizes MPI at
-the end of the program. If an exception ends the program, slimpi aborts the job, because other ranks
-would wait for sums that never come."""
+"""This process's part in the MPI job: the threads that make all calls of MPI, and the end of the
+job."""
 import atexit
 import contextlib
 import ctypes
@@ -28,7 +24,7 @@ _NAME_BYTES = 63  # of a communicator's name; less than any MPI's MPI_MAX_OBJECT
 _STATUS_BYTES = 64  # more than any MPI's MPI_Status
 _TIME_TO_FORWARD = 0.2  # seconds before an abort; launchers drop output written just before it
 _SUMS_BEFORE_WARNING = 3
-_SECONDS_TO_FAIL = 5  # for a sum that was given up to fail in MPI, too, at the end of the program
+_SECONDS_TO_FAIL = 5  # time at the program's end for a sum that was given up to fail in MPI, too
 
 _world = None
 _lock = threading.Lock()
@@ -38,7 +34,7 @@ class Worker:
     """A daemon thread that runs jobs in the order in which they were submitted."""
 
     def __init__(self, ends=True):
-        """ends: whether end() ends the thread; false if several users share the Worker."""
+        """ends: whether end() ends the thread; False if several users share the Worker."""
         self._jobs, self._ends = queue.SimpleQueue(), ends
         self._thread = threading.Thread(target=self._run, name="slimpi", daemon=True)
         self._thread.start()
@@ -52,16 +48,16 @@ class Worker:
         self._jobs.put(job)
 
     def end(self, wait=False):
-        """Ends the thread after its jobs, unless users share the Worker. wait: whether to return
-        only after the thread has ended."""
+        """Ends the thread after its jobs, unless several users share the Worker. wait: whether to
+        return only after the thread has ended."""
         if self._ends:
             self._jobs.put(None)
         if wait:
             self._thread.join()
 
     def wait(self, gives_up):
-        """Waits for the jobs that were submitted. Returns False if gives_up(), called each second,
-        returns true before."""
+        """Waits until the jobs that were submitted so far have run. Returns False if gives_up(),
+        which is called each second, returns true before that."""
         idle = threading.Event()
         self.submit(idle.set)
         while self._thread.is_alive() and not idle.wait(1):
@@ -70,7 +66,7 @@ class Worker:
         return True
 
     def do(self, function, *arguments):
-        """Runs a function in the thread and returns or raises what the function does."""
+        """Runs a function in the thread. Returns its result, or raises its exception."""
         outcome = Future()
 
         def job():
@@ -91,8 +87,8 @@ class World:
         self.worker = Worker(ends=False)
         self.communicators = {}  # by (ranks, options, name)
         self.models = 0          # how many models have had the hook of slimpi.torch
-        self._limits = {}        # by communicator: the timeout that slimpi knows
-        self._summed = set()     # communicators that start_sum() has made a sum on
+        self._limits = {}        # by communicator: the timeout that slimpi was given
+        self._summed = set()     # communicators on which start_sum() has made a sum
         self.numbers = 0         # the next free number of a group, on this rank: see Collectives
         self.groups = weakref.WeakSet()  # Collectives and States
         self._goodbyes = None    # where ranks say that they leave a group; None without threads
@@ -130,18 +126,18 @@ class World:
                 "mpiexec of this MPI, or put the other MPI's libmpi.so first in LD_LIBRARY_PATH")
 
     def communicator(self, ranks, options, name):
-        """Returns a communicator of these ranks of the world with these options and this name.
-        Collective over these ranks."""
+        """Returns the communicator of these ranks of the world that has these options and this
+        name; the first call makes it. Collective over these ranks."""
         key = (tuple(ranks), tuple(sorted(options.items())), name)
         if key not in self.communicators:
             self.communicators[key] = self.worker.do(self.new_communicator, ranks, options, name)
         return self.communicators[key]
 
     def count(self, group, algorithm):
-        """Counts a compressed sum in which values of several parameters share scales or bits.
-        group: the object with `members` and `summed` that makes the sum. At the group's third sum,
-        warns, once in a process, if the group crosses a group that has made no such sums: that is
-        tensor parallelism. In HSDP the other group has made such sums by then."""
+        """Counts a compressed sum that makes values of several parameters share scales or bits.
+        group: the object that makes the sum; it has `members` and `summed`. At the group's third
+        sum, warns, once in a process, if the group crosses another group that has made no such
+        sums, because that is tensor parallelism. In HSDP the other group has made sums by then."""
         group.summed += 1
         if group.summed != _SUMS_BEFORE_WARNING or self.warned or self.rank != 0:
             return
@@ -158,9 +154,9 @@ class World:
                 return
 
     def new_worker(self):
-        """Returns a Worker for the sums of one communicator: a new Worker if several threads may
-        call MPI, else self.worker, which all communicators share. In that case all ranks must make
-        the sums of all communicators in the same order."""
+        """Returns a Worker for the sums of one communicator. If several threads may call MPI, it is
+        a new one. Otherwise all communicators share self.worker, and all ranks must make the sums
+        of all communicators in the same order."""
         if not self._threads:
             return self.worker
         worker = Worker()
@@ -168,8 +164,8 @@ class World:
         return worker
 
     def new_communicator(self, ranks, options, name, tag=0):
-        """Makes a communicator, in a worker's thread. If another thread may make a communicator of
-        the same ranks at the same time, the tags must differ."""
+        """Makes a communicator. Called in a worker's thread. Calls that may happen at the same
+        time, in different threads and with the same ranks, must have different tags."""
         mpi = self.mpi
         world = ctypes.c_uint64(mpi.handle("MPI_Comm_group", self.comm))
         group = ctypes.c_uint64(mpi.handle("MPI_Group_incl", world.value, len(ranks),
@@ -188,7 +184,8 @@ class World:
         return comm
 
     def limit(self, comm, seconds):
-        """Limits this rank's waits in later sums on a communicator, in a worker's thread."""
+        """Sets how long this rank waits at most in later sums on a communicator. Called in a
+        worker's thread."""
         if self._limits.get(comm) != seconds:
             self._limits[comm] = seconds
             self.mpi.set_timeout(comm, seconds)
@@ -198,14 +195,14 @@ class World:
         self.mpi.call("MPI_Comm_free", ctypes.byref(ctypes.c_uint64(comm)))
 
     def sum(self, *arguments):
-        """Sums a buffer in place, in a worker's thread. The arguments are those of _sums()."""
+        """Sums a buffer in place. Called in a worker's thread, with the arguments of _sums()."""
         for what in self._sums(*arguments):
             self.mpi.call("MPI_Allreduce", *what)
 
     def start_sum(self, comm, *arguments):
-        """Starts a sum of sum(), and returns requests for finish_sum(). In two cases slimpi could
-        leave a nonblocking sum to MPI: without MPI_THREAD_MULTIPLE, and as the first sum of a
-        communicator. There the sum is blocking, and no requests are returned."""
+        """Starts a sum with the arguments of sum(), and returns requests for finish_sum(). Without
+        MPI_THREAD_MULTIPLE, and for the first sum of a communicator, slimpi might leave a
+        nonblocking sum to MPI; in these cases the sum is blocking and no requests are returned."""
         if not self._threads or comm not in self._summed:
             self._summed.add(comm)
             self.sum(comm, *arguments)
@@ -226,7 +223,7 @@ class World:
                    mpi.constant(kind), mpi.constant("MPI_SUM"), comm)
 
     def finish_sum(self, requests):
-        """Waits for the requests of start_sum(), in any worker's thread."""
+        """Waits for the requests that start_sum() returned. Called in any worker's thread."""
         for request in requests:
             self.mpi.call("MPI_Wait", ctypes.byref(ctypes.c_uint64(request)),
                           ctypes.create_string_buffer(_STATUS_BYTES))
@@ -239,28 +236,28 @@ class World:
                  mpi.constant("MPI_SUM"), comm)
 
     def gather(self, comm, address, result, count):
-        """Gathers blocks of `count` floats of all ranks. address: None: this rank's block is in its
-        place in the result. Called in a worker's thread."""
+        """Gathers blocks of `count` floats of all ranks. Called in a worker's thread. address: this
+        rank's block; None if the block already has its place in the result."""
         mpi = self.mpi
         kind = mpi.constant("MPI_FLOAT")
         mpi.call("MPI_Allgather", mpi.constant("MPI_IN_PLACE") if address is None else address,
                  count, kind, result, count, kind, comm)
 
     def begin_goodbyes(self, ranks):
-        """Makes it possible to say goodbye to groups, if `ranks` is the number of all ranks.
-        Collective over a group of so many ranks."""
+        """Prepares goodbyes to groups, if `ranks` is the number of all ranks. Collective over a
+        group of `ranks` ranks."""
         if ranks == self.size and self._goodbyes is None and self._threads:
             self._goodbyes = Goodbyes(self)
 
     def say_goodbye(self, ranks, number, sums):
-        """Tells the ranks of a group that this one leaves the group after so many sums."""
+        """Tells the ranks of a group that this rank leaves it after `sums` sums."""
         if self._goodbyes is not None and os.getpid() == self.process:
             with contextlib.suppress(Error):  # a rank that has failed needs no goodbye
                 self._goodbyes.send(ranks, number, sums)
 
     def hear_goodbyes(self):
-        """Tells the groups which ranks have left them. Without MPI's messages, as after the failure
-        of a rank, the sums wait until their timeout."""
+        """Tells groups which ranks have left them. If MPI can deliver no messages, as after the
+        failure of a rank, sums wait until their timeout instead."""
         try:
             messages = self._goodbyes.received() if self._goodbyes else ()
         except Error:
@@ -287,8 +284,8 @@ class World:
         self.status = status
 
     def _watch_leave(self):
-        """Makes os._exit(0) end MPI in this process, as a normal end does. Otherwise other ranks
-        would wait for this one, or mpiexec would kill them in silence."""
+        """Makes os._exit(0) end MPI in this process as a normal end does. Otherwise the other ranks
+        would wait for this one, or mpiexec would kill them without a message."""
         leave = os._exit
 
         @functools.wraps(leave)
@@ -302,15 +299,15 @@ class World:
         os._exit = _exit
 
     def _wait_for_sums(self):
-        """Returns whether all sums have ended. Returns False if MPI may still be in sums that were
-        given up some seconds ago."""
+        """Waits for all sums. Returns False if MPI may still be in sums that were given up some
+        seconds ago."""
         begin = time.monotonic()
 
         def gives_up():
             return time.monotonic() > max(self.stuck, begin) + _SECONDS_TO_FAIL
 
-        # self.worker comes first, because its jobs may wait for the others, and last, because the
-        # others' jobs may submit jobs to it.
+        # self.worker is waited for twice: first because its jobs may wait for those of the other
+        # workers, and last because those jobs may submit jobs to it.
         if not all(worker.wait(gives_up) for worker in (self.worker, *self._workers)):
             return False
         for worker in list(self._workers):
@@ -318,13 +315,13 @@ class World:
         return self.worker.wait(gives_up)
 
     def _end(self, finalize=None):
-        """Ends MPI at the end of the program. finalize: does so at once, in the worker's thread;
-        None: exit() does so."""
+        """Ends MPI at the end of the program. finalize: the function that does so at once, in the
+        worker's thread; None if exit() will do so."""
         if os.getpid() != self.process or self.mpi.integer("MPI_Finalized"):  # a child by fork
             return
         if self.status != 0:
             self.abort()
-        # exit() aborts the job or ends MPI, where possible, because only exit() sees the status of
+        # If possible, exit() aborts the job or ends MPI, because only exit() knows the status of
         # `raise SystemExit(7)`.
         if not self._wait_for_sums():
             # A program that has initialized MPI may end it before exit() calls slimpi.
@@ -343,7 +340,7 @@ class World:
 
 
 def world():
-    """Returns the process's World. The first call makes it, and is collective over all ranks."""
+    """Returns this process's World. The first call makes it and is collective over all ranks."""
     global _world
     with _lock:
         if _world is None:
@@ -363,5 +360,6 @@ def give_up():
         _world.stuck = min(_world.stuck, time.monotonic())
 
 
-# Exit handlers that are registered after this import run before this one, and may still make sums.
+# Python runs exit handlers in reverse order, so handlers that are registered after this import run
+# before this one and may still make sums.
 atexit.register(lambda: _world and _world._end())

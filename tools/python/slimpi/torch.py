@@ -35,7 +35,8 @@ __all__ = ["LocalSteps", "State", "compress", "hook", "register"]
 _STATEFUL = ("powersgd", "batched_powersgd")
 _MOST_IN_FLIGHT = 2  # buckets: one uses the network while the other does not
 _FIRST_ITERATIONS = 10  # exact iterations with PowerSGD; the default of slimpi's option `start`
-# Options on which the bits of a result depend. A checkpoint has these options and the State's own.
+# The options of slimpi that decide the bits of a result. A checkpoint has these and the State's own
+# options.
 _OF_RESULTS = ("algorithm", "bits", "bucket", "error_feedback", "hierarchy", "max_error",
                "min_size", "powersgd_rank", "rounding", "seed")
 
@@ -71,7 +72,8 @@ class State:
             mine.update(rank=self._world.rank, size=self._world.size)
         except Exception as error:  # of any kind, because the others wait for this rank's answer
             mine["error"] = text_of(error)
-        # The group's own backend exchanges the answers, so that a rank without MPI can answer, too.
+        # The answers are exchanged by the group's own backend, so that a rank without MPI can also
+        # answer.
         answers = [None] * dist.get_world_size(group)
         dist.all_gather_object(answers, {**mine, **_model_comms.answer(group)}, group=group)
         ranks = check_answers(answers, mine)
@@ -102,11 +104,11 @@ class State:
         self._room = threading.Semaphore(_MOST_IN_FLIGHT)
 
     def say_goodbye(self):
-        """Does nothing: MPI_Finalize tells other ranks that no sum of this one follows."""
+        """Does nothing, because MPI_Finalize tells other ranks that this one makes no more sums."""
 
     def _finish(self, job):
-        """Runs a job in the finisher's thread. Called in the worker's thread; both may be the same
-        thread."""
+        """Runs a job in the finisher's thread. Called in the worker's thread, which may be the same
+        one."""
         if self._finisher is self._comms.worker:
             job()
         else:
@@ -136,7 +138,8 @@ class State:
         return self.options.get(name, self._world.mpi.option(name))
 
     def describe(self):
-        """Returns a line that says which algorithm, library and MPI sum the gradients."""
+        """Returns a line that names the algorithm, the library and the MPI that sum the
+        gradients."""
         return describe(self._world.mpi, self._option)
 
     def __reduce__(self):
@@ -152,8 +155,8 @@ class State:
         return [self._name(index, layout) for index, layout in self._layouts.items()]
 
     def _describe(self, bucket):
-        """Returns the name of a bucket and the matrices in it. A name means the same parameters at
-        each call, also after a checkpoint."""
+        """Returns the name of a bucket and the matrices in it. The name stands for the same
+        parameters at each call, also after a checkpoint."""
         parameters, index = bucket.parameters(), bucket.index()
         identities = tuple(map(id, parameters))
         if self._known.get(index, (None,))[0] != identities:
@@ -170,10 +173,10 @@ class State:
             self._comms.worker.submit(functools.partial(self._world.limit, comm, seconds))
 
     def _end_iteration(self, names):
-        """Waits for the last sum of an iteration, in the worker's thread, which then begins the
-        sums of the next iteration. Drops the state if a sum was not finite: the program then skips
-        its step and often lowers its loss scale, but the state is in units of the old scale. All
-        ranks do the same, because all have the same sums."""
+        """Waits for the last sum of an iteration; called in the worker's thread, which then begins
+        the sums of the next iteration. Drops the state if a sum was not finite: the program then
+        skips its step and often lowers its loss scale, but the state is in units of the old scale.
+        All ranks decide the same, because all have the same sums."""
         if self._finisher is not self._comms.worker:
             self._finisher.do(lambda: None)
         if self._overflowed:
@@ -182,9 +185,9 @@ class State:
                 self._world.mpi.set_state(self._comm, name, None)
 
     def _holds(self, bucket):
-        """Returns whether a bucket must be held, because the loaded checkpoint has other buckets:
-        DDP has not made its buckets anew yet. In an iteration with held buckets, slimpi sums the
-        checkpoint's buckets."""
+        """Returns whether a bucket must be held because the loaded checkpoint has other buckets,
+        which is so until DDP makes its buckets anew. In an iteration with held buckets, slimpi sums
+        the buckets of the checkpoint."""
         if not self._loaded:
             return False
         if self._loaded.get(bucket.index()) == self._layouts[bucket.index()]:
@@ -193,8 +196,8 @@ class State:
         return True
 
     def _regrouped(self):
-        """Returns (name, matrices, parts) of each bucket of the checkpoint. The parts are the
-        slices of the held buckets that have its gradients."""
+        """Returns (name, matrices, parts) for each bucket of the checkpoint. The parts are the
+        slices of held buckets that have the bucket's gradients."""
         parts = {}
         for buffer, parameters in self._held:
             first = 0
@@ -212,16 +215,16 @@ class State:
                  [parts[name][0] for name in layout]) for index, layout in loaded.items()]
 
     def _key(self):
-        """Returns the key of this rank's part in a checkpoint of all ranks, such as
-        torch.distributed.checkpoint makes."""
+        """Returns the key of this rank's part in a checkpoint that all ranks write together, as
+        torch.distributed.checkpoint does."""
         return f"buckets of rank {dist.get_rank(self.process_group)} of {self.world_size}"
 
     def _saved_options(self):
         return {name: self._option(name) for name in sorted({*_OF_RESULTS, *self.options})}
 
     def state_dict(self):
-        """Returns, for a checkpoint, the iteration, the options, and for each bucket its
-        parameters' names, its state and its factors. Each rank saves its own."""
+        """Returns, for a checkpoint, the iteration, the options, and for each bucket the names of
+        its parameters, its state and its factors. Each rank saves its own."""
         buckets = []
         for index, layout in sorted({**self._layouts, **self._loaded}.items()):
             name = self._name(index, layout)
@@ -237,7 +240,7 @@ class State:
                 self._key(): whole.getvalue()}
 
     def load_state_dict(self, state):
-        """Takes over the state_dict() of the same rank. Call it on all ranks, between two
+        """Takes over the state_dict() that the same rank saved. Call it on all ranks, between two
         iterations."""
         mine = self._saved_options()
         others = [f"{name}={value}, here {mine.get(name, 'none')}"
@@ -263,7 +266,7 @@ class State:
 
 
 def hook(state, bucket):
-    """The hook for DistributedDataParallel.register_comm_hook. Returns a future of the mean of a
+    """The hook for DistributedDataParallel.register_comm_hook. Returns a future with the mean of a
     bucket over the ranks."""
     if isinstance(bucket, tuple):  # (gradient, parameter): the Python reducer calls the hook
         check_model(types.SimpleNamespace(_use_python_reducer=True))
