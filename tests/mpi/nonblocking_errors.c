@@ -10,12 +10,10 @@
 
 #include <sys/resource.h>
 
-// MPI_Request_get_status of MPICH 5.0.2, as its forms _any and _some, makes a persistent request
-// inactive, so MPI_Waitany and the like find nothing to complete.
+// MPI_Request_get_status_any and _some of MPICH 5.0.2 make a persistent request inactive.
 static int g_persistent;
 
-// Asks whether r[0] and r[1] are complete, by a function of MPI 4.1 that does not free the
-// requests.
+// Asks whether r[0] and r[1] are complete, by a function of MPI 4.1 that frees no request.
 static void ask(int function, const MPI_Request* r) {
 #if HAS_STATUS_OF_SEVERAL
   int done = 0, index = 0, indices[2], code = MPI_SUCCESS;
