@@ -124,7 +124,7 @@ ThreadLevel wanted_thread_level() {
 // because Open MPI's MPI_Comm_create_group sends messages that a receive of the program, from any
 // source with any tag, would take. All processes of MPI_COMM_WORLD must take part, so nothing is
 // done if the launcher started several programs, of which some may run without slimpi, or does not
-// say how many it started.
+// say how many it started, nor if some rank has no MPI_THREAD_MULTIPLE.
 void prepare_sums() {
   mpi::Api api{};
   std::string version;
@@ -132,7 +132,11 @@ void prepare_sums() {
       environment_variable("OMPI_NUM_APP_CTX") != "1" || mpi::find(api, version) != mpi::Found::yes)
     return;
   int level = 0;
-  if (api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple)
+  mpi::Request request = mpi::abi.request_null;
+  int all = api.Query_thread(&level) == mpi::kSuccess && level == mpi::abi.thread_multiple ? 1 : 0;
+  if (api.Iallreduce(mpi::abi.in_place, &all, 1, mpi::abi.type_int, mpi::abi.op_min,
+                     mpi::abi.comm_world, &request) == mpi::kSuccess &&
+      api.Wait(&request, mpi::abi.status_ignore) == mpi::kSuccess && all != 0)
     mpi::make_hidden_world(api);
 }
 

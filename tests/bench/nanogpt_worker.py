@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A rank of tests/bench/nanogpt's job; its argument is the JSON of a run. Rank 0 prints a line of
 JSON for each evaluation, for the errors of codecs, and at the end the seconds."""
+import ctypes
 import json
 import math
 import os
@@ -78,15 +79,17 @@ def draw(text, number, block, generator):
 
 
 def evaluate(model, text, size, device, batches):
-    """The mean loss, the same batches each time; each rank has its share of them."""
+    """The mean loss, the same batches each time; each rank has its share of them. A sharded model
+    computes with the gathered weights, as in training."""
     generator = torch.Generator().manual_seed(99)
     model.eval()
+    compute = model.module if run["wrapping"] == "ddp" else model
     total = torch.zeros(1, dtype=torch.float64)
     with torch.no_grad():
         for number in range(batches):
             samples, wanted = draw(text, size["batch"], size["block"], generator)
             if number % world == rank:
-                total += model.module(samples.to(device), wanted.to(device)).item()
+                total += compute(samples.to(device), wanted.to(device)).item()
     model.train()
     dist.all_reduce(total)
     return total.item() / batches
@@ -156,6 +159,13 @@ def errors(gradient):
     return found
 
 
+def sent():
+    """Bytes that this rank has sent to others by slimpi, and those of the same calls in float32."""
+    statistics = (ctypes.c_uint64 * 6)(48)  # slimpi_statistics_t
+    slimpi._world().mpi.slimpi.slimpi_get_statistics(statistics)
+    return torch.tensor(statistics[4:])
+
+
 def say(**what):
     if rank == 0:
         print(json.dumps(what), flush=True)
@@ -182,9 +192,7 @@ text = torch.tensor([numbers[character] for character in characters])
 training, test = text[:int(0.9 * len(text))], text[int(0.9 * len(text)):]
 
 torch.manual_seed(run["seed"])
-model = DistributedDataParallel(Model(len(known), size).to(device))
 kept = []
-state = slimpi.torch.State(model.process_group, model=model, **run["options"])
 
 
 def hook(state, bucket):
@@ -194,13 +202,35 @@ def hook(state, bucket):
     return slimpi.torch.hook(state, bucket)
 
 
-model.register_comm_hook(state, hook)
-matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
-others = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
-optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1},
-                               {"params": others, "weight_decay": 0.0}], RATE, (0.9, 0.99))
+def wrap(model):
+    """Distributes a model, and returns it with its optimizer."""
+    if run["wrapping"] == "fsdp2":
+        from torch.distributed.fsdp import fully_shard
+        for part in (list(model.blocks), model):  # few gathers, each of many weights
+            fully_shard(part)
+    parameters = list(model.parameters())
+    optimizer = torch.optim.AdamW([
+        {"params": [one for one in parameters if one.dim() > 1], "weight_decay": 0.1},
+        {"params": [one for one in parameters if one.dim() <= 1], "weight_decay": 0.0}],
+        RATE, (0.9, 0.99))
+    if run["wrapping"] == "ddp":
+        model = DistributedDataParallel(model)
+        state = slimpi.torch.State(model.process_group, model=model, **run["options"])
+        model.register_comm_hook(state, hook)
+    if run["wrapping"].startswith("zero"):
+        import deepspeed
+        # An extension for inference, which a compiler would make now, in minutes.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+        model, optimizer, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config={
+            "train_micro_batch_size_per_gpu": size["batch"] // world, "gradient_clipping": 1.0,
+            "zero_allow_untested_optimizer": True, "zero_optimization": {
+                "stage": int(run["wrapping"][-1]), "stage3_param_persistence_threshold": 0}})
+    return model, optimizer
+
+
+model, optimizer = wrap(Model(len(known), size).to(device))
 batches = torch.Generator().manual_seed(1000 * run["seed"])
-begin = time.monotonic()
+begin, in_steps = time.monotonic(), 0
 for step in range(steps):
     if step % EVALUATE == 0:
         say(step=step, loss=evaluate(model, test, size, device, SAMPLES // 10))
@@ -209,12 +239,18 @@ for step in range(steps):
     # All ranks draw the published batch, and each takes its part.
     samples, wanted = (part[rank::world].to(device)
                        for part in draw(training, size["batch"], size["block"], batches))
-    optimizer.zero_grad()
-    model(samples, wanted).backward()
-    if kept:
-        say(step=step + 1, vnmse=errors(torch.cat(kept).float().cpu()))
-        kept.clear()
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
+    before = sent()
+    if run["wrapping"].startswith("zero"):  # DeepSpeed clips the gradients
+        model.backward(model(samples, wanted))
+        model.step()
+    else:
+        optimizer.zero_grad()
+        model(samples, wanted).backward()
+        if kept:
+            say(step=step + 1, vnmse=errors(torch.cat(kept).float().cpu()))
+            kept.clear()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    in_steps = in_steps + sent() - before
 say(step=steps, loss=evaluate(model, test, size, device, SAMPLES),
-    seconds=time.monotonic() - begin)
+    seconds=time.monotonic() - begin, bytes=(in_steps / steps).tolist())

@@ -5,6 +5,9 @@
 #                           lines in out.txt, standard error in err.txt, and $status
 #   as_torchrun RANKS COMMAND...  run it under MPI with the environment that torchrun makes, and
 #                           without the library
+#   need_backend            skip the test where PyTorch is too old for slimpi's backend; $version is
+#                           211 for PyTorch 2.11
+#   has_deepspeed           whether there is DeepSpeed; prepares it for CPUs
 run=$top_builddir/tools/slimpi-run
 newest=${PYTORCH:-$top_builddir/pytorch}
 if [ -z "$given_python" ] && [ -e "$newest/installed" ]; then
@@ -21,10 +24,7 @@ torch() {
   sort out.all >out.txt
 }
 
-port=$("$PYTHON" -c 'import socket
-s = socket.socket()
-s.bind(("", 0))
-print(s.getsockname()[1])')
+port=$(shuf -i 20000-32000 -n 1) # below the ports that Linux gives to other connections
 as_torchrun() {
   ranks=$1
   shift
@@ -32,4 +32,20 @@ as_torchrun() {
   plain "$ranks" env WORLD_SIZE="$ranks" MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" \
     sh -c 'RANK=${PMI_RANK:-$OMPI_COMM_WORLD_RANK}; export RANK LOCAL_RANK="$RANK"; exec "$@"' \
     sh "$@"
+}
+
+need_backend() {
+  "$PYTHON" -c 'import torch.distributed
+print("%d%02d" % tuple(map(int, torch.__version__.split(".")[:2])))' >version.txt 2>/dev/null ||
+    echo 0 >version.txt
+  version=$(cat version.txt)
+  [ "$version" -ge 204 ] || skip "$PYTHON has no PyTorch 2.4 (tools/check --pytorch installs one)"
+}
+
+has_deepspeed() {
+  export DS_ACCELERATOR=cpu
+  "$PYTHON" -c 'import deepspeed' >err.txt 2>&1 || return 1
+  mkdir -p mpi4py
+  echo 'raise ImportError("DeepSpeed asks mpi4py")' >mpi4py/__init__.py
+  export PYTHONPATH="$work"
 }

@@ -5,10 +5,11 @@
 . "$top_srcdir/tests/helper/mpi.sh"
 # Steps of 240 sums, of two counts in turn. At each of the first 30 a rank comes late: it measures a
 # short time, and the others a long one. With each of the four ways that auto tries it is another.
+kind=sum
 sums() { # RANKS
   for sum in $(seq 0 239); do
     [ "$sum" -ge 30 ] || echo "$((sum / 2 % 4 % $1))?sleep:3"
-    echo "sum:$((sum % 2 * 40000 + 20001))"
+    echo "$kind:$((sum % 2 * 40000 + 20001))"
   done
 }
 row() { # RANKS PER-NODE
@@ -26,6 +27,7 @@ row() { # RANKS PER-NODE
 row 2 1
 row 3 1
 row 4 2
+kind=gather SLIMPI_CALLS=allgather row 3 1
 
 # With SLIMPI_MAX_ERROR a reduce-scatter has one plan, and MPI is tried beside it.
 for target in stderr report.json; do

@@ -3,67 +3,51 @@
 # Calls that the library leaves to MPI: the same bytes and errors as PMPI's, each counted under its
 # reason.
 . "$top_srcdir/tests/helper/mpi.sh"
-export SLIMPI_REPORT=$work/report.json UCX_LOG_LEVEL=error
+. "$top_srcdir/tests/helper/rows.sh"
+export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
 export SLIMPI_PROGRESS=calls  # else slimpi asks for threads, and takes sums that do not block
 avoid_deadly_calls "$top_builddir/tests/mpi/bypass"
-
-for per_node in 1 2; do
-  SLIMPI_RANKS_PER_NODE=$per_node shows "$per_node a node: as MPI" under 4 \
-    "$top_builddir/tests/mpi/bypass"
-  expect "$(report report.json calls compressed)" 0 "$per_node a node: nothing is compressed"
-  while read -r reason count; do
-    case $reason in
-      staged) expect "$count" 0 "$per_node a node: nothing is staged" ;;
-      total) expect "$(report report.json calls total)" "$count" "$per_node a node: total" ;;
-      *) expect "$(report report.json calls passed "$reason")" "$count" \
-        "$per_node a node: $reason" ;;
-    esac
-  done <out.txt
-done
-
-# reasons RANKS REASON COUNT STEP...: COUNT calls passed for the reason, all with MPI's own sums
-reasons() {
-  ranks=$1 reason=$2 count=$3
-  shift 3
-  rm -f report.json
-  run_steps "$reason" "$ranks" "$@"
-  expect "$(report report.json calls passed "$reason")" "$count" "$reason: $*"
-  expect "$(grep -c exact out.txt)" $((ranks * count)) "$reason: MPI's own sums"
-}
-export SLIMPI_RANKS_PER_NODE=1
-SLIMPI_RANKS_PER_NODE=3 reasons 3 single_node 2 sum:100000 sum:20000
-SLIMPI_START=2 reasons 2 start 2 sum:100000 sum:100000
-SLIMPI_ALGORITHM=off reasons 2 off 1 sum:100000
-SLIMPI_BUFFERS=device reasons 2 off 1 sum:100000
-SLIMPI_BUFFERS=device SLIMPI_ALGORITHM=auto reasons 2 off 3 sum:100000 sum:100000 sum:100000
-SLIMPI_BUFFERS=device SLIMPI_RANKS_PER_NODE=2 reasons 2 single_node 2 sum:100000 sum:100000
-reasons 2 off 1 pcontrol:0 sum:100000 pcontrol:1
-# All-gathers are taken, and counted, only if SLIMPI_CALLS names them.
-run_steps "all-gathers that are not chosen" 2 sum:100000 gather:100000 gatherv:100000,3
-expect "$(report report.json calls total) $(grep -c exact out.txt)" "1 4" "not chosen: MPI's own"
-export SLIMPI_CALLS=allreduce,reduce_scatter,allgather
-SLIMPI_ALGORITHM=powersgd reasons 2 function 2 gather:100000 gatherv:100000,3
-reasons 2 small 1 gatherv:16000,7
-SLIMPI_RANKS_PER_NODE=2 reasons 2 single_node 1 gather:100000
-reasons 2 off 1 pcontrol:0 gather:100000 pcontrol:1
-unset SLIMPI_CALLS
-run_steps "an info key" 2 gather:100000 info:slimpi_calls=allgather gather:100000 sum:100000
-expect "$(report report.json calls compressed) $(report report.json calls passed function)" "1 1" \
-  "an info key chooses all-gathers"
-# all_bytes STEP...: bytes between nodes, with those of a first sum, which is compressed
-all_bytes() {
-  under 2 "$steps" init sum:100000 "$@" finalize >out.txt || fail "$*: exit status $?"
-  report report.json bytes all_plain
-}
-expect "$(all_bytes pcontrol:0 self sum:100000 isum:100000 pcontrol:1)" 800000.0 \
-  "calls of each rank alone are no bytes between nodes"
-expect "$(all_bytes pcontrol:0 sum:100000 pcontrol:1)" 1600000.0 "what is off is bytes"
-expect "$(all_bytes split:2 isum:100000 free)" 800000.0 \
-  "what is nonblocking on one rank is no bytes between nodes"
-expect "$(all_bytes isum:100000)" 1600000.0 "what is nonblocking is bytes"
 printf '%s\n' '* 1M exempt* off *' '# the rest as usual' >rules
-SLIMPI_RULES=$work/rules reasons 2 rule 1 dup name:exempt-1 sum:100000 free
-SLIMPI_RULES=$work/rules reasons 2 rule 1 dupinfo:slimpi_bits=4 name:exempt-1 sum:100000 free
+all=calls=allreduce,reduce_scatter,allgather
+
+# MPI's own sums are exact.
+rows <<END
+as MPI, a rank a node                 | 4/1 |  | bypass | compressed=0; counts
+as MPI, two a node                    | 4/2 |  | bypass | compressed=0; counts
+one node                              | 3/3 |  | sum:100000 sum:20000 | single_node=2; out 6 exact
+the first calls                       | 2   | start=2 | sum:100000 sum:100000 | start=2; out 4 exact
+off                                   | 2   | algorithm=off | sum:100000 | off=1; out 2 exact
+only device buffers                   | 2   | buffers=device | sum:100000 | off=1; out 2 exact
+only device buffers, auto             | 2   | buffers=device algorithm=auto \
+  | sum:100000 sum:100000 sum:100000 | off=3; out 6 exact
+only device buffers, one node         | 2/2 | buffers=device | sum:100000 sum:100000 \
+  | single_node=2; out 4 exact
+MPI_Pcontrol(0)                       | 2   |  | pcontrol:0 sum:100000 pcontrol:1 \
+  | off=1; out 2 exact
+# All-gathers are taken, and counted, only if SLIMPI_CALLS names them.
+all-gathers are not chosen            | 2   |  | sum:100000 gather:100000 gatherv:100000,3 \
+  | total=1; out 4 exact
+all-gathers by powersgd               | 2   | $all algorithm=powersgd \
+  | gather:100000 gatherv:100000,3 | function=2; out 4 exact
+a small all-gather                    | 2   | $all | gatherv:16000,7 | small=1; out 2 exact
+an all-gather on one node             | 2/2 | $all | gather:100000 | single_node=1; out 2 exact
+an all-gather, MPI_Pcontrol(0)        | 2   | $all | pcontrol:0 gather:100000 pcontrol:1 \
+  | off=1; out 2 exact
+an info key chooses all-gathers       | 2   |  \
+  | gather:100000 info:slimpi_calls=allgather gather:100000 sum:100000 | compressed=1; function=1
+# Bytes between nodes, with those of the first sum, which is compressed.
+calls of each rank alone are no bytes | 2   |  \
+  | sum:100000 pcontrol:0 self sum:100000 isum:100000 pcontrol:1 | bytes.all_plain=800000
+what is off is bytes                  | 2   |  | sum:100000 pcontrol:0 sum:100000 pcontrol:1 \
+  | bytes.all_plain=1600000
+nonblocking on one rank is no bytes   | 2   |  | sum:100000 split:2 isum:100000 free \
+  | bytes.all_plain=800000
+nonblocking is bytes                  | 2   |  | sum:100000 isum:100000 | bytes.all_plain=1600000
+a rule names a communicator           | 2   | rules=$work/rules \
+  | init dup name:exempt-1 sum:100000 free finalize | rule=1; out 2 exact
+the same, duplicated with info        | 2   | rules=$work/rules \
+  | dupinfo:slimpi_bits=4 name:exempt-1 sum:100000 free | rule=1; out 2 exact
+END
 
 # The bytes of MPI's function of the same form: with five ranks MPICH's reduce-scatters of equal
 # blocks add in another order than those of an array, and than blocking ones.
@@ -75,10 +59,9 @@ if expensive; then
 fi
 case $top_builddir in */mpis/openmpi*) forms='' ;; esac # the order may change
 for form in $forms Reduce_scatter_block_init:large; do
-  set -- "$top_builddir/tests/mpi/golden" golden 150000 thirds "${form%:*}" "${form#*:}"
-  plain 5 "$@" >plain.txt
-  SLIMPI_RANKS_PER_NODE=5 under 5 "$@" >under.txt || fail "$form: exit status $?"
-  same plain.txt under.txt "$form on one node: MPI's bytes"
-  SLIMPI_START=9 under 5 "$@" >under.txt || fail "$form: exit status $?"
-  same plain.txt under.txt "$form before SLIMPI_START: MPI's bytes"
+  rows "as plain" <<END
+$form on one node: MPI's bytes         | 5/5 |  | golden golden 150000 thirds ${form%:*} ${form#*:}
+$form before SLIMPI_START: MPI's bytes | 5   | start=9 \
+  | golden golden 150000 thirds ${form%:*} ${form#*:}
+END
 done

@@ -3,48 +3,45 @@
 # State in a checkpoint: a run that resumes from it gives the bits of one that was not interrupted.
 # If not all ranks load the state, all ranks drop it.
 . "$top_srcdir/tests/helper/mpi.sh"
-export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1
+. "$top_srcdir/tests/helper/rows.sh"
+export SLIMPI_MIN_SIZE=0 SLIMPI_BITS=2 SLIMPI_ERROR_FEEDBACK=1
 mkdir state
+first='state_dropped=2; err 1 different states of the tensor first'
+other='state_dropped=2; err 1 was set for the tensor first is of a sum with another function'
 
-go() { # WHAT: its lines in WHAT.txt, its statistics in WHAT.json
-  SLIMPI_REPORT=$work/$1.json under 3 "$top_builddir/tests/mpi/checkpoint" "$1" state 2>err.txt |
-    sort >"$1.txt"
-  expect "$(wc -l <"$1.txt")" 3 "$name: $1"
-  [ ! -s err.txt ] || [ "$(wc -l <"$1.txt")" = 3 ] || cat err.txt
+# Each rank prints a line with a digest. If the state is dropped, all ranks have the same one, and
+# one line says so.
+alike() { expect "$(awk '{ print $2 }' out.txt | sort -u | wc -l)" 1 "ranks have the same sums"; }
+check() { # RANKS OPTION: a run that resumes, and runs that drop the state
+  rm -f saved without
+  rows "out 3 ^.*" <<END
+$1 $2: a run                  | $1 | $2 | checkpoint save state | same saved
+$1 $2: one that resumes       | $1 | $2 | checkpoint load state | same saved; state_dropped=0
+$1 $2: after sums by MPI      | $1 | $2 types=float,double | checkpoint unheld state | same saved
+$1 $2: no state               | $1 | $2 | checkpoint without state | same without
+$1 $2: what was refused       | $1 | $2 | checkpoint refused state | same without
+$1 $2: dropped before its use | $1 | $2 | checkpoint dropped state | same without
+$1 $2: on one rank            | $1 | $2 | checkpoint one state | $first
+END
+  alike
+  holds "$1 $2: state matters" sh -c '! cmp -s saved without'
 }
-alike() { # WHAT [CAUSE]: all ranks have the same sums, and one line says that the state was dropped
-  expect "$(awk '{ print $2 }' "$1.txt" | sort -u | wc -l)" 1 "$name: $1: ranks have the same sums"
-  expect "$(report "$1.json" state_dropped)" 2 "$name: $1: the state of both tensors is dropped"
-  expect "$(grep -c "${2-different states of the tensor first}" err.txt)" 1 "$name: $1: said once"
-}
-check() {
-  name=$1
-  shift
-  export "$@"
-  go save
-  go load
-  same save.txt load.txt "$name: the bits of the run that was not interrupted"
-  expect "$(report load.json state_dropped)" 0 "$name: nothing is dropped"
-  SLIMPI_TYPES=float,double go unheld
-  same save.txt unheld.txt "$name: after sums that MPI has made"
-  go without
-  cmp -s save.txt without.txt && fail "$name: state does not matter here"
-  go refused
-  same without.txt refused.txt "$name: what was refused changes nothing"
-  go dropped
-  same without.txt dropped.txt "$name: a state that was dropped before a sum has used it"
-  go one
-  alike one
-}
-check "2 bits" SLIMPI_ALGORITHM=bytegrad SLIMPI_BITS=2 SLIMPI_ERROR_FEEDBACK=1
-holds "a request that outlives its communicator" \
-  under 2 "$top_builddir/tests/mpi/checkpoint" request state
-check "2 bits, two nodes" SLIMPI_RANKS_PER_NODE=2
+check 3/1 algorithm=bytegrad
+rows <<END
+a request that outlives its communicator | 2/1 | algorithm=bytegrad | checkpoint request state
+END
+check 3/2 algorithm=bytegrad
 # With another hierarchy or function, the residuals are of other elements.
-for what in flat function; do
-  go $what
-  alike $what 'state that was set for the tensor first is of a sum with another function'
-done
-check "powersgd" SLIMPI_ALGORITHM=powersgd SLIMPI_RANKS_PER_NODE=1
-go changed
-alike changed
+rows "out 3 ^.*" <<END
+another hierarchy | 3/2 | algorithm=bytegrad | checkpoint flat state | $other
+END
+alike
+rows "out 3 ^.*" <<END
+another function | 3/2 | algorithm=bytegrad | checkpoint function state | $other
+END
+alike
+check 3/1 algorithm=powersgd
+rows "out 3 ^.*" <<END
+another shape | 3/1 | algorithm=powersgd | checkpoint changed state | $first
+END
+alike

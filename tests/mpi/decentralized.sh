@@ -4,58 +4,48 @@
 # low_precision_decentralized against the same recursion, also for 1,000 calls; and the drifting
 # model that both have to hold together.
 . "$top_srcdir/tests/helper/mpi.sh"
-export SLIMPI_MIN_SIZE=0
+. "$top_srcdir/tests/helper/rows.sh"
+export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_HIERARCHY=sharded SLIMPI_PEERS=ring
 
-# row MODE ALGORITHM RANKS PER-NODE HIERARCHY PEERS [OPTION=VALUE...]
-row() {
-  mode=$1 algorithm=$2 ranks=$3 per_node=$4 hierarchy=$5 peers=$6
-  what="$*"
-  shift 6
-  holds "$what" under "$ranks" SLIMPI_ALGORITHM="$algorithm" \
-    SLIMPI_RANKS_PER_NODE="$per_node" SLIMPI_HIERARCHY="$hierarchy" \
-    SLIMPI_PEERS="$peers" "$@" "$top_builddir/tests/mpi/decentralized" "$mode"
-}
-full=decentralized low=low_precision_decentralized
+export SLIMPI_ALGORITHM=decentralized
+rows <<END
++ two nodes                     | 2   |                            | decentralized cases
+three nodes                     | 3   |                            | decentralized cases
++ five nodes, flat              | 5   | hierarchy=flat             | decentralized cases
+two nodes of two, an interval   | 4/2 | interval=3                 | decentralized cases
+nodes of two, leaders           | 5/2 | hierarchy=leader           | decentralized cases
+peers that change, a late start | 4   | peers=shift_one start=1    | decentralized cases
+peers that change, an interval  | 3   | peers=shift_one interval=2 | decentralized cases
+all peers                       | 4/2 | peers=all                  | decentralized cases
++ drift, two nodes              | 2   |                            | decentralized drift
+drift, three nodes              | 3   |                            | decentralized drift
++ drift, four nodes             | 4   |                            | decentralized drift
++ drift, two nodes of two       | 4/2 |                            | decentralized drift
++ drift, two, peers change      | 2   | peers=shift_one            | decentralized drift
+drift, three, peers change      | 3   | peers=shift_one            | decentralized drift
++ drift, four, peers change     | 4   | peers=shift_one            | decentralized drift
+END
 
-deeper row cases $full 2 1 sharded ring
-row cases $full 3 1 sharded ring
-deeper row cases $full 5 1 flat ring
-row cases $full 4 2 sharded ring SLIMPI_INTERVAL=3
-row cases $full 5 2 leader ring
-row cases $full 4 1 sharded shift_one SLIMPI_START=1
-row cases $full 3 1 sharded shift_one SLIMPI_INTERVAL=2
-row cases $full 4 2 sharded all
-for ranks in 2 3 4; do
-  [ $ranks = 3 ] || expensive || continue
-  row drift $full $ranks 1 sharded ring
-  row drift $full $ranks 1 sharded shift_one
-  row drift $low $ranks 1 sharded ring
-done
-deeper row drift $full 4 2 sharded ring
-
-row cases $low 2 1 sharded ring
-row cases $low 4 1 sharded ring SLIMPI_BITS=5 SLIMPI_ROUNDING=stochastic
-row cases $low 3 1 sharded all SLIMPI_INTERVAL=2
-row cases $low 2 1 sharded ring SLIMPI_BITS=12
-deeper row long $low 3 1 sharded ring SLIMPI_BITS=16
-deeper row cases $low 6 2 sharded ring SLIMPI_BUCKET=0
-row cases $low 5 2 leader all SLIMPI_START=2
-row long $low 3 1 sharded ring
-deeper row long $low 4 2 sharded ring SLIMPI_BITS=4
-row long $low 4 1 flat all SLIMPI_INTERVAL=3
-deeper row drift $low 4 2 sharded all
-
-row overflow $low 3 1 sharded ring
-deeper row overflow $low 4 2 sharded all
-
-# Replicas that follow other peers at every call would be wrong: refused in one line.
-if SLIMPI_ALGORITHM=$low SLIMPI_PEERS=shift_one under 2 "$top_builddir/tests/mpi/decentralized" \
-  drift >refused.txt 2>&1; then
-  fail "low precision with shift_one runs"
-fi
-expect "$(grep -c 'SLIMPI_PEERS=shift_one .*accepted: ring, all' refused.txt)" 1 \
-  "low precision refuses shift_one in one line"
-
-# The state of a rank is (1 + peers) floats for each element of its shard.
-row drift $low 4 1 sharded ring SLIMPI_REPORT="$work/report.json"
-expect "$(report report.json memory state)" $((3 * 20000 * 4)) "state of rank 0: three replicas"
+# Replicas that follow other peers at every call would be wrong. The state of a rank is
+# (1 + peers) floats for each element of its shard.
+export SLIMPI_ALGORITHM=low_precision_decentralized
+rows <<END
+low: two nodes                 | 2   |                                     | decentralized cases
+low: 5 bits, stochastic        | 4   | bits=5 rounding=stochastic          | decentralized cases
+low: all peers, an interval    | 3   | peers=all interval=2                | decentralized cases
+low: 12 bits                   | 2   | bits=12                             | decentralized cases
++ low: whole messages, nodes   | 6/2 | bucket=0                            | decentralized cases
+low: leaders, a late start     | 5/2 | hierarchy=leader peers=all start=2  | decentralized cases
++ low: 1,000 calls, 16 bits    | 3   | bits=16                             | decentralized long
+low: 1,000 calls               | 3   |                                     | decentralized long
++ low: 1,000 calls, 4 bits     | 4/2 | bits=4                              | decentralized long
+low: 1,000 calls, an interval  | 4   | hierarchy=flat peers=all interval=3 | decentralized long
++ low: drift, two nodes        | 2   |                                     | decentralized drift
+low: drift, three nodes        | 3   |                                     | decentralized drift
+low: drift, four nodes, memory | 4   |  | decentralized drift | memory.state=$((3 * 20000 * 4))
++ low: drift, two nodes of two | 4/2 | peers=all                           | decentralized drift
+low: overflow                  | 3   |                                     | decentralized overflow
++ low: overflow, nodes of two  | 4/2 | peers=all                           | decentralized overflow
+low: shift_one is refused      | 2   | peers=shift_one                     | decentralized drift \
+  | refused SLIMPI_PEERS=shift_one .*accepted: ring, all
+END

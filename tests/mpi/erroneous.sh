@@ -5,21 +5,44 @@
 # function. Calls that some rank leaves to MPI, and ranks without slimpi: the others report whom
 # they wait for.
 . "$top_srcdir/tests/helper/mpi.sh"
+. "$top_srcdir/tests/helper/rows.sh"
 begin="multiple dup name:gradients return sum:65536" end="free finalize"
 export UCX_LOG_LEVEL=error
-seconds=60
 call='call 2 on gradients (communicator [0-9]*, rank [0-9]* of'
 
-# differs WHAT STEP...: every rank makes a step of its own, an erroneous call. It returns from the
-# call with an error, and names it.
-differs() {
-  differs=$1
-  shift
-  # shellcheck disable=SC2046,SC2086 # words
-  shows "$differs: the job ends by itself" under $# "$steps" $begin $(on_each "$@") $end
-  expect "$(grep -c '^[0-9]* [a-z]*:[0-9]* error slimpi: ' out.txt)" $# "$differs: errors"
-  holds "$differs: the call is named" grep -q "$call" out.txt
-}
+# Every rank makes a step of its own, an erroneous call. It returns from the call with an error, and
+# names it.
+seconds=25
+export SLIMPI_RANKS_PER_NODE=1
+floats='MPI_[A-Z][a-z_]* of floats'
+both="rank [01] calls $floats, and this rank $floats, in call 2 "
+types='calls MPI_Allreduce of doubles, and this rank MPI_Allreduce of floats, in call 2 .*100000'
+rows "out 2 ^[0-9]* [a-z]*:[0-9]* error slimpi: ; out 1+ $call" <<END
+between nodes             | 2 |  | $begin 0?sum:100000 1?sum:50000 $end
+another function          | 2 |  | $begin 0?sum:100000 1?block:100000 $end | out 1+ $both
+another form              | 2 |  | $begin 0?block:100000 1?scatter:100000 $end
+another form, nonblocking | 2 |  | $begin 0?iblock:100000 1?iscatter:100000 $end
+another type              | 2 | types=float,double | $begin 0?sum:100000 1?dsum:100000 $end
+another type, nonblocking | 2 | types=float,double | $begin 0?isum:100000 1?disum:100000 $end \
+  | out 1+ $types
+a persistent sum          | 2 |  | $begin 0?sum:100000 1?persistent:100000 $end
+neighbors                 | 2 | algorithm=decentralized | $begin 0?sum:100000 1?sum:50000 $end
+# The ranks agree on calls with state first.
+error feedback            | 2 | error_feedback=1 | $begin 0?sum:200000 1?sum:150000 $end
++ neighbors, 8 bits       | 2 | algorithm=low_precision_decentralized \
+  | $begin 0?sum:200000 1?sum:150000 $end
++ low rank                | 2 | algorithm=powersgd start=0 | $begin 0?sum:200000 1?sum:150000 $end
+END
+rows "out 3 ^[0-9]* [a-z]*:[0-9]* error slimpi: ; out 1+ $call" <<END
+one of three | 3 |  | $begin 0?sum:100000 1?sum:100000 2?sum:100001 $end
+END
+three="0?sum:100000 1?sum:100000 2?sum:100000"
+rows "out 4 ^[0-9]* [a-z]*:[0-9]* error slimpi: ; out 1+ $call" <<END
++ two nodes of two, shm        | 4/2 | intra=shm          | $begin $three 3?sum:90000 $end
+two nodes of two, messages     | 4/2 | intra=mpi          | $begin $three 3?sum:90000 $end
+two nodes of two, auto         | 4/2 | intra=auto         | $begin $three 3?sum:90000 $end
+two nodes of two, another type | 4/2 | types=float,double | $begin $three 3?dsum:100000 $end
+END
 
 # appears COUNT PATTERN RANKS COMMAND...: a job says it in COUNT lines, in $seconds. It need not
 # end, and is ended then.
@@ -36,40 +59,6 @@ appears() {
   wait $job || :
   said
 }
-
-seconds=25
-if expensive; then ways='shm mpi auto'; else ways='mpi auto'; fi
-for intra in $ways; do
-  export SLIMPI_INTRA=$intra
-  SLIMPI_RANKS_PER_NODE=2 differs "two nodes of two ranks, $intra" \
-    sum:100000 sum:100000 sum:100000 sum:90000
-done
-unset SLIMPI_INTRA
-export SLIMPI_RANKS_PER_NODE=1
-differs "between nodes" sum:100000 sum:50000
-differs "between nodes, one of three" sum:100000 sum:100000 sum:100001
-differs "between nodes, another function" sum:100000 block:100000
-holds "both functions are named" grep -q "rank [01] calls MPI_[A-Z][a-z_]* of floats, and this \
-rank MPI_[A-Z][a-z_]* of floats, in call 2 " out.txt
-for way in '' i; do
-  differs "between nodes, another form ${way:+(nonblocking)}" "${way}block:100000" \
-    "${way}scatter:100000"
-  SLIMPI_TYPES=float,double differs "between nodes, another type ${way:+(nonblocking)}" \
-    "${way}sum:100000" "d${way}sum:100000"
-done
-holds "the type is named" grep -q "calls MPI_Allreduce of doubles, and this rank MPI_Allreduce of \
-floats, in call 2 .* 100000 floats" out.txt
-differs "between nodes, one makes a persistent sum" sum:100000 persistent:100000
-SLIMPI_RANKS_PER_NODE=2 SLIMPI_TYPES=float,double differs "two nodes of two ranks, another type" \
-  sum:100000 sum:100000 sum:100000 dsum:100000
-SLIMPI_ALGORITHM=decentralized differs "neighbors" sum:100000 sum:50000
-# The ranks agree on calls with state first.
-SLIMPI_ERROR_FEEDBACK=1 differs "error feedback" sum:200000 sum:150000
-if expensive; then
-  SLIMPI_ALGORITHM=low_precision_decentralized differs "neighbors, 8 bits" sum:200000 \
-    sum:150000
-  SLIMPI_ALGORITHM=powersgd SLIMPI_START=0 differs "low rank" sum:200000 sum:150000
-fi
 
 # reports WHAT RANK RANKS STEP...: a rank reports that it waits for rank RANK.
 reports() {

@@ -149,6 +149,11 @@ try() {
   PRELOAD=$preload launch 2 SLIMPI_RANKS_PER_NODE=1 SLIMPI_TIMEOUT=20 ./steps multiple \
     start:50000 '0?dup' wait '1?dup' finalize >out.txt 2>&1 || fail "$mpi: exit status $?"
   expect "$(grep -c ' wait near ' out.txt)" 2 "$mpi: a communicator is made during the first sum"
+  # Where the ranks' levels of threads differ, MPI makes the nonblocking sum.
+  PRELOAD=$preload launch 2 SLIMPI_RANKS_PER_NODE=1 SLIMPI_TIMEOUT=20 SLIMPI_PROGRESS=calls \
+    "$top_srcdir/tests/helper/on_rank.sh" 1 SLIMPI_PROGRESS=thread ./steps init sum:50000 \
+    isum:50000 finalize >out.txt 2>&1 || fail "$mpi: levels: exit status $?"
+  expect "$(grep -Ec ' sum.* near | isum.* exact ' out.txt)" 4 "$mpi: one rank alone has threads"
 
   $mpi_c $headers -O1 -o handles "$top_srcdir/tests/mpi/handles.c" -lm
   rm -f report.json
@@ -204,9 +209,10 @@ try() {
     PRELOAD='' launch 2 ./requests exact >out.txt || fail "$mpi: requests in $module by MPI"
     expect "$(cat out.txt)" "all ways" "$mpi: requests in $module by MPI"
     PRELOAD=$preload launch 2 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=8 \
+      SLIMPI_CALLS=allreduce,allgather \
       SLIMPI_REPORT="$work/report.json" ./requests >out.txt || fail "$mpi: requests in $module"
-    expect "$(cat out.txt) $(report report.json calls compressed)" "all ways 16" \
-      "$mpi: nonblocking sums in $module, completed in every way"
+    expect "$(cat out.txt) $(report report.json calls compressed)" "all ways 17" \
+      "$mpi: nonblocking sums and an all-gather in $module, completed in every way"
     $mpi_c -std=c99 -shared -fPIC -I"$top_srcdir/include" -o hook.so "$programs/hook_failing.c"
     PRELOAD=$preload launch 2 SLIMPI_RANKS_PER_NODE=1 HOOK_FAILS="encode 2 1" \
       SLIMPI_ALGORITHM="hook:$work/hook.so" ./requests failing >out.txt 2>err.txt || cat err.txt

@@ -11,26 +11,36 @@ without_faults=${preload:-}
 # all_ranks RANKS TEXT WHAT: every rank said it. mpiexec may cut a long line in two, so the check
 # does not ask whether the text begins a line.
 all_ranks() {
-  expect "$(grep -o "[0-9] sum:$2" out.txt | wc -l)" "$1" "$3"
+  expect "$(grep -o "[0-9] $kind:$2" out.txt | wc -l)" "$1" "$3"
 }
 
+kind=sum
 run() { # RANKS FAULT [return]: the program continues after errors
   ranks=$1 status=0
-  preload=$without_faults:$faults TEST_FAULT=$2 under "$1" "$steps" init ${3-} sum:300000 \
-    sum:300001 sum:1000 sum:200000 dup sum:20000 free finalize >out.txt 2>err.txt || status=$?
+  preload=$without_faults:$faults TEST_FAULT=$2 under "$1" "$steps" "${begin-init}" ${3-} \
+    $kind:300000 $kind:300001 $kind:1000 $kind:200000 dup $kind:20000 free finalize \
+    >out.txt 2>err.txt || status=$?
   grep slimpi err.txt | sed 's/^/  /' | head -n 5 || :
 }
 
 # A rank that breaks in the first call: whoever still waits for it learns why; no later call of the
 # communicator is compressed; small ones and other communicators go on.
+breaks() { # FAULT
+  run 3 "$1" return
+  expect "$status" 0 "$kind, $1: the program goes on"
+  all_ranks 3 '300000 error .*slimpi: ' "$kind, $1: an error on every rank"
+  all_ranks 3 '300001 error .*slimpi: ' "$kind, $1: no further call on a broken communicator"
+  all_ranks 3 '1000 exact' "$kind, $1: small calls pass"
+  all_ranks 3 '20000 near' "$kind, $1: another communicator works"
+}
 for fault in send:1:1 send:0:7 receive:2:2 receive:0:5 short:1:2 garbled:2:3 damaged:0:1; do
-  run 3 "$fault" return
-  expect "$status" 0 "$fault: the program goes on"
-  all_ranks 3 '300000 error .*slimpi: ' "$fault: an error on every rank"
-  all_ranks 3 '300001 error .*slimpi: ' "$fault: no further call on a broken communicator"
-  all_ranks 3 '1000 exact' "$fault: small calls pass"
-  all_ranks 3 '20000 near' "$fault: another communicator works"
+  breaks "$fault"
 done
+export SLIMPI_CALLS=allreduce,reduce_scatter,allgather
+kind=gather breaks send:1:1
+begin=multiple kind=igatherv breaks receive:2:2
+begin=multiple kind=pgatherv breaks garbled:2:3
+unset SLIMPI_CALLS
 run 3 deaf:0:5 return
 holds "deaf: the program ends ($status)" test "$status" -ne 124
 all_ranks 3 '300000 error .*slimpi: ' "deaf: an error on every rank"

@@ -18,12 +18,10 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+#include "tests/helper/children.h"
 
 static void* next(const char* name) {
   void* found = dlsym(RTLD_NEXT, name);
@@ -45,14 +43,6 @@ static int due(const char* kind, atomic_int* counter) {
 static long number_in(const char* name) {
   const char* text = getenv(name);
   return text == NULL ? 0 : atol(text);
-}
-
-static void stop(void) {
-  char command[100];
-  snprintf(command, sizeof command, "(sleep %ld; kill -CONT %d) &", number_in("TEST_SECONDS"),
-           (int)getpid());
-  if (system(command) != 0) abort();
-  raise(SIGSTOP);
 }
 
 int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
@@ -79,7 +69,7 @@ int PMPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag, 
   const int code = NEXT(PMPI_Isend)(data, count, type, to, tag, comm, request);
   if (type == MPI_UINT32_T && tag % 16 == number_in("TEST_TAG") &&
       count >= number_in("TEST_BYTES") / 4 && due("stop", &stopped))
-    stop();
+    stop_for(1000 * (int)number_in("TEST_SECONDS"));
   return code;
 }
 

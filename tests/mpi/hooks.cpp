@@ -204,7 +204,7 @@ void check_overflow(std::size_t count, float limit, int calls) {
     }
   }
   check(wrong == 0, "the values above the limit become infinite, and no others");
-  if (g_rank == 0) std::printf("%d\n", overflows);
+  if (g_rank == 0) std::printf("overflowed %d\n", overflows);
 }
 
 void lose(std::size_t count) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A plain MPI program for tests/mpi/max_error.sh: sums inputs of many kinds and measures the
 // relative L2 error of each against the exact sum, which every rank works out for itself.
-// Usage: max_error BUDGET COUNT [KIND [CALLS]], a name of the table below or nonfinite
-//        max_error BUDGET COUNT adversarial CALLS [FACTOR], inputs that deceive an estimate, other
-//        ones at every call, times a factor; prints how many calls exceed the bound, and the worst
-//        error
-// Fails where an error is above the budget and the result is not an exact float sum either, or
-// where ranks do not get the same bytes. Prints a line per kind.
+// Usage: max_error COUNT [KIND [CALLS]], a name of the table below or nonfinite
+//        max_error COUNT adversarial CALLS [FACTOR], inputs that deceive an estimate, other ones at
+//        every call, times a factor; prints how many calls exceed the bound, and the worst error
+// Fails where an error is above the budget, SLIMPI_MAX_ERROR, and the result is not an exact float
+// sum either, or where ranks do not get the same bytes. Prints a line per kind.
 #include "tests/helper/program.h"
 
 #include "tests/mpi/inputs.h"
@@ -210,14 +209,16 @@ void run_adversarial(double budget, std::size_t count, int calls, float factor) 
 
 int main(int argc, char** argv) {
   begin_mpi();
-  if (argc < 3) MPI_Abort(MPI_COMM_WORLD, 2);
-  if (argc == 4 && std::strcmp(argv[3], "nonfinite") == 0) run_nonfinite(1000);
-  if (argc >= 5 && std::strcmp(argv[3], "adversarial") == 0)
-    run_adversarial(std::atof(argv[1]), std::size_t(std::atoll(argv[2])), std::atoi(argv[4]),
-                    argc > 5 ? std::strtof(argv[5], nullptr) : 1);
-  for (int call = 0; call < (argc == 5 ? std::atoi(argv[4]) : 1); ++call)
+  const char* const bound = std::getenv("SLIMPI_MAX_ERROR");
+  if (argc < 2 || bound == nullptr) MPI_Abort(MPI_COMM_WORLD, 2);
+  const double budget = std::atof(bound);
+  const std::size_t count = std::size_t(std::atoll(argv[1]));
+  if (argc == 3 && std::strcmp(argv[2], "nonfinite") == 0) run_nonfinite(1000);
+  if (argc >= 4 && std::strcmp(argv[2], "adversarial") == 0)
+    run_adversarial(budget, count, std::atoi(argv[3]),
+                    argc > 4 ? std::strtof(argv[4], nullptr) : 1);
+  for (int call = 0; call < (argc == 4 ? std::atoi(argv[3]) : 1); ++call)
     for (const Kind& kind : kKinds)
-      if (argc < 4 || std::strcmp(argv[3], kind.name) == 0)
-        run(kind, std::atof(argv[1]), std::size_t(std::atoll(argv[2])));
+      if (argc < 3 || std::strcmp(argv[2], kind.name) == 0) run(kind, budget, count);
   return end_mpi();
 }

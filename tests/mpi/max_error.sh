@@ -3,110 +3,93 @@
 # SLIMPI_MAX_ERROR: whatever the input, the measured error is under the bound, and the codec is not
 # finer than it has to be.
 . "$top_srcdir/tests/helper/mpi.sh"
-program=$top_builddir/tests/mpi/max_error
-export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BUCKET=512 SLIMPI_REPORT=$work/report.json
-
-# kept RANKS BUDGET COUNT [KIND]: no error is above the budget.
-kept() {
-  ranks=$1
-  shift
-  if SLIMPI_MAX_ERROR=$1 under "$ranks" "$program" "$@" >errors.txt 2>&1; then
-    pass "$ranks ranks: $*"
-  else
-    fail "$ranks ranks: $*"
-    cat errors.txt
-  fi
-}
-# chose: the codecs of the last run, as one line.
-chose() {
-  "$PYTHON" -c 'import json, sys
-print(*[c + ":" + str(n["calls"]) for c, n in json.load(open(sys.argv[1]))["codecs"].items()])' \
-    report.json
-}
-
-budgets='1e-1 1e-3 1e-5' jobs=2 counts='1 65 2049' hierarchies='sharded leader'
-if expensive; then
-  budgets="$budgets 1e-2 1e-4" jobs='2 4' counts="$counts 2 63" hierarchies="$hierarchies flat"
-fi
-for budget in $budgets; do kept 3 "$budget" 60001; done
-for ranks in $jobs; do for budget in 1e-1 2e-3; do kept "$ranks" $budget 100000; done; done
-for count in $counts; do kept 3 1e-2 "$count"; done
-for bucket in 0 64 5000; do SLIMPI_BUCKET=$bucket deeper kept 3 2e-2 70000; done
-for hierarchy in $hierarchies; do
-  SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=$hierarchy kept 5 1e-2 50000
-done
-SLIMPI_ALGORITHM=qsgd kept 3 1e-2 50000
-SLIMPI_ALGORITHM=qsgd deeper kept 2 2e-1 50000
-
-# Inputs that deceive an estimate: addends that cancel except in one quiet tile or bucket, heavy
-# tails, spikes, mixed scales. No call is beyond the bound, and some were repeated for it.
-SLIMPI_BUCKET=64 kept 3 5e-2 12000 adversarial 160
-holds "the check repeats exchanges" test "$(report report.json repeated)" -gt 0
-expect "$(report report.json overflowed)" 0 "nothing became infinite in 16 bits"
-# Sums that 16-bit floats cannot hold: an exchange that is repeated is not repeated with these.
-SLIMPI_BUCKET=64 kept 2 5e-2 12000 adversarial 160 1e6
-holds "large sums: the check repeats exchanges" test "$(report report.json repeated)" -gt 0
-expect "$(report report.json overflowed)" 0 "large sums: nothing became infinite in 16 bits"
-for bucket in 0 2048; do SLIMPI_BUCKET=$bucket deeper kept 2 1e-1 8000 adversarial 64; done
-SLIMPI_BUCKET=64 SLIMPI_ALGORITHM=qsgd kept 4 1e-1 8000 adversarial 48
-for hierarchy in sharded leader; do
-  SLIMPI_BUCKET=64 SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=$hierarchy \
-    kept 5 5e-2 8000 adversarial 40
-done
+. "$top_srcdir/tests/helper/rows.sh"
+export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BUCKET=512
 printf '* * * bytegrad 4\n' >rules
-SLIMPI_BUCKET=64 SLIMPI_RULES=$work/rules kept 2 1e-2 8000 adversarial 24
-# A bound that no codec keeps: exact sums, whose error is the rounding of floats.
-kept 3 1e-9 8000 adversarial 8
-expect "$(chose)" float32:8 "a bound below the rounding of floats takes floats"
 
-# The codec is not wasteful: 1,000,000 normal values.
-for ranks in $jobs; do
-  SLIMPI_VERIFY=1 kept "$ranks" 1e-2 1000000 normal
-  expect "$(chose)" 8:1 "8 bits do for a budget of 1e-2 on $ranks ranks"
-  eight=$(report report.json bytes sent)
-  error=$(report report.json error max_rel_l2)
-  holds "SLIMPI_VERIFY finds $error" awk "BEGIN { exit !($error > 0.005 && $error <= 0.01) }"
-  kept "$ranks" 1e-1 1000000 normal
-  expect "$(chose)" 5:1 "5 bits do for a budget of 1e-1 on $ranks ranks"
-  five=$(report report.json bytes sent)
-  plain=$(report report.json bytes plain)
-  holds "bytes: $five < $eight < $plain" test $((4 * five)) -lt $((3 * eight)) -a \
-    $((10 * eight)) -lt $((3 * plain))
+# Inputs of every kind. The adversarial ones deceive an estimate: addends that cancel except in one
+# quiet tile or bucket, heavy tails, spikes, mixed scales. No call is beyond the bound, some were
+# repeated for it, and nothing became infinite in 16 bits. With large sums, which 16-bit floats
+# cannot hold, an exchange is not repeated with these.
+rows <<END
+a tenth                        | 3   | max_error=1e-1                | max_error 60001
++ a hundredth                  | 3   | max_error=1e-2                | max_error 60001
+a thousandth                   | 3   | max_error=1e-3                | max_error 60001
++ 1e-4                         | 3   | max_error=1e-4                | max_error 60001
+1e-5                           | 3   | max_error=1e-5                | max_error 60001
+two ranks, a tenth             | 2   | max_error=1e-1                | max_error 100000
+two ranks, 2e-3                | 2   | max_error=2e-3                | max_error 100000
++ four ranks, a tenth          | 4   | max_error=1e-1                | max_error 100000
++ four ranks, 2e-3             | 4   | max_error=2e-3                | max_error 100000
+one value                      | 3   | max_error=1e-2                | max_error 1
++ two values                   | 3   | max_error=1e-2                | max_error 2
++ 63 values                    | 3   | max_error=1e-2                | max_error 63
+65 values                      | 3   | max_error=1e-2                | max_error 65
+2049 values                    | 3   | max_error=1e-2                | max_error 2049
++ one bucket                   | 3   | max_error=2e-2 bucket=0       | max_error 70000
++ buckets of 64                | 3   | max_error=2e-2 bucket=64      | max_error 70000
++ buckets of 5000              | 3   | max_error=2e-2 bucket=5000    | max_error 70000
+sharded                        | 5/2 | max_error=1e-2 hierarchy=sharded | max_error 50000
+leaders                        | 5/2 | max_error=1e-2 hierarchy=leader | max_error 50000
++ flat                         | 5/2 | max_error=1e-2 hierarchy=flat | max_error 50000
+qsgd                           | 3   | max_error=1e-2 algorithm=qsgd | max_error 50000
++ qsgd, a fifth                | 2   | max_error=2e-1 algorithm=qsgd | max_error 50000
+adversarial                    | 3   | max_error=5e-2 bucket=64 | max_error 12000 adversarial 160 \
+  | repeated>0; overflowed=0
+adversarial, large sums        | 2   | max_error=5e-2 bucket=64 \
+  | max_error 12000 adversarial 160 1e6 | repeated>0; overflowed=0
++ adversarial, one bucket      | 2   | max_error=1e-1 bucket=0       | max_error 8000 adversarial 64
++ adversarial, buckets of 2048 | 2   | max_error=1e-1 bucket=2048    | max_error 8000 adversarial 64
+adversarial, qsgd              | 4   | max_error=1e-1 bucket=64 algorithm=qsgd \
+  | max_error 8000 adversarial 48
+adversarial, sharded           | 5/2 | max_error=5e-2 bucket=64 hierarchy=sharded \
+  | max_error 8000 adversarial 40
+adversarial, leaders           | 5/2 | max_error=5e-2 bucket=64 hierarchy=leader \
+  | max_error 8000 adversarial 40
+adversarial, rules             | 2   | max_error=1e-2 bucket=64 rules=$work/rules \
+  | max_error 8000 adversarial 24
+# Exact sums, whose error is the rounding of floats.
+a bound that no codec keeps    | 3   | max_error=1e-9 | max_error 8000 adversarial 8 \
+  | codecs.float32.calls=8
+END
+
+# The codec is not wasteful.
+for ranks in 2 4; do
+  tier='' values=$((2 * (ranks - 1) * 1000000)) # sent by all ranks
+  [ $ranks = 2 ] || tier=+
+  rows <<END
+$tier $ranks ranks: 8 bits do | $ranks | max_error=1e-2 verify=1 | max_error 1000000 normal \
+  | codecs.8.calls=1; error.max_rel_l2>0.005; error.max_rel_l2<=0.01; \
+    bytes.sent<$((values * 12 / 10))
+$tier $ranks ranks: 5 bits do | $ranks | max_error=1e-1 | max_error 1000000 normal \
+  | codecs.5.calls=1; bytes.sent<$((values * 3 / 4))
+END
 done
-kept 3 1e-3 100000 normal
-expect "$(chose)" 12:1 "12 bits do for a budget of 1e-3"
-SLIMPI_VERIFY=1 kept 3 5e-5 100000 normal
-expect "$(chose)" 16:1 "16 bits do for a budget of 5e-5"
-kept 3 1e-1 100000 zeros
-expect "$(chose)" 1:1 "zeros take the cheapest codec"
-# The ranks learn from sum to sum.
-kept 3 1e-5 100000 offset 40
-holds "a large offset takes the cheapest codec: $(chose)" test \
-  "$(report report.json codecs 1 calls)" -ge 20
-kept 3 1e-1 100000 uniform 30
-holds "a bound that is not tight takes fewer bits: $(chose)" test \
-  "$(report report.json codecs 4 calls)" -ge 20
-kept 3 1e-1 100000 "partly cancelling"
-expect "$(chose)" 12:1 "12 bits do where a half cancels"
-for kind in cancelling opposite; do
-  kept 3 1e-1 100000 "$kind"
-  expect "$(chose)" float32:1 "where addends cancel the sum is exact: $kind"
-done
-kept 3 1e-3 100000 "beyond 16-bit floats"
-expect "$(chose)" 12:1 "what 16-bit floats cannot hold"
-
-# An infinity or a NaN leaves nothing to measure: exact floats.
-SLIMPI_MAX_ERROR=1e-1 holds "infinities and NaNs pass" under 3 "$program" 1e-1 1000 nonfinite
-expect "$(chose)" float32:1 "they go as floats"
-
+rows <<END
+12 bits do                               | 3 | max_error=1e-3 | max_error 100000 normal \
+  | codecs.12.calls=1
+16 bits do                               | 3 | max_error=5e-5 verify=1 | max_error 100000 normal \
+  | codecs.16.calls=1
+zeros                                    | 3 | max_error=1e-1 | max_error 100000 zeros \
+  | codecs.1.calls=1
+a large offset, of which the ranks learn | 3 | max_error=1e-5 | max_error 100000 offset 40 \
+  | codecs.1.calls>=20
+a bound that is not tight, the same      | 3 | max_error=1e-1 | max_error 100000 uniform 30 \
+  | codecs.4.calls>=20
+a half cancels                           | 3 | max_error=1e-1 \
+  | max_error 100000 "partly cancelling" | codecs.12.calls=1
+addends cancel: exact                    | 3 | max_error=1e-1 | max_error 100000 cancelling \
+  | codecs.float32.calls=1
+addends are opposite: exact              | 3 | max_error=1e-1 | max_error 100000 opposite \
+  | codecs.float32.calls=1
+16-bit floats cannot hold it             | 3 | max_error=1e-3 \
+  | max_error 100000 "beyond 16-bit floats" | codecs.12.calls=1
+# An infinity or a NaN leaves nothing to measure.
+infinities and NaNs: exact               | 3 | max_error=1e-1 | max_error 1000 nonfinite \
+  | codecs.float32.calls=1
 # An option that cannot keep a bound of the error is refused.
-refused() {
-  if SLIMPI_MAX_ERROR=1e-2 under 2 "$program" 1e-2 100 >/dev/null 2>errors.txt; then
-    fail "$1 should be refused"
-  else
-    holds "refused: $1" grep -q "$1" errors.txt
-  fi
-}
-SLIMPI_ALGORITHM=fp16 refused \
-  "SLIMPI_MAX_ERROR cannot be combined with fp16; accepted: bytegrad, qsgd"
-SLIMPI_ERROR_FEEDBACK=1 refused "SLIMPI_ERROR_FEEDBACK=1 cannot be combined with SLIMPI_MAX_ERROR"
+fp16 is refused                          | 2 | max_error=1e-2 algorithm=fp16 | max_error 100 \
+  | fails; err 1+ SLIMPI_MAX_ERROR cannot be combined with fp16. accepted: bytegrad, qsgd
+error feedback is refused                | 2 | max_error=1e-2 error_feedback=1 | max_error 100 \
+  | fails; err 1+ SLIMPI_ERROR_FEEDBACK=1 cannot be combined with SLIMPI_MAX_ERROR
+END

@@ -4,10 +4,10 @@
 # option, the value and what is accepted; values that must agree and do not end it with one line
 # that names the option and both values. An option that is added without a row here fails the test.
 . "$top_srcdir/tests/helper/mpi.sh"
+. "$top_srcdir/tests/helper/rows.sh"
 export SLIMPI_ALGORITHM=bytegrad  # the default, but chosen: no line about rounding
 export UCX_LOG_LEVEL=error
 info=$top_builddir/tools/slimpi-info
-on_rank=$top_srcdir/tests/helper/on_rank.sh
 seconds=60
 
 # one_line WHAT STATUS TEXT: it failed in time, and err.txt has one line of slimpi's: TEXT
@@ -115,59 +115,47 @@ done <process.txt
 pass "options of the process as info keys"
 
 # An info key holds on the communicator that the program put it on: MPI 4.0 hands hints on neither
-# to a duplicate nor to a split.
-export SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json
-compressed() { # WANTED WHAT STEP...
-  wanted=$1 what=$2
-  shift 2
-  under 2 "$steps" "$@" >out.txt || fail "$what: exit status $?"
-  expect "$(report report.json calls compressed)" "$wanted" "$what"
-}
-compressed 0 "a key from MPI_Comm_dup_with_info" \
-  init dupinfo:slimpi_algorithm=off sum:50000 free finalize
-compressed 1 "and a split of it" \
-  init dupinfo:slimpi_algorithm=off split:1 sum:50000 free free finalize
-compressed 1 "and a duplicate of it" init dupinfo:slimpi_algorithm=off dup sum:50000 finalize
-compressed 1 "a key taken back" \
-  init info:slimpi_algorithm=off sum:50000 info:slimpi_algorithm=bytegrad sum:50000 finalize
-# Error feedback excludes an error bound: the keys hold together, in whatever order they stand.
-SLIMPI_ERROR_FEEDBACK=1 compressed 1 "keys that exclude an option of the job" \
-  init "info:slimpi_error_feedback=0;slimpi_max_error=1e-2" sum:50000 finalize
-SLIMPI_ERROR_FEEDBACK=1 compressed 1 "and in the other order" \
-  init "info:slimpi_max_error=1e-2;slimpi_error_feedback=0" sum:50000 finalize
-# The same value again is no change: the first two calls of a buffer are exact, and later ones are
-# compressed. The state of a persistent sum ends with its request.
-[ "$way" = persistent ] || SLIMPI_START=2 SLIMPI_CALLS_PER_STEP=1 \
-  compressed 2 "a key with the same value in every step" \
-  init sum:50000 info:slimpi_bits=8 sum:50000 info:slimpi_bits=8 sum:50000 info:slimpi_bits=8 \
-  sum:50000 finalize
-# Rules of one communicator win over those of the job.
+# to a duplicate nor to a split. Error feedback excludes an error bound: the keys hold together, in
+# whatever order they stand. Rules of one communicator win over those of the job.
+export SLIMPI_RANKS_PER_NODE=1
 echo '* 300K * off *' >rules
 echo '* * * off *' >all
-compressed 1 "slimpi_rules on a communicator" init dupinfo:slimpi_rules="$work/rules" \
-  sum:50000 sum:100000 free finalize
-compressed 3 "and not on others" init dupinfo:slimpi_rules="$work/rules" sum:50000 \
-  sum:100000 free sum:50000 sum:100000 finalize
-compressed 1 "with another algorithm on it" init info:slimpi_algorithm=fp16 \
-  info:slimpi_rules="$work/rules" sum:50000 sum:100000 finalize
-SLIMPI_RULES=$work/all compressed 1 "it wins over SLIMPI_RULES" \
-  init sum:100000 info:slimpi_rules="$work/rules" sum:50000 sum:100000 finalize
 echo '* * another fp16 *' >other
-SLIMPI_RULES=$work/other compressed 1 "rules that a key sets aside need not go with other keys" \
-  init "info:slimpi_algorithm=bytegrad;slimpi_max_error=1e-2" sum:50000 finalize
-while read -r step text; do
-  status=0
-  under 2 "$steps" init "$step" sum:100000 finalize >out.txt 2>err.txt || status=$?
-  one_line "$step" "$status" "$text"
-done <<TXT
-1?info:slimpi_rules=$work/rules SLIMPI_RULES differs.*: (no rule) on rank 0, .*off;.* on rank 1
-info:slimpi_rules=$work/none error: slimpi_rules=$work/none: the file cannot be read: No
-TXT
-pass "rows that differ or cannot be read"
-
+off=slimpi_algorithm=off feedback=slimpi_error_feedback=0 bound=slimpi_max_error=1e-2
+rules=slimpi_rules=$work/rules
+rows <<END
+a key from MPI_Comm_dup_with_info      | 2 |  | dupinfo:$off sum:50000 free | compressed=0
+and a split of it                      | 2 |  | dupinfo:$off split:1 sum:50000 free free \
+  | compressed=1
+and a duplicate of it                  | 2 |  | dupinfo:$off dup sum:50000 | compressed=1
+a key taken back                       | 2 |  \
+  | info:$off sum:50000 info:slimpi_algorithm=bytegrad sum:50000 | compressed=1
+keys that exclude an option of the job | 2 | error_feedback=1 | "info:$feedback;$bound" sum:50000 \
+  | compressed=1
+and in the other order                 | 2 | error_feedback=1 | "info:$bound;$feedback" sum:50000 \
+  | compressed=1
+slimpi_rules on a communicator         | 2 |  | dupinfo:$rules sum:50000 sum:100000 free \
+  | compressed=1
+and not on others                      | 2 |  \
+  | dupinfo:$rules sum:50000 sum:100000 free sum:50000 sum:100000 | compressed=3
+with another algorithm on it           | 2 |  \
+  | info:slimpi_algorithm=fp16 info:$rules sum:50000 sum:100000 | compressed=1
+it wins over SLIMPI_RULES              | 2 | rules=$work/all \
+  | sum:100000 info:$rules sum:50000 sum:100000 | compressed=1
+rules that a key sets aside            | 2 | rules=$work/other \
+  | "info:slimpi_algorithm=bytegrad;$bound" sum:50000 | compressed=1
+rules that differ                      | 2 |  | 1?info:$rules sum:100000 \
+  | refused SLIMPI_RULES differs.*: (no rule) on rank 0, .*off.* on rank 1
+rules that cannot be read              | 2 |  | info:slimpi_rules=$work/none sum:100000 \
+  | refused error: slimpi_rules=$work/none: the file cannot be read: No
 # Rank 0 writes the report, so it has to know of it.
-unset SLIMPI_REPORT
-under 2 "$on_rank" 1 SLIMPI_REPORT=stderr "$steps" init sum:100000 sum:100000 finalize \
-  >out.txt 2>err.txt || fail "a report on rank 1: exit status $?"
-expect "$(grep -ac 'slimpi\[0\] warning: SLIMPI_REPORT is set on another rank' err.txt)" 1 \
-  "a report on another rank than 0 is a warning"
+a report on rank 1 alone               | 2 | 1?report=stderr | sum:100000 sum:100000 \
+  | err 1 slimpi.0. warning: SLIMPI_REPORT is set on another rank
+END
+# The same value again is no change: the first two calls of a buffer are exact, and later ones are
+# compressed. The state of a persistent sum ends with its request.
+again="sum:50000 info:slimpi_bits=8"
+[ "$way" = persistent ] || rows <<END
+the same key in every step | 2 | start=2 calls_per_step=1 | $again $again $again sum:50000 \
+  | compressed=2
+END

@@ -3,38 +3,25 @@
 # A value that fp16 cannot hold becomes infinite, as in a cast. The report counts it once, in the
 # sum.
 . "$top_srcdir/tests/helper/mpi.sh"
-program=$top_builddir/tests/mpi/hooks
-export SLIMPI_MIN_SIZE=0 SLIMPI_REPORT=$work/report.json
+. "$top_srcdir/tests/helper/rows.sh"
+export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_ALGORITHM=fp16
 
-counted() { # ALGORITHM LIMIT RANKS PER-NODE HIERARCHY CALLS
-  what="$*"
-  SLIMPI_ALGORITHM=$1 SLIMPI_RANKS_PER_NODE=$4 SLIMPI_HIERARCHY=$5 \
-    under "$3" "$program" overflow 30011 "$2" "$6" >overflows.txt || fail "$what: values"
-  expect "$(report report.json overflowed)" "$(cat overflows.txt)" "$what: counted"
-}
-counted fp16 65504 2 1 sharded 1
-counted fp16 65504 3 1 sharded 4
-counted fp16 65504 5 2 sharded 2
-counted fp16 65504 4 2 leader 2
-counted fp16 65504 4 2 flat 2
-counted bf16 3.3895e38 3 1 sharded 2
-
+# hooks overflow COUNT LIMIT CALLS
+rows <<END
+fp16: two nodes    | 2   |                     | hooks overflow 30011 65504 1 | counts
+fp16: three nodes  | 3   |                     | hooks overflow 30011 65504 4 | counts
+fp16: sharded      | 5/2 | hierarchy=sharded   | hooks overflow 30011 65504 2 | counts
+fp16: leaders      | 4/2 | hierarchy=leader    | hooks overflow 30011 65504 2 | counts
+fp16: flat         | 4/2 | hierarchy=flat      | hooks overflow 30011 65504 2 | counts
+bf16               | 3   | algorithm=bf16      | hooks overflow 30011 3.3895e38 2 | counts
+floats do not      | 2   | algorithm=allreduce | hooks overflow 30011 65504 1 | ends; overflowed=0
+few bits do not    | 2   | algorithm=bytegrad  | hooks overflow 30011 65504 1 | ends; overflowed=0
 # Sums that overflow a float, and infinities that go in, are infinite each by itself.
-great() { # RANKS PER-NODE ALGORITHM BITS BUCKET
-  SLIMPI_ALGORITHM=$3 SLIMPI_RANKS_PER_NODE=$2 SLIMPI_BITS=$4 SLIMPI_BUCKET=$5 \
-    holds "$*: infinities" under "$1" "$program" great 20011
-}
-great 2 1 bytegrad 8 512
-great 4 2 bytegrad 8 64
-great 3 1 bytegrad 16 0
-great 3 1 qsgd 8 512
-great 2 1 packed 8 512
-great 4 2 packed 8 512
-SLIMPI_HIERARCHY=flat great 5 2 packed 16 512
-
-# The report counts nothing if floats, or few bits, are sent.
-for algorithm in allreduce bytegrad; do
-  SLIMPI_ALGORITHM=$algorithm SLIMPI_RANKS_PER_NODE=1 \
-    under 2 "$program" overflow 30011 65504 1 >/dev/null 2>&1 || true
-  expect "$(report report.json overflowed)" 0 "$algorithm: nothing to count"
-done
+infinities: 8 bits | 2   | algorithm=bytegrad bucket=512 | hooks great 20011
+nodes of two       | 4/2 | algorithm=bytegrad bucket=64 | hooks great 20011
+16 bits            | 3   | algorithm=bytegrad bits=16 bucket=0 | hooks great 20011
+qsgd               | 3   | algorithm=qsgd bucket=512 | hooks great 20011
+packed             | 2   | algorithm=packed bucket=512 | hooks great 20011
+packed, sharded    | 4/2 | algorithm=packed bucket=512 | hooks great 20011
+packed, flat       | 5/2 | algorithm=packed bits=16 bucket=512 hierarchy=flat | hooks great 20011
+END

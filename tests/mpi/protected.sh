@@ -3,96 +3,80 @@
 # Buffers in memory that neither the program nor MPI can touch give the bytes of host buffers, by
 # every algorithm and every way between the ranks of a node.
 . "$top_srcdir/tests/helper/mpi.sh"
-export SLIMPI_MIN_SIZE=0
-program=$top_builddir/tests/mpi/protected
+. "$top_srcdir/tests/helper/rows.sh"
+export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1
+low=low_precision_decentralized
+gathers="COLLECTIVE=Allgatherv calls=allreduce,reduce_scatter,allgather"
 
-# run RANKS PER-NODE HIERARCHY ALGORITHM [OPTION=VALUE...]
-run() {
-  run="$*" ranks=$1 per_node=$2 hierarchy=$3 algorithm=$4
-  shift 4
-  shows "$run" under "$ranks" env SLIMPI_RANKS_PER_NODE="$per_node" \
-    SLIMPI_HIERARCHY="$hierarchy" SLIMPI_ALGORITHM="$algorithm" "$@" "$program"
-}
-
-deeper run 2 1 flat bytegrad
-run 3 1 flat bytegrad SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1 SLIMPI_SELFTEST=1
-deeper run 3 1 flat qsgd
-deeper run 2 1 flat fp16
-run 3 1 flat bytegrad SLIMPI_MAX_ERROR=0.01
-run 3 1 flat decentralized
-run 3 1 flat low_precision_decentralized SLIMPI_BITS=5
-run 4 2 sharded decentralized SLIMPI_PEERS=shift_one SLIMPI_INTERVAL=2
-run 4 2 sharded low_precision_decentralized SLIMPI_PEERS=all SLIMPI_BUCKET=0
-run 2 1 flat powersgd SLIMPI_START=0
-deeper run 4 2 leader batched_powersgd SLIMPI_START=1 SLIMPI_POWERSGD_RANK=3
-
-# Reduce-scatters, some of whose blocks are empty.
-export COLLECTIVE=Reduce_scatter
-run 3 1 flat bytegrad SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1
-run 4 2 sharded bytegrad SLIMPI_INTRA=shm SLIMPI_SELFTEST=2
-run 3 2 leader packed SLIMPI_INTRA=mpi
-deeper run 4 3 sharded fp16
-deeper run 2 1 flat bytegrad SLIMPI_BUCKET=0
-# All-gathers, some of whose blocks are empty.
-export COLLECTIVE=Allgatherv SLIMPI_CALLS=allreduce,reduce_scatter,allgather
-run 3 1 flat bytegrad SLIMPI_BITS=3 SLIMPI_ERROR_FEEDBACK=1 SLIMPI_SELFTEST=1
-run 4 2 sharded packed SLIMPI_INTRA=shm
-run 3 2 leader bytegrad SLIMPI_INTRA=mpi
-deeper run 4 3 sharded fp16
-deeper run 2 1 flat qsgd
-unset COLLECTIVE SLIMPI_CALLS
-
+rows <<END
++ two nodes                  | 2   | hierarchy=flat                             | protected
+3 bits, feedback, selftest   | 3   | hierarchy=flat bits=3 error_feedback=1 selftest=1 | protected
++ qsgd                       | 3   | hierarchy=flat algorithm=qsgd              | protected
++ fp16                       | 2   | hierarchy=flat algorithm=fp16              | protected
+an error bound               | 3   | hierarchy=flat max_error=0.01              | protected
+decentralized                | 3   | hierarchy=flat algorithm=decentralized     | protected
+low precision                | 3   | hierarchy=flat algorithm=$low bits=5       | protected
+nodes of two, peers change   | 4/2 | hierarchy=sharded algorithm=decentralized peers=shift_one \
+    interval=2 | protected
+nodes of two, low precision  | 4/2 | hierarchy=sharded algorithm=$low peers=all bucket=0 | protected
+powersgd                     | 2   | hierarchy=flat algorithm=powersgd start=0  | protected
++ batched_powersgd           | 4/2 | hierarchy=leader algorithm=batched_powersgd start=1 \
+    powersgd_rank=3 | protected
+# Reduce-scatters and all-gathers, some of whose blocks are empty.
+reduce-scatter               | 3   | COLLECTIVE=Reduce_scatter hierarchy=flat bits=3 \
+    error_feedback=1 | protected
+reduce-scatter, shm          | 4/2 | COLLECTIVE=Reduce_scatter hierarchy=sharded intra=shm \
+    selftest=2 | protected
+reduce-scatter, messages     | 3/2 | COLLECTIVE=Reduce_scatter hierarchy=leader algorithm=packed \
+    intra=mpi | protected
++ reduce-scatter, fp16       | 4/3 | COLLECTIVE=Reduce_scatter hierarchy=sharded algorithm=fp16 \
+  | protected
++ reduce-scatter, one bucket | 2   | COLLECTIVE=Reduce_scatter hierarchy=flat bucket=0 | protected
+all-gather                   | 3   | $gathers hierarchy=flat bits=3 error_feedback=1 selftest=1 \
+  | protected
+all-gather, shm              | 4/2 | $gathers hierarchy=sharded algorithm=packed intra=shm \
+  | protected
+all-gather, messages         | 3/2 | $gathers hierarchy=leader intra=mpi        | protected
++ all-gather, fp16           | 4/3 | $gathers hierarchy=sharded algorithm=fp16  | protected
++ all-gather, qsgd           | 2   | $gathers hierarchy=flat algorithm=qsgd     | protected
 # Inside a node, buffers pass through host memory or go by messages.
-run 4 2 leader bytegrad SLIMPI_BITS=4 SLIMPI_LOG=info
-holds "it is said why NCCL is not used" grep -q 'NCCL is not used inside the node' err.txt
-run 4 2 sharded bytegrad SLIMPI_ERROR_FEEDBACK=1 SLIMPI_INTRA=shm
-run 4 2 sharded bytegrad SLIMPI_INTRA=mpi
-run 4 2 sharded bytegrad SLIMPI_MAX_ERROR=0.01 SLIMPI_BUCKET=64
-deeper run 3 2 sharded allreduce
-deeper run 3 2 leader low_precision_decentralized
-run 3 0 sharded bytegrad
-
+leaders, why not NCCL        | 4/2 | hierarchy=leader bits=4 log=info           | protected \
+  | err 1+ NCCL is not used inside the node
+shm, feedback                | 4/2 | hierarchy=sharded error_feedback=1 intra=shm | protected
+messages                     | 4/2 | hierarchy=sharded intra=mpi                | protected
+an error bound in nodes      | 4/2 | hierarchy=sharded max_error=0.01 bucket=64 | protected
++ allreduce                  | 3/2 | hierarchy=sharded algorithm=allreduce      | protected
++ leaders, low precision     | 3/2 | hierarchy=leader algorithm=$low            | protected
+one node                     | 3/0 | hierarchy=sharded                          | protected
 # Buffers move between the calls of one communicator.
-program="$program changing"
-changing() { # shellcheck disable=SC2086
-  SLIMPI_RANKS_PER_NODE=$2 under "$1" $program
-}
-holds "buffers that move, in a node and between nodes" changing 4 2
-holds "buffers that move, between nodes" changing 3 1
-holds "buffers that move, in a node" changing 3 0
-program=${program% changing}
-
-# The rank whose GPU is nearest to a NIC leads; the sum is the same.
-program="$program open 0000:81:00.0 0000:03:00.0 0000:08:00.0 0000:81:00.0"
-near() { # shellcheck disable=SC2086
-  HWLOC_COMPONENTS=xml HWLOC_XMLFILE=$top_srcdir/tests/topology/four_gpus.xml SLIMPI_LOG=info \
-    SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=leader under 4 $program >out.txt 2>err.txt
-}
-if [ -e "$top_builddir/.libs/slimpi-hwloc.so" ]; then
-  holds "leaders near a NIC" near
-  leads='leads its node: its GPU is nearest to a NIC'
-  holds "on the first node" grep -q "slimpi\[1\]: $leads (same PCI switch)" err.txt
-  holds "on the second node" grep -q "slimpi\[2\]: $leads (same PCI root)" err.txt
-  holds "and nobody else there" test "$(grep -c "slimpi\[3\]: $leads" err.txt)" = 0
-fi
-program=${program%% *}
+buffers move everywhere      | 4/2 |                                            | protected changing
+buffers move between nodes   | 3   |                                            | protected changing
+buffers move in a node       | 3/0 |                                            | protected changing
+# SLIMPI_BUFFERS speaks of memory that the ranks have differently: they ask each other.
+mixed buffers, any           | 3   | buffers=any | protected mixed | compressed=4; off=0
+mixed buffers, device        | 3   | buffers=device | protected mixed | compressed=2; off=2
+mixed buffers, host          | 3   | buffers=host | protected mixed | compressed=2; off=2
+END
 
 # Hooks work in host memory, whether they are a codec or a whole schedule.
 if command -v "${MPICC:-mpicc}" >/dev/null 2>&1; then
-  for name in topk sign; do
-    hook $name $name
-    run 3 1 flat "hook:$work/$name.so"
-  done
-  run 4 2 sharded "hook:$work/topk.so" SLIMPI_ERROR_FEEDBACK=1
+  hook topk topk
+  hook sign sign
+  rows <<END
+the hook topk      | 3   | hierarchy=flat algorithm=hook:$work/topk.so | protected
+the hook sign      | 3   | hierarchy=flat algorithm=hook:$work/sign.so | protected
+topk with feedback | 4/2 | hierarchy=sharded algorithm=hook:$work/topk.so error_feedback=1 \
+  | protected
+END
 fi
 
-# SLIMPI_BUFFERS speaks of memory that the ranks have differently: they ask each other.
-export SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT=$work/report.json
-mixed() { # BUFFERS COMPRESSED OFF
-  SLIMPI_BUFFERS=$1 holds "mixed buffers, SLIMPI_BUFFERS=$1" under 3 "$program" mixed
-  expect "$(report report.json calls compressed)" "$2" "SLIMPI_BUFFERS=$1: compressed"
-  expect "$(report report.json calls passed off)" "$3" "SLIMPI_BUFFERS=$1: passed"
-}
-mixed any 4 0
-mixed device 2 2
-mixed host 2 2
+# The rank whose GPU is nearest to a NIC leads; the sum is the same.
+if [ -e "$top_builddir/.libs/slimpi-hwloc.so" ]; then
+  export HWLOC_COMPONENTS=xml HWLOC_XMLFILE="$top_srcdir/tests/topology/four_gpus.xml"
+  leads='leads its node: its GPU is nearest to a NIC'
+  rows <<END
+leaders near a NIC | 4/2 | hierarchy=leader log=info \
+  | protected open 0000:81:00.0 0000:03:00.0 0000:08:00.0 0000:81:00.0 | err 1 slimpi.1.: $leads \
+    (same PCI switch); err 1 slimpi.2.: $leads (same PCI root); err 0 slimpi.3.: $leads
+END
+fi

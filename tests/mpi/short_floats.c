@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums of 16-bit floats: within the bound on every rank, with the same bytes, each the float32 sum
- * rounded once; nothing behind the output is written. Rank 0 prints a digest of the results.
+/* Sums and all-gathers of 16-bit floats: within the bound on every rank, with the same bytes, each
+ * the float32 sum rounded once; nothing behind the output is written. Rank 0 prints a digest of the
+ * results.
  *   short_floats TYPE [WAY [BOUND [FIRST]]]
  *     TYPE   float16, real2 or bfloat16; exits with 77 where this MPI's header lacks it
- *     WAY    Allreduce, Iallreduce, Allreduce_init or large (MPI_Allreduce_c): how all sums but the
- *            first are made
+ *     WAY    Allreduce, Iallreduce, Allreduce_init, large (MPI_Allreduce_c), Allgatherv or another
+ *            all-gather of unequal blocks: how all sums but the first are made
  *     BOUND  quantization steps of 8 bits of each rank's values; `mpi`: the bytes are MPI's own;
  *            `any`: the ranks need not have the same bytes, and there is no bound
  *     FIRST  a type of the first sum, which is not checked */
@@ -21,6 +22,7 @@ static int sums;
 static uint64_t digest = kDigest;
 static uint16_t in[COUNT], got[COUNT + BEHIND], exact[COUNT];
 static float wide[COUNT], wanted[COUNT];
+static int owner[COUNT], first[COUNT], last[COUNT]; /* the bucket, and the rank of its block */
 static MPI_Datatype type;
 static int fraction, least, exponents; /* bits, the least normal exponent, 2^bits - 1 */
 static const char *way = "Allreduce", *bound = "1";
@@ -59,11 +61,26 @@ static double noise(int i, int r) {
   return (double)(int64_t)(x ^ x >> 29) * 0x1p-63;
 }
 
-/* Makes a sum in the way of WAY, except that the first sum is blocking. */
-static int allreduce(const void* from) {
+/* The first sum is a blocking allreduce. */
+static const char* collective(void) {
+  return sums == 0 || strcmp(way, "large") == 0 ? "Allreduce" : way;
+}
+
+static int sum_or_gather(const void* from, const int* blocks) {
   const int large = sums != 0 && strcmp(way, "large") == 0;
-  const char* const collective = sums == 0 || large ? "Allreduce" : way;
-  return sum_elements(collective, from, got, COUNT, NULL, large, type, MPI_COMM_WORLD);
+  return sum_elements(collective(), from, got, COUNT, blocks, large, type, MPI_COMM_WORLD);
+}
+
+/* Finds the block of each element, and its bucket, which begins in the block. Without blocks the
+ * vector is one. */
+static void find_buckets(const int* blocks) {
+  int rank = 0, begin = 0, end = blocks == NULL ? COUNT : blocks[0];
+  for (int i = 0; i < COUNT; ++i) {
+    while (i >= end) begin = end, end += blocks[++rank];
+    owner[i] = rank;
+    first[i] = begin + (i - begin) / 512 * 512;
+    last[i] = first[i] + 512 < end ? first[i] + 512 : end;
+  }
 }
 
 /* Makes a sum and checks it. The result may be off by `bound` steps of `width` and its own
@@ -71,14 +88,20 @@ static int allreduce(const void* from) {
  * must not be finite in the result, and all elements outside its bucket must be. */
 static void sum(const char* name, double width, int in_place) {
   int bad = 0, worst = 0;
-  const double step = atof(bound) * width * g_size / 255 * 1.01;
   const uint16_t nothing = 0xdead;
   for (int i = 0; i < COUNT + BEHIND; ++i) got[i] = in_place && i < COUNT ? in[i] : nothing;
-  for (int i = 0; i < COUNT; ++i) wide[i] = (float)value_of(in[i]);
+  int blocks[MOST_RANKS];
+  const int gathers = names_gather(collective());
+  if (gathers) divide_blocks(way, COUNT, g_size, blocks);
+  find_buckets(gathers ? blocks : NULL);
+  const double of_bound = gathers || !names_gather(way) ? atof(bound) : 1;
+  const double step = of_bound * width * g_size / 255 * 1.01;
+  for (int i = 0; i < COUNT; ++i)
+    wide[i] = gathers && owner[i] != g_rank ? 0 : (float)value_of(in[i]);
   PMPI_Allreduce(wide, wanted, COUNT, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
   uint16_t kept[COUNT];
   memcpy(kept, in, sizeof in);
-  if (allreduce(in_place ? MPI_IN_PLACE : in) != MPI_SUCCESS) bad = 1;
+  if (sum_or_gather(in_place ? MPI_IN_PLACE : in, blocks) != MPI_SUCCESS) bad = 1;
   if (memcmp(in, kept, sizeof in) != 0) bad = 2;
   for (int i = COUNT; i < COUNT + BEHIND; ++i)
     if (got[i] != nothing) bad = 3;
@@ -90,7 +113,7 @@ static void sum(const char* name, double width, int in_place) {
     for (int i = 0; i < COUNT; ++i) {
       const double value = value_of(got[i]), sum = wanted[i];
       int near = isfinite(sum);
-      for (int j = i / 512 * 512; j < COUNT && j < (i / 512 + 1) * 512; ++j)
+      for (int j = first[i]; j < last[i]; ++j)
         near = near && isfinite(wanted[j]);
       if (!isfinite(sum))
         bad = isfinite(value) ? 5 : bad;

@@ -135,9 +135,10 @@ done
 # and does not wait without end for those that have given up.
 SLIMPI_TIMEOUT=2 never_ends 2 2 "waited 2 s in the first call on .*SLIMPI_TIMEOUT=2" multiple \
   return start:100000 1?stop:3000 wait 0?sleep:5000 finalize
-# A thread of MPI waits for the other ranks without end, so MPI_Finalize ends the job.
+# A thread of MPI waits for the other ranks without end, so MPI_Finalize ends the job. (Under Open
+# MPI slimpi has its communicator for MPI_COMM_WORLD before the first sum.)
 by_way nonblocking
-SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init return 1?sleep:4000 sum:100000 \
+SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init return dup 1?sleep:4000 sum:100000 \
   finalize >out.txt 2>err.txt && fail "a thread in MPI: MPI_Finalize returns"
 expect "$(grep -c " error slimpi: waited 2 s in the first call" out.txt)" 2 \
   "a late nonblocking sum is an error on both ranks"
@@ -157,3 +158,11 @@ SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" init 1?sleep:9000 sum:
   >out.txt 2>err.txt && fail "the first sum: no error"
 holds "the first sum: the error" \
   grep -q "error: waited [0-9]* s in the first call on .*SLIMPI_TIMEOUT" err.txt
+# A rank whose type is another one has left the call to MPI, and the others wait for it.
+for row in sum/dsum gather/tgather; do
+  SLIMPI_CALLS=allreduce,allgather SLIMPI_TIMEOUT=2 SLIMPI_RANKS_PER_NODE=1 under 2 "$steps" \
+    init sum:100000 "0?${row%/*}:100000" "1?${row#*/}:100000" finalize >out.txt 2>err.txt &&
+    fail "$row: no error"
+  holds "$row: the error" \
+    grep -q "error: waited 2 s in call 2 on .*not heard from: rank 1, .*SLIMPI_TIMEOUT=2" err.txt
+done

@@ -10,7 +10,8 @@
  *   block:N iblock:N scatter:N[,M] iscatter:N[,M]   in place with MPI_Reduce_scatter_block,
  *                                MPI_Reduce_scatter, and nonblocking; pscatter:N[,M] persistent;
  *                                rank 0 gets M more than the others
- *   gather:N gatherv:N[,M] igatherv:N[,M]   the same with MPI_Allgather, MPI_Allgatherv
+ *   gather:N gatherv:N[,M] igatherv:N[,M] pgatherv:N[,M]   the same with MPI_Allgather,
+ *                       MPI_Allgatherv and its forms; tgather:N with a derived type of a float
  *   dsum:N disum:N int:N         the same of doubles, with MPI_Allreduce, MPI_Iallreduce; of ints
  *   start:N wait                 isum:N in two steps; wait is for all sums that are started
  *   world self dup split:K       which communicator
@@ -43,6 +44,7 @@
 
 #include "tests/helper/children.h"
 #include "tests/helper/collectives.h"
+#include "tests/mpi/step_kinds.h"
 
 #define MOST 64
 static MPI_Comm comms[MOST];
@@ -140,29 +142,13 @@ static void wait_for_sums(const char* step) {
   running = 0;
 }
 
-static const struct kind {
-  const char *step, *collective; /* of tests/helper/collectives.h */
-  int doubles;
-} kinds[] = {{"sum:", "Allreduce", 0},
-             {"isum:", "Iallreduce", 0},
-             {"persistent:", "Allreduce_init", 0},
-             {"psum:", "PMPI", 0},
-             {"block:", "Reduce_scatter_block", 0},
-             {"iblock:", "Ireduce_scatter_block", 0},
-             {"scatter:", "Reduce_scatter", 0},
-             {"iscatter:", "Ireduce_scatter", 0},
-             {"pscatter:", "Reduce_scatter_init", 0},
-             {"gather:", "Allgather", 0},
-             {"gatherv:", "Allgatherv", 0},
-             {"igatherv:", "Iallgatherv", 0},
-             {"dsum:", "Allreduce", 1},
-             {"disum:", "Iallreduce", 1}};
-
 /* Makes the sum of a step, in place. Of a reduce-scatter rank 0 gets `more` elements more than the
  * others, and the last rank as many fewer. The ranks gather the exact sum. */
 static void sum(const char* step, const struct kind* kind) {
   const char* const comma = strchr(step, ',');
   const int n = atoi(strchr(step, ':') + 1), more = comma == NULL ? 0 : atoi(comma + 1);
+  const int doubles = kind->type == DOUBLES;
+  MPI_Datatype type = doubles ? MPI_DOUBLE : MPI_FLOAT;
   int rank, size, code, first = 0, own = n, blocks[MOST_RANKS];
   float* x = values(n);
   double* wide = malloc((size_t)(n > 0 ? n : 1) * sizeof *wide);
@@ -178,15 +164,20 @@ static void sum(const char* step, const struct kind* kind) {
   }
   for (int i = first; gathers && i < first + own; ++i)
     for (int r = 0; r < size; ++r) x[i] += r == rank ? 0 : value(i, r);
-  for (int i = 0; kind->doubles && i < n; ++i) wide[i] = x[i];
+  for (int i = 0; doubles && i < n; ++i) wide[i] = x[i];
+  if (kind->type == DERIVED) {
+    MPI_Type_contiguous(1, MPI_FLOAT, &type);
+    MPI_Type_commit(&type);
+  }
   if (strcmp(kind->collective, "PMPI") == 0)
     code = PMPI_Allreduce(MPI_IN_PLACE, x, n, MPI_FLOAT, MPI_SUM, comm());
   else
-    code = sum_elements(kind->collective, MPI_IN_PLACE, kind->doubles ? (void*)wide : (void*)x, n,
+    code = sum_elements(kind->collective, MPI_IN_PLACE, doubles ? (void*)wide : (void*)x, n,
                         names_blocks(kind->collective) || gathers ? blocks : NULL, 0,
-                        kind->doubles ? MPI_DOUBLE : MPI_FLOAT, comm());
-  for (int i = 0; kind->doubles && i < n; ++i) x[i] = (float)wide[i];
+                        type, comm());
+  for (int i = 0; doubles && i < n; ++i) x[i] = (float)wide[i];
   report(step, code, x, gathers ? 0 : first, gathers ? n / size * size : own);
+  if (kind->type == DERIVED) MPI_Type_free(&type);
   free(wide);
   free(x);
 }

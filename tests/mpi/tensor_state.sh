@@ -3,88 +3,80 @@
 # Which buffer is which: state follows a program's buffers where they can be told apart, is dropped
 # by all ranks together where they disagree, and never piles up.
 . "$top_srcdir/tests/helper/mpi.sh"
+. "$top_srcdir/tests/helper/rows.sh"
 export SLIMPI_MIN_SIZE=0 SLIMPI_RANKS_PER_NODE=1 SLIMPI_BITS=2 SLIMPI_ERROR_FEEDBACK=1
+export SLIMPI_CALLS_PER_STEP=0
 slot=$((5000 * 4))  # bytes of one tensor's residual
+for algorithm in off allreduce; do echo "* 12K * $algorithm *" >$algorithm.txt; done
 
-slots() { # MODE kept|lost CALLS_PER_STEP
-  SLIMPI_CALLS_PER_STEP=$3 SLIMPI_REPORT=$work/$1.json \
-    under "${ranks-3}" "$top_builddir/tests/mpi/tensor_state" "$1" "$2" 2>errors.txt ||
-      { cat errors.txt; return 1; }
-}
-state() { # MODE BYTES DROPPED: what the report says, and how often the ranks were told
-  expect "$(report "$1.json" memory state)" "$2" "$1: bytes of state"
-  expect "$(report "$1.json" state_dropped)" "$3" "$1: times that state was dropped"
-  said=1
-  [ "$3" != 0 ] || said=0
-  expect "$(grep -c 'different orders' errors.txt)" $said "$1: said once where it was, else never"
-}
-
-holds "buffers in turn" slots reuse kept 0
-state reuse $((2 * slot)) 0
-holds "new buffers at every step, named by the order of calls" slots anew kept 2
-state anew $((2 * slot)) 0
-holds "new buffers at every step, named by the program" slots anew_named kept 0
-state anew_named $((2 * slot)) 0
-holds "new buffers at every step, unnamed" slots anew lost 0
-state anew $((32 * slot)) 0
-holds "the report: what is lost where buffers are new" "$PYTHON" -c '
-import json
-state = json.load(open("anew.json"))["state"]
-assert state == {"calls": 120, "first_times": 120, "never_reused": 120}, state'
-expect "$(report reuse.json state first_times)" 2 "buffers in turn: met once each"
-holds "one buffer, two counts" slots counts kept 0
-state counts $((slot + slot / 2)) 0
-holds "one buffer, two tensors, named" slots one_buffer kept 2
-state one_buffer $((2 * slot)) 0
+# Whether the state is kept or lost, its bytes, how often the ranks dropped it, and that they are
+# told so once.
+never='state_dropped=0; err 0 different orders' once='err 1 different orders'
+rows <<END
+buffers in turn, met once each          | 3 |  | tensor_state reuse kept \
+  | memory.state=$((2 * slot)); state.first_times=2; $never
+new buffers, by the order of calls      | 3 | calls_per_step=2 | tensor_state anew kept \
+  | memory.state=$((2 * slot)); $never
+new buffers, named                      | 3 |  | tensor_state anew_named kept \
+  | memory.state=$((2 * slot)); $never
+new buffers, unnamed                    | 3 |  | tensor_state anew lost \
+  | memory.state=$((32 * slot)); $never; state.calls=120; state.first_times=120; \
+    state.never_reused=120
+one buffer, two counts                  | 3 |  | tensor_state counts kept \
+  | memory.state=$((slot + slot / 2)); $never
+one buffer, two tensors, named          | 3 | calls_per_step=2 | tensor_state one_buffer kept \
+  | memory.state=$((2 * slot)); $never
 # Sums that a rule leaves to MPI, or to another algorithm, have their place in the step.
-for algorithm in off allreduce; do
-  echo "* 12K * $algorithm *" >rules.txt
-  SLIMPI_RULES=$work/rules.txt SLIMPI_ERROR_FEEDBACK=1 \
-    holds "named, half of the sums by $algorithm" slots counts kept 2
-  state counts $slot 0
-done
-holds "ranks that disagree for ever" slots disagree lost 0
-state disagree $slot "$(report disagree.json state_dropped)"
-holds "dropped at every call but the first" test "$(report disagree.json state_dropped)" -ge 100
-holds "ranks that disagree, named" slots disagree kept 2
-state disagree $((2 * slot)) 0
-holds "ranks that disagree once, then find together" slots swap kept 0
-state swap $((2 * slot)) 2
+named, half of the sums by MPI          | 3 | calls_per_step=2 rules=$work/off.txt \
+  | tensor_state counts kept | memory.state=$slot; $never
+named, half by allreduce                | 3 | calls_per_step=2 rules=$work/allreduce.txt \
+  | tensor_state counts kept | memory.state=$slot; $never
+ranks that always disagree              | 3 |  | tensor_state disagree lost \
+  | memory.state=$slot; state_dropped>=100; $once
+ranks that disagree, named              | 3 | calls_per_step=2 | tensor_state disagree kept \
+  | memory.state=$((2 * slot)); $never
+ranks that disagree once                | 3 |  | tensor_state swap kept \
+  | memory.state=$((2 * slot)); state_dropped=2; $once
+# A step has one more sum, with another count: all positions are dropped once.
+an extra sum, by the order of calls     | 3 | calls_per_step=2 | tensor_state extra kept \
+  | state_dropped=1; err 1 another count
+sums while slimpi is off have no place  | 3 | calls_per_step=2 | tensor_state paused kept
+sums that go to MPI for lack of threads | 3 | calls_per_step=3 | tensor_state single kept
+a communicator of its own               | 3 |  | tensor_state freed kept | memory.state=0; $never
+END
+
 # A state for each function, counts and hierarchy, with two ranks on each of two nodes: each rank's
 # residual is of other elements with each. Rank 0 has five buckets of an allreduce, and of a
-# reduce-scatter the blocks of two ranks.
-turns() { # MODE CALLS_PER_STEP STATES BYTES
-  SLIMPI_RANKS_PER_NODE=2 ranks=4 holds "in turn: $1, $2 calls a step" slots "$1" kept "$2"
-  expect "$(report "$1.json" state first_times)" "$3" "$1: states"
-  state "$1" "$4" 0
-}
+# reduce-scatter the blocks of two ranks. A rank with an empty block knows the tensor by no address,
+# but its shard still has a residual.
 both=$((2 * (5 * 512 * 4 + slot / 2))) two=$((2 * (slot / 2 + slot * 3 / 4)))
-for mode in functions functions_named; do turns $mode 0 4 $both; done
-for mode in blocks blocks_named blocks_nonblocking; do turns $mode 0 4 $two; done
-turns functions 2 4 $both
-SLIMPI_HIERARCHY=leader turns blocks 0 4 $((4 * slot))
-# A rank with an empty block knows the tensor by no address, but its shard still has a residual.
-for mode in empty empty_nonblocking; do turns $mode 0 2 $((2 * slot * 3 / 4)); done
-# A step has one more sum, with another count: all positions are dropped once.
-holds "an extra sum, named by the order of calls" slots extra kept 2
-expect "$(report extra.json state_dropped)" 1 "extra: times that all state was dropped"
-expect "$(grep -c "another count" errors.txt)" 1 "extra: said once"
-holds "sums that are made while slimpi is off have no place in a step" slots paused kept 2
-holds "nonblocking sums that go to MPI for lack of threads" slots single kept 3
-holds "a communicator of its own" slots freed kept 0
-state freed 0 0
+three=$((2 * slot * 3 / 4))
+rows "$never" <<END
+functions in turn               | 4/2 |  | tensor_state functions kept \
+  | state.first_times=4; memory.state=$both
+functions, named                | 4/2 |  | tensor_state functions_named kept \
+  | state.first_times=4; memory.state=$both
+functions, by the order of calls | 4/2 | calls_per_step=2 | tensor_state functions kept \
+  | state.first_times=4; memory.state=$both
+blocks in turn                  | 4/2 |  | tensor_state blocks kept \
+  | state.first_times=4; memory.state=$two
+blocks, named                   | 4/2 |  | tensor_state blocks_named kept \
+  | state.first_times=4; memory.state=$two
+blocks, nonblocking             | 4/2 |  | tensor_state blocks_nonblocking kept \
+  | state.first_times=4; memory.state=$two
+blocks, leaders                 | 4/2 | hierarchy=leader | tensor_state blocks kept \
+  | state.first_times=4; memory.state=$((4 * slot))
+empty blocks                    | 4/2 |  | tensor_state empty kept \
+  | state.first_times=2; memory.state=$three
+empty blocks, nonblocking       | 4/2 |  | tensor_state empty_nonblocking kept \
+  | state.first_times=2; memory.state=$three
+END
 
 # The program has more buffers than may keep arrays at first, and uses each again. With the
 # hierarchy `leader` and two nodes of two ranks, only one rank of each node keeps arrays; the other
 # ranks must free the same states.
-leader() { # ALGORITHM
-  SLIMPI_ALGORITHM=$1 SLIMPI_HIERARCHY=leader SLIMPI_RANKS_PER_NODE=2 SLIMPI_CALLS_PER_STEP=40 \
-    SLIMPI_REPORT=$work/leader.json \
-    under 4 "$top_builddir/tests/mpi/steps" init many:120 finalize 2>errors.txt
-}
-for algorithm in bytegrad low_precision_decentralized; do
-  holds "$algorithm, hierarchy leader, 40 buffers" leader "$algorithm"
-  expect "$(report leader.json calls compressed)" 120 "$algorithm, leader: calls taken over"
-  expect "$(report leader.json state_dropped)" 0 "$algorithm, leader: times that state was dropped"
-  expect "$(cat errors.txt)" "" "$algorithm, leader: nothing is said"
-done
+rows "compressed=120; state_dropped=0; quiet" <<END
+40 buffers, leaders     | 4/2 | hierarchy=leader calls_per_step=40 algorithm=bytegrad | many:120
+low precision, leaders  | 4/2 | hierarchy=leader calls_per_step=40 \
+    algorithm=low_precision_decentralized | many:120
+END

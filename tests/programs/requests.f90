@@ -1,8 +1,9 @@
 ! SPDX-License-Identifier: BSD-3-Clause
-! Nonblocking sums in Fortran, completed in eight ways: with mpi_f08 where F08 is defined, else with
-! the module mpi. PERSISTENT adds persistent ones, which Open MPI 4.1 has not, and the errors in
-! statuses, which its Fortran does not copy. Without slimpi the argument is `exact`. With `failing`
-! the second sum of each communicator, or persistent request, has to fail where it is completed.
+! Nonblocking sums in Fortran, completed in eight ways, and an all-gather: with mpi_f08 where F08 is
+! defined, else with the module mpi. PERSISTENT adds persistent ones, which Open MPI 4.1 has not,
+! and the errors in statuses, which its Fortran does not copy. Without slimpi the argument is
+! `exact`. With `failing` the second sum of each communicator, or persistent request, has to fail
+! where it is completed.
 #ifdef F08
 #define COMM type(MPI_Comm)
 #define REQUEST type(MPI_Request)
@@ -62,8 +63,20 @@ program requests
     if (request(1) /= MPI_REQUEST_NULL .or. request(2) /= MPI_REQUEST_NULL) call wrong('requests')
     call check()
   end do
+  if (word /= 'failing') then
+    call fill_block()
+    call MPI_Iallgather(MPI_IN_PLACE, 0, MPI_REAL, a, n / ranks, MPI_REAL, MPI_COMM_WORLD, &
+                        request(1), ierror)
+    call check_blocks('MPI_Iallgather')
+  end if
 #ifdef PERSISTENT
   if (word == ' ') then
+    call fill_block()
+    call MPI_Allgather_init(MPI_IN_PLACE, 0, MPI_REAL, a, n / ranks, MPI_REAL, MPI_COMM_WORLD, &
+                            MPI_INFO_NULL, request(1), ierror)
+    call MPI_Start(request(1), ierror)
+    call check_blocks('MPI_Allgather_init')
+    call MPI_Request_free(request(1), ierror)
     call MPI_Allreduce_init(MPI_IN_PLACE, a, n, MPI_REAL, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &
                             request(1), ierror)
     call MPI_Allreduce_init(b, c, n, MPI_REAL, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &
@@ -95,6 +108,21 @@ contains
     a = [(mod(i, 100) + rank, i = 1, n)]
     b = [(mod(i, 50), i = 1, n)]
     c = 0
+  end subroutine
+
+  ! A block of each rank, of equal values, which no codec changes.
+  subroutine fill_block()
+    a = 0
+    a(rank * (n / ranks) + 1:(rank + 1) * (n / ranks)) = rank + 1
+  end subroutine
+
+  subroutine check_blocks(name)
+    character(*), intent(in) :: name
+    call MPI_Wait(request(1), MPI_STATUS_IGNORE, ierror)
+    do i = 1, n / ranks * ranks
+      if (a(i) /= (i - 1) / (n / ranks) + 1) exit
+    end do
+    if (i <= n / ranks * ranks) call wrong(name)
   end subroutine
 
   subroutine check()

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Trains one model in each of the given ways, and knows nothing of slimpi. Each rank prints a line
 # for each way: its name, the rank, and the loss of the last step, and checks that all ranks have
-# the bytes of one model. With --time it prints milliseconds of a step and of its sums, too. tp is
-# tensor parallelism with fully_shard; a further line says how many parameters differ of which its
-# ranks have copies. stages is a pipeline of two stages, each sharded by fully_shard. zero0, zero1,
-# zero2 and zero3 are stages of DeepSpeed's ZeRO; with one of them DeepSpeed begins
-# torch.distributed. With --weights a line says whether the weights that computed were rounded, and
-# ranks check that their shards were not.
+# the bytes of one model. With --time it prints milliseconds of a step and of its sums, too, and the
+# most MiB of memory that the process has used. tp is tensor parallelism with fully_shard; a further
+# line says how many parameters differ of which its ranks have copies. stages is a pipeline of two
+# stages, each sharded by fully_shard. zero0, zero1, zero2 and zero3 are stages of DeepSpeed's ZeRO;
+# with one of them DeepSpeed begins torch.distributed. With --weights a line says whether the
+# weights that computed were rounded, and ranks check that their shards were not.
 import argparse
 import contextlib
+import resource
 import sys
 import time
 
@@ -68,6 +69,8 @@ def build(way):
     torch.manual_seed(0)
     layers = [nn.Linear(256, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(),
               nn.Linear(width, 64)]
+    if arguments.weights:  # values that are far from what fills rows of shards
+        layers[0].bias.data += 1
     model = nn.Sequential(*layers).to(arguments.device)
     if way in ("ddp", "powersgd_hook"):
         model = nn.parallel.DistributedDataParallel(model)
@@ -78,7 +81,8 @@ def build(way):
     if way.startswith("fsdp1"):
         from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
         model = FullyShardedDataParallel(model, device_id=torch.device(arguments.device),
-                                         mixed_precision=MixedPrecision(short, short))
+                                         mixed_precision=MixedPrecision(short, short),
+                                         use_orig_params="orig" in way)
     if way.startswith(("fsdp2", "hsdp")):
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
@@ -129,7 +133,8 @@ def shard(way, model, optimizer):
     if way.startswith("fsdp1"):
         parts = [model._handle.flat_param._local_shard]
     elif way == "zero3":
-        parts = [parameter.ds_tensor for parameter in model.parameters()]
+        parts = [one.ds_tensor[:max(0, one.ds_numel - rank * one.ds_tensor.numel())]
+                 for one in model.parameters()]
     elif way.startswith("zero"):
         parts = optimizer.single_partition_of_fp32_groups
     else:
@@ -139,22 +144,30 @@ def shard(way, model, optimizer):
 
 def check_weights(way, model, optimizer, data):
     """Computes, then compares what a checkpoint gets with the shards. Returns what computed."""
-    before, seen = shard(way, model, optimizer), []
+    before, parts = shard(way, model, optimizer), []
     for layer in model.modules():
         if isinstance(layer, nn.Linear):
-            layer.register_forward_pre_hook(
-                lambda layer, *_: seen.append(layer.weight.detach().reshape(-1).float().clone()))
+            layer.register_forward_pre_hook(lambda layer, *_: parts.extend(
+                part.detach().reshape(-1).float().clone() for part in (layer.weight, layer.bias)))
     with torch.no_grad():
         model(data)
-    values, seen = whole_model(way, model), torch.cat(seen).view(torch.int32)
+    values, seen = whole_model(way, model), torch.cat(parts).view(torch.int32)
+    if way not in ("zero1", "zero2"):
+        every = values.view(torch.float32)
+        for part, exact in zip(parts, every.split([part.numel() for part in parts])):
+            values_near = every if way.startswith("fsdp1") else exact  # FSDP1's share buckets
+            span, error = values_near.max() - values_near.min(), (part - exact).abs().max()
+            most = span / 20 + exact.abs().max() / 256 if way.endswith("bf16") else span / 100
+            assert error <= most, f"{way}: a rounding error of {error} in a range of {span}"
     assert torch.equal(shard(way, model, optimizer), before), f"{way}: the shard has changed"
     check_same(f"{way}, computing", seen)
-    parts = [torch.empty_like(before) for _ in range(ranks)]
-    dist.all_gather(parts, before)
+    parts = [None] * ranks
+    dist.all_gather_object(parts, before)
     masters = torch.cat(parts)
     if way not in ("zero1", "zero2"):  # ZeRO 1 and 2 have no copy but the one that computes
-        assert torch.equal(values[values != 0].sort()[0], masters[masters != 0].sort()[0]), (
-            f"{way}: a checkpoint does not have the bits of the shards")
+        fill = torch.tensor([0.0, 42.0]).view(torch.int32)  # 42 is FSDP1's
+        kept = [one[~torch.isin(one, fill)].sort()[0] for one in (values, masters)]
+        assert torch.equal(*kept), f"{way}: a checkpoint does not have the bits of the shards"
     if way.endswith("bf16"):
         masters = masters.view(torch.float32).bfloat16().float().view(torch.int32)
     return "exact" if torch.isin(seen, masters).all() else "rounded"
@@ -193,6 +206,7 @@ def train(way):
     if arguments.time:
         count = (arguments.steps - 3) / 1000
         text += f" {(time.perf_counter() - begin) / count:.1f} {seconds / count:.1f}"
+        text += f" {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}"
     if way == "tp":
         text += f"\ncopies {rank} {copies_that_differ(model)}"
     else:

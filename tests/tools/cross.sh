@@ -2,30 +2,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # tools/cross builds slimpi for aarch64, and under qemu-user it computes the bytes of x86-64: the
 # kernels, the sums of docs/data/digests.csv, sums in rank order, and jobs of both kinds of ranks on
-# one node. Training, a hook, slimpi-run and slimpi-info run, too. Skips without the cross compiler,
-# qemu, or Debian's servers. The build stays in aarch64 of the build directory.
+# one node. Some tests of tests/mpi, Fortran, Open MPI, training, a hook, slimpi-run and the wheel
+# run, too. Skips without the cross compiler, qemu, or Debian's servers. The build stays in aarch64
+# of the build directory.
 . "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
 need aarch64-linux-gnu-g++ qemu-aarch64 apt-get dpkg-deb mpiexec.mpich
 case $MPIEXEC in *mpich*) ;; *) skip "the build is not for MPICH" ;; esac
 [ ! -e "$top_srcdir/config.status" ] || skip "the source directory is configured itself"
 unset MAKEFLAGS MFLAGS MAKELEVEL
-usual=$top_builddir arm=$top_builddir/aarch64 seconds=300
-"$top_srcdir/tools/cross" --no-install --directory "$arm" --training >build.txt 2>&1 || {
+host=aarch64-linux-gnu usual=$top_builddir arm=$top_builddir/aarch64 seconds=300
+"$top_srcdir/tools/cross" --no-install --directory "$arm" >build.txt 2>&1 || {
   ! grep -q 'packages could not be unpacked' build.txt || skip "no arm64 packages: $(cat build.txt)"
   cat build.txt
   fail "tools/cross"
   exit
 }
-make -s -j2 -C "$arm" tools/slimpi-bench tools/slimpi-info tests/mpi/golden tests/mpi/hooks \
-  tests/mpi/ordered tests/kernels/float16 tests/kernels/paths tests/inter/schedule \
-  tests/helper/libyielding_ucx.la >build.txt 2>&1 || {
+tests="attributes doubles pcontrol"
+if command -v $host-gfortran >/dev/null; then
+  tests="$tests fortran"
+else
+  echo "NOTE no Fortran for aarch64 (Debian: gfortran-$host)"
+fi
+scripts=
+for test in $tests; do scripts="$scripts tests/mpi/$test.sh"; done
+# shellcheck disable=SC2046,SC2086 # words
+make -s -j2 -C "$arm" tests/mpi/golden tests/mpi/hooks tests/mpi/ordered tests/kernels/paths \
+  tests/kernels/float16 tests/inter/schedule \
+  $(sh "$top_srcdir/tests/helper/programs_of.sh" $scripts) >build.txt 2>&1 || {
   tail -n 20 build.txt
   fail "the programs of the tests"
   exit
 }
 
 # Long, and alone on a core, while the jobs run.
-timeout 600 "$arm/run" "$arm/tests/kernels/paths" >paths.txt 2>&1 &
+timeout 1000 "$arm/run" "$arm/tests/kernels/paths" >paths.txt 2>&1 &
 paths=$!
 for test in kernels/float16 inter/schedule; do
   shows "$test on aarch64" timeout 300 "$arm/run" "$arm/tests/$test"
@@ -37,11 +47,15 @@ here() {
   shift
   [ "$kind" = aarch64 ] && both= || both=$usual
   env CROSS_WITH="$both" top_builddir="$arm" MPIEXEC="$arm/mpiexec" MPICC="$arm/mpicc" \
-    MPI_TEST_SECONDS=$seconds RUN_EXPENSIVE_TESTS=no "$@"
+    MPIFC="$arm/mpifort" CC="$host-gcc --sysroot=$arm/sysroot" \
+    CXX="$host-g++ --sysroot=$arm/sysroot" MPI_TEST_SECONDS=$seconds RUN_EXPENSIVE_TESTS=no "$@"
 }
 for kind in aarch64 mixed; do
   shows "the digests of docs/data/digests.csv, $kind ranks" \
     here $kind sh "$top_srcdir/tests/mpi/digests.sh"
+done
+for test in $tests; do
+  shows "$test" here aarch64 sh "$top_srcdir/tests/mpi/$test.sh"
 done
 
 # Each rank counts as a node. SLIMPI_REPORT is rank 0's, a process of x86-64 in mixed jobs.
@@ -81,8 +95,49 @@ shows "slimpi-run" timeout "$seconds" mpiexec.mpich -n 2 env UCX_TLS=posix,self 
   "$arm/tools/slimpi-run" --bits 4 --ranks-per-node 1 \
   qemu-aarch64 "$arm/tests/mpi/golden" any
 holds "slimpi-run preloads the library" test "$(report report.json calls compressed)" -gt 0
-expect "$("$arm/run" "$arm/tools/slimpi-info" -v | sed -n 's/^  CPU paths *//p')" \
-  "avx512 (not built), avx2 (not built), generic (used)" "slimpi-info"
+
+# The wheel, in an environment of aarch64's Python. pip itself is any machine's.
+yielding=
+wheel=$("$top_srcdir/tools/packaging/build-wheel" --build "$arm" --directory "$work" 2>build.txt) ||
+  fail "build-wheel: $(cat build.txt)"
+case $wheel in
+  */slimpi-*-py3-none-manylinux_2_*_aarch64.whl) pass "the wheel's name" ;;
+  *) fail "the wheel's name: $wheel" ;;
+esac
+python=$work/environment/bin/python3
+shows "an environment for the wheel" "$arm/run" "$arm/sysroot/usr/bin/python3" -m venv \
+  --without-pip --system-site-packages environment
+pip=$(echo /usr/share/python-wheels/pip-*.whl)
+if [ -e "$pip" ]; then
+  shows "pip" "$arm/run" env PYTHONPATH="$pip" "$python" -m pip install --no-compile --no-index \
+    "$wheel"
+  rm -f report.json
+  SLIMPI_RANKS_PER_NODE=1 shows "the wheel sums by MPICH" \
+    plain 2 "$python" "$top_srcdir/tests/programs/sum_array.py"
+  expect "$(sort -u out.txt) $(report report.json calls compressed)" "2 ranks 1" \
+    "its sum is compressed"
+  expect "$("$arm/run" "$work/environment/bin/slimpi-info" -v |
+    sed -n 's/^  CPU paths *//p')" \
+    "avx512 (not built), avx2 (not built), generic (used)" "slimpi-info of the wheel"
+else
+  echo "NOTE no pip (Debian: python3-pip-whl): the wheel is not installed"
+fi
+
+# Open MPI of aarch64, under the launcher of x86-64.
+if command -v mpiexec.openmpi >/dev/null; then
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  # qemu-user has no process_vm_readv.
+  export CROSS_MPIEXEC="mpiexec.openmpi --oversubscribe --mca btl_vader_single_copy_mechanism none"
+  for program in golden ordered; do
+    "$arm/mpicc.openmpi" -I"$top_srcdir" -I"$top_srcdir/include" -o $program \
+      "$top_srcdir/tests/mpi/$program.c" -lm || fail "$program for Open MPI"
+  done
+  SLIMPI_BITS=4 SLIMPI_RANKS_PER_NODE=2 under 4 ./golden bytegrad-4-2 >arm.txt 2>err.txt ||
+    fail "golden, Open MPI: $(cat err.txt)"
+  holds "the bytes of tests/mpi/golden.txt, Open MPI" \
+    grep -qxFf arm.txt "$top_srcdir/tests/mpi/golden.txt"
+  shows "sums in rank order, Open MPI" in_order under 3 ./ordered
+fi
 
 wait $paths || { cat paths.txt; fail "the kernels on aarch64"; }
 "$usual/tests/kernels/paths" >own.txt 2>&1 || fail "the kernels"

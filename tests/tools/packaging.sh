@@ -24,11 +24,27 @@ if [ -e "$top_srcdir/.git" ]; then
   done
   same one/SHA256SUMS two/SHA256SUMS "the files of a release can be made again"
   tar -tzf "one/slimpi-$version.tar.gz" >files.txt || fail "the tarball"
-  for file in configure commit.txt tools/cross tools/release man/slimpi.7; do
+  for file in configure commit.txt pyproject.toml PKG-INFO tools/cross tools/release \
+    man/slimpi.7; do
     holds "the tarball has $file" grep -qx "slimpi-$version/$file" files.txt
   done
   holds "SHA256SUMS" sh -c 'cd one && sha256sum --quiet -c SHA256SUMS'
-  holds "the notes are those of CHANGELOG.md" grep -q 'Sums' one/slimpi-*-notes.md
+  sed -n '/^What it does not do/q; /^- /p' one/slimpi-*-notes.md >notes.txt
+  expect "$(grep -o '^- \*\*[^*]*\*\*' notes.txt)" \
+    "$(awk '/^## / && ++headings > 1 { exit } headings' "$top_srcdir/CHANGELOG.md" |
+      grep -o '^- \*\*[^*]*\*\*')" "the notes have every feature"
+  holds "the notes are at most 25 lines, and whole sentences" \
+    awk '!/[.]$/ { bad = 1; print } END { exit bad || NR > 25 }' notes.txt
+  # To build slimpi takes minutes, so pip is given what is built.
+  pip=$(echo /usr/share/python-wheels/pip-*.whl)
+  if [ -e "$pip" ]; then
+    shows "pip takes the tarball" env -u MAKEFLAGS PYTHONPATH="$pip" /usr/bin/python3 -m pip wheel \
+      --no-index --no-cache-dir --config-settings=build="$top_builddir" --wheel-dir wheel \
+      "one/slimpi-$version.tar.gz"
+    holds "the wheel that pip makes" test -e wheel/slimpi-"$version"-py3-none-manylinux_*.whl
+  else
+    echo "NOTE no pip (Debian: python3-pip-whl): the tarball is not installed"
+  fi
   status=0
   "$top_srcdir/tools/release" --sources --directory "$work/one" >out.txt 2>&1 || status=$?
   expect "$status" 1 "no release without a tag, or into a directory with files"

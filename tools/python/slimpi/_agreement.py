@@ -9,6 +9,7 @@ import torch
 from ._mpi import Error, check_bits
 from ._parameters import bytes_of
 
+OF_WEIGHTS = ".weights"  # behind a group's name: its gathers of weights
 OF_MODELS = ("decentralized", "low_precision_decentralized")  # algorithms that average models
 # Options of the communicator for sums that are not compressed: sums of the first iterations of
 # algorithms with state, short sums, and sums of other values than gradients. slimpi makes these
@@ -34,8 +35,8 @@ def options_of(world):
 
 
 def _rules_of(path):
-    """Returns the rows of SLIMPI_RULES, each as [least bytes, most bytes, pattern of a name,
-    algorithm]."""
+    """Returns [least bytes, most bytes, pattern of a name, algorithm, bits] of each row of
+    SLIMPI_RULES."""
     rows = []
     if path:
         try:
@@ -43,8 +44,20 @@ def _rules_of(path):
                 rows = [line.partition("#")[0].split() for line in file]
         except OSError as error:  # the program may have changed its directory
             raise Error(f"SLIMPI_RULES: {error}: give its absolute path") from error
-    return [[0 if row[0] == "*" else bytes_of(row[0]),
-             None if row[1] == "*" else bytes_of(row[1]), *row[2:4]] for row in rows if row]
+    rows = [row for row in rows if row]
+    for row in rows:
+        if row[2].endswith(OF_WEIGHTS) and row[3] not in ("bytegrad", "packed", "off"):
+            raise Error(f"SLIMPI_RULES: {' '.join(row)}: {row[3]} cannot gather weights; accepted: "
+                        "bytegrad, packed, off")
+    return [[0 if row[0] == "*" else bytes_of(row[0]), None if row[1] == "*" else bytes_of(row[1]),
+             *row[2:4], row[4] if len(row) > 4 else "*"] for row in rows]
+
+
+def rows_for(rules, count):
+    """Yields the pattern, the algorithm and the bits of the rows for `count` floats."""
+    for least, most, *row in rules:
+        if least <= 4 * count and (most is None or 4 * count <= most):
+            yield row
 
 
 def gather(store, rank, size, mine):

@@ -20,9 +20,9 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import ReduceOp
 
 from . import _gradients, _join, _kinds, _seen, _threads
-from ._agreement import EXACT, check_answers, describe, gather, options_of
+from ._agreement import EXACT, check_answers, describe, gather, options_of, rows_for
 from ._edges import Memory, Spread, alignment, mixes
-from ._gathers import CALLS, Weights
+from ._gathers import CALLS, Gathers
 from ._mpi import Error, check_bits, text_of
 from ._parameters import bytes_of
 from ._sums import end_streams, share_out
@@ -52,7 +52,7 @@ class Collectives:
         self.rank, self.size, self.backend, self._timeout = rank, size, backend, timeout
         self._comms = {}  # communicators by their options
         self._lock, self.memory = threading.Lock(), Memory()
-        self.weights = None  # Weights; None: the backend gathers them
+        self.weights = None  # Gathers; None: this group leaves all of them to the backend
         self._left = "in a group of one rank" if size == 1 else None
         self.hooked = None  # the models of leave_to_hook(), as long as sums are left to their hooks
         self.nodes, self.refusal, self.summed = 1, None, 0
@@ -98,8 +98,8 @@ class Collectives:
         world.groups.add(self)
         self._bucket = bytes_of(world.mpi.option("bucket"))
         self.align = alignment(self.algorithm, self._bucket)
-        if mine["options"]["weights"]:
-            self.weights = Weights(mine["options"]["weights"], self.algorithm, self._bucket)
+        self.weights = Gathers(self._name, self._rules, self.algorithm, self._bucket,
+                               mine["options"]["weights"])
         self._devices = {"any": ("cpu", "cuda"), "device": ("cuda",), "host": ("cpu",)}[
             mine["options"]["buffers"]]
         world.begin_goodbyes(self.size)
@@ -190,12 +190,10 @@ class Collectives:
         return None
 
     def rule(self, count):
-        """Returns the algorithm of the first row of SLIMPI_RULES that applies to a sum of `count`
-        floats; None if that row is for all names or if there is none."""
-        length = count * _FLOAT_BYTES
-        for least, most, pattern, algorithm in self._rules:
-            if least <= length and (most is None or length <= most) and fnmatch.fnmatchcase(
-                    self._name(), pattern):
+        """Returns the algorithm of the row of SLIMPI_RULES that decides a sum of `count` floats;
+        None if the row is for all names or there is no row."""
+        for pattern, algorithm, _ in rows_for(self._rules, count):
+            if fnmatch.fnmatchcase(self._name(), pattern):
                 return algorithm if pattern != "*" else None
         return None
 
@@ -232,11 +230,14 @@ class Collectives:
         by_hand: whether a function of torch.distributed asks for the sum; any code may have called
             the function."""
         kind, scatters, gathers = _kinds.kind(), "scatter" in name, "gather" in name
-        if gathers and self.weights is None:
-            return None
-        reason = (self._unlike(name, tensors, results) or self.reason(tensors, results, op)
-                  or (self.weights.reason(tensors[0]) if gathers else None))
         longest = max(_floats(tensors), _floats(results))
+        codec = self.weights and self.weights.choose(longest) if gathers else self
+        if codec is None:
+            return None
+        row = longest // self.size if scatters or gathers else longest
+        pieces, padding = _kinds.row_of(self, row)
+        reason = (self._unlike(name, tensors, results) or self.reason(tensors, results, op)
+                  or (codec.reason(tensors[0], pieces) if gathers else None))
         rule = None if reason else self.rule(longest)
         if rule == "off":
             reason = "off by SLIMPI_RULES"
@@ -248,15 +249,12 @@ class Collectives:
             _seen.count(name, length, f"{reason}, of weights" if gathers else reason, self.backend)
             return None
         before_sum(self)
-        codec = self.weights if gathers else self
-        row = longest // self.size if scatters or gathers else longest
-        pieces = _kinds.pieces_of_row(self, row) if codec.align else None
         mixed = codec.algorithm if mixes(codec.algorithm) or (
             codec.align and (scatters or gathers) and not pieces) else None
-        spread = Spread(pieces or (row,), codec.align or 1)
+        spread = Spread(codec.align and pieces or (row,), codec.align or 1, padding)
         if gathers:
             self._count("gathers of weights", length, mixed)
-            return self.submit(name, results, self.weights.gather, self, tensors[0], results,
+            return self.submit(name, results, codec.gather, self, tensors[0], results,
                                spread, kind == _kinds.CHANGES)
         if known:
             self._count(name, length, mixed)
@@ -291,7 +289,7 @@ class Collectives:
 
     def _set_weights(self, bits):
         self._votes(2, bits)
-        self.weights = Weights(bits, self.algorithm, self._bucket)
+        self.weights = Gathers(self._name, [], self.algorithm, self._bucket, bits)
 
     def submit(self, name, results, function, *arguments):
         seconds = self._timeout()
@@ -316,21 +314,21 @@ class Collectives:
     def describe(self):
         return describe(_world().mpi, _world().mpi.option)
 
-    def communicator(self, options=()):
-        """Returns the communicator with these options, by default the one for compressed sums, and
-        gives it the present timeout. The first call makes it. Called in the group's thread."""
+    def communicator(self, options=(), suffix=""):
+        """Returns the communicator with these options, by default that of compressed sums, for a
+        sum under the present timeout; the first call makes it, with a suffix of the group's name.
+        Called in the thread."""
         key = tuple(sorted(dict(options).items()))
         if key not in self._comms:
             self._comms[key] = _world().new_communicator(
-                self.members, dict(key), self._name(), 1 + self._number % _TAGS)
+                self.members, dict(key), self._name() + suffix, 1 + self._number % _TAGS)
         if self._limited:
             _world().limit(self._comms[key], self._seconds)
         return self._comms[key]
 
     def exact_communicator(self):
-        """Returns the communicator for sums that are not compressed. Called in the group's
-        thread."""
-        calls = {"calls": CALLS} if self.weights else {}
+        """Returns the communicator of sums without compression. Called in the thread."""
+        calls = {"calls": CALLS} if self.weights and self.weights.any() else {}
         return self.communicator({} if self.algorithm == "off" else {**EXACT, **calls})
 
     def sum_exactly(self, values):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sums of a DDP bucket in which no parameter loses accuracy to a parameter of larger scale.
 
-Small parameters are summed without compression, and no two other parameters share a quantization
-bucket. The buckets of `packed` compete for bits, so with it each parameter is also multiplied by a
-power of two, its factor, before the sum and divided by it afterwards. The factors follow from the
-norms of the previous iteration: they would have given each parameter a norm per value between 1/2
-and 1."""
+Small parameters are summed uncompressed. No two other parameters share a quantization bucket. With
+packed, whose buckets compete for bits, each parameter is also multiplied by a factor, a power of
+two, before the sum, and divided by it after the sum. The norms of the previous iteration determine
+the factors: with its factor, each parameter would then have had a norm per value of 1/2 to 1."""
+import bisect
 import collections
 import math
 
@@ -83,51 +83,74 @@ class Memory:
 
 
 class Spread:
-    """Where the pieces of parameters are in a sum. Zeros after a piece fill its last quantization
-    bucket, so that each piece begins a new one and its result depends on no other piece. In the
-    program's tensor the pieces of a row follow one another without zeros."""
+    """The places of pieces of parameters in a sum or a gather. The last value of a piece, repeated,
+    fills its last quantization bucket up. So each piece begins a bucket, and its result depends on
+    no other piece. In each row of the program's tensor the pieces follow one another.
 
-    def __init__(self, pieces, align):
+    padding: (first float, count) of the parts of the program's tensor that hold none of its values,
+    in ascending order, none in two pieces. They hold any bits, and must not widen the range of a
+    bucket, so a value beside them takes their place."""
+
+    def __init__(self, pieces, align, padding=()):
         self._rows, first, self.length = [], 0, 0
         for count in pieces:
             self._rows.append((first, count, self.length))
             first += count
             self.length += -(-count // align) * align
         if len(self._rows) == 1:
-            self.length = first  # one piece needs no zeros behind it
-        self._count = first
+            self.length = first  # one piece needs no values behind it
+        self._count, parts = first, []
+        for first, count in padding:
+            row, first = divmod(first, self._count)
+            piece = bisect.bisect(self._rows, (first, math.inf)) - 1
+            if parts and parts[-1][:2] == [row, piece] and sum(parts[-1][2:]) == first:
+                parts[-1][3] += count
+            else:
+                parts.append([row, piece, first, count])
+        self._padding = [self._replaced(*part) for part in parts]
+
+    def _replaced(self, row, piece, begin, count):
+        """Returns (row, first float in it, count, place of the value that replaces these) of a part
+        of the padding. The place is None if the piece has no value."""
+        first, length, place = self._rows[piece]
+        other = begin - 1 if begin > first else begin + count
+        return row, begin - first + place, count, (
+            other - first + place if other < first + length else None)
 
     def spread(self, floats, rows, memory):
-        """Returns the floats of `rows` rows with zeros between the pieces. The next call overwrites
-        the memory of the result."""
+        """Returns the floats of `rows` rows, with what fills buckets. The next call overwrites the
+        memory of the result."""
         if self.is_plain():
             return floats
-        floats, end = floats.view(rows, self._count), 0
+        floats = floats.view(rows, self._count)
         held = memory.take(floats, rows * self.length)
         memory.give(held)
         spread = held[:rows * self.length].view(rows, self.length)
         for first, count, place in self._rows:
-            spread[:, end:place] = 0
-            end = place + count
-            spread[:, place:end] = floats[:, first:first + count]
-        spread[:, end:] = 0
+            spread[:, place:place + count] = floats[:, first:first + count]
+        for row, place, count, other in self._padding:
+            spread[row, place:place + count] = 0 if other is None else spread[row, other]
+        ends = [place for _, count, place in self._rows[1:]] + [self.length]
+        for (_, count, place), end in zip(self._rows, ends):
+            if place + count < end:
+                spread[:, place + count:end] = spread[:, place + count - 1:place + count]
         return spread.view(-1)
 
     def pieces(self, first, count):
-        """Yields (first float in the program's row, count, first float in the part) for each piece,
-        or part of one, in the `count` floats from `first` on of a row with zeros."""
+        """Yields (first float in the program's row, count, first float in the part) of each piece
+        in a part of a spread row: `count` floats from `first` on."""
         for own, length, place in self._rows:
             begin, end = max(place, first), min(place + length, first + count)
             if begin < end:
                 yield own + begin - place, end - begin, begin - first
 
     def is_plain(self):
-        """Returns whether the sum has no zeros between pieces."""
-        return self.length == self._count
+        """Returns whether the program's tensor can be taken as it is."""
+        return self.length == self._count and not self._padding
 
     def gather(self, spread):
-        """Returns the pieces of a row side by side, without the zeros."""
-        if self.is_plain():
+        """Returns the pieces of one row, without what fills buckets."""
+        if self.length == self._count:
             return spread
         return torch.cat([spread[place:place + count] for _, count, place in self._rows])
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gathers of weights, compressed. A gather never rounds the shard of the optimizer itself, but
-every rank, also the owner of a block, gets the block's decoded bytes."""
+"""Gathers of weights, compressed. The optimizer's own shard is never rounded: every rank, the owner
+of a block included, gets the decoded bytes of the block."""
+import fnmatch
 import zlib
 from ctypes import c_char
 
 import torch
 
+from ._agreement import OF_WEIGHTS, rows_for
 from ._edges import alignment
 from ._sums import end_streams
 from ._world import world as _world
@@ -37,9 +39,45 @@ def _digits(row):
     return [digest >> 4 * place & 15 for place in range(8)]
 
 
+class Gathers:
+    """Chooses how one process group gathers weights: by the rows of SLIMPI_RULES whose pattern is
+    for the group's name with ".weights", otherwise in `bits`. With bits of None only rows ask for
+    compression. `name`: a function that returns the group's name."""
+
+    def __init__(self, name, rules, algorithm, bucket, bits):
+        self._name, self._bucket, self.bits = name, bucket, bits
+        self._rules = [rule for rule in rules if rule[2].endswith(OF_WEIGHTS)]
+        self._of_others = Weights(bits, algorithm, bucket) if bits else None
+        self._of_rows = {}  # Weights by algorithm and bits
+
+    def _fits(self, pattern):
+        return fnmatch.fnmatchcase(self._name() + OF_WEIGHTS, pattern)
+
+    def any(self):
+        """Returns whether gathers of some lengths are compressed."""
+        return self._of_others is not None or any(
+            algorithm != "off" and self._fits(pattern) for *_, pattern, algorithm, _ in self._rules)
+
+    def choose(self, count):
+        """Returns the Weights for `count` gathered floats; None if the backend gathers them."""
+        for pattern, algorithm, bits in rows_for(self._rules, count):
+            if self._fits(pattern):
+                if algorithm == "off":
+                    return None
+                if (algorithm, bits) not in self._of_rows:
+                    self._of_rows[algorithm, bits] = Weights(
+                        _world().mpi.option("bits") if bits == "*" else bits, algorithm,
+                        self._bucket)
+                return self._of_rows[algorithm, bits]
+        return self._of_others
+
+    def describe(self):
+        return f"in {self.bits} bits" if self.bits else "by SLIMPI_RULES"
+
+
 class Weights:
-    """How one process group gathers weights: in `bits` bits, by `packed` if that is the algorithm
-    of its sums of gradients, else by `bytegrad`."""
+    """How weights are gathered: in so many bits, by `packed` if the group sums gradients so, else
+    by `bytegrad`."""
 
     def __init__(self, bits, algorithm, bucket):
         from torch.utils.weak import WeakIdKeyDictionary  # PyTorch 2.0 and newer
@@ -49,8 +87,11 @@ class Weights:
                          "start": "0", "error_feedback": "0"}
         self._kept = WeakIdKeyDictionary()  # by result: this rank's block as all ranks got it
 
-    def reason(self, tensor):
-        """Returns why the backend gathers tensors of this type; None if MPI gathers them."""
+    def reason(self, tensor, pieces):
+        """Returns why the backend gathers tensors of this type; None where MPI does. pieces: see
+        row_of()."""
+        if pieces == []:
+            return "of a length that is not that of its parameters"
         if float(self.bits) >= 8 * tensor.element_size():
             return f"of {tensor.element_size()}-byte floats, which {self.bits} bits do not shorten"
         return None
@@ -62,7 +103,7 @@ class Weights:
         rows = _rows_of(results, sums.size)
         held = tensor.new_empty(sums.size, tensor.numel()) if rows is None else rows
         block, old = tensor.detach().reshape(-1).float(), None
-        comm = sums.communicator(self._options)
+        comm = sums.communicator(self._options, OF_WEIGHTS)
         if changes:
             old = self._kept.get(results[0])
             if not _agree(sums, held, old):

@@ -5,6 +5,7 @@ Gathers for a checkpoint, for summon_full_params or for GatheredParameters stay 
 parameters that ZeRO 3 keeps on all ranks."""
 import contextlib
 import functools
+import itertools
 import math
 import threading
 
@@ -35,7 +36,7 @@ _FUNCTIONS = {
     )},
     "deepspeed.runtime.zero.partition_parameters": {GRADIENTS: ("Init._reduce_scatter_gradient",)},
 }
-_here = threading.local()  # kind; sums and pieces: see pieces_of_row()
+_here = threading.local()  # kind; sums, pieces and padding: see row_of()
 _collectives_of = lambda group: None  # returns the Collectives of a process group
 
 
@@ -46,11 +47,10 @@ def kind():
 
 
 @contextlib.contextmanager
-def doing(kind, sums=(), pieces=None):
-    """A context in which the collectives of this thread have this kind. sums, pieces: see
-    pieces_of_row()."""
+def doing(kind, sums=(), pieces=None, padding=()):
+    """Within it, this thread makes collectives of a kind. The other arguments: see row_of()."""
     before = dict(vars(_here))
-    vars(_here).update(kind=kind, sums=sums, pieces=pieces)
+    vars(_here).update(kind=kind, sums=sums, pieces=pieces, padding=padding)
     try:
         yield
     finally:
@@ -58,19 +58,25 @@ def doing(kind, sums=(), pieces=None):
         vars(_here).update(before)
 
 
-def pieces_of_row(collectives, length):
-    """Returns the lengths of the pieces of a row, one for each parameter, if fully_shard now sums
-    or gathers rows of `length` elements in this thread over the group of `collectives`; else None.
-    All ranks of the group get the same result."""
+def row_of(collectives, length):
+    """Returns (pieces, padding) of the rows of `length` elements that PyTorch or DeepSpeed now sums
+    or gathers in this thread over the group of `collectives`.
+
+    pieces: the lengths of a row's pieces, one of each parameter, which are the same on all ranks of
+        the group; None if they are not known, and [] if the row has another length than they have.
+    padding: (first element, count) of each part of this rank's tensor that has no value."""
+    if collectives not in getattr(_here, "sums", ()):
+        return None, ()
     pieces = getattr(_here, "pieces", None)
-    if not pieces or sum(pieces) != length or collectives not in getattr(_here, "sums", ()):
-        return None
-    return pieces
+    if pieces and sum(pieces) != length:
+        return [], ()
+    return pieces, getattr(_here, "padding", ())
 
 
 def _rounds(group):
-    """Returns whether this process group compresses its gathers of weights."""
-    return getattr(_collectives_of(group), "weights", None) is not None
+    """Returns whether gathers of weights of this process group may be compressed."""
+    gathers = getattr(_collectives_of(group), "weights", None)
+    return gathers is not None and gathers.any()
 
 
 def _watch_functions(kinds, module):
@@ -100,25 +106,46 @@ def _reduces_fsdp2(names):
         "reduce_scatter_group", "all_reduce_group") if names.get(name) is not None])
 
 
-def _piece(parameter):
-    """Returns how many elements of a parameter of fully_shard this rank has."""
-    after = parameter.sharded_state.name == "SHARDED_POST_FORWARD"
-    return (parameter._sharded_post_forward_param_data if after else
-            parameter._sharded_param_data).numel()
+def _padding_of(pieces, values):
+    """Returns the padding of a row of pieces that begin with so many values each."""
+    ends = itertools.accumulate(pieces)
+    return [(end - piece + own, piece - own)
+            for end, piece, own in zip(ends, pieces, values) if own < piece]
 
 
 def _gathers_fsdp2(names):
     parameters = names["fsdp_params"]
-    # An extension, such as that of float8, may gather scales with the weights.
+    # With reshard_after_forward=N the backward pass gathers weights that have been rounded for the
+    # forward pass. An extension, such as that of float8, may gather scales beside the weights.
     if not _rounds(names["group"]) or any(
-            hasattr(one._sharded_local_tensor, "fsdp_pre_all_gather") for one in parameters):
+            one.sharded_state.name == "SHARDED_POST_FORWARD"
+            or hasattr(one._sharded_local_tensor, "fsdp_pre_all_gather") for one in parameters):
         return contextlib.nullcontext()
-    return doing(WHOLE, [_collectives_of(names["group"])], list(map(_piece, parameters)))
+    pieces = [one._sharded_param_data.numel() for one in parameters]
+    return doing(WHOLE, [_collectives_of(names["group"])], pieces, _padding_of(
+        pieces, [one._sharded_local_tensor.numel() for one in parameters]))
 
 
 def _watch_fsdp2(module):
     _late.within(_reduces_fsdp2, module, "foreach_reduce")
     _late.within(_gathers_fsdp2, module, "foreach_all_gather")
+
+
+def _padding_fsdp1(handle):
+    """Returns the padding of this shard: what aligns the parameters of use_orig_params, which
+    is 42, and what makes all shards equally long."""
+    flat, first = handle.flat_param, handle.rank * handle.flat_param._sharded_size.numel()
+    last, end, parts = first + flat._sharded_size.numel(), 0, []
+    lengths = getattr(flat, "_numels_with_padding", flat._numels)
+    marks = getattr(flat, "_is_padding_mask", [False] * len(lengths))
+    for length, is_padding in (*zip(lengths, marks), (math.inf, True)):
+        begin, end = end, end + length
+        if is_padding and parts and parts[-1][1] == begin:
+            parts[-1][1] = end
+        elif is_padding:
+            parts.append([begin, end])
+    return [(max(begin, first) - first, min(end, last) - max(begin, first))
+            for begin, end in parts if begin < last and end > first]
 
 
 def _watch_fsdp1(module):
@@ -128,8 +155,12 @@ def _watch_fsdp1(module):
     needs = handle.needs_unshard
 
     def gathers(names):
-        computes = names["self"]._training_state in (states.FORWARD, states.BACKWARD_PRE)
-        return doing(WHOLE if computes else None)
+        handle = names["self"]
+        if handle._training_state not in (states.FORWARD, states.BACKWARD_PRE):
+            return doing(None)
+        if not _rounds(handle.process_group):
+            return contextlib.nullcontext()
+        return doing(WHOLE, [_collectives_of(handle.process_group)], None, _padding_fsdp1(handle))
 
     @functools.wraps(needs)
     def needs_unshard(self):
@@ -146,21 +177,61 @@ def _watch_fsdp1(module):
     handle.needs_unshard = needs_unshard
 
 
+def _groups_zero_3(params, missing):
+    """Returns lists of the parameters that ZeRO 3 gathers in one collective each."""
+    lists = {}
+    for one in sorted(params, key=lambda one: one.ds_id):
+        if one.ds_status == missing:
+            lists.setdefault((id(one.ds_process_group), one.ds_tensor.dtype,
+                              getattr(one, "ds_secondary_tensor", None) is None), []).append(one)
+    return lists.values()
+
+
+def _gathers_zero_3(params):
+    """The gather has a piece of each parameter. Behind the last value of a parameter are bits that
+    DeepSpeed has never set."""
+    sums = _collectives_of(params[0].ds_process_group)
+    pieces = [one.ds_tensor.ds_numel for one in params]
+    return doing(WHOLE, [sums], pieces, _padding_of(pieces, [
+        min(max(one.ds_numel - sums.rank * piece, 0), piece)
+        for one, piece in zip(params, pieces)]) if sums else ())
+
+
 def _watch_zero_3(module):
     coordinator = module.PartitionedParameterCoordinator
     name = "_PartitionedParameterCoordinator__all_gather_params_"
     gather = getattr(coordinator, name, None)
     if gather is None:  # an older DeepSpeed
         return
+    missing = module.ZeroParamStatus.NOT_AVAILABLE
 
     @functools.wraps(gather)
     def all_gather_params(self, params, forward, quantize=False):
         kept = [one for one in params if one.ds_persist]
         gather(self, kept, forward, quantize)
-        with doing(None if quantize else WHOLE):  # ZeRO++ gathers scales
-            gather(self, [one for one in params if not one.ds_persist], forward, quantize)
+        others = [one for one in params if not one.ds_persist]
+        if quantize:  # ZeRO++ gathers scales
+            with doing(None):
+                gather(self, others, forward, quantize)
+            return
+        for together in _groups_zero_3(others, missing):
+            with _gathers_zero_3(together):
+                gather(self, together, forward, quantize)
 
     setattr(coordinator, name, all_gather_params)
+
+
+def _reduces_zero_3(names):
+    """The sum has, for each rank, a piece of each gradient. Behind the last value of a gradient are
+    bits that DeepSpeed has never set."""
+    sums = _collectives_of(names.get("group"))
+    if sums is None:
+        return contextlib.nullcontext()
+    lengths = [tensor.numel() for tensor in names["tensors"]]
+    pieces = [-(-length // sums.size) for length in lengths]
+    return doing(GRADIENTS, [sums], pieces, _padding_of(pieces * sums.size, [
+        min(max(length - rank * piece, 0), piece)
+        for rank in range(sums.size) for length, piece in zip(lengths, pieces)]))
 
 
 def _watch_gathered(module):
@@ -188,4 +259,6 @@ def watch(collectives_of):
             _late.within, _note_pieces, name="foreach_reduce_scatter_copy_in"))
     _late.after("torch.distributed.fsdp._flat_param", _watch_fsdp1)
     _late.after("deepspeed.runtime.zero.partitioned_param_coordinator", _watch_zero_3)
+    _late.after("deepspeed.runtime.zero.stage3", functools.partial(
+        _late.within, _reduces_zero_3, name="reduce_scatter_coalesced"))
     _late.after("deepspeed.runtime.zero.partition_parameters", _watch_gathered)

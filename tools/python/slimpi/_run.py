@@ -105,8 +105,8 @@ def _begin_sums(collectives):
     if changed:
         say(changed)
     which = "all float sums" if takes_all else "sums of gradients"
-    if collectives.weights is not None:
-        which += f", and gathers of weights in {collectives.weights.bits} bits,"
+    if collectives.weights is not None and collectives.weights.any():
+        which += f", and gathers of weights {collectives.weights.describe()},"
     say(f"{which} of SLIMPI_MIN_SIZE and more ({collectives.size} ranks) are made by "
         f"{collectives.describe()}; {of_other_sums(collectives.backend)}"
         f"{of_one_node(collectives.nodes)}")

@@ -89,8 +89,12 @@ class Pending:
         self._complete()
 
     def _complete(self):
-        self.place.run(self._outcome.set_result,
-                       self._result if self.error is None else self.error)
+        try:
+            self.place.run(self._outcome.set_result,
+                           self._result if self.error is None else self.error)
+        except BaseException as error:  # of a device that failed; the future must end, too
+            self.error = self.error or error
+            self._outcome.set_result(self.error)
 
 
 class Sum:
