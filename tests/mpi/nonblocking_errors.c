@@ -14,8 +14,7 @@
 // inactive, so MPI_Waitany and the like find nothing to complete.
 static int g_persistent;
 
-// Asks whether r[0] and r[1] are complete, by a function of MPI 4.1 that does not free the
-// requests.
+// Asks whether r[0] and r[1] are complete, by a function of MPI 4.1 that frees no request.
 static void ask(int function, const MPI_Request* r) {
 #if HAS_STATUS_OF_SEVERAL
   int done = 0, index = 0, indices[2], code = MPI_SUCCESS;
@@ -288,8 +287,7 @@ static void limit_memory(rlim_t bytes) {
   if (g_rank == 0) setrlimit(RLIMIT_AS, &limit);
 }
 
-// Makes sums when there is too little memory for the stack of a thread, and many persistent sums at
-// once.
+// Makes sums without enough memory for a thread's stack, and many persistent sums at once.
 static void limited(void) {
   MPI_Request r;
   limit_memory((rlim_t)14 << 20);
