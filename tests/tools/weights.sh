@@ -64,7 +64,7 @@ import sys
 import torch, torch.distributed as dist
 import slimpi.torch
 from slimpi import _kinds
-dist.init_process_group("gloo")
+dist.init_process_group(sys.argv[1])
 rank = dist.get_rank()
 for name in ("four", "short", "off", "asked", "other"):
     group = dist.new_group(group_desc=name)
@@ -86,14 +86,14 @@ printf '%s\n' '* 256K short.weights bytegrad 5' '* * [fa]*.weights bytegrad 4' \
 for more in '' '--torch-weights 8'; do
   others=${more:+8}
   # shellcheck disable=SC2086
-  torch 2 --bits 6 --report stderr --rules weights $more "$PYTHON" rows.py
+  torch 2 --bits 6 --report stderr --rules weights $more "$PYTHON" rows.py gloo
   expect "$status $(uniq out.txt | xargs) $(grep -c 'no call of rank 0 had the row' err.txt)" \
     "0 asked 128 7 asked 32 7 four 128 4 four 32 4 off 128 exact off 32 exact other 128 \
 ${others:-exact} other 32 ${others:-exact} short 128 ${others:-exact} short 32 5 2" \
     "bits by rules ${more:-alone}"
 done
 echo '* * other.weights fp16 *' >weights
-torch 2 --rules weights "$PYTHON" rows.py
+torch 2 --rules weights "$PYTHON" rows.py slimpi
 grep -q 'SLIMPI_RULES: \* \* other.weights fp16 \*: fp16 cannot gather weights' err.txt ||
   fail "a row for weights with another algorithm is accepted"
 # ZeRO 1 and 2 send changes of weights. A rank whose copy of another rank's block is not what was

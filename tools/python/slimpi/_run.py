@@ -47,7 +47,10 @@ def _change_backend(module, init_process_group):
         global _replaced
         bound = signature.bind(*arguments, **keywords)
         if not is_rank() or _register.missing(module) or not _asks_for_gloo(bound.arguments):
-            return init_process_group(*arguments, **keywords)
+            init_process_group(*arguments, **keywords)
+            if bound.arguments.get("backend") == "slimpi":
+                _say_refusal(module._get_default_group().collectives)
+            return
         bound.arguments["backend"] = "slimpi"
         init_process_group(*bound.args, **bound.kwargs)
         found = module._get_default_group().collectives
