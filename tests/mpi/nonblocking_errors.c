@@ -286,8 +286,7 @@ static void limit_memory(rlim_t bytes) {
   if (g_rank == 0) setrlimit(RLIMIT_AS, &limit);
 }
 
-// Makes sums when there is too little memory for the stack of a thread, and many persistent sums at
-// once.
+// Makes sums without enough memory for a thread's stack, and many persistent sums at once.
 static void limited(void) {
   MPI_Request r;
   limit_memory((rlim_t)14 << 20);

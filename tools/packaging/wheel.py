@@ -3,12 +3,13 @@
 """Usage: wheel.py STAGE PREFIX VERSION LICENCES README OUT
        wheel.py --metadata VERSION README
 
-Makes slimpi's wheel of an installation: `make install DESTDIR=STAGE` with `--prefix=PREFIX`. The
-Python package goes where packages go; the library, its plugins, tools and manual pages go below the
-environment's own prefix, as in an installation. LICENCES is a directory of their texts, README
-the description. A plugin that needs a library which not every Linux has is left out. Prints the
-file that it made in OUT. --metadata prints what a source tarball has as PKG-INFO, so that pip
-takes it as an sdist.
+Makes a wheel of slimpi from an installation that `make install DESTDIR=STAGE` made after
+`./configure --prefix=PREFIX`. The Python package goes where packages go; the library, its plugins,
+tools and manual pages keep their places below the prefix, which is then that of the Python
+environment. LICENCES is a directory with the texts of licences, and README is the wheel's
+description. Plugins that need a library which some Linux systems lack are left out. Prints the path
+of the file, which is in OUT. --metadata prints the PKG-INFO of a source tarball, so that pip takes
+it as an sdist.
 """
 import base64
 import hashlib
