@@ -51,7 +51,8 @@ class Hook {
   bool takes_device_memory() const { return (table_->flags & SLIMPI_HOOK_DEVICE_MEMORY) != 0; }
   std::uint64_t identity() const;  // the same on ranks that loaded the same hook
 
-  // Sizes of a codec: the floats of the longest segment, and the most payload bytes of any segment.
+  // Return the length of the codec's longest segment, in floats, and the most payload bytes that
+  // any segment has.
   std::uint64_t piece() const { return piece_; }
   std::uint64_t most_bytes() const { return most_bytes_; }
 

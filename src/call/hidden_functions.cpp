@@ -39,7 +39,7 @@ bool is_hidden(const char* name, Arguments... arguments) {
   return !reached;
 }
 
-// Returns whether a tool hides the calls of a function that starts requests from slimpi.
+// Returns whether a tool keeps slimpi from seeing the calls of a function that starts requests.
 template <typename... Arguments>
 bool hides_starts(const mpi::Api& api, const char* name, Arguments... arguments) {
   constexpr int kTag = 31740;  // the program does not send itself this message

@@ -29,7 +29,7 @@ namespace slimpi::call {
 namespace {
 
 // How long the program's threads may leave the fibers alone before the helper thread enters them.
-// With SLIMPI_PROGRESS=thread it does not wait for that.
+// With SLIMPI_PROGRESS=thread the helper thread enters them without this delay.
 constexpr auto kLeftAlone = std::chrono::milliseconds(1);
 // How long the helper thread sleeps between two polls that find nothing; a poll takes some
 // microseconds. If the thread only yielded, a program that computes would lose half of its core.

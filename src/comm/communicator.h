@@ -116,7 +116,8 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Unique for the life of the process. (Handles and addresses are reused.)
+  // A number that no other communicator of this process ever has, unlike handles and addresses,
+  // which are reused.
   const std::uint64_t id;
 
   // Return the program's communicator, this rank in it, and its number of ranks.

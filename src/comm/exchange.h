@@ -142,7 +142,7 @@ class Exchange final : public PointToPoint {
   // Sets the layout, so that only messages between nodes are counted as sent.
   void set_layout(const NodeLayout* layout) { layout_ = layout; }
 
-  // Keeps the exchange from counting bytes as sent, for its lifetime.
+  // As long as an object of this class lives, the exchange does not count bytes as sent.
   class Uncounted {
    public:
     explicit Uncounted(Exchange& exchange)
