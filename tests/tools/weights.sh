@@ -139,6 +139,26 @@ if ! expensive; then
   echo "NOTE ZeRO is of the second tier"
 elif has_deepspeed; then
   MALLOC_PERTURB_=1 weights bytegrad 8 zero1 zero2 zero3
+  # ZeRO 3 sums memory behind gradients that nothing has written.
+  cat >gradients.py <<'PROGRAM'
+import sys
+import deepspeed, torch, torch.distributed as dist
+from deepspeed.runtime.zero import stage3
+deepspeed.init_distributed("gloo")
+rank, lengths = dist.get_rank(), (40001, 30001)
+made = [[torch.randn(length, generator=torch.Generator().manual_seed(length + one))
+         for length in lengths] for one in range(2)]
+parts = stage3.reduce_scatter_coalesced([one.clone() for one in made[rank]], dist.group.WORLD)
+for part, *both in zip(parts, *made):
+    wanted = (sum(both) / 2).split((len(both[0]) + 1) // 2)[rank]
+    right = (part - wanted).abs().max().item() < 0.03
+    sys.stdout.write(f"{len(part)} right: {right}\n")
+    sys.stdout.flush()
+dist.destroy_process_group()
+PROGRAM
+  MALLOC_PERTURB_=1 torch 2 --algorithm bytegrad --report report.json "$PYTHON" gradients.py
+  expect "$status $(report report.json calls compressed) $(grep -c 'right: True' out.txt)" "0 1 4" \
+    "sums of gradients with unset padding"
   weights packed 4 zero1 zero2
   echo '* * float32 allreduce *' >rules
   torch 2 --torch-weights 8 --rules rules "$PYTHON" "$programs/zero.py" 123 float32 nan

@@ -224,6 +224,9 @@ def _watch_zero_3(module):
 def _reduces_zero_3(names):
     """The sum has, for each rank, a piece of each gradient. Behind the last value of a gradient are
     bits that DeepSpeed has never set."""
+    if "tensors" not in names:  # DeepSpeed's decorators hide the names of the arguments
+        given = (*names.get("args", ()), *names.get("kwargs", {}).values())
+        names = dict(zip(("tensors", "group"), given))
     sums = _collectives_of(names.get("group"))
     if sums is None:
         return contextlib.nullcontext()
