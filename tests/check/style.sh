@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Usage: style.sh [ROOT]
 # Checks the shape of our own files: a licence line on top, at most 100 columns, no tabs in C++, no
-# white space at the end of a line, at most 400 lines (manual pages may be longer).
+# white space at the end of a line, at most 400 lines (manual pages may be longer), and that no
+# script hides a unit test.
 set -eu
 cd "${1:-${top_srcdir:-.}}"
 files=$(
@@ -25,6 +26,12 @@ text=$(printf '%s\n' "$files" | LC_ALL=C sort | while read -r name; do
   if LC_ALL=C head -c 4 "$name" | grep -q ELF; then continue; fi
   printf '%s\n' "$name"
 done)
+# Automake runs one of two tests whose logs have one name.
+for name in $(printf '%s\n' "$text" | sed -n 's/\.sh$//p'); do
+  if grep -qs unit_test.h "$name.cpp"; then
+    echo "$name.sh: $name.cpp is a unit test of the same name, and only one of them runs" && exit 1
+  fi
+done
 # File names of this project have no white space.
 # shellcheck disable=SC2086
 exec awk '

@@ -115,6 +115,12 @@ def trained(how, saved=None):
 trained('register', trained('$1'))"
 }
 
+local_steps() { # SAVED LOADED: the steps from sum to sum, of a checkpoint and of what loads it
+  torch_py "dist.init_process_group('gloo')
+steps = [slimpi.torch.LocalSteps(torch.nn.Linear(8, 8), every) for every in ($1, $2)]
+steps[1].load_state_dict(steps[0].state_dict())"
+}
+
 "$PYTHON" "$top_srcdir/tests/tools/advice.py" "$top_srcdir" >rows.txt ||
   fail "texts and the table tests/tools/advice.txt differ"
 torch=yes numpy=yes
@@ -126,7 +132,7 @@ sed 's/ | /\n/g' rows.txt >fields.txt
 while read -r text && read -r before && read -r after; do
   case "$before; $after" in
     untried*) echo "NOTE untried, $after: $text" && continue ;;
-    torch_py* | rules_in* | launchers* | compress_group* | checkpoint*)
+    torch_py* | rules_in* | launchers* | compress_group* | checkpoint* | local_steps*)
       { [ $torch = yes ] && expensive; } || continue
       ;;
     mpi4py*) [ $torch = yes ] || continue ;;
