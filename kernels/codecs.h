@@ -70,8 +70,8 @@ constexpr const CodecRow& row_of(Codec codec) {
   return kOtherCodecs[0];
 }
 
-// Returns the bits per encoded value, for float64 those of half a double; 0 if values share a
-// header, so that the bits per value depend on the segment.
+// Returns the number of bits per encoded value, 32 for float64, because each double counts as two
+// values. Returns 0 if values share a header, so that the bits per value depend on the segment.
 SLIMPI_HD int value_bits(Codec codec) {
   if (codec == Codec::float64) return 32;
 #define SLIMPI_ROW(name, number, Type, bits, greatest, infinity)                      \

@@ -12,9 +12,9 @@
 namespace slimpi::kernels {
 namespace {
 
-// Collected in one pass over a block. The fields are vectors, because a compiler that must respect
-// NaNs does not vectorize a maximum of scalars. On aarch64 a vector is one register, because g++ 12
-// selects and converts the elements of longer ones singly there.
+// The facts that one pass over a block collects about its values. The fields are vectors, because a
+// compiler that must respect NaNs does not vectorize a maximum of scalars. On aarch64 a vector
+// fills one register, because g++ 12 handles longer vectors there one element at a time.
 #if defined(__aarch64__)
 constexpr std::size_t kDoubleLanes = 2;
 #else

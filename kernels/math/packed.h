@@ -122,7 +122,8 @@ SLIMPI_HD std::uint32_t marks_of(std::uint16_t number) {
   return number >> kMarksShift & 15;
 }
 
-// Returns the scale as a float, which no magnitude in a finite bucket of this number exceeds.
+// Returns, as a float, the scale that a scale number stands for. If all values of a bucket with
+// this scale are finite, none exceeds it in magnitude.
 SLIMPI_HD float greatest_of_number(std::uint16_t number) {
   return scale_value(0, finite_number(number));
 }

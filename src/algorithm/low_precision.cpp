@@ -165,7 +165,8 @@ comm::Verdict run_low_precision(comm::Call& call) {
   return Status::ok;
 }
 
-// How far the own replica may be from this rank's values, in norms of these values.
+// The greatest distance that a worker allows between its replica and this rank's values, as a
+// fraction of the norm of these values. Beyond it the replica does not fit.
 constexpr double kFarthest = 0.5;
 
 // Sets *fits to whether this worker's replica is close enough to this rank's values in the shard.

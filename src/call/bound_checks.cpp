@@ -94,9 +94,9 @@ bool has_feedback(const comm::Call& call) {
 }
 
 // Returns the blocks, each of which gets a bound. Where a bucket begins depends on the schedule,
-// but no bucket is longer than a block, so that of an element lies within the element's block and
-// the two beside it. The quantization step of these three blocks together is at least the bucket's,
-// so a bound computed from it is safe.
+// but no bucket is longer than a block. An element's bucket therefore lies within the element's
+// block and the blocks on either side, and the quantization step of these three together is at
+// least that of the bucket. So a bound computed from the three blocks is safe.
 Blocks blocks_of(const comm::Call& call) {
   return {call.count,
           std::max<std::uint64_t>(1, kernels::bucket_elements(call.plan.format, call.count))};

@@ -98,7 +98,7 @@ void Autotuner::find_medians() {
 void Autotuner::choose_runoff() {
   find_medians();
   const double least = double(*std::min_element(medians_.begin(), medians_.end()));
-  // The calls of the fastest candidate until new trials, which watch() counts down.
+  // How many calls the fastest candidate gets before new trials begin. watch() counts it down.
   until_again_ = kCostRatio * kRounds * cost_of_others(medians_);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < medians_.size(); ++i)

@@ -186,8 +186,9 @@ class Communicator {
   // nonblocking sum.
   bool has_room() const { return mpi::has_room_in_fiber(api_, user_); }
   // Counts the fiber of a nonblocking sum that has ended. If the communicator is unusable because
-  // some process serves too many communicators, the fiber of the last undecided sum closes the
-  // exchange, which frees the internal communicator.
+  // some process serves too many communicators, sums that have begun may still wait for the ranks'
+  // decision; the fiber of the last of them closes exchange(), which frees the internal
+  // communicator.
   void end_nonblocking();
   // Tells the other ranks, once per type, that this rank leaves a sum to MPI because its
   // SLIMPI_TYPES does not name the type. Does nothing once an earlier sum has begun to make the

@@ -60,8 +60,8 @@ class MessageTrace {
                       to_string(stage));
   }
 
-  // Notes that all messages so far are complete or lost. From here the trace numbers the messages
-  // that a rank waits for from 0 again.
+  // Notes that all messages so far are complete or lost. Afterwards the numbers that the trace
+  // gives to the messages that a rank waits for start at 0 again.
   void all_completed() {
     for (auto& [message, numbers] : numbers_) numbers.first = numbers.next;
   }

@@ -62,7 +62,8 @@ class RollCall {
   // repeatedly.
   void serve(mpi::Comm comm);
 
-  // Returns, by rank, where the ranks are that have answered since the last ask(), and this rank.
+  // Returns, indexed by rank, where this rank is and where each rank is that has answered since the
+  // last ask().
   const std::vector<std::optional<Place>>& answers() const { return answers_; }
   // Returns the ranks that were asked last and have not answered.
   std::vector<int> silent() const;

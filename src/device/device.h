@@ -136,10 +136,11 @@ struct Device {
   // nothing in this core's caches anyway.
   decltype(copy) copy_nontemporal = nullptr;
 
-  // `pin` pins host memory that the row has not allocated, such as a shared mapping, so that copies
-  // between it and memory at the location are asynchronous and fast; memory that is already pinned
-  // is fine. `unpin` must be called before the memory is unmapped; it does nothing for memory that
-  // is not pinned, or after the GPU was reset. Both are null if memory need not be pinned.
+  // `pin` pins host memory that was not allocated through this Device, such as a shared mapping, so
+  // that copies between it and memory at the location are asynchronous and fast; memory that is
+  // already pinned is fine. `unpin` must be called before the memory is unmapped; it does nothing
+  // for memory that is not pinned, or after the GPU was reset. Both are null if memory need not be
+  // pinned.
   Status (*pin)(const Location& location, void* memory, std::size_t bytes) = nullptr;
   void (*unpin)(void* memory) = nullptr;
 
@@ -183,7 +184,7 @@ inline bool others() {
   return g_added.load(std::memory_order_relaxed) != 0;
 }
 
-// Sets whether the process's MPI says that it takes GPU memory; false before.
+// Records whether this process's MPI says that it takes GPU memory. Until then the answer is no.
 void set_mpi_takes_device_memory(bool takes);
 
 bool mpi_takes_device_memory();

@@ -20,8 +20,9 @@ struct Library {
 };
 
 // The function that a plugin exports as "slimpi_device_plugin". slimpi calls it once; `library`
-// stays valid. Returns the row, or null if there is no GPU or the plugin has another version. A
-// program, or a library that it links, may also export this function, for a device of its own.
+// stays valid. Returns the plugin's Device, a table of functions, or null if there is no GPU or the
+// plugin has another version. A program, or a library that it links, may also export this function,
+// for a device of its own.
 using PluginFunction = const Device*(int version, const Library* library);
 constexpr const char* kPluginSymbol = "slimpi_device_plugin";
 

@@ -82,7 +82,7 @@ Tables tables_of(const dl_phdr_info& object) {
 }
 
 // Returns whether a loaded object has, in its dynamic symbol table, an undefined symbol that begins
-// sums.
+// sums or, if the bool at `gathers` is true, all-gathers.
 int refers_to_sums(dl_phdr_info* object, std::size_t, void* gathers) {
   std::string_view name = object->dlpi_name;
   name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
@@ -94,17 +94,20 @@ int refers_to_sums(dl_phdr_info* object, std::size_t, void* gathers) {
                                                            : 0;
   for (std::uint32_t i = 1; i < count; ++i)
     if (tables.symbols[i].st_shndx == SHN_UNDEF &&
-        begins_sums(tables.names + tables.symbols[i].st_name, gathers != nullptr))
+        begins_sums(tables.names + tables.symbols[i].st_name, *static_cast<bool*>(gathers)))
       return 1;
   return 0;
 }
 
-bool program_begins_sums() {
-  static const bool begins = [] {
-    Config config = load_config(slimpi_environment()).config;
-    return dl_iterate_phdr(&refers_to_sums,
-                           config.calls.has(Collective::allgather) ? &config : nullptr) != 0;
-  }();
+// Returns whether a loaded object begins sums that are not blocking, or, with `gathers`, such
+// all-gathers.
+bool program_begins(bool gathers) {
+  const auto find = [](bool all) { return dl_iterate_phdr(&refers_to_sums, &all) != 0; };
+  if (gathers) {
+    static const bool begins = find(true);
+    return begins;
+  }
+  static const bool begins = find(false);
   return begins;
 }
 
@@ -116,7 +119,8 @@ enum class ThreadLevel { programs, multiple_for_init, multiple };
 ThreadLevel wanted_thread_level() {
   const Config config = load_config(slimpi_environment()).config;
   if (config.progress == Progress::thread) return ThreadLevel::multiple;
-  if (config.is_set(Option::progress) || !program_begins_sums()) return ThreadLevel::programs;
+  if (config.is_set(Option::progress) || !program_begins(config.calls.has(Collective::allgather)))
+    return ThreadLevel::programs;
   return ThreadLevel::multiple_for_init;
 }
 
@@ -128,7 +132,8 @@ ThreadLevel wanted_thread_level() {
 void prepare_sums() {
   mpi::Api api{};
   std::string version;
-  if (!mpi::abi.create_group_is_seen || !program_begins_sums() ||
+  // All ranks must decide the same, so SLIMPI_CALLS, which may differ among them, has no say.
+  if (!mpi::abi.create_group_is_seen || !program_begins(true) ||
       environment_variable("OMPI_NUM_APP_CTX") != "1" || mpi::find(api, version) != mpi::Found::yes)
     return;
   int level = 0;

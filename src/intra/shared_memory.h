@@ -113,8 +113,8 @@ class NodeSegment {
   std::byte* line(int local) const { return region(local); }
   std::byte* probe_lines(int local) const { return region(local) + kPage; }
   // Returns the note that only the rank `local` writes, while the node opens NCCL
-  // (NcclGroup::Note). The other ranks read it after a barrier, but its atomic `failed` at any
-  // time.
+  // (NcclGroup::Note). The other ranks read it only after a barrier, except the atomic member
+  // `failed`, which they may read at any time.
   std::byte* note(int local) const { return probe_lines(local) + kProbeBytes; }
   // Returns the data area of a rank, aligned to 64 bytes. Only that rank writes it.
   float* data(int local) const { return reinterpret_cast<float*>(region(local) + kFrontBytes); }

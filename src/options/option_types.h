@@ -96,8 +96,8 @@ std::string_view trimmed(std::string_view text);  // without white space at eith
 std::string lower_case(std::string_view text);    // also trimmed
 
 // Returns what line `number` (from 1) of a file of options or rules says, without white space at
-// either end, without the comment (from a # at the start of the line or after white space on), and
-// without the byte order mark that Windows editors write before the first line.
+// either end, without the comment, which begins at a # that is first on the line or follows white
+// space, and without the byte order mark that Windows editors write before the first line.
 std::string_view content_of_line(std::string_view line, int number);
 bool parse_integer(std::string_view text, std::uint64_t& value);
 
