@@ -18,8 +18,8 @@
 // The two terms of the last line are orthogonal, so
 //   |out - sum of M|^2 <= |sum of E|^2 + |sum of M|^2
 // A rank scales a larger E down to |E| <= c |M| (c = kResidualNorms, residual_limit.h), so
-//   |out - sum of M| <= sqrt(1 + c^2) (sum of |M|)    without error feedback: <= sum of |M
-// |The rounding of floats is not included.
+//   |out - sum of M| <= sqrt(1 + c^2) (sum of |M|)    without error feedback: <= sum of |M|
+// The rounding of floats is not included.
 //
 // A buffer is one matrix, or several if slimpi_describe_next says so. Each matrix has its own
 // factors. One exchange sums all factors P, another all factors Q.

@@ -2,7 +2,6 @@
 // A reduce-scatter of the program, which is the first phase of an allreduce alone, so each node's
 // sum is encoded once. comm::Scatter says which rank computes which part of the result; a rank that
 // takes no part in the exchange between nodes gets its block from another rank of its node.
-// inside the node. comm::Scatter says which rank makes which sum.
 #include "algorithm/hierarchical.h"
 #include "algorithm/node_frame.h"
 #include "comm/communicator.h"

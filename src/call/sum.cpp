@@ -330,8 +330,9 @@ void Sum::warn_of_rounding() {
       runtime_.rounding_told.load(std::memory_order_relaxed))
     return;
   const Config& config = communicator_.config();
-  for (const Option chosen : {Option::algorithm, Option::bits, Option::max_error, Option::rules})
-    if (config.is_set(chosen)) return;
+  if (config.is_set(Option::algorithm) || config.is_set(Option::bits) || config.max_error ||
+      config.rules)
+    return;
   if (runtime_.rounding_told.exchange(true)) return;
   const std::uint64_t least = config.min_size;
   const std::string size =

@@ -3,7 +3,6 @@
 // options that apply, and the node layout. It is kept in an attribute of the program's communicator
 // and destroyed with it; a persistent sum owns a Communicator of its own. Scratch memory is shared
 // among communicators (memory.h).
-// persistent sum owns an object of its own.
 //
 // A Communicator has no lock, because only one thread at a time uses it: MPI lets one thread call
 // collectives on a communicator. This thread first waits for the nonblocking sums, and while it

@@ -149,17 +149,24 @@ Status Communicator::choose_leaders(const void* buffer) {
 }
 
 // Finds the nodes. MPI_Comm_split_type blocks, so a rank inside it never learns that another rank
-// has failed. If MPI has no context id left, all ranks leave the later calls of the communicator to
-// MPI. In the fiber of a nonblocking sum only this sum fails, because the ranks learn of the
-// failure at different times, and so cannot turn to MPI together.
+// has failed. If it fails, which it does on all ranks where MPI has no context id left, all ranks
+// leave the later calls of the communicator to MPI. In the fiber of a nonblocking sum only this sum
+// fails, because the ranks learn of the failure at different times, and so cannot turn to MPI
+// together.
 Status Communicator::find_layout() {
-  std::vector<std::uint64_t> keys(std::size_t(size_), 0);
+  // Each rank fills in its own key and receives those of all ranks. The last number tells whether
+  // some rank has no key.
+  std::vector<std::uint64_t> keys(std::size_t(size_) + 1, 0);
   const Status found = find_node_key(api_, exchange_.comm(), config_, &keys[std::size_t(rank_)]);
-  // MPI has no context id left, and fails on all ranks.
-  if (found != Status::ok && !Fiber::inside()) enter(Life::unusable);
-  SLIMPI_TRY(found);
-  // Each rank has filled in its own key and receives those of all ranks.
+  keys.back() = found == Status::ok ? 0 : 1;
   SLIMPI_TRY(exchange_.all_max(keys));
+  if (keys.back() != 0) {
+    if (!Fiber::inside()) enter(Life::unusable);
+    return found != Status::ok
+               ? found
+               : fail(Status::mpi, "another rank could not find the ranks of its machine");
+  }
+  keys.pop_back();
   layout_ = make_node_layout(rank_, keys);
   return Status::ok;
 }

@@ -8,7 +8,6 @@
 // all ranks, in whatever order the callbacks run, because all ranks are inside the free together.
 //
 // The other two functions give a communicator info keys, which may set options of slimpi.
-// other two functions here give a communicator info keys, which may set options of slimpi.
 #include "call/communicator_attribute.h"
 #include "call/control.h"
 #include "intercept/names.h"

@@ -11,7 +11,6 @@
 // after a barrier that every rank reached after reading the buffer. While a rank writes a block,
 // other ranks read at most the two blocks before it; while it writes the first block of a call,
 // they may still read the last block of the previous call.
-// before.
 #include <algorithm>
 #include <cstdint>
 #include <memory_resource>

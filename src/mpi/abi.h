@@ -3,7 +3,6 @@
 // is a machine word here, while it is an int in MPICH and a pointer in other MPIs. What differs
 // among MPIs (values of constants, the size of a handle, the layout of MPI_Status) is data, known
 // once the process's MPI is found.
-// process's MPI is found.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace {
 std::string parse_row(const std::vector<std::string>& words, Rule& rule) {
   const Size size{0, UINT64_MAX};
   const HalfBits bits;
-  const bool off = words.size() > 3 && words[3] == "off";  // off has no bits
+  const bool off = words.size() > 3 && lower_case(words[3]) == "off";  // off has no bits
   if (words.size() != 5 && !(off && words.size() == 4))
     return "a row is: min_size max_size communicator algorithm bits; off needs no bits";
   if (words[0] != "*" && !size.parse(words[0], rule.min_size))

@@ -81,6 +81,7 @@ def draw(text, number, block, generator):
 def evaluate(model, text, size, device, batches):
     """The mean loss, the same batches each time; each rank has its share of them. A sharded model
     computes with the gathered weights, as in training."""
+    assert run["wrapping"] == "ddp" or batches % world == 0, f"{world} ranks: use 2, 4, 5 or 10"
     generator = torch.Generator().manual_seed(99)
     model.eval()
     compute = model.module if run["wrapping"] == "ddp" else model

@@ -143,7 +143,11 @@ check_row() {
         row_is_wrong "it fails without the library"
       row_prints out.txt "$row_plain"
       ;;
-    counts) row_keys="$row_keys $(sed -n "s/^\(${2-[a-z_]*}\) \([0-9]*\)$/\1=\2/p" out.txt)" ;;
+    counts)
+      row_counts=$(sed -n "s/^\(${2-[a-z_]*}\) \([0-9]*\)$/\1=\2/p" out.txt)
+      [ -n "$row_counts" ] || row_is_wrong "the output has no counts"
+      row_keys="$row_keys $row_counts"
+      ;;
     *[\<\>=]*) row_keys="$row_keys $*" ;;
     *) row_is_wrong "no check is called '$1'" ;;
   esac
@@ -180,8 +184,11 @@ for check in sys.argv[1:]:
     key, test, wanted = re.fullmatch("([^<>=]*)([<>]=?|=)(.*)", check).groups()
     found = value(key)
     wanted = wanted if value(wanted) == "missing" else value(wanted)
-    good = isinstance(found, (int, float)) and tests[test](found, float(wanted))
-    if not good and str(found) != str(wanted):
+    if isinstance(found, (int, float)) and not isinstance(found, bool):
+        good = tests[test](found, float(wanted))
+    else:
+        good = test == "=" and str(found) == str(wanted)
+    if not good:
         print(f"{key} is {found}, not {check}", end="; ")' $row_keys 2>&1) || :
   [ -z "$row_said" ] || row_is_wrong "the report: ${row_said%; }"
 }

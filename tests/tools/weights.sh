@@ -8,6 +8,15 @@ need_backend
 programs=$top_srcdir/tests/programs
 export OMP_NUM_THREADS=1 SLIMPI_ALGORITHM=allreduce
 
+# A program that gathers few floats at a time, so that all ranks must agree on the parts.
+cat >parts.py <<'PROGRAM'
+import runpy
+import sys
+import slimpi._gathers
+slimpi._gathers._CHUNK = 1 << 16
+sys.argv.pop(0)
+runpy.run_path(sys.argv[0], run_name="__main__")
+PROGRAM
 # Weights are rounded where they compute. The program checks that shards and checkpoints are exact,
 # and that all ranks compute with the same weights.
 weights() { # ALGORITHM BITS WAY...
@@ -17,7 +26,7 @@ weights() { # ALGORITHM BITS WAY...
     more=
     if [ $sent = rounded ]; then more="--torch-weights $bits"; fi
     # shellcheck disable=SC2086
-    SLIMPI_ALGORITHM=$algorithm torch 2 --report $sent.json $more "$PYTHON" \
+    SLIMPI_ALGORITHM=$algorithm torch 2 --report $sent.json $more "$PYTHON" parts.py \
       "$programs/sharded.py" --width 511 --weights "$@"
     expect "$status $(grep -c " [01] $sent\$" out.txt)" "0 $((2 * $#))" "$*: weights are $sent"
     grep ' [01] [0-9.]*$' out.txt >$sent.txt

@@ -3,6 +3,7 @@
 sums for it."""
 import json
 import os
+import re
 
 import torch
 
@@ -40,11 +41,11 @@ def _rules_of(path):
     rows = []
     if path:
         try:
-            with open(path) as file:
-                rows = [line.partition("#")[0].split() for line in file]
+            with open(path, encoding="utf-8-sig") as file:  # with or without a byte order mark
+                rows = [re.split(r"(?:^|\s)#", line)[0].split() for line in file]
         except OSError as error:  # the program may have changed its directory
             raise Error(f"SLIMPI_RULES: {error}: give its absolute path") from error
-    rows = [row for row in rows if row]
+    rows = [[*row[:3], row[3].lower(), *row[4:]] for row in rows if row]
     for row in rows:
         if row[2].endswith(OF_WEIGHTS) and row[3] not in ("bytegrad", "packed", "off"):
             raise Error(f"SLIMPI_RULES: {' '.join(row)}: {row[3]} cannot gather weights; accepted: "

@@ -238,7 +238,7 @@ class Collectives:
         pieces, padding = _kinds.row_of(self, row)
         reason = (self._unlike(name, tensors, results) or self.reason(tensors, results, op)
                   or (codec.reason(tensors[0], pieces) if gathers else None))
-        rule = None if reason else self.rule(longest)
+        rule = None if reason or gathers and codec.by_row else self.rule(longest)
         if rule == "off":
             reason = "off by SLIMPI_RULES"
         known = gathers or self._all or rule or kind == _kinds.GRADIENTS

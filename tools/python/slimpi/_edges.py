@@ -146,11 +146,15 @@ class Spread:
 
     def is_plain(self):
         """Returns whether the program's tensor can be taken as it is."""
-        return self.length == self._count and not self._padding
+        return self.keeps_length() and not self._padding
+
+    def keeps_length(self):
+        """Returns whether a spread row is as long as the program's."""
+        return self.length == self._count
 
     def gather(self, spread):
         """Returns the pieces of one row, without what fills buckets."""
-        if self.length == self._count:
+        if self.keeps_length():
             return spread
         return torch.cat([spread[place:place + count] for _, count, place in self._rows])
 

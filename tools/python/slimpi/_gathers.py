@@ -55,8 +55,13 @@ class Gathers:
 
     def any(self):
         """Returns whether gathers of some lengths are compressed."""
-        return self._of_others is not None or any(
-            algorithm != "off" and self._fits(pattern) for *_, pattern, algorithm, _ in self._rules)
+        for least, most, pattern, algorithm, _ in self._rules:
+            if self._fits(pattern):
+                if algorithm != "off":
+                    return True
+                if least == 0 and most is None:
+                    return False
+        return self._of_others is not None
 
     def choose(self, count):
         """Returns the Weights for `count` gathered floats; None if the backend gathers them."""
@@ -67,7 +72,7 @@ class Gathers:
                 if (algorithm, bits) not in self._of_rows:
                     self._of_rows[algorithm, bits] = Weights(
                         _world().mpi.option("bits") if bits == "*" else bits, algorithm,
-                        self._bucket)
+                        self._bucket, by_row=True)
                 return self._of_rows[algorithm, bits]
         return self._of_others
 
@@ -77,11 +82,12 @@ class Gathers:
 
 class Weights:
     """How weights are gathered: in so many bits, by `packed` if the group sums gradients so, else
-    by `bytegrad`."""
+    by `bytegrad`. by_row: whether a row of SLIMPI_RULES that is for weights alone asks for it."""
 
-    def __init__(self, bits, algorithm, bucket):
+    def __init__(self, bits, algorithm, bucket, by_row=False):
         from torch.utils.weak import WeakIdKeyDictionary  # PyTorch 2.0 and newer
         self.bits, self.algorithm = bits, "packed" if algorithm == "packed" else "bytegrad"
+        self.by_row = by_row
         self.align = alignment(self.algorithm, bucket) or 1
         self._options = {"calls": CALLS, "algorithm": self.algorithm, "bits": bits, "min_size": "0",
                          "start": "0", "error_feedback": "0"}
@@ -122,11 +128,16 @@ class Weights:
             result.detach().copy_(row.view_as(result))
 
     def _gather_floats(self, sums, comm, block, rows, spread, adds):
-        if not adds and spread.is_plain() and rows.is_contiguous() and rows.dtype == block.dtype:
-            own = rows[sums.rank].data_ptr()
-            end_streams(block)
-            mine = block.data_ptr() if block.data_ptr() != own else None
-            _world().gather(comm, mine, rows.data_ptr(), block.numel())
+        # All ranks must decide the same, and not all of them have padding.
+        at_once = not adds and spread.keeps_length() and rows.is_contiguous()
+        if at_once and rows.dtype == block.dtype:
+            own, mine = rows[sums.rank], spread.spread(block, 1, sums.memory)
+            if block.data_ptr() == own.data_ptr() != mine.data_ptr():
+                own.copy_(mine)
+                mine = own
+            end_streams(mine)
+            _world().gather(comm, None if mine.data_ptr() == own.data_ptr() else mine.data_ptr(),
+                            rows.data_ptr(), block.numel())
             return
         step = max(1, _CHUNK // sums.size // self.align) * self.align
         taken = sums.memory.take(block, sums.size * min(step, spread.length))

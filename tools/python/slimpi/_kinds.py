@@ -177,19 +177,27 @@ def _watch_fsdp1(module):
     handle.needs_unshard = needs_unshard
 
 
-def _groups_zero_3(params, missing):
-    """Returns lists of the parameters that ZeRO 3 gathers in one collective each."""
+def _groups_zero_3(params, missing, type_of):
+    """Returns lists of the parameters that ZeRO 3 gathers in one collective each. type_of: returns
+    the type in which it gathers a parameter."""
     lists = {}
     for one in sorted(params, key=lambda one: one.ds_id):
         if one.ds_status == missing:
-            lists.setdefault((id(one.ds_process_group), one.ds_tensor.dtype,
-                              getattr(one, "ds_secondary_tensor", None) is None), []).append(one)
+            lists.setdefault((id(one.ds_process_group), type_of(one, one.ds_tensor),
+                              _secondary(one) is None), []).append(one)
     return lists.values()
+
+
+def _secondary(parameter):
+    """Returns the tensor of a node's own shards that ZeRO++ keeps; None if there is none."""
+    return getattr(parameter, "ds_secondary_tensor", None)
 
 
 def _gathers_zero_3(params):
     """The gather has a piece of each parameter. Behind the last value of a parameter are bits that
-    DeepSpeed has never set."""
+    DeepSpeed has never set. A secondary tensor has been rounded by the gather that made it."""
+    if _secondary(params[0]) is not None:
+        return doing(None)
     sums = _collectives_of(params[0].ds_process_group)
     pieces = [one.ds_tensor.ds_numel for one in params]
     return doing(WHOLE, [sums], pieces, _padding_of(pieces, [
@@ -204,6 +212,7 @@ def _watch_zero_3(module):
     if gather is None:  # an older DeepSpeed
         return
     missing = module.ZeroParamStatus.NOT_AVAILABLE
+    type_of = getattr(module, "get_allgather_dtype", lambda one, tensor: tensor.dtype)
 
     @functools.wraps(gather)
     def all_gather_params(self, params, forward, quantize=False):
@@ -214,7 +223,7 @@ def _watch_zero_3(module):
             with doing(None):
                 gather(self, others, forward, quantize)
             return
-        for together in _groups_zero_3(others, missing):
+        for together in _groups_zero_3(others, missing, type_of):
             with _gathers_zero_3(together):
                 gather(self, together, forward, quantize)
 
@@ -232,9 +241,12 @@ def _reduces_zero_3(names):
         return contextlib.nullcontext()
     lengths = [tensor.numel() for tensor in names["tensors"]]
     pieces = [-(-length // sums.size) for length in lengths]
-    return doing(GRADIENTS, [sums], pieces, _padding_of(pieces * sums.size, [
-        min(max(length - rank * piece, 0), piece)
-        for rank in range(sums.size) for length, piece in zip(lengths, pieces)]))
+    firsts, row, padding = itertools.accumulate([0] + pieces), sum(pieces), []
+    for first, length, piece in zip(firsts, lengths, pieces):
+        for rank in range(length // piece if piece else sums.size, sums.size):
+            own = max(length - rank * piece, 0)
+            padding.append((rank * row + first + own, piece - own))
+    return doing(GRADIENTS, [sums], pieces, sorted(padding))
 
 
 def _watch_gathered(module):

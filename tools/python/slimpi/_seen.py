@@ -23,7 +23,7 @@ _left = {}   # by backend and reason: number of sums left to the backend, and th
 BY_C = "functional sums"  # the kind of sums of DTensor and of functional collectives
 _BY_HAND, _MIXED = "sums by hand", "sums by hand of gradients on some ranks only"
 _lock = threading.Lock()
-_counts = True  # false inside a counted call, because functions of PyTorch call each other
+_here = threading.local()  # inside: a counted call, because functions of PyTorch call each other
 
 
 def bytes_of(value):
@@ -74,18 +74,17 @@ def is_counted():
 def _counted(function):
     @functools.wraps(function)
     def call(*arguments, **keywords):
-        global _counts
-        if not _counts:
+        if getattr(_here, "inside", False):
             return function(*arguments, **keywords)
         # The longest argument is the input, also for reduce_scatter, which gets a shorter tensor
         # for the result.
         _add(_calls, function.__name__, max(map(bytes_of, (*arguments, *keywords.values())),
                                             default=0))
-        _counts = False
+        _here.inside = True
         try:
             return function(*arguments, **keywords)
         finally:
-            _counts = True
+            _here.inside = False
 
     return call
 
