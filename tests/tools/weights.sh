@@ -8,15 +8,6 @@ need_backend
 programs=$top_srcdir/tests/programs
 export OMP_NUM_THREADS=1 SLIMPI_ALGORITHM=allreduce
 
-# A program that gathers few floats at a time, so that all ranks must agree on the parts.
-cat >parts.py <<'PROGRAM'
-import runpy
-import sys
-import slimpi._gathers
-slimpi._gathers._CHUNK = 1 << 16
-sys.argv.pop(0)
-runpy.run_path(sys.argv[0], run_name="__main__")
-PROGRAM
 # Weights are rounded where they compute. The program checks that shards and checkpoints are exact,
 # and that all ranks compute with the same weights.
 weights() { # ALGORITHM BITS WAY...
@@ -26,7 +17,7 @@ weights() { # ALGORITHM BITS WAY...
     more=
     if [ $sent = rounded ]; then more="--torch-weights $bits"; fi
     # shellcheck disable=SC2086
-    SLIMPI_ALGORITHM=$algorithm torch 2 --report $sent.json $more "$PYTHON" parts.py \
+    SLIMPI_ALGORITHM=$algorithm torch 2 --report $sent.json $more "$PYTHON" \
       "$programs/sharded.py" --width 511 --weights "$@"
     expect "$status $(grep -c " [01] $sent\$" out.txt)" "0 $((2 * $#))" "$*: weights are $sent"
     grep ' [01] [0-9.]*$' out.txt >$sent.txt
@@ -105,6 +96,31 @@ echo '* * other.weights fp16 *' >weights
 torch 2 --rules weights "$PYTHON" rows.py slimpi
 grep -q 'SLIMPI_RULES: \* \* other.weights fp16 \*: fp16 cannot gather weights' err.txt ||
   fail "a row for weights with another algorithm is accepted"
+# A long gather goes in parts, or at once, on all ranks, also where one rank alone has padding.
+cat >uneven.py <<'PROGRAM'
+import sys
+import torch, torch.distributed as dist
+import slimpi.torch
+from slimpi import _functions, _gathers, _kinds
+_gathers._CHUNK = 1 << 14
+dist.init_process_group("slimpi")
+slimpi.torch.compress(weights=8)
+rank, length = dist.get_rank(), 40000
+parts = [torch.randn(length, generator=torch.Generator().manual_seed(one)) for one in range(2)]
+mine, whole = parts[rank].clone(), torch.empty(2 * length)
+padding = [(length - 3, 3)] if rank == 1 else []
+for first, count in padding:
+    mine[first:first + count] = float("nan")
+sums = [_functions.collectives_of(dist.group.WORLD)]
+with _kinds.doing(_kinds.WHOLE, sums, [length], padding):
+    dist.all_gather_into_tensor(whole, mine)
+errors = (whole - torch.cat(parts)).abs()[:-3]
+sys.stdout.write(f"{'rounded' if 0 < errors.max() < 0.03 else errors.max()}\n")
+sys.stdout.flush()
+dist.destroy_process_group()
+PROGRAM
+torch 2 --timeout 20 "$PYTHON" uneven.py
+expect "$status $(xargs <out.txt)" "0 rounded rounded" "padding on one rank alone"
 # ZeRO 1 and 2 send changes of weights. A rank whose copy of another rank's block is not what was
 # gathered makes all ranks gather exactly; so does the first gather.
 cat >copies.py <<'PROGRAM'
