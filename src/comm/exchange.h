@@ -201,7 +201,7 @@ class Exchange final : public PointToPoint {
   Status all_same(std::uint64_t word, bool* same);
 
   // Computes the element-wise sum over all ranks, with the same result on all of them; collective.
-  // Its bytes are counted as sent.
+  // The bytes of this sum are counted as sent.
   Status all_sum(std::span<double> values);
 
   // Runs an MPI collective in its nonblocking form and polls until it is complete, so that the

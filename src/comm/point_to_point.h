@@ -68,7 +68,7 @@ class PointToPoint {
   // Must be called at the end of every schedule with its result, `status`, which is returned. After
   // a failure, whose peers still wait for messages, it reports the failure to every rank of the
   // communicator, and all ranks that wait fail with the same status and a text that names the rank.
-  // It then cancels or frees `requests`. Afterwards MPI does not use the memory of these messages,
+  // Then it cancels or frees `requests`, after which MPI does not use the memory of these messages,
   // unless Exchange::memory_left(). Because of that exception, a schedule never sends from, or
   // receives into, memory of the program.
   virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;

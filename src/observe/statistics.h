@@ -157,8 +157,8 @@ struct Stage {
 // between nodes.
 using Candidates = std::span<const char* const>;
 
-// The autotuner's trials for buffers of from_bytes to 2 from_bytes - 1 bytes, and its last choice.
-// It times candidates (ways to run a call) and chooses the fastest.
+// The trials of the autotuner, which times candidates (ways to run a call) and chooses the fastest,
+// for buffers of from_bytes to 2 from_bytes - 1 bytes, and its last choice.
 struct AutoChoice {
   struct Candidate {
     std::string name;

@@ -159,8 +159,8 @@ CUresult cuMemFree_v2(CUdeviceptr memory) {
   return CUDA_SUCCESS;
 }
 
-// Managed memory is ordinary memory and not the protected device's, because the CPU may touch it.
-// It is reported as host memory, because a driver may do so while its pages are in the host.
+// Managed memory is ordinary memory and not the protected device's, because the CPU may touch it,
+// and is reported as host memory, as by a driver while the pages are in the host.
 CUresult cuMemAllocManaged(CUdeviceptr* memory, size_t bytes, unsigned) {
   FAKE_ENTER(cuMemAllocManaged);
   if (current_context() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;

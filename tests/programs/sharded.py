@@ -157,7 +157,8 @@ def check_weights(way, model, optimizer, data):
         # With bytegrad no two parameters of FSDP2 or ZeRO 3 share a range.
         values_near = exact if way in ("fsdp2", "zero3") else every
         span, error = values_near.max() - values_near.min(), (part - exact).abs().max()
-        most = span / 20 if way.endswith("bf16") else span / 100
+        # With 8 bits half a step; packed in 6 bits has no such bound for a parameter.
+        most = span / 20 if way.endswith("bf16") else span / 510 * 1.0001
         assert error <= most, f"{way}: a rounding error of {error} in a range of {span}"
         differ.append((part != (exact.bfloat16() if way.endswith("bf16") else exact)).any())
     assert torch.equal(shard(way, model, optimizer), before), f"{way}: the shard has changed"

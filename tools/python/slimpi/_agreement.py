@@ -41,7 +41,8 @@ def _rules_of(path):
     rows = []
     if path:
         try:
-            with open(path, encoding="utf-8-sig") as file:  # with or without a byte order mark
+            # With or without a byte order mark, and in any encoding of comments, as the library.
+            with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
                 rows = [re.split(r"(?:^|\s)#", line)[0].split() for line in file]
         except OSError as error:  # the program may have changed its directory
             raise Error(f"SLIMPI_RULES: {error}: give its absolute path") from error
