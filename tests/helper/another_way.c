@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A library to preload before slimpi. It makes every MPI_Allreduce, MPI_Allgather and
- * MPI_Allgatherv of an unchanged program in the way that TEST_WAY names, and returns the code that
- * MPI returns:
+/* A library to preload before slimpi. It makes every MPI_Allreduce of an unchanged program in the
+ * way that TEST_WAY names, and returns the code that MPI returns:
  *
  * - nonblocking: by MPI_Iallreduce and MPI_Wait.
  * - persistent, the default: by MPI_Allreduce_init, MPI_Start, MPI_Wait and MPI_Request_free.
  * - mixed: by one of these ways or MPI_Allreduce. The count chooses, so all ranks do the same.
- * - kept: as persistent, but the same arguments of MPI_Allreduce start the same request again. The
- *   program must use the same buffers in the same order on all ranks.
+ * - kept: as persistent, but the same arguments start the same request again. The program must use
+ *   the same buffers in the same order on all ranks.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -85,16 +84,6 @@ static int sum_kept(const void* in, void* out, int count, MPI_Datatype type, MPI
   return code != MPI_SUCCESS ? code : MPI_Wait(&one->request, MPI_STATUS_IGNORE);
 }
 
-/* Completes the nonblocking call that has returned `code`, or the persistent one that has been made
- * so, and returns MPI's code. */
-static int complete(int code, MPI_Request* request, int persistent) {
-  if (code != MPI_SUCCESS) return code;
-  if (persistent) code = MPI_Start(request);
-  if (code == MPI_SUCCESS) code = MPI_Wait(request, MPI_STATUS_IGNORE);
-  if (persistent && *request != MPI_REQUEST_NULL) MPI_Request_free(request);
-  return code;
-}
-
 int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_Op op,
                   MPI_Comm comm) {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -102,42 +91,17 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype type, MPI_O
   if (strcmp(way, "blocking") == 0)
     NEXT(MPI_Allreduce, (const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm),
          (in, out, count, type, op, comm));
-  if (strcmp(way, "nonblocking") == 0)
-    return complete(MPI_Iallreduce(in, out, count, type, op, comm, &request), &request, 0);
+  if (strcmp(way, "nonblocking") == 0) {
+    const int code = MPI_Iallreduce(in, out, count, type, op, comm, &request);
+    return code != MPI_SUCCESS ? code : MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
   if (strcmp(way, "kept") == 0) return sum_kept(in, out, count, type, op, comm);
-  return complete(MPI_Allreduce_init(in, out, count, type, op, comm, MPI_INFO_NULL, &request),
-                  &request, 1);
-}
-
-int MPI_Allgather(const void* in, int sent, MPI_Datatype from, void* out, int count,
-                  MPI_Datatype type, MPI_Comm comm) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  const char* const way = way_of(count);
-  if (strcmp(way, "blocking") == 0)
-    NEXT(MPI_Allgather,
-         (const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm),
-         (in, sent, from, out, count, type, comm));
-  if (strcmp(way, "nonblocking") == 0)
-    return complete(MPI_Iallgather(in, sent, from, out, count, type, comm, &request), &request, 0);
-  return complete(
-      MPI_Allgather_init(in, sent, from, out, count, type, comm, MPI_INFO_NULL, &request),
-      &request, 1);
-}
-
-int MPI_Allgatherv(const void* in, int sent, MPI_Datatype from, void* out, const int* counts,
-                   const int* places, MPI_Datatype type, MPI_Comm comm) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  const char* const way = way_of(counts[0]);
-  if (strcmp(way, "blocking") == 0)
-    NEXT(MPI_Allgatherv,
-         (const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, MPI_Comm),
-         (in, sent, from, out, counts, places, type, comm));
-  if (strcmp(way, "nonblocking") == 0)
-    return complete(MPI_Iallgatherv(in, sent, from, out, counts, places, type, comm, &request),
-                    &request, 0);
-  return complete(MPI_Allgatherv_init(in, sent, from, out, counts, places, type, comm,
-                                      MPI_INFO_NULL, &request),
-                  &request, 1);
+  int code = MPI_Allreduce_init(in, out, count, type, op, comm, MPI_INFO_NULL, &request);
+  if (code != MPI_SUCCESS) return code;
+  code = MPI_Start(&request);
+  if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+  return code;
 }
 
 /* Nonblocking sums need MPI_THREAD_MULTIPLE, so it replaces the level that the program asks for. */
