@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The first steps of every call, blocking, nonblocking or persistent, which decide whether slimpi
 // takes the call or leaves it to MPI. admit() decides locally, from facts that agree on all ranks
-// (except SLIMPI_TYPES: a rank that leaves a type to MPI tells the others). decide() communicates:
-// unless the ranks have already compared their options, it makes them do so, and then decides by
-// the options.
+// (except SLIMPI_TYPES: a rank that leaves a type to MPI tells the others). decide() lets the ranks
+// compare their options if they have not done so yet, which needs communication, and then decides
+// by the options.
 //
 //   blocking     dispatch(): the steps of admit(), decide(), run()
 //   nonblocking  admit(); then decide() and run() in a fiber (base/fiber.h), or without a fiber if

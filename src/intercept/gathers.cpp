@@ -8,8 +8,8 @@ namespace slimpi::intercept {
 
 namespace {
 
-// The counts of MPI_Allgather. For their functions, and those of the counts of MPI_Allgatherv, see
-// Next.
+// The counts of MPI_Allgather. RanksBlocks holds those of MPI_Allgatherv. For the functions of both
+// see Next.
 struct OneBlock {
   template <typename Count>
   struct Counts {
@@ -75,8 +75,8 @@ constinit Next<RanksBlocks> next_Allgatherv{"PMPI_Allgatherv", "PMPI_Allgatherv_
 constinit Next<RanksBlocks> next_Iallgatherv{"PMPI_Iallgatherv", "PMPI_Iallgatherv_c"};
 constinit Next<RanksBlocks> next_Allgatherv_init{"PMPI_Allgatherv_init", "PMPI_Allgatherv_init_c"};
 
-// The common bodies of this file's exported functions; see take(). The operation of the request is
-// MPI_SUM (call/request.h).
+// The common code of this file's exported functions, which take() completes. The operation of the
+// request is MPI_SUM, as call/request.h explains.
 [[gnu::always_inline]] inline Request request_of(Form form, const void* in, std::int64_t sent,
                                                  Word sent_type, void* out, BlockCounts blocks,
                                                  Word type, Word comm) {
@@ -126,8 +126,8 @@ int begin_gather_by_mpi(const Request& request, Word handle) {
                                          : next_Iallgatherv(request, handle);
 }
 
-// Define the names of a function: with usual and with large counts, and for Fortran. `more` has the
-// parameters after the communicator, and `names` their names.
+// Define the names of a function: with int counts, with large counts, and for Fortran. `more`
+// declares the parameters after the communicator, and `names` lists them as arguments.
 #define SLIMPI_MORE(...) __VA_OPT__(, ) __VA_ARGS__
 #define SLIMPI_GATHER_AS(symbol, name, form, way, Count, more, names)                          \
   SLIMPI_EXPORT int symbol(const void* in, Count sent, Word sent_type, void* out, Count count, \

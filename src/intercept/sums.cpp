@@ -11,7 +11,8 @@ namespace slimpi::intercept {
 
 namespace {
 
-// The counts of a function: set() writes them into a call; for the other functions see Next.
+// How the functions pass their counts: set() stores them in a request. For the other members see
+// Next.
 struct SumCounts {
   template <typename Count, typename... More>
   static int call(void* next, const Request& request, Count counts, More... more) {
@@ -74,7 +75,7 @@ constinit Next<RanksCounts> next_Ireduce_scatter{"PMPI_Ireduce_scatter", "PMPI_I
 constinit Next<RanksCounts> next_Reduce_scatter_init{"PMPI_Reduce_scatter_init",
                                                      "PMPI_Reduce_scatter_init_c"};
 
-// The common body of this file's exported functions; see take().
+// The common code of this file's exported functions, which take() completes.
 template <Way way, typename Counts, typename Count, typename... More>
 [[gnu::always_inline]] inline int sum(Next<Counts>& next, Form form, const void* in, void* out,
                                       Count counts, Word datatype, Word op, Word comm,
@@ -229,8 +230,8 @@ SLIMPI_EXPORT int PMPI_Reduce_scatter_init(const void* in, void* out, const int*
 
 namespace slimpi::call {
 
-// Lets MPI run the call. Called inside the catch-all, which lets exceptions of the program's error
-// handlers pass.
+// Lets MPI run the call. Called inside catch_all(); programs_code() makes it pass on an exception
+// that the program's error handler throws.
 int call_mpi_unstaged(const Request& request) {
   using namespace intercept;
   // Tests g_fibers, the number of sums in flight, first: if it is 0, no thread is in a fiber. A sum
