@@ -8,8 +8,8 @@ namespace slimpi::intercept {
 
 namespace {
 
-// The counts of MPI_Allgather. RanksBlocks holds those of MPI_Allgatherv. For the functions of both
-// see Next.
+// The counts of MPI_Allgather. For their functions, and those of the counts of MPI_Allgatherv, see
+// Next.
 struct OneBlock {
   template <typename Count>
   struct Counts {
@@ -68,54 +68,41 @@ struct RanksBlocks {
   }
 };
 
-constinit Next<OneBlock> next_Allgather{"PMPI_Allgather", "PMPI_Allgather_c"};
-constinit Next<OneBlock> next_Iallgather{"PMPI_Iallgather", "PMPI_Iallgather_c"};
-constinit Next<OneBlock> next_Allgather_init{"PMPI_Allgather_init", "PMPI_Allgather_init_c"};
-constinit Next<RanksBlocks> next_Allgatherv{"PMPI_Allgatherv", "PMPI_Allgatherv_c"};
-constinit Next<RanksBlocks> next_Iallgatherv{"PMPI_Iallgatherv", "PMPI_Iallgatherv_c"};
-constinit Next<RanksBlocks> next_Allgatherv_init{"PMPI_Allgatherv_init", "PMPI_Allgatherv_init_c"};
-
 // The common code of this file's exported functions, which take() completes. The operation of the
 // request is MPI_SUM, as call/request.h explains.
-[[gnu::always_inline]] inline Request request_of(Form form, const void* in, std::int64_t sent,
-                                                 Word sent_type, void* out, BlockCounts blocks,
-                                                 Word type, Word comm) {
-  mpi::find_abi();
-  Request request{in,
-                  out,
-                  0,
-                  cut_known<Datatype>(type),
-                  mpi::abi.op_sum,
-                  cut_known<Comm>(comm),
-                  form == Form::large,
-                  form == Form::fortran};
+template <Way way, typename Counts, typename... More>
+[[gnu::always_inline]] inline int gather(Next<Counts>& next, Form form, const void* in,
+                                         std::int64_t sent, Word sent_type, void* out,
+                                         BlockCounts blocks, Word type, Word comm, More... more) {
+  Request request = request_of(form, in, out, type, comm);
+  request.op = mpi::abi.op_sum;
   request.collective = Collective::allgather;
   request.blocks = std::move(blocks);
   request.own_count = -1;
   request.sent = {sent, cut_known<Datatype>(sent_type)};
-  return request;
-}
-
-template <Way way, typename... More>
-[[gnu::always_inline]] inline int gather(Next<OneBlock>& next, Form form, const void* in,
-                                         std::int64_t sent, Word sent_type, void* out,
-                                         std::int64_t count, Word type, Word comm, More... more) {
-  Request request = request_of(form, in, sent, sent_type, out, {count}, type, comm);
-  return take<way>(next, form, request, more...);
-}
-
-template <Way way, typename Count, typename... More>
-[[gnu::always_inline]] inline int gather_blocks(Next<RanksBlocks>& next, Form form, const void* in,
-                                                Count sent, Word sent_type, void* out,
-                                                const Count* counts, const Count* places, Word type,
-                                                Word comm, More... more) {
-  BlockCounts blocks{0, counts, sizeof(Count) == sizeof(std::int64_t)};
-  blocks.places = places;
-  Request request = request_of(form, in, sent, sent_type, out, std::move(blocks), type, comm);
   return take<way>(next, form, request, more...);
 }
 
 }  // namespace
+
+// Define one function of SLIMPI_COLLECTIVE.
+#define SLIMPI_GATHER(symbol, name, form, way, Count, more, names)                             \
+  SLIMPI_EXPORT int symbol(const void* in, Count sent, Word sent_type, void* out, Count count, \
+                           Word type, Word comm SLIMPI_MORE more) {                            \
+    return gather<Way::way>(next_##name, Form::form, in, sent, sent_type, out, {count}, type,  \
+                            comm SLIMPI_MORE names);                                           \
+  }
+#define SLIMPI_GATHER_OF_BLOCKS(symbol, name, form, way, Count, more, names)                   \
+  SLIMPI_EXPORT int symbol(const void* in, Count sent, Word sent_type, void* out,              \
+                           const Count* counts, const Count* places, Word type,                \
+                           Word comm SLIMPI_MORE more) {                                       \
+    return gather<Way::way>(next_##name, Form::form, in, sent, sent_type, out,                 \
+                            {0, counts, sizeof(Count) == sizeof(std::int64_t), false, places}, \
+                            type, comm SLIMPI_MORE names);                                     \
+  }
+
+SLIMPI_COLLECTIVE(SLIMPI_GATHER, OneBlock, Allgather, Iallgather)
+SLIMPI_COLLECTIVE(SLIMPI_GATHER_OF_BLOCKS, RanksBlocks, Allgatherv, Iallgatherv)
 
 int gather_by_mpi(const Request& request) {
   return request.blocks.array == nullptr ? next_Allgather(request) : next_Allgatherv(request);
@@ -125,34 +112,5 @@ int begin_gather_by_mpi(const Request& request, Word handle) {
   return request.blocks.array == nullptr ? next_Iallgather(request, handle)
                                          : next_Iallgatherv(request, handle);
 }
-
-// Define the names of a function: with int counts, with large counts, and for Fortran. `more`
-// declares the parameters after the communicator, and `names` lists them as arguments.
-#define SLIMPI_MORE(...) __VA_OPT__(, ) __VA_ARGS__
-#define SLIMPI_GATHER_AS(symbol, name, form, way, Count, more, names)                          \
-  SLIMPI_EXPORT int symbol(const void* in, Count sent, Word sent_type, void* out, Count count, \
-                           Word type, Word comm SLIMPI_MORE more) {                            \
-    return gather<Way::way>(next_##name, Form::form, in, sent, sent_type, out, count, type,    \
-                            comm SLIMPI_MORE names);                                           \
-  }
-#define SLIMPI_GATHER_BLOCKS_AS(symbol, name, form, way, Count, more, names)                  \
-  SLIMPI_EXPORT int symbol(const void* in, Count sent, Word sent_type, void* out,             \
-                           const Count* counts, const Count* places, Word type,               \
-                           Word comm SLIMPI_MORE more) {                                      \
-    return gather_blocks<Way::way>(next_##name, Form::form, in, sent, sent_type, out, counts, \
-                                   places, type, comm SLIMPI_MORE names);                     \
-  }
-#define SLIMPI_THREE(define, name, way, more, names)                      \
-  define(MPI_##name, name, usual, way, int, more, names)                  \
-      define(MPI_##name##_c, name, large, way, std::int64_t, more, names) \
-          define(PMPI_##name, name, fortran, way, int, more, names)
-
-SLIMPI_THREE(SLIMPI_GATHER_AS, Allgather, blocking, (), ())
-SLIMPI_THREE(SLIMPI_GATHER_AS, Iallgather, nonblocking, (Word handle), (handle))
-SLIMPI_THREE(SLIMPI_GATHER_AS, Allgather_init, persistent, (Word info, Word handle), (info, handle))
-SLIMPI_THREE(SLIMPI_GATHER_BLOCKS_AS, Allgatherv, blocking, (), ())
-SLIMPI_THREE(SLIMPI_GATHER_BLOCKS_AS, Iallgatherv, nonblocking, (Word handle), (handle))
-SLIMPI_THREE(SLIMPI_GATHER_BLOCKS_AS, Allgatherv_init, persistent, (Word info, Word handle),
-             (info, handle))
 
 }  // namespace slimpi::intercept

@@ -133,6 +133,21 @@ struct Next {
   }
 };
 
+// The first part of every exported function: returns its arguments as a request, without the
+// counts and the operation.
+[[gnu::always_inline]] inline Request request_of(Form form, const void* in, void* out, Word type,
+                                                 Word comm) {
+  mpi::find_abi();
+  return {in,
+          out,
+          0,
+          cut_known<Datatype>(type),
+          {},
+          cut_known<Comm>(comm),
+          form == Form::large,
+          form == Form::fortran};
+}
+
 // The last part of every exported function: runs the call or leaves it to MPI. A call of a PMPI_
 // name goes to MPI unchanged, unless MPI's Fortran bindings make it. Must be inline, because it
 // looks at the caller of the exported function. `more` ends with the address of the program's MPI
@@ -156,3 +171,18 @@ int gather_by_mpi(const Request& request);
 int begin_gather_by_mpi(const Request& request, Word handle);
 
 }  // namespace slimpi::intercept
+
+// Defines the exported functions of a collective, blocking, nonblocking and persistent, each with
+// usual and with large counts and for Fortran, and next_NAME for each. `define` is a macro that
+// defines one of them as `symbol`, with counts of type Count. `more` has the parameters after the
+// communicator, and `names` their names.
+#define SLIMPI_COLLECTIVE(define, Counts, name, begin)                      \
+  SLIMPI_FORMS(define, Counts, name, blocking, (), ())                      \
+  SLIMPI_FORMS(define, Counts, begin, nonblocking, (Word handle), (handle)) \
+  SLIMPI_FORMS(define, Counts, name##_init, persistent, (Word info, Word handle), (info, handle))
+#define SLIMPI_FORMS(define, Counts, name, way, more, names)                    \
+  static constinit Next<Counts> next_##name{"PMPI_" #name, "PMPI_" #name "_c"}; \
+  define(MPI_##name, name, usual, way, int, more, names)                        \
+      define(MPI_##name##_c, name, large, way, std::int64_t, more, names)       \
+          define(PMPI_##name, name, fortran, way, int, more, names)
+#define SLIMPI_MORE(...) __VA_OPT__(, ) __VA_ARGS__

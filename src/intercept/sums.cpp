@@ -11,8 +11,7 @@ namespace slimpi::intercept {
 
 namespace {
 
-// How the functions pass their counts: set() stores them in a request. For the other members see
-// Next.
+// The counts of a function: set() writes them into a call; for the other functions see Next.
 struct SumCounts {
   template <typename Count, typename... More>
   static int call(void* next, const Request& request, Count counts, More... more) {
@@ -61,177 +60,39 @@ struct RanksCounts : SumCounts {
   }
 };
 
-constinit Next<OneCount> next_Allreduce{"PMPI_Allreduce", "PMPI_Allreduce_c"};
-constinit Next<OneCount> next_Iallreduce{"PMPI_Iallreduce", "PMPI_Iallreduce_c"};
-constinit Next<OneCount> next_Allreduce_init{"PMPI_Allreduce_init", "PMPI_Allreduce_init_c"};
-constinit Next<BlockCount> next_Reduce_scatter_block{"PMPI_Reduce_scatter_block",
-                                                     "PMPI_Reduce_scatter_block_c"};
-constinit Next<BlockCount> next_Ireduce_scatter_block{"PMPI_Ireduce_scatter_block",
-                                                      "PMPI_Ireduce_scatter_block_c"};
-constinit Next<BlockCount> next_Reduce_scatter_block_init{"PMPI_Reduce_scatter_block_init",
-                                                          "PMPI_Reduce_scatter_block_init_c"};
-constinit Next<RanksCounts> next_Reduce_scatter{"PMPI_Reduce_scatter", "PMPI_Reduce_scatter_c"};
-constinit Next<RanksCounts> next_Ireduce_scatter{"PMPI_Ireduce_scatter", "PMPI_Ireduce_scatter_c"};
-constinit Next<RanksCounts> next_Reduce_scatter_init{"PMPI_Reduce_scatter_init",
-                                                     "PMPI_Reduce_scatter_init_c"};
-
 // The common code of this file's exported functions, which take() completes.
 template <Way way, typename Counts, typename Count, typename... More>
 [[gnu::always_inline]] inline int sum(Next<Counts>& next, Form form, const void* in, void* out,
                                       Count counts, Word datatype, Word op, Word comm,
                                       More... more) {
-  mpi::find_abi();
-  Request request{in,
-                  out,
-                  0,
-                  cut_known<Datatype>(datatype),
-                  cut_known<Op>(op),
-                  cut_known<Comm>(comm),
-                  form == Form::large,
-                  form == Form::fortran};
+  Request request = request_of(form, in, out, datatype, comm);
+  request.op = cut_known<Op>(op);
   Counts::set(request, counts);
   return take<way>(next, form, request, more...);
 }
 
 }  // namespace
 
-SLIMPI_EXPORT int MPI_Allreduce(const void* in, void* out, int count, Word type, Word op,
-                                Word comm) {
-  return sum<Way::blocking>(next_Allreduce, Form::usual, in, out, count, type, op, comm);
-}
-SLIMPI_EXPORT int MPI_Allreduce_c(const void* in, void* out, std::int64_t count, Word type, Word op,
-                                  Word comm) {
-  return sum<Way::blocking>(next_Allreduce, Form::large, in, out, count, type, op, comm);
-}
-SLIMPI_EXPORT int PMPI_Allreduce(const void* in, void* out, int count, Word type, Word op,
-                                 Word comm) {
-  return sum<Way::blocking>(next_Allreduce, Form::fortran, in, out, count, type, op, comm);
-}
-SLIMPI_EXPORT int MPI_Iallreduce(const void* in, void* out, int count, Word type, Word op,
-                                 Word comm, Word handle) {
-  return sum<Way::nonblocking>(next_Iallreduce, Form::usual, in, out, count, type, op, comm,
-                               handle);
-}
-SLIMPI_EXPORT int MPI_Iallreduce_c(const void* in, void* out, std::int64_t count, Word type,
-                                   Word op, Word comm, Word handle) {
-  return sum<Way::nonblocking>(next_Iallreduce, Form::large, in, out, count, type, op, comm,
-                               handle);
-}
-SLIMPI_EXPORT int PMPI_Iallreduce(const void* in, void* out, int count, Word type, Word op,
-                                  Word comm, Word handle) {
-  return sum<Way::nonblocking>(next_Iallreduce, Form::fortran, in, out, count, type, op, comm,
-                               handle);
-}
-SLIMPI_EXPORT int MPI_Allreduce_init(const void* in, void* out, int count, Word type, Word op,
-                                     Word comm, Word info, Word handle) {
-  return sum<Way::persistent>(next_Allreduce_init, Form::usual, in, out, count, type, op, comm,
-                              info, handle);
-}
-SLIMPI_EXPORT int MPI_Allreduce_init_c(const void* in, void* out, std::int64_t count, Word type,
-                                       Word op, Word comm, Word info, Word handle) {
-  return sum<Way::persistent>(next_Allreduce_init, Form::large, in, out, count, type, op, comm,
-                              info, handle);
-}
-SLIMPI_EXPORT int PMPI_Allreduce_init(const void* in, void* out, int count, Word type, Word op,
-                                      Word comm, Word info, Word handle) {
-  return sum<Way::persistent>(next_Allreduce_init, Form::fortran, in, out, count, type, op, comm,
-                              info, handle);
-}
+// Define one function of SLIMPI_COLLECTIVE.
+#define SLIMPI_SUM(symbol, name, form, way, Count, more, names)                         \
+  SLIMPI_EXPORT int symbol(const void* in, void* out, Count counts, Word type, Word op, \
+                           Word comm SLIMPI_MORE more) {                                \
+    return sum<Way::way>(next_##name, Form::form, in, out, counts, type, op,            \
+                         comm SLIMPI_MORE names);                                       \
+  }
+#define SLIMPI_SUM_OF_BLOCKS(symbol, name, form, way, Count, more, names) \
+  SLIMPI_SUM(symbol, name, form, way, const Count*, more, names)
 
-SLIMPI_EXPORT int MPI_Reduce_scatter_block(const void* in, void* out, int count, Word type, Word op,
-                                           Word comm) {
-  return sum<Way::blocking>(next_Reduce_scatter_block, Form::usual, in, out, count, type, op, comm);
-}
-SLIMPI_EXPORT int MPI_Reduce_scatter_block_c(const void* in, void* out, std::int64_t count,
-                                             Word type, Word op, Word comm) {
-  return sum<Way::blocking>(next_Reduce_scatter_block, Form::large, in, out, count, type, op, comm);
-}
-SLIMPI_EXPORT int PMPI_Reduce_scatter_block(const void* in, void* out, int count, Word type,
-                                            Word op, Word comm) {
-  return sum<Way::blocking>(next_Reduce_scatter_block, Form::fortran, in, out, count, type, op,
-                            comm);
-}
-SLIMPI_EXPORT int MPI_Ireduce_scatter_block(const void* in, void* out, int count, Word type,
-                                            Word op, Word comm, Word handle) {
-  return sum<Way::nonblocking>(next_Ireduce_scatter_block, Form::usual, in, out, count, type, op,
-                               comm, handle);
-}
-SLIMPI_EXPORT int MPI_Ireduce_scatter_block_c(const void* in, void* out, std::int64_t count,
-                                              Word type, Word op, Word comm, Word handle) {
-  return sum<Way::nonblocking>(next_Ireduce_scatter_block, Form::large, in, out, count, type, op,
-                               comm, handle);
-}
-SLIMPI_EXPORT int PMPI_Ireduce_scatter_block(const void* in, void* out, int count, Word type,
-                                             Word op, Word comm, Word handle) {
-  return sum<Way::nonblocking>(next_Ireduce_scatter_block, Form::fortran, in, out, count, type, op,
-                               comm, handle);
-}
-SLIMPI_EXPORT int MPI_Reduce_scatter_block_init(const void* in, void* out, int count, Word type,
-                                                Word op, Word comm, Word info, Word handle) {
-  return sum<Way::persistent>(next_Reduce_scatter_block_init, Form::usual, in, out, count, type, op,
-                              comm, info, handle);
-}
-SLIMPI_EXPORT int MPI_Reduce_scatter_block_init_c(const void* in, void* out, std::int64_t count,
-                                                  Word type, Word op, Word comm, Word info,
-                                                  Word handle) {
-  return sum<Way::persistent>(next_Reduce_scatter_block_init, Form::large, in, out, count, type, op,
-                              comm, info, handle);
-}
-SLIMPI_EXPORT int PMPI_Reduce_scatter_block_init(const void* in, void* out, int count, Word type,
-                                                 Word op, Word comm, Word info, Word handle) {
-  return sum<Way::persistent>(next_Reduce_scatter_block_init, Form::fortran, in, out, count, type,
-                              op, comm, info, handle);
-}
-
-SLIMPI_EXPORT int MPI_Reduce_scatter(const void* in, void* out, const int* counts, Word type,
-                                     Word op, Word comm) {
-  return sum<Way::blocking>(next_Reduce_scatter, Form::usual, in, out, counts, type, op, comm);
-}
-SLIMPI_EXPORT int MPI_Reduce_scatter_c(const void* in, void* out, const std::int64_t* counts,
-                                       Word type, Word op, Word comm) {
-  return sum<Way::blocking>(next_Reduce_scatter, Form::large, in, out, counts, type, op, comm);
-}
-SLIMPI_EXPORT int PMPI_Reduce_scatter(const void* in, void* out, const int* counts, Word type,
-                                      Word op, Word comm) {
-  return sum<Way::blocking>(next_Reduce_scatter, Form::fortran, in, out, counts, type, op, comm);
-}
-SLIMPI_EXPORT int MPI_Ireduce_scatter(const void* in, void* out, const int* counts, Word type,
-                                      Word op, Word comm, Word handle) {
-  return sum<Way::nonblocking>(next_Ireduce_scatter, Form::usual, in, out, counts, type, op, comm,
-                               handle);
-}
-SLIMPI_EXPORT int MPI_Ireduce_scatter_c(const void* in, void* out, const std::int64_t* counts,
-                                        Word type, Word op, Word comm, Word handle) {
-  return sum<Way::nonblocking>(next_Ireduce_scatter, Form::large, in, out, counts, type, op, comm,
-                               handle);
-}
-SLIMPI_EXPORT int PMPI_Ireduce_scatter(const void* in, void* out, const int* counts, Word type,
-                                       Word op, Word comm, Word handle) {
-  return sum<Way::nonblocking>(next_Ireduce_scatter, Form::fortran, in, out, counts, type, op, comm,
-                               handle);
-}
-SLIMPI_EXPORT int MPI_Reduce_scatter_init(const void* in, void* out, const int* counts, Word type,
-                                          Word op, Word comm, Word info, Word handle) {
-  return sum<Way::persistent>(next_Reduce_scatter_init, Form::usual, in, out, counts, type, op,
-                              comm, info, handle);
-}
-SLIMPI_EXPORT int MPI_Reduce_scatter_init_c(const void* in, void* out, const std::int64_t* counts,
-                                            Word type, Word op, Word comm, Word info, Word handle) {
-  return sum<Way::persistent>(next_Reduce_scatter_init, Form::large, in, out, counts, type, op,
-                              comm, info, handle);
-}
-SLIMPI_EXPORT int PMPI_Reduce_scatter_init(const void* in, void* out, const int* counts, Word type,
-                                           Word op, Word comm, Word info, Word handle) {
-  return sum<Way::persistent>(next_Reduce_scatter_init, Form::fortran, in, out, counts, type, op,
-                              comm, info, handle);
-}
+SLIMPI_COLLECTIVE(SLIMPI_SUM, OneCount, Allreduce, Iallreduce)
+SLIMPI_COLLECTIVE(SLIMPI_SUM, BlockCount, Reduce_scatter_block, Ireduce_scatter_block)
+SLIMPI_COLLECTIVE(SLIMPI_SUM_OF_BLOCKS, RanksCounts, Reduce_scatter, Ireduce_scatter)
 
 }  // namespace slimpi::intercept
 
 namespace slimpi::call {
 
-// Lets MPI run the call. Called inside catch_all(); programs_code() makes it pass on an exception
-// that the program's error handler throws.
+// Lets MPI run the call. Called inside the catch-all, which lets exceptions of the program's error
+// handlers pass.
 int call_mpi_unstaged(const Request& request) {
   using namespace intercept;
   // Tests g_fibers, the number of sums in flight, first: if it is 0, no thread is in a fiber. A sum
