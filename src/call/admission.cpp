@@ -98,18 +98,6 @@ Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   return runtime.report.offer(communicator);
 }
 
-// Ends a call after a collective step has failed: as a failure, or by leaving it to MPI if slimpi
-// cannot use the communicator at all.
-Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
-                      Status status) {
-  if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
-  // Status::unsupported is not an error: MPI's limit of communicators is reached (mpi::refuse).
-  if (communicator.rank() == 0)
-    log_failure_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
-                     "calls on a communicator go to MPI");
-  return bypass(runtime, BypassReason::failure, communicator, request);
-}
-
 // Ends a call after a step that has failed, or that has left the call to MPI on all ranks.
 Outcome end_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                  const comm::Verdict& verdict) {
@@ -186,6 +174,20 @@ Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& 
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator) {
   communicator.attachment<Decisions>().prepare(communicator.config(),
                                                runtime.rules_of(communicator), communicator.name());
+}
+
+void warn_of_unusable(const comm::Communicator& communicator, Status status) {
+  if (communicator.rank() != 0) return;
+  // Status::unsupported is not an error: MPI's limit of communicators is reached (mpi::refuse).
+  log_failure_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
+                   "calls on a communicator go to MPI");
+}
+
+Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
+                      Status status) {
+  if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
+  warn_of_unusable(communicator, status);
+  return bypass(runtime, BypassReason::failure, communicator, request);
 }
 
 Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request& request) {

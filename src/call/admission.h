@@ -65,6 +65,15 @@ void take_description(Request& request);
 // this rank's options.
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
 
+// Says on rank 0, once, that MPI makes all calls of a communicator that slimpi cannot use. status:
+// that of the step in which the ranks found out.
+void warn_of_unusable(const comm::Communicator& communicator, Status status);
+
+// Ends a call after a collective step has failed: as a failure, or by leaving it to MPI if slimpi
+// cannot use the communicator at all.
+Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
+                      Status status);
+
 // Counts a float sum that goes to MPI for this reason, and its bytes.
 void count_bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,
                   const Request& request);

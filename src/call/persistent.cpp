@@ -176,11 +176,11 @@ Outcome init_persistent(Request& request, void* handle) {
     active.emplace(subject(communicator, request, true));
     compared = compare_counts(communicator, request, &answer);
   }
-  // compare_counts() makes the communicator unusable if MPI failed on some rank to say which ranks
-  // share a node. All its sums then go to MPI from now on.
-  if (communicator.unusable() && decision->take)
-    return bypass(runtime, BypassReason::failure, communicator, request);
-  if (compared != Status::ok) return Outcome::finished(fail_call(runtime, communicator, compared));
+  if (compared != Status::ok) {
+    if (decision->take || !communicator.unusable())
+      return fail_or_leave(runtime, communicator, request, compared);
+    warn_of_unusable(communicator, compared);
+  }
   if (!decision->take) return outcome;
   if (answer.stays) return bypass(runtime, BypassReason::single_node, communicator, request);
   if (!communicator.threaded() || !answer.starts_seen)

@@ -325,14 +325,14 @@ void Sum::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t
 }
 
 // Warns once per job that sums are rounded. Users who chose the algorithm, the bits, the error
-// bound or rules know it, so they get no warning.
+// bound or rows of rules know it, so they get no warning.
 void Sum::warn_of_rounding() {
   if (runtime_.world_rank != 0 || plan_.format.codec != kernels::Codec::quantized ||
       runtime_.rounding_told.load(std::memory_order_relaxed))
     return;
   const Config& config = communicator_.config();
   if (config.is_set(Option::algorithm) || config.is_set(Option::bits) || config.max_error ||
-      config.rules)
+      !runtime_.rules_of(communicator_).empty())
     return;
   if (runtime_.rounding_told.exchange(true)) return;
   const std::uint64_t least = config.min_size;

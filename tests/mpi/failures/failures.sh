@@ -53,7 +53,7 @@ holds "damaged: says so" grep -q 'error: message from rank 1: its header is dama
 holds "the others say whose it is" grep -q 'sum:300000 error slimpi: rank [02] failed: mess' out.txt
 
 # A communicator for the report that MPI makes on some ranks only: rank 0 reports its own numbers.
-preload=$without_faults:$faults TEST_FAULT=copy:1:1 SLIMPI_REPORT=$work/report.json \
+another_way='' preload=$without_faults:$faults TEST_FAULT=copy:1:1 SLIMPI_REPORT=$work/report.json \
   shows "copy: the job ends" under 3 "$steps" init sum:300000 finalize
 all_ranks 3 '300000 near' "copy: the sum is made"
 expect "$(report report.json ranks_counted)" 1 "copy: no sums of the job"
@@ -70,6 +70,25 @@ for row in send:1:1/mpi send:2:2/mpi receive:3:2/mpi send:0:9/mpi send:1:1/shm r
 done
 unset SLIMPI_INTRA
 export SLIMPI_RANKS_PER_NODE=1
+
+# MPI fails to tell one rank which ranks share its machine. The rank tells the others: MPI makes the
+# sums of this communicator on all ranks, but nonblocking ones are errors.
+export SLIMPI_RANKS_PER_NODE=0 SLIMPI_REPORT=$work/report.json
+for kind in sum persistent; do
+  another_way='' preload=$without_faults:$faults TEST_FAULT=split:1:1 \
+    shows "split, $kind: the job ends" under 3 "$steps" init return $kind:1000 $kind:300000 \
+    sum:300000 dup $kind:20000 finalize
+  expect "$(grep -c ' exact ' out.txt) $(report report.json calls passed small) $(grep -c \
+    'slimpi.0. warning: calls .* go to MPI: another rank could not find the ranks of its machine' \
+    err.txt) $(report report.json calls total)" "12 1 1 4" "split, $kind: MPI makes all sums"
+done
+unset SLIMPI_REPORT
+begin=multiple kind=isum
+run 3 split:0:1 return
+all_ranks 3 '300000 error slimpi: .* the ranks of ' "split, isum: an error"
+all_ranks 3 '20000 exact' "split, isum: another communicator works"
+export SLIMPI_RANKS_PER_NODE=1
+begin=init kind=sum
 
 # The default error handler ends the job.
 run 3 receive:1:2

@@ -8,7 +8,8 @@
  *   damaged        a bit in the middle of its header is another
  *   flipped        a bit of a value in its payload is another; TEST_FLIP=WORD:BIT in the
  *                  environment picks which one of the message
- *   copy           a call makes a communicator, but returns it on the other ranks only
+ *   copy, split    a call makes a communicator, but returns it on the other ranks only; split:
+ *                  MPI_Comm_split_type
  *   agree, late    the call returns MPI_ERR_OTHER, or comes TEST_SECONDS later; of messages with
  *                  which ranks agree
  *   stop           after this send the process stops for TEST_SECONDS in the environment; counts
@@ -104,6 +105,14 @@ int PMPI_Comm_create_group(MPI_Comm parent, MPI_Group group, int tag, MPI_Comm* 
   static atomic_int copied;
   const int code = NEXT(PMPI_Comm_create_group)(parent, group, tag, made);
   if (code != MPI_SUCCESS || !due("copy", &copied)) return code;
+  PMPI_Comm_free(made);
+  return MPI_ERR_OTHER;
+}
+
+int PMPI_Comm_split_type(MPI_Comm parent, int type, int key, MPI_Info info, MPI_Comm* made) {
+  static atomic_int split;
+  const int code = NEXT(PMPI_Comm_split_type)(parent, type, key, info, made);
+  if (code != MPI_SUCCESS || !due("split", &split)) return code;
   PMPI_Comm_free(made);
   return MPI_ERR_OTHER;
 }

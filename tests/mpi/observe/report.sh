@@ -8,6 +8,7 @@ export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
 printf '%s\n' '* 500K * fp16 *' '* * * bytegrad 4' >rules
 printf '%s\n' '* 500K * bytegrad 8' '* * * bytegrad 4' >two
 printf '%s\n' '* * * bytegrad 8' '* 1M of allreduce *' >unused
+echo '# no row' >none
 
 # The report goes to a file as JSON, and elsewhere as text.
 rows <<END
@@ -71,6 +72,8 @@ rounding: bits were chosen         | 3   | bits=8             | sum:100000 | err
 rounding: the algorithm was chosen | 3   | algorithm=bytegrad | sum:100000 | err 0 slimpi
 rounding: one node                 | 3/3 |                    | sum:100000 | err 0 slimpi
 rounding: rules                    | 3   | rules=$work/two    | sum:100000 | err 0 slimpi
+rounding: rules without a row      | 3   | rules=$work/none   | sum:100000 \
+  | err 1 $rounded; err 1 ^slimpi
 END
 
 # SLIMPI_REPORT says where the report goes.
