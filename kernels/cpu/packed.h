@@ -139,8 +139,8 @@ SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32
   }
 }
 
-// Decodes elements first .. first + n - 1 of the tile, `first` a multiple of kPackedBucket; with
-// `adds`, to = sum + elements, and `to` may be `sum`.
+// Decodes elements first .. first + n - 1 of the tile, where `first` is a multiple of
+// kPackedBucket; with `adds`, to = sum + elements, and `to` may be `sum`.
 template <bool adds>
 SLIMPI_HD void decode_packed(const PackedTile& tile, std::size_t first, std::size_t n,
                              const float* sum, float* to) {

@@ -76,8 +76,8 @@ struct PackedHeader {
 };
 
 // The extremes of a bucket's values, found by the encoder, which compares the values' bits as
-// integers. `high` is the greatest of them as signed integers, which belongs to the greatest
-// number; `low` is the greatest as unsigned integers, which belongs to the most negative number.
+// integers. `high` is the maximum of these as signed integers, which belongs to the greatest
+// number; `low` is their maximum as unsigned integers, which belongs to the most negative number.
 struct BucketExtremes {
   std::int32_t high = INT32_MIN;
   std::uint32_t low = 0;
@@ -251,7 +251,7 @@ SLIMPI_HD float marked_value(const PackedMarks& marks, std::uint32_t i) {
   return marked_value(mark);
 }
 
-// The constants with which values are rounded to the levels of a bucket, and levels decoded.
+// The constants for rounding values to the levels of a bucket, and for decoding the levels.
 struct PackedScale {
   float step, inverse_step;
   float origin;             // kRounding + the level that stands for 0
