@@ -62,7 +62,8 @@ double dot(const double* a, const Other* b, std::uint64_t length) {
 [[gnu::noinline]] void draw_in_floats(const kernels::RandomStream& draw, std::uint64_t length,
                                       float* vector) {
   constexpr int kMean = 8 * 65535 / 2;
-  // The standard deviation of the sum of 8 such numbers: sqrt(8 / 12) times their range, 2^16.
+  // The standard deviation of the sum of eight uniform 16-bit numbers: sqrt(8 / 12) times their
+  // range, 2^16.
   constexpr float kDeviation = 0x1p16f * 0.81649658f;
   for (std::uint64_t i = 0; i < length; ++i) {
     const kernels::Block block = kernels::random_block(draw, draw.first + i);

@@ -147,8 +147,8 @@ void keep_shorter(Decision& decision, int bits) {
   std::erase_if(decision.plans, [bits](const comm::Plan& plan) {
     const Algorithm& row = *plan.algorithm;
     if (row.sends_factors || row.has_argument()) return false;  // factors, or a hook's own messages
-    // This plan sends the values as they are, and adds them in rank order, which MPI does not
-    // guarantee.
+    // Keep this plan although it sends the values as they are, because it adds them in rank order,
+    // which MPI does not guarantee.
     if (row.exact && plan.hierarchy == Hierarchy::flat) return false;
     kernels::Format format = plan.format;
     if (plan.max_error > 0) format = codec_at(format, codec_for_normal_values(plan.max_error));

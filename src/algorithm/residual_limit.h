@@ -33,8 +33,8 @@ double most_packed_error(const kernels::Format& format, double bucket, double ti
 // values it is added to (a matrix, or a segment that a hook encodes). A larger residual is scaled
 // down by one factor, which keeps its direction.
 
-// The largest norm of a residual, in norms of the values. A lower limit would also cut residuals
-// that belong to the tensor, which costs accuracy (docs/DESIGN.md).
+// The largest L2 norm that a residual may have, as a multiple of the norm of the values. A lower
+// limit would also cut residuals that belong to the tensor, which costs accuracy (docs/DESIGN.md).
 constexpr double kResidualNorms = 32;
 
 // Returns the factor, 0 to 1, to scale the residual by. The arguments are the sums of squares of
