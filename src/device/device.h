@@ -184,7 +184,8 @@ inline bool others() {
   return g_added.load(std::memory_order_relaxed) != 0;
 }
 
-// Records whether this process's MPI says that it takes GPU memory. Until then the answer is no.
+// Records whether this process's MPI says that it takes GPU memory. Until this function is called,
+// slimpi assumes that MPI does not.
 void set_mpi_takes_device_memory(bool takes);
 
 bool mpi_takes_device_memory();
