@@ -42,7 +42,8 @@ comm::MessageHeader message_header(const Context& context, const comm::Range& sh
                                    const comm::Range& part, int sender) {
   comm::MessageHeader message;
   message.format = context.format;
-  // Relative to the start of the vector, so parts of different shards have different headers.
+  // The position counts from the start of the vector, so that parts of different shards have
+  // different headers.
   message.first = shard.first + part.first;
   message.count = part.count;
   message.call = context.call;

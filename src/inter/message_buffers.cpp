@@ -57,7 +57,8 @@ Status MessageBuffers::stage_in(std::size_t buffer, std::size_t received,
     received_[buffer] = received;
     return streams_.copy_in(header(buffer), message(buffer), comm::kHeaderBytes);
   }
-  // Checked before any kernel reads the payload, because a wrong header or length fails the call.
+  // Check the message before any kernel reads the payload: a wrong header or length must fail the
+  // call.
   SLIMPI_TRY(comm::check_message(header(buffer), received, expected));
   if (mapped_) return Status::ok;
   return streams_.copy_in(payload(buffer), host_payload(buffer),

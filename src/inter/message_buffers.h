@@ -58,7 +58,7 @@ class CopyStreams {
 
   const Context& context_;
   // Used only for the trace: the h2d copies that the host does not wait for, and for each stream
-  // (by role) the time until when its work was traced.
+  // (by role) the end of its last interval in the trace.
   std::pmr::deque<Event> pending_copies_;
   Trace::Clock::time_point traced_until_[3] = {};
 };

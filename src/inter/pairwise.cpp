@@ -114,7 +114,7 @@ class PairwiseExchange {
 void PairwiseExchange::sum(const Step& step, const comm::Range& part) {
   const auto from = received(step.number);
   std::byte* const payload = ring_.payload(MessageKind::gather_out, step.number, step.round);
-  // Passed by reference, because std::function would copy it to the heap.
+  // `from` is passed by reference, because std::function would copy it to the heap.
   codec_.add_and_encode(part, payload, std::cref(from));
   if (!context_.device.staged) codec_.count_infinities(payload, part.count);
 }
