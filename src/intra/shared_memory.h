@@ -126,7 +126,8 @@ class NodeSegment {
   // be pinned, these copies are slow and block.
   void pin(const device::Location& location);
 
-  // Made when the segment is opened. Its NCCL communicator opens at the first call on GPUs.
+  // The NCCL group of the node, created when the segment is opened. Its NCCL communicator is opened
+  // at the first call on GPUs.
   std::unique_ptr<NcclGroup> nccl;
 
   // Ends this rank's use of a segment. With an open NCCL communicator, waits at most two seconds
