@@ -311,7 +311,7 @@ Status LowRankStep::spread_exact_parts() {
 }
 
 // Sums the factors uncompressed. `phase` (1 for P, 2 for Q) enters the call number of the messages,
-// so that a receiver rejects a message of the other exchange.
+// so that a receiver rejects a message of the wrong exchange.
 Status LowRankStep::sum(float* factors, std::uint64_t floats, std::uint64_t phase) {
   return sum_uncompressed(call_, device::host(), factors, factors, floats,
                           call_.number + (phase << 30));

@@ -105,8 +105,8 @@ Decision bypass(BypassReason reason) {
 
 }  // namespace
 
-// Returns whether the rules apply. An info key of this communicator is more specific than
-// SLIMPI_RULES, which is for the whole job, so it takes precedence.
+// Returns whether the rules apply. An info key of this communicator takes precedence, because it is
+// more specific than SLIMPI_RULES, which is for the whole job.
 bool rules_apply(const Config& config) {
   const auto of_communicator = [&](Option option) {
     return config.given[std::size_t(option)].source == Source::info;
