@@ -52,8 +52,8 @@ Traffic pairwise_traffic(const inter::ExchangeSize& size) {
           division.owners, double(division.elements) * sizeof(float)};
 }
 
-// A rank that forwards blocks may have those of several ranks for one owner, so it may send more
-// than an equal share of all blocks.
+// A rank that forwards blocks may hold the blocks of several ranks for one owner, so it may send
+// more than an equal share of all blocks.
 Traffic bruck_traffic(const inter::ExchangeSize& size) {
   const Division division(size);
   const int steps = inter::BruckSteps(size.group_size).steps();

@@ -15,9 +15,9 @@ bool mpi_sends_from(const device::Device& device, kernels::Codec codec) {
   return device.staged && device::mpi_takes(device) && kernels::row_of(codec).infinity == 0;
 }
 
-// Returns whether kernels use payloads in staging memory, where every access crosses the bus. They
-// do not if a level (a quantized value) may begin in one word and end in the next, because most
-// words would then be read twice.
+// Returns whether kernels use payloads in staging memory, where every access crosses the bus. False
+// if a level (a quantized value) may begin in one word and end in the next, because most words
+// would then be read twice.
 bool kernels_use_staging(const device::Device& device, const kernels::Format& format) {
   if (!device.staged || device.staging_bucket == 0) return false;
   if (format.codec == kernels::Codec::packed) return false;

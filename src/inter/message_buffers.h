@@ -35,7 +35,8 @@ class CopyStreams {
   Status copy_out(void* to, const void* from, std::size_t bytes, Event* event);
 
   // Queues a copy, for example from staging memory. All later work on the compute stream waits for
-  // it. The copy itself does not wait for earlier work there, which therefore must not use `to`.
+  // the copy. The copy itself does not wait for earlier work on that stream, so this work must not
+  // use `to`.
   Status copy_in(void* to, const void* from, std::size_t bytes);
 
   // Records an event after all work queued on the compute stream.
