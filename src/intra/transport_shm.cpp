@@ -125,8 +125,8 @@ BlockPass::BlockPass(comm::Call& call, const comm::InterNodeGroup& group)
   message_buffers_ = ring().next(blocks_.piece() * std::uint64_t(group_.shards));
 }
 
-// Returns the text of the error that the ranks of the node make different sums. It names the ranks
-// by their numbers in the communicator.
+// Returns the error text if the ranks of the node make different sums. The text names the ranks by
+// their numbers in the communicator.
 std::string BlockPass::describe_sums() const {
   const std::vector<int>& ranks = call_.communicator.layout().node_ranks();
   int other = 0;
