@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first half of encoding a packed tile: makes the plan, which has the tile's header, the bucket
-// bytes, and the width and step of each scale, from the extremes of the buckets. encode_packed() in
-// packed.h then rounds the values by this plan. Included by loops.cpp alone.
+// The first half of encoding a packed tile. From the extremes of the buckets, make_plan() makes the
+// plan: the tile's header, the bucket bytes, and the width and step of each scale. encode_packed()
+// in packed.h then rounds the values by this plan. Included by loops.cpp alone.
 #pragma once
 #include "kernels/cpu/tiles.h"
 #include "kernels/cpu/vectors.h"
@@ -16,9 +16,9 @@ SLIMPI_HD std::size_t bucket_at(std::size_t i, std::size_t n) {
   return n - i < kPackedBucket ? n - i : kPackedBucket;
 }
 
-// Width and step of every scale of a tile. The first kFiner rows are for the level of detail of the
-// header, the rows after them for detail + 1, which the first PackedHeader::finer buckets have.
-// row() finds the row of a bucket from its number and its bucket byte.
+// The width and step of every scale of a tile. The first kFiner rows are for the level of detail in
+// the header. The rows after them are for detail + 1, which is the level of the first
+// PackedHeader::finer buckets. row() finds the row of a bucket from its number and its bucket byte.
 struct PackedTable {
   static constexpr std::size_t kFiner = kScales + 1;
   std::uint8_t width[2 * kFiner];

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Implements Kernels::encode, sum_encode, decode and decode_add for packed segments. Encoding takes
-// three kernels, because the widths of a tile depend on all its values: packed_sum (sums and their
-// scale numbers) or, for a single buffer, packed_numbers (scale numbers only), then packed_plan
-// (the header of each tile), then packed_encode (levels). Error feedback inserts packed_feedback
-// (adds residuals, new scale numbers) and a second packed_plan before packed_encode.
+// three kernels, because the widths of a tile depend on all its values:
+//   packed_sum      the sums and their scale numbers; of a single buffer, packed_numbers instead
+//                   computes only the scale numbers
+//   packed_plan     the header of each tile
+//   packed_encode   the levels
+// With error feedback, packed_feedback (adds the residuals, finds the new scale numbers) and a
+// second packed_plan run before packed_encode.
 #include "kernels/cuda/packed.h"
 
 #include <type_traits>

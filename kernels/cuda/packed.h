@@ -88,8 +88,8 @@ SLIMPI_DEVICE void store_packed(const PackedSlice& slice, const PackedValues& va
 struct alignas(16) PackedBucket {
   float step, origin;   // as in PackedScale; step = 0 if the width is 0
   std::uint16_t begin;  // the first unit of its levels, counted from that of the slice
-  // Bits 0 to 3: the marks byte; bits 4 to 15: the bucket's first unit of marks, counted from the
-  // first unit of the tile. 0 if the bucket has no marks, or before find_marks().
+  // Bits 0 to 3 hold the marks byte, bits 4 to 15 the bucket's first unit of marks, counted from
+  // the first unit of the tile. The word is 0 if the bucket has no marks, or before find_marks().
   std::uint16_t marks;
   std::uint16_t width, byte;  // the bits of a level; the bucket byte
 };
