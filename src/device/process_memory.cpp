@@ -12,9 +12,10 @@
 #include <cstring>
 #include <limits>
 
-// glibc's variables for the highest address of the main thread's stack and for the program break.
-// __curbrk is always right, because every function that moves the break writes it: brk() and sbrk()
-// of glibc and of UCX. sbrk(0) is not used, because it is a system call if UCX watches the heap.
+// glibc's variables for the highest address of the main thread's stack (__libc_stack_end) and for
+// the program break (__curbrk). __curbrk is always right, because every function that moves the
+// break writes it: brk() and sbrk() of glibc and of UCX. sbrk(0) is not used, because it is a
+// system call if UCX watches the heap.
 extern "C" void* __libc_stack_end;
 extern "C" void* __curbrk;
 
