@@ -25,8 +25,8 @@ class NcclGroup {
   NcclGroup& operator=(const NcclGroup&) = delete;
 
   // kDepth blocks are in flight at a time. piece() returns how many floats a rank sends to one
-  // owner in one block, on a node of `size` ranks. Pieces are long, because a group of transfers
-  // costs some 30 us: 4 MiB with up to 8 ranks, and less with more ranks, so that an owner receives
+  // owner in one block, on a node of `size` ranks. With up to 8 ranks a piece has 4 MiB, because a
+  // group of transfers costs some 30 us. With more ranks it is shorter, so that an owner receives
   // at most 32 MiB in one block.
   static constexpr int kDepth = 2;
   static constexpr std::uint64_t piece(int size) {
