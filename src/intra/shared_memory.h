@@ -157,7 +157,7 @@ class NodeSegment {
   std::vector<device::Location> pinned_for_;  // the arguments of pin() so far
 };
 
-// The least floats of one rank's shard in a block: a cache line.
+// A block has room for at least this many floats of each rank's shard, which are one cache line.
 inline constexpr std::uint64_t kLeastPiece = 16;
 
 // Opens the segment of the node-local ranks of a communicator, with shorter blocks if memory is
