@@ -11,8 +11,8 @@
 namespace slimpi::kernels {
 namespace {
 
-// The elements of a tile: a multiple of 8, so that tiles end where groups of 8 levels end, and long
-// enough for a bucket of the default length.
+// The number of elements of a tile: a multiple of 8, so that tiles end where groups of 8 levels
+// end, and long enough for a bucket of the default length.
 constexpr std::size_t kTile = 2048;
 
 // The elements that are processed between two prefetches.

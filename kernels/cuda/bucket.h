@@ -9,9 +9,9 @@
 
 namespace slimpi::kernels::cuda {
 
-// The scale of a bucket, computed by one thread and shared by the whole team. encode_buckets() and
-// open_sources() let neighboring threads compute the scales of several buckets, which takes no
-// longer than computing one.
+// The scale of a bucket, computed by one thread and shared by its team (the threads that work on
+// the bucket). encode_buckets() and open_sources() let neighboring threads compute the scales of
+// several buckets, which takes no longer than computing one.
 struct SharedScale {
   bool nonfinite, extended;
   Scale<float> scale_float;

@@ -97,8 +97,8 @@ SLIMPI_DEVICE void correct_huge_sums(const PackedSumArguments& a, const PackedSl
   });
 }
 
-// Adds the addends. Writes the sum to `result` and its scale numbers to `out`, each unless it is
-// null.
+// Adds the addends. Writes the sum to `result`, and the scale numbers of the sum's buckets to
+// `out`; either may be null.
 SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
   __shared__ PackedShared shared;
   const PackedSlice slice = packed_slice(a.shape);

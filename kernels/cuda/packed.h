@@ -37,7 +37,7 @@ SLIMPI_DEVICE PackedSlice packed_slice(const PackedShape& shape) {
   slice.bucket = slice.number * kSliceBuckets;
   return slice;
 }
-// Returns the address of the first unit of the tile that is encoded at `in`.
+// Returns the address of the first unit (8 bytes of levels) of the tile that is encoded at `in`.
 SLIMPI_DEVICE const std::byte* units_of(const PackedSlice& slice, const std::byte* in) {
   return in + slice.tile.header_bytes;
 }
@@ -96,8 +96,9 @@ struct alignas(16) PackedBucket {
 constexpr int kMostParts = (int)kMostBuckets / 4 / kWarpThreads;
 struct PackedSource {
   PackedBucket bucket[kSliceBuckets];
-  // The units of levels in each part of the tile (see parts_of()): in the upper 16 bits those of
-  // all buckets of the part, in the lower 16 bits those of its buckets before the slice.
+  // How many units (of 8 bytes) the levels take in each part of the tile (see parts_of()): in the
+  // upper 16 bits those of all buckets of the part, in the lower 16 bits those of its buckets
+  // before the slice.
   std::uint32_t units[kMostParts];
   PackedHeader header;
 };
@@ -297,8 +298,8 @@ SLIMPI_DEVICE BucketExtremes extremes_of(const float (&values)[kLaneValues]) {
   return {__reduce_max_sync(kAllLanes, found.high), __reduce_max_sync(kAllLanes, found.low)};
 }
 
-// Returns where the scale numbers of a tile are kept while it is encoded at `out`: in the memory of
-// its levels, which later overwrite them.
+// Returns where the scale numbers (scale_number()) of a tile are kept while the tile is encoded at
+// `out`: in the memory of its levels, which later overwrite them.
 SLIMPI_DEVICE std::uint16_t* numbers_in(const PackedSlice& slice, std::byte* out) {
   return (std::uint16_t*)units_of(slice, out + slice.bytes);
 }
