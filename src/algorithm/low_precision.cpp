@@ -46,7 +46,7 @@ Status find_array(comm::Call& call, const comm::StateArray& key, const comm::Ran
                           call.communicator.statistics(), array);
 }
 
-// The replicas of this rank's shard, in memory of the tensor state, and their weights.
+// The replicas of this rank's shard, which are kept in the tensor state, and their weights.
 struct Replicas {
   Replicas(comm::Call& call, const comm::InterNodeGroup& group)
       : row(inter::mixing(call.communicator.config().peers, int(group.peers.size()), group.index, 0,
