@@ -31,7 +31,7 @@ Context context_of(comm::Call& call) {
           .tensor = call.state == nullptr ? 0 : call.state->number,
           .seed = communicator.config().seed,
           .messages = messages,
-          // If the device is not staged, MPI sends from the memory that kernels write.
+          // If the device is not staged (not a GPU), MPI sends from the memory that kernels write.
           .staging = call.device.staged ? scratch.staging.data() : messages,
           .partial = scratch.sums.floats(),
           .totals = call.totals,

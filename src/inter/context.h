@@ -40,7 +40,7 @@ struct Context {
 
   // The largest possible payload in bytes, set only if a hook (a user's codec) encodes. Only the
   // hook knows the length of each payload, so its ChunkCodec writes the message headers. Never set
-  // with a staged device.
+  // with a staged device (a GPU).
   std::optional<std::uint64_t> hook_bytes{};
 
   // The memory for lists and other objects that live no longer than the exchange.
