@@ -277,7 +277,7 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   Note& mine = *new (&note_of(shared, me)) Note{};
   reason->clear();
   // Sets *opened to whether a step succeeded on all ranks, where `status` is its result on this
-  // rank. After a failure, sets *reason to that of the first rank that has one.
+  // rank. After a failure, sets *reason to the reason of the first rank that gives one.
   const auto agree = [&](Status status) {
     *opened = status == Status::ok;
     if (!*opened) {

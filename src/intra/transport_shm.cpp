@@ -263,8 +263,8 @@ bool can_share_memory(comm::Communicator& communicator) {
   return shared_of(communicator) != nullptr;
 }
 
-// Reserves memory for addends that kernels of a staged device cannot read in place, and for sums of
-// more addends than a kernel takes.
+// Reserves memory for addends that kernels of a staged device (a GPU) cannot read in place, and for
+// sums of more addends than a kernel takes.
 Status reserve_for_shm(const comm::Call& call, const comm::InterNodeGroup& group) {
   const std::size_t size = call.communicator.layout().node_ranks().size();
   const std::size_t bytes = shared_scratch_bytes(size, group);
