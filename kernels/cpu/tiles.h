@@ -65,7 +65,7 @@ void include_tile(Extremes& extremes, const float* from, std::size_t n) {
   include(extremes, found);
 }
 
-// Includes the floats like include_tile(), and prefetches the first half of the n floats at
+// Does the same as include_tile(), and meanwhile prefetches the first half of the n floats at
 // `upcoming`.
 void include_tile_and_prefetch(Extremes& extremes, const float* from, std::size_t n,
                                const float* upcoming) {
