@@ -45,7 +45,7 @@ class CopyStreams {
   // Waits for an event while MPI makes progress.
   Status wait(const Event& event);
 
-  // Waits for all work on the compute stream, and for the copies that it waits for.
+  // Waits for all work queued on the compute stream, and so also for the copies of copy_in().
   Status finish();
 
  private:
