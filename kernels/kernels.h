@@ -60,10 +60,10 @@ struct Kernels {
   const char* name;  // "generic", "avx2", "avx512", "cuda"
 
   // out = encode(in + e), where e is the residual (what earlier calls lost), clamped as
-  // math/feedback.h says, or 0 if `residual` is null. The new residual is then in + e -
-  // decode(out), except where values are not finite: a bucket with a value of this kind keeps its
-  // residuals, and with a value codec the value keeps its own. Writes all encoded_bytes(format,
-  // count) bytes of `out`, which must not overlap `in`.
+  // math/feedback.h says, or 0 if `residual` is null. Unless `residual` is null, it becomes in + e
+  // - decode(out), but not where values are not finite: a value codec leaves the residual of each
+  // non-finite value as it is, and other codecs leave all residuals of its bucket. Writes all
+  // encoded_bytes(format, count) bytes of `out`, which must not overlap `in`.
   void (*encode)(const Format& format, const RandomStream& random, const float* in, float* residual,
                  std::size_t count, std::byte* out, Stream* stream);
 
@@ -111,8 +111,8 @@ struct Kernels {
 
   // The last step of a low-rank sum, for the first `count` of the rows * columns elements:
   //   out[i] = sum over k, ascending from +0, of p[k][i / columns] * q[k][i % columns]
-  //   residual = (in + residual) - share * out, or 0 where that is not finite; unless `residual` is
-  //              null. `share` is 1 / (number of ranks)
+  //   residual = (in + residual) - share * out, or 0 where that is not finite, where `share` is
+  //              1 / (number of ranks). Left out if `residual` is null
   // p is `rank` rows of `rows` floats, q is `rank` rows of `columns` floats. `in` may be `out`;
   // without a residual `in` is not read.
   void (*low_rank)(const LowRank& factors, const float* in, float share, float* residual,

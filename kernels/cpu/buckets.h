@@ -67,8 +67,8 @@ SLIMPI_HD void open_bucket(const Format& format, const std::byte* in, std::size_
 }
 
 // Returns the levels of elements first .. first + n - 1 of a bucket, where `first` is a multiple of
-// 8 and n at most a tile. The result points into the message if it holds whole bytes or words
-// there; otherwise the levels are unpacked to `spread`.
+// 8 and n at most a tile. If a level takes 8 or 16 bits, the result points into the message;
+// otherwise the levels are unpacked to `spread`.
 template <typename Level>
 const Level* read_levels(const Bucket& bucket, std::size_t first, std::size_t n,
                          Levels<Level>& spread) {

@@ -97,7 +97,7 @@ void add_doubles(const std::byte* from, std::size_t n, double* SLIMPI_RESTRICT t
   for (std::size_t i = 0; i < n; ++i) total[i] = add(total[i], read[i]);
 }
 
-// Kernels::sum_encode for `count` doubles, with Codec::float64. `out` may be null.
+// Implements Kernels::sum_encode for Codec::float64, with `count` doubles. `out` may be null.
 void sum_doubles(const Addend* addends, int addend_count, const float* carry, std::size_t count,
                  std::byte* out, float* result) {
   double total[kDoublesOfTile];

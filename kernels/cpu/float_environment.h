@@ -11,9 +11,9 @@
 namespace slimpi::kernels {
 namespace {
 
-// Sets the default environment for its lifetime, then restores the caller's, flags included. Do the
-// arithmetic in a function that is not inlined: the compiler may move inlined arithmetic out of the
-// lifetime.
+// While this object exists, the default environment is set; then the caller's is restored, flags
+// included. Do the arithmetic in a function that is not inlined, because the compiler may move
+// inlined arithmetic to a point before or after the lifetime of the object.
 class DefaultEnvironment {
  public:
 #if defined(__SSE__)

@@ -194,8 +194,8 @@ namespace {
   }
 }
 
-// Kernels::compare. Adds into sixteen partial sums, so that every instruction set adds in the same
-// order.
+// Implements Kernels::compare. Adds into sixteen partial sums, so that every instruction set adds
+// in the same order.
 [[gnu::noinline]] void compare(const float* a, const float* b, std::size_t count, double* result) {
   constexpr int kLanes = 16;
   double error[kLanes] = {}, norm[kLanes] = {};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The two products of a low-rank sum: a matrix times a thin factor (dot() and the two multiply
-// functions for Kernels::multiply), and one thin factor times the other, which approximates the
-// matrix and leaves a residual (Kernels::low_rank). The terms of an element are added in an order
-// that does not depend on the vector width, so all instruction sets produce the same bytes.
-// Included by loops.cpp alone.
+// The two products of a low-rank sum:
+//   dot() and the two multiply functions    a matrix times a thin factor (Kernels::multiply)
+//   multiply_chunk() and keep_rest()        one thin factor times the other, which approximates the
+//                                           matrix and leaves a residual (Kernels::low_rank)
+// The terms of an element are added in an order that does not depend on the vector width, so all
+// instruction sets produce the same bytes. Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 

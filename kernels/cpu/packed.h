@@ -44,7 +44,7 @@ struct PackedTile {
 };
 
 // Parses the header and the bucket bytes of the encoded tile of n elements at `in`, and marks the
-// tile as damaged unless all its units lie inside it.
+// tile as damaged unless its levels and marks fit into it.
 void open_packed(const Format& format, const std::byte* in, std::size_t n, PackedTile& tile) {
   std::memcpy(&tile.header, in, sizeof tile.header);
   tile.bytes = (const std::uint8_t*)in + sizeof tile.header;
@@ -113,8 +113,8 @@ SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, 
   }
 }
 
-// Returns the marks of a bucket. `all` is the number of units that the marks of the whole tile take
-// (PackedHeader::marks), and `end` is the end of the tile's units.
+// Returns the marks of a bucket. `all` is the number of units (of 8 bytes) that the marks of the
+// whole tile take (PackedHeader::marks), and `end` is the end of the tile's last unit.
 SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32_t buckets,
                                std::uint32_t bucket) {
   std::uint8_t* const bytes = end - all * kUnitBytes;
@@ -139,8 +139,8 @@ SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32
   }
 }
 
-// Decodes elements first .. first + n - 1 of the tile, `first` a multiple of kPackedBucket; with
-// `adds`, to = sum + elements, and `to` may be `sum`.
+// Decodes elements first .. first + n - 1 of the tile, where `first` is a multiple of
+// kPackedBucket; with `adds`, to = sum + elements, and `to` may be `sum`.
 template <bool adds>
 SLIMPI_HD void decode_packed(const PackedTile& tile, std::size_t first, std::size_t n,
                              const float* sum, float* to) {
@@ -227,8 +227,8 @@ void add_residuals(const Format& format, const float* in, float* residual, std::
 }
 
 // Encodes the bucket with infinities or NaNs that begins at element i of a tile of n elements, and
-// returns the end of its levels. The residual is left as it is. `end` is the end of the tile's
-// units.
+// returns the end of its levels. The residual is left as it is. `end` is the end of the tile's last
+// unit (of 8 bytes).
 [[gnu::noinline]] std::byte* encode_marked(const PackedPlan& plan, std::size_t n, std::size_t i,
                                            const float* in, float* decoded, std::byte* end,
                                            std::byte* out) {

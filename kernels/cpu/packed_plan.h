@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first half of encoding a packed tile: makes the plan, which has the tile's header, the bucket
-// bytes, and the width and step of each scale, from the extremes of the buckets. encode_packed() in
-// packed.h then rounds the values by this plan. Included by loops.cpp alone.
+// The first half of encoding a packed tile. From the extremes of the buckets, make_plan() makes the
+// plan: the tile's header, the bucket bytes, and the width and step of each scale. encode_packed()
+// in packed.h then rounds the values by this plan. Included by loops.cpp alone.
 #pragma once
 #include "kernels/cpu/tiles.h"
 #include "kernels/cpu/vectors.h"
@@ -16,9 +16,10 @@ SLIMPI_HD std::size_t bucket_at(std::size_t i, std::size_t n) {
   return n - i < kPackedBucket ? n - i : kPackedBucket;
 }
 
-// Width and step of every scale of a tile. The first kFiner rows are for the level of detail of the
-// header, the rows after them for detail + 1, which the first PackedHeader::finer buckets have.
-// row() finds the row of a bucket from its number and its bucket byte.
+// The width and step of every scale of a tile. The first kFiner rows are for the level of detail
+// (the precision of the tile) in the header. The rows after them are for detail + 1, which is the
+// level of the first PackedHeader::finer buckets. row() finds the row of a bucket from its number
+// and its bucket byte.
 struct PackedTable {
   static constexpr std::size_t kFiner = kScales + 1;
   std::uint8_t width[2 * kFiner];
@@ -54,7 +55,7 @@ SLIMPI_HD FoundExtremes extremes_at(const float* from, std::size_t i, std::size_
 }
 
 // How many buckets there are of each scale. of_pair[k] counts scales 2k and 2k + 1 together,
-// because both have the same width. Scale 0 takes no units and is not counted.
+// because both have the same width. Buckets of scale 0 store no levels and are not counted.
 struct ScaleCounts {
   static constexpr std::uint32_t kPairs = (kScales + 1) / 2;
   std::int32_t of_pair[kPairs];
@@ -72,7 +73,8 @@ void count_scales(const std::uint8_t* bytes, std::size_t buckets, ScaleCounts& c
     counts.of_pair[pair] = even[0] + even[1] + odd[0] + odd[1];
   }
 }
-// Returns the units that the levels of all buckets take at this level of detail.
+// Returns how many units (of 8 bytes) the levels of all buckets take, if the tile has this level of
+// detail (precision).
 std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   std::int32_t units = 0;
   for (std::uint32_t pair = 0; pair < ScaleCounts::kPairs; ++pair)
@@ -81,8 +83,8 @@ std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
 }
 
 // For each bucket with infinities or NaNs, replaces kNonfinite in plan.numbers by the scale number
-// of the bucket's finite values, combined with its marks byte. Returns the number of units that the
-// marks of the tile take.
+// of the bucket's finite values, combined with its marks byte. Returns how many units (of 8 bytes)
+// the marks of these values take in the tile.
 [[gnu::noinline]] std::uint32_t find_marks(const float* in, std::size_t n, PackedPlan& plan) {
   std::uint32_t units = units_of_marks(packed_buckets(n));
   for (std::size_t i = 0; i < n; i += kPackedBucket) {

@@ -149,7 +149,7 @@ SLIMPI_HD void prefetch_next(const Source& source, std::size_t first, std::size_
     prefetch(floats_of(source, first), n * sizeof(float));
 }
 
-// total = the sum of the sources, each of n elements; unless `extremes` is null, it collects the
+// total = the sum of the sources, each of n elements. Unless `extremes` is null, also collects the
 // extremes of the sums. `total` may be the memory of a source of floats. `partial` is scratch
 // memory for kStep floats.
 void sum_sources(const Source* sources, int source_count, std::size_t n, float* total,

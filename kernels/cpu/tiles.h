@@ -11,8 +11,8 @@
 namespace slimpi::kernels {
 namespace {
 
-// The elements of a tile: a multiple of 8, so that tiles end where groups of 8 levels end, and long
-// enough for a bucket of the default length.
+// The number of elements of a tile: a multiple of 8, so that tiles end where groups of 8 levels
+// end, and long enough for a bucket of the default length.
 constexpr std::size_t kTile = 2048;
 
 // The elements that are processed between two prefetches.
@@ -65,7 +65,7 @@ void include_tile(Extremes& extremes, const float* from, std::size_t n) {
   include(extremes, found);
 }
 
-// Includes the floats like include_tile(), and prefetches the first half of the n floats at
+// Does the same as include_tile(), and meanwhile prefetches the first half of the n floats at
 // `upcoming`.
 void include_tile_and_prefetch(Extremes& extremes, const float* from, std::size_t n,
                                const float* upcoming) {

@@ -111,8 +111,8 @@ SLIMPI_HD VectorWords repeat(const std::byte* from) {
   std::memcpy(&word, from, sizeof word);
   return VectorWords{} + word;
 }
-// Converts each byte b to the float whose bits are kByteBase + b. Every 16-bit lane of `base` holds
-// the upper half of kByteBase.
+// Converts each byte b to the float kByteBase + b. Every 16-bit lane of `base` holds the upper half
+// of the bits of kByteBase.
 SLIMPI_HD void to_floats(VectorWords bytes, VectorWords base, VectorFloats (&floats)[4]) {
   const VectorInts order = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
   const auto quarters = (__m512i)__builtin_shuffle((VectorInts)bytes, order);

@@ -22,9 +22,9 @@ constexpr int kWarpsOfBlock = kThreads / kWarpThreads;
 constexpr int kElementsOfThread = 4;
 constexpr std::uint32_t kElementsOfBlock = kThreads * kElementsOfThread;
 
-// A quantized segment and how it is divided among teams, each of which processes one tile. A bucket
-// too long for a block is divided into tiles of kTileElements; any other bucket is one tile. Tile t
-// of bucket b has the number b * tiles + t.
+// A quantized segment and how it is divided among teams of threads, each of which processes one
+// tile. A bucket too long for a block is divided into tiles of kTileElements; any other bucket is
+// one tile. Tile t of bucket b has the number b * tiles + t.
 struct Payload {
   Format format;
   std::uint64_t count;

@@ -9,9 +9,9 @@
 
 namespace slimpi::kernels::cuda {
 
-// The scale of a bucket, computed by one thread and shared by the whole team. encode_buckets() and
-// open_sources() let neighboring threads compute the scales of several buckets, so that these take
-// as long as one.
+// The scale of a bucket, computed by one thread and shared by its team (the threads that work on
+// the bucket). encode_buckets() and open_sources() let neighboring threads compute the scales of
+// several buckets, which takes no longer than computing one.
 struct SharedScale {
   bool nonfinite, extended;
   Scale<float> scale_float;
@@ -62,8 +62,8 @@ struct EncodeShared {
   SharedScale scale;
 };
 
-// Computes the tile's random words into shared memory, and returns the address of the word of
-// element 0.
+// Writes the tile's random words to shared memory, and returns the address of the word of element
+// 0.
 template <typename Team, typename Shared>
 SLIMPI_DEVICE const std::uint32_t* random_words(const RandomStream& random, std::uint64_t first,
                                                 std::uint32_t count, Shared& shared) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels::encode of quantized segments. Buckets that fit into one block of threads take one
-// kernel. Longer ones take several: start_extremes, encode_extremes, with a residual also
-// limit_residuals and residual_extremes, then end_extremes and pack.
+// Implements Kernels::encode for quantized segments. Buckets that fit into one block of threads
+// take one kernel. Longer buckets take several: start_extremes, encode_extremes, with a residual
+// also limit_residuals and residual_extremes, then end_extremes and pack.
 #include "kernels/cuda/bucket.h"
 
 namespace slimpi::kernels::cuda {

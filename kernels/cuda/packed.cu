@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels::encode, sum_encode, decode and decode_add of packed segments. Encoding takes three
-// kernels, because the widths of a tile depend on all its values: packed_sum (sums and their scale
-// numbers) or, for a single buffer, packed_numbers (scale numbers only), then packed_plan (the
-// header of each tile), then packed_encode (levels). Error feedback inserts packed_feedback (adds
-// residuals, new scale numbers) and a second packed_plan before packed_encode.
+// Implements Kernels::encode, sum_encode, decode and decode_add for packed segments. Encoding takes
+// three kernels, because the widths of a tile depend on all its values:
+//   packed_sum      the sums and their scale numbers; of a single buffer, packed_numbers instead
+//                   computes only the scale numbers
+//   packed_plan     the header of each tile
+//   packed_encode   the levels
+// With error feedback, packed_feedback (adds the residuals, finds the new scale numbers) and a
+// second packed_plan run before packed_encode.
 #include "kernels/cuda/packed.h"
 
 #include <type_traits>
@@ -94,8 +97,8 @@ SLIMPI_DEVICE void correct_huge_sums(const PackedSumArguments& a, const PackedSl
   });
 }
 
-// Adds the addends. Writes the sum to `result` and its scale numbers to `out`, each unless it is
-// null.
+// Adds the addends. Writes the sum to `result`, and the scale numbers of the sum's buckets to
+// `out`; either may be null.
 SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
   __shared__ PackedShared shared;
   const PackedSlice slice = packed_slice(a.shape);

@@ -37,7 +37,7 @@ SLIMPI_DEVICE PackedSlice packed_slice(const PackedShape& shape) {
   slice.bucket = slice.number * kSliceBuckets;
   return slice;
 }
-// Returns the address of the first unit of the tile that is encoded at `in`.
+// Returns the address of the first unit (8 bytes of levels) of the tile that is encoded at `in`.
 SLIMPI_DEVICE const std::byte* units_of(const PackedSlice& slice, const std::byte* in) {
   return in + slice.tile.header_bytes;
 }
@@ -88,15 +88,17 @@ SLIMPI_DEVICE void store_packed(const PackedSlice& slice, const PackedValues& va
 struct alignas(16) PackedBucket {
   float step, origin;   // as in PackedScale; step = 0 if the width is 0
   std::uint16_t begin;  // the first unit of its levels, counted from that of the slice
-  std::uint16_t marks;  // 0: none, or find_marks() was not called. Bits 0 to 3: the marks byte;
-                        // bits 4 to 15: its first unit of marks, counted from that of the tile
+  // Bits 0 to 3 hold the marks byte, bits 4 to 15 the bucket's first unit of marks, counted from
+  // the first unit of the tile. The word is 0 if the bucket has no marks, or before find_marks().
+  std::uint16_t marks;
   std::uint16_t width, byte;  // the bits of a level; the bucket byte
 };
 constexpr int kMostParts = (int)kMostBuckets / 4 / kWarpThreads;
 struct PackedSource {
   PackedBucket bucket[kSliceBuckets];
-  // The units of levels in each part of the tile (see parts_of()): in the upper 16 bits those of
-  // all buckets of the part, in the lower 16 bits those of its buckets before the slice.
+  // How many units (of 8 bytes) the levels take in each part of the tile (see parts_of()): in the
+  // upper 16 bits those of all buckets of the part, in the lower 16 bits those of its buckets
+  // before the slice.
   std::uint32_t units[kMostParts];
   PackedHeader header;
 };
@@ -296,8 +298,8 @@ SLIMPI_DEVICE BucketExtremes extremes_of(const float (&values)[kLaneValues]) {
   return {__reduce_max_sync(kAllLanes, found.high), __reduce_max_sync(kAllLanes, found.low)};
 }
 
-// Returns where the scale numbers of a tile are kept while it is encoded at `out`: in the memory of
-// its levels, which later overwrite them.
+// Returns where the scale numbers (scale_number()) of a tile are kept while the tile is encoded at
+// `out`: in the memory of its levels, which later overwrite them.
 SLIMPI_DEVICE std::uint16_t* numbers_in(const PackedSlice& slice, std::byte* out) {
   return (std::uint16_t*)units_of(slice, out + slice.bytes);
 }

@@ -63,8 +63,9 @@ SLIMPI_DEVICE void plain_sum(Type type, const PlainSumArguments& a) {
       load_plain(Float32(), a.count, a.residual, values);
       SLIMPI_UNROLL
       for (int j = 0; j < kElementsOfThread; ++j)
-        // float32 adds nothing here: its limit is 0, so clamp_residual() should give -0, which
-        // changes no sum, but nvcc would clamp by min and max and give +0, which changes -0.
+        // float32 loses nothing, so its residual limit is 0, and only canonical() is needed.
+        // clamp_residual() should return -0 for this limit, which changes no sum, but nvcc compiles
+        // it to min and max, which return +0, and adding +0 would turn -0 into +0.
         totals[j] = std::is_same_v<Type, Float32>
                         ? canonical(totals[j])
                         : add(totals[j], clamp_residual(values[j], spacing(type, totals[j])));
@@ -176,7 +177,7 @@ SLIMPI_DEVICE void compare_end(const CompareArguments& a) {
   a.result[1] = shared[0][1];
 }
 
-// Kernels::low_rank. Each block processes kThreads columns of kLowRankRows rows.
+// Implements Kernels::low_rank. Each block processes kThreads columns of kLowRankRows rows.
 SLIMPI_DEVICE void low_rank(const LowRankArguments& a) {
   const LowRank& f = a.factors;
   const std::uint64_t column =

@@ -32,7 +32,8 @@ SLIMPI_DEVICE void prefetch_sources(const SumArguments& a, const Tile& tile) {
   }
 }
 
-// Opens all sources of all teams of the block; each thread opens one source of one team.
+// Opens all sources of all teams (warps, or the whole block) of the block. Each thread opens one
+// source of one team.
 template <typename Team>
 SLIMPI_DEVICE void open_sources(const SumArguments& a, SharedSources (&all)[Team::teams]) {
   static_assert(Team::teams * kMaxSources <= kThreads);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels::sum_encode of quantized segments: reads several segments and writes one.
+// Implements Kernels::sum_encode for quantized segments: reads several segments and writes one.
 #include "kernels/cuda/sources.h"
 
 namespace slimpi::kernels::cuda {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Functions on the bits of floats, the extremes of floats, and sums that have only one kind of NaN.
+// Functions that work on the bits of floats, find the extremes of floats, and add floats so that
+// all NaNs in the results are the same.
 #pragma once
 #include <cstdint>
 

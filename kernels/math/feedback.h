@@ -34,9 +34,9 @@
 
 namespace slimpi::kernels {
 
-// Returns the limit of residuals in a bucket whose values have magnitudes up to `greatest`: `steps`
-// or, near the greatest float, less, so that no sum of a finite value and a clamped residual
-// overflows.
+// Returns the limit of residuals in a bucket whose values have magnitudes up to `greatest`. The
+// limit is `steps`, but near the greatest float it is smaller, so that no sum of a finite value and
+// a clamped residual overflows.
 SLIMPI_HD float residual_limit(float steps, float greatest) {
   const float room = (0x1.fffffep127f - greatest) * 0.5f;
   return steps < room ? steps : room;

@@ -76,8 +76,8 @@ struct PackedHeader {
 };
 
 // The extremes of a bucket's values, found by the encoder, which compares the values' bits as
-// integers. `high` is the greatest of them as signed integers, which belongs to the greatest
-// number; `low` is the greatest as unsigned integers, which belongs to the most negative number.
+// integers. `high` is the maximum of these as signed integers, which belongs to the greatest
+// number; `low` is their maximum as unsigned integers, which belongs to the most negative number.
 struct BucketExtremes {
   std::int32_t high = INT32_MIN;
   std::uint32_t low = 0;
@@ -96,9 +96,10 @@ SLIMPI_HD std::uint32_t negative_of(const BucketExtremes& extremes) {
   return extremes.low > 0x80000000 ? extremes.low - 0x80000000 : 0;
 }
 
-// Returns the scale number of a bucket with these extremes: 0 for zeros, kNonfinite if an element
-// is not finite. The bit kNegative is set if the value of the greatest magnitude is negative. In a
-// bucket with marks, marked_number() puts the marks byte into the bits from kMarksShift on.
+// Returns the scale number of a bucket with these extremes, which is the greatest magnitude,
+// rounded up, as an integer of 11 bits: 0 for zeros, kNonfinite if an element is not finite. The
+// bit kNegative is set if the value of the greatest magnitude is negative. In a bucket with marks,
+// marked_number() puts the marks byte into the bits from kMarksShift on.
 constexpr std::uint32_t kMarksShift = 11;
 constexpr std::uint16_t kNegative = 0x8000, kNonfinite = 0x7fff;
 SLIMPI_HD std::uint16_t scale_number(const BucketExtremes& extremes) {
@@ -144,9 +145,10 @@ SLIMPI_HD std::uint8_t scale_byte(std::uint16_t number, std::uint32_t base, bool
   return (std::uint8_t)(nonfinite ? kNonfiniteBucket : scale == 0 ? 0 : scale | side);
 }
 
-// width_of() returns the width of a bucket with this bucket byte: floor((detail + half_scale) / 8),
-// limited to 0 .. kMostWidth. The width grows by half a bit per octave of scales, so the step of a
-// bucket is about proportional to the square root of its scale. A bucket of zeros has width 0.
+// width_of() returns the width (the bits of each level) of a bucket with this bucket byte, in a
+// tile of level of detail `detail`: floor((detail + half_scale) / 8), limited to 0 .. kMostWidth.
+// The width grows by half a bit per octave of scales, so the step of a bucket is about proportional
+// to the square root of its scale. A bucket of zeros has width 0.
 constexpr std::int32_t kMostWidth = 16;
 SLIMPI_HD std::int32_t half_scale(std::uint8_t byte) {
   return (byte & 0x7f) == 0 ? -0x100000 : (byte & 0x7f) >> 1;
@@ -159,9 +161,9 @@ SLIMPI_HD std::int32_t width_of_half(std::int32_t half, std::int32_t detail) {
 SLIMPI_HD std::int32_t width_of(std::uint8_t byte, std::int32_t detail) {
   return width_of_half(half_scale(byte), detail);
 }
-// Returns the greatest scale whose buckets have width 0 in the tile, or the scale with the number
-// `base` if there is none. (Buckets of this scale may still have width 1 if they are among the
-// first PackedHeader::finer.)
+// Returns the greatest scale whose buckets have width 0, and so no levels, in the tile, or the
+// scale with the number `base` if there is none. (Buckets of this scale may still have width 1 if
+// they are among the first PackedHeader::finer.)
 SLIMPI_HD float scale_without_bits(const PackedHeader& header) {
   const std::int32_t scale = 2 * (7 - header.detail) + 1, most = (std::int32_t)kScales;
   const std::int32_t low = scale > 0 ? scale : 0;
@@ -172,7 +174,8 @@ SLIMPI_HD float scale_without_bits(const PackedHeader& header) {
 constexpr std::int32_t kLeastDetail = 7 - ((std::int32_t)kScales >> 1);
 constexpr std::int32_t kMostDetail = 8 * kMostWidth;
 
-// Returns the largest level of detail that makes fits(detail) true. fits() must be monotonic.
+// Returns the largest level of detail (precision of a tile) that makes fits(detail) true. fits()
+// must be monotonic.
 template <typename Fits>
 SLIMPI_HD std::int32_t most_detail(const Fits& fits) {
   std::int32_t low = kLeastDetail, high = kMostDetail;
@@ -186,7 +189,8 @@ SLIMPI_HD std::int32_t most_detail(const Fits& fits) {
   return low;
 }
 
-// The bytes of a unit, and the number of units that a tile has room for, levels and marks together.
+// The bytes of a unit (one bit for each value of a bucket), and the number of units that a tile has
+// room for, levels and marks together.
 constexpr std::uint32_t kUnitBytes = kPackedBucket / 8;
 SLIMPI_HD std::uint32_t packed_units(const Format& format, std::uint64_t count) {
   return (std::uint32_t)((packed_tile_bytes(format, count) - packed_header_bytes(count)) /
@@ -216,8 +220,8 @@ SLIMPI_HD float marked_value(std::uint32_t mark) {
   const std::uint32_t infinity = kInfinityBits | (mark & 2) << 30;
   return float_of(mark == 0 ? 0 : mark == kNanMark ? kNanBits : infinity);
 }
-// Returns the marks byte of a bucket. Byte m of `counts` is the number of its values x with
-// mark_of(x) == m.
+// Returns the marks byte of a bucket, which says how the marks of its infinities and NaNs are
+// stored. Byte m of `counts` is the number of its values x with mark_of(x) == m.
 SLIMPI_HD std::uint32_t marks_with(std::uint32_t counts) {
   const std::uint32_t mark = counts >> 24 != 0 ? kNanMark : (counts >> 16) != 0 ? 2 : 1;
   if ((counts & 0xffffff00 & ~(0xffu << 8 * mark)) != 0) return 2;
@@ -229,8 +233,8 @@ SLIMPI_HD std::uint16_t marked_number(std::uint32_t counts, const BucketExtremes
   return (std::uint16_t)(scale_number(finite) | marks_with(counts) << kMarksShift);
 }
 
-// The marks of a bucket: its marks byte and its first unit of marks. If these units would exceed
-// the tile, all values of the bucket have the mark of NaN.
+// The marks of a bucket's infinities and NaNs: its marks byte, and its first unit (8 bytes) of
+// marks. If these units would exceed the tile, all values of the bucket have the mark of NaN.
 struct PackedMarks {
   std::uint32_t byte;
   std::uint8_t* units;
@@ -251,7 +255,7 @@ SLIMPI_HD float marked_value(const PackedMarks& marks, std::uint32_t i) {
   return marked_value(mark);
 }
 
-// The constants with which values are rounded to the levels of a bucket, and levels decoded.
+// The constants for rounding values to the levels of a bucket, and for decoding the levels.
 struct PackedScale {
   float step, inverse_step;
   float origin;             // kRounding + the level that stands for 0

@@ -207,9 +207,10 @@ SLIMPI_HD float to_float(double value) {
   return (float)value + 0.0f;
 }
 
-// Returns whether the bucket has values above 2^100 (a near-overflow bucket). Sums of decoded
-// values may overflow there only because of rounding, although the sum of the encoder's inputs is
-// finite, so these sums saturate. In other buckets a sum that is not finite is left as it is.
+// Returns whether the bucket has values above 2^100 (a near-overflow bucket). In these buckets, a
+// sum of decoded values may overflow only because of rounding, although the sum of the encoder's
+// inputs is finite, so saturated_sum() replaces it. In other buckets a sum that is not finite is
+// left as it is.
 SLIMPI_HD bool is_near_overflow(const Header& header) {
   const Header finite = finite_part(header);
   return !is_nonfinite(header) && (finite.max > 0x1p100f || finite.min < -0x1p100f);

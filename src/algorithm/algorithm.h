@@ -25,8 +25,8 @@ struct Functions {
   // that the ranks can agree on success before it runs. Not called for a call without state.
   Status (*reserve_state)(comm::Call& call) = nullptr;
   // Checks whether call.state, which an earlier call has filled, can belong to this call's values.
-  // *fits may be true only if the state changes the result by no more than a bound that follows
-  // from the values. If it is false on any rank, all ranks start over with state that is
+  // *fits may be true only if the effect of the state on the result has a bound that follows from
+  // the values. If *fits is false on any rank, all ranks start over with state that is
   // `uninitialized`. Called after reserve_state, once input and output are in memory of one device.
   // Does not communicate.
   Status (*state_fits)(comm::Call& call, bool* fits) = nullptr;
@@ -94,8 +94,8 @@ std::span<const Algorithm> all();
 // Reserves the memory of a call (Functions::reserve) and opens its streams. If the count is larger
 // than in earlier calls, the ranks communicate, and *ready says whether all of them succeeded.
 // Otherwise *ready is about this rank alone, and its failure is returned as an error of the call.
-// As soon as the ranks know that some rank has buffers on a staged device, the communicator uses
-// the segment class `large` in all calls.
+// As soon as the ranks know that some rank has buffers on a staged device (a GPU), the communicator
+// uses the segment class `large`, with longer messages, in all calls.
 Status prepare(const comm::Call& call, bool* ready);
 
 }  // namespace slimpi::algorithm

@@ -89,8 +89,8 @@ Status AllGather::hand_over() {
   return pass(blocks, everyone);
 }
 
-// Runs one exchange between nodes, of one chunk per member of the group. `own` is the rank whose
-// block this rank sends; -1 if it sends none.
+// Runs one exchange between nodes, in which each member of the group sends its chunk to all others.
+// `own` is the rank whose block this rank sends, or -1 if it sends none.
 Status AllGather::exchange(const Ranges& chunks, int own) {
   if (comm::longest_of(chunks) == 0) return Status::ok;
   const float* const in =

@@ -193,8 +193,8 @@ class Bounded {
   void add_sent(const kernels::Format& format, comm::Range chunk, Tiles* tiles);
   Status measure(double* excess);
   Status check(int tries, int* next);
-  // Sets *found to host memory that holds the `count` floats at `from`: `from` itself or, if the
-  // device is staged, `copy`, which they are copied to.
+  // Sets *found to host memory that holds the `count` floats at `from`. If the device is staged (a
+  // GPU), copies them to `copy` first; otherwise *found is `from` itself.
   Status to_host(const float* from, std::uint64_t count, float* copy, const float** found) {
     *found = call_.device.staged ? copy : from;
     if (!call_.device.staged) return Status::ok;

@@ -63,7 +63,7 @@ class CodecChoice {
   int needed_ = kFewest;  // after so many sums a coarser codec is tried
 };
 
-// The choices of a communicator, by size. Different sizes may share a choice. That costs bytes or
+// The choices of a communicator, by size. Different sizes may share a choice, which costs bytes or
 // repeated exchanges, but spares calls from allocating memory.
 class CodecChoices : public comm::Attachment {
  public:

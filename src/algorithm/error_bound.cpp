@@ -62,8 +62,9 @@ double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance
 }  // namespace
 
 double error_energy_bound(std::span<const ErrorTile> tiles, std::pmr::memory_resource* memory) {
-  // Tiles are sampled together if their largest errors have the same binary exponent. In one sample
-  // for all tiles, the one with the largest error would make the bound useless for the others.
+  // Tiles are sampled together if their largest errors have the same binary exponent. If all tiles
+  // were sampled together, the tile with the largest error would make the bound useless for the
+  // others.
   std::pmr::map<int, std::pmr::vector<const ErrorTile*>> classes(memory);
   std::pmr::vector<const ErrorTile*> all(memory);
   for (const ErrorTile& tile : tiles) {

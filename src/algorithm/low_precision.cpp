@@ -39,14 +39,14 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// Sets *array to an array of the tensor state, which has no elements on a rank without a shard.
+// Sets *array to an array of the tensor state. On a rank without a shard the array has no elements.
 Status find_array(comm::Call& call, const comm::StateArray& key, const comm::Range& shard,
                   float** array) {
   return call.state->open(key, shard.count, call.location, call.stream,
                           call.communicator.statistics(), array);
 }
 
-// The replicas of this rank's shard, in memory of the tensor state, and their weights.
+// The replicas of this rank's shard, which are kept in the tensor state, and their weights.
 struct Replicas {
   Replicas(comm::Call& call, const comm::InterNodeGroup& group)
       : row(inter::mixing(call.communicator.config().peers, int(group.peers.size()), group.index, 0,
@@ -165,8 +165,8 @@ comm::Verdict run_low_precision(comm::Call& call) {
   return Status::ok;
 }
 
-// The largest distance between this worker's replica and this rank's values with which the replica
-// still fits the values, as a fraction of their norm.
+// A replica fits if its distance from this rank's values is at most this fraction of the norm of
+// the values.
 constexpr double kFarthest = 0.5;
 
 // Sets *fits to whether this worker's replica is close enough to this rank's values in the shard.

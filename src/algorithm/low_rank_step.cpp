@@ -62,7 +62,8 @@ double dot(const double* a, const Other* b, std::uint64_t length) {
 [[gnu::noinline]] void draw_in_floats(const kernels::RandomStream& draw, std::uint64_t length,
                                       float* vector) {
   constexpr int kMean = 8 * 65535 / 2;
-  // The standard deviation of the sum of 8 such numbers: sqrt(8 / 12) times their range, 2^16.
+  // The standard deviation of the sum of eight uniform 16-bit numbers: sqrt(8 / 12) times their
+  // range, 2^16.
   constexpr float kDeviation = 0x1p16f * 0.81649658f;
   for (std::uint64_t i = 0; i < length; ++i) {
     const kernels::Block block = kernels::random_block(draw, draw.first + i);
@@ -310,7 +311,7 @@ Status LowRankStep::spread_exact_parts() {
 }
 
 // Sums the factors uncompressed. `phase` (1 for P, 2 for Q) enters the call number of the messages,
-// so that a receiver rejects a message of the other exchange.
+// so that a receiver rejects a message of the wrong exchange.
 Status LowRankStep::sum(float* factors, std::uint64_t floats, std::uint64_t phase) {
   return sum_uncompressed(call_, device::host(), factors, factors, floats,
                           call_.number + (phase << 30));

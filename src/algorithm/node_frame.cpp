@@ -46,9 +46,9 @@ Status find_residual(comm::Call& call, const comm::Range& shard, float** residua
                           call.communicator.statistics(), residual);
 }
 
-// Allocates the residual of this rank's shard if the call has error feedback. A rank without a
-// shard gets an empty one, because its state must count as having one: only then do all ranks
-// choose the same states when they free arrays (tensor_state.h).
+// Allocates the residual of this rank's shard, if the call has error feedback. A rank without a
+// shard makes an empty residual, so that its state counts as having arrays: at the memory limit,
+// all ranks must free the arrays of the same states (tensor_state.h).
 Status reserve_residual(comm::Call& call) {
   float* residual = nullptr;
   return find_residual(call, own_shard(call), &residual);

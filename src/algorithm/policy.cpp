@@ -105,8 +105,8 @@ Decision bypass(BypassReason reason) {
 
 }  // namespace
 
-// Returns whether the rules apply. An info key of this communicator is more specific than
-// SLIMPI_RULES, which is for the whole job, so it takes precedence.
+// Returns whether the rules apply. An info key of this communicator takes precedence, because it is
+// more specific than SLIMPI_RULES, which is for the whole job.
 bool rules_apply(const Config& config) {
   const auto of_communicator = [&](Option option) {
     return config.given[std::size_t(option)].source == Source::info;
@@ -147,8 +147,8 @@ void keep_shorter(Decision& decision, int bits) {
   std::erase_if(decision.plans, [bits](const comm::Plan& plan) {
     const Algorithm& row = *plan.algorithm;
     if (row.sends_factors || row.has_argument()) return false;  // factors, or a hook's own messages
-    // This plan sends the values as they are, and adds them in rank order, which MPI does not
-    // guarantee.
+    // Keep this plan although it sends the values as they are, because it adds them in rank order,
+    // which MPI does not guarantee.
     if (row.exact && plan.hierarchy == Hierarchy::flat) return false;
     kernels::Format format = plan.format;
     if (plan.max_error > 0) format = codec_at(format, codec_for_normal_values(plan.max_error));

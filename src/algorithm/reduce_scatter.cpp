@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A reduce-scatter of the program, which is the first phase of an allreduce alone, so each node's
-// sum is encoded once. comm::Scatter says which rank computes which part of the result; a rank that
+// A reduce-scatter of the program. It is the first phase of an allreduce alone, so each node's sum
+// is encoded once. comm::Scatter says which rank computes which part of the result. A rank that
 // takes no part in the exchange between nodes gets its block from another rank of its node.
 #include "algorithm/hierarchical.h"
 #include "algorithm/node_frame.h"

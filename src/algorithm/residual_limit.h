@@ -22,9 +22,9 @@ double most_steps(const kernels::Format& format);
 
 // Returns a bound of |decoded - original| for one encoding with the packed codec, if no value of
 // the bucket exceeds `bucket` in magnitude and none of its tile exceeds `tile`. With `feedback`,
-// the bound covers any residuals. As a function f(bucket, tile, nodes) it is concave, and f(c b, c
-// t, c n) = c f(b, t, n), so if `bucket` and `tile` are sums over `nodes` nodes, the bound is at
-// least the sum of the nodes' own bounds.
+// the bound covers any residuals. As a function f(bucket, tile, nodes), the bound is concave, and
+// f(c b, c t, c n) = c f(b, t, n). So if `bucket` and `tile` are sums over `nodes` nodes, the bound
+// is at least the sum of the nodes' own bounds.
 double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback,
                          int nodes = 1);
 
@@ -33,8 +33,8 @@ double most_packed_error(const kernels::Format& format, double bucket, double ti
 // values it is added to (a matrix, or a segment that a hook encodes). A larger residual is scaled
 // down by one factor, which keeps its direction.
 
-// The largest norm of a residual, in norms of the values. A lower limit would also cut residuals
-// that belong to the tensor, which costs accuracy (docs/DESIGN.md).
+// The largest L2 norm that a residual may have, as a multiple of the norm of the values. A lower
+// limit would also cut residuals that belong to the tensor, which costs accuracy (docs/DESIGN.md).
 constexpr double kResidualNorms = 32;
 
 // Returns the factor, 0 to 1, to scale the residual by. The arguments are the sums of squares of

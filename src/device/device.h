@@ -3,9 +3,9 @@
 // GPU's), with the operations on it. Because host memory has a row, too, no code above this layer
 // asks "is it a GPU?".
 //
-// Work is queued on a Stream and runs in the order of the stream; the host's row does it at once.
-// Copies and kernels of different streams may overlap. Any thread may call these functions, but
-// only one at a time may use a stream.
+// Work is queued on a Stream and runs in the order of the stream; the host's row runs all work at
+// once. Copies and kernels of different streams may overlap. Any thread may call these functions,
+// but only one at a time may use a stream.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -184,7 +184,8 @@ inline bool others() {
   return g_added.load(std::memory_order_relaxed) != 0;
 }
 
-// Records whether this process's MPI says that it takes GPU memory. Until then the answer is no.
+// Records whether this process's MPI says that it takes GPU memory. Until this function is called,
+// slimpi assumes that MPI does not.
 void set_mpi_takes_device_memory(bool takes);
 
 bool mpi_takes_device_memory();

@@ -59,9 +59,9 @@ Location locate(const void* pointer) {
   const int added = g_added.load(std::memory_order_acquire);
   if (added == 0 || pointer == nullptr || in_process_memory(pointer)) [[likely]]
     return {};
-  // Inside a fiber (a call on a stack of its own) these answers are not used, because t_call may
-  // belong to another call there: the fiber may have moved to this thread, or a new call may have
-  // begun on it.
+  // Do not use these answers inside a fiber (a call on a stack of its own): the fiber may have
+  // moved to this thread, or a new call may have begun on this thread, so t_call may belong to
+  // another call.
   if (!t_call.inside || Fiber::inside()) return ask(pointer, added);
   for (const Known& known : t_call.known) {
     if (known.pointer != pointer) continue;

@@ -184,7 +184,7 @@ class LevelZero {
 };
 
 // The libraries. Each is opened under the lock of load_plugins(), before its flag in g_loaded is
-// set. Never destroyed.
+// set. The object is never destroyed.
 struct Foreign {
   Hip hip;
   LevelZero level_zero;

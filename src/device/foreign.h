@@ -7,9 +7,9 @@
 
 namespace slimpi::device {
 
-// Looks for the libraries of these GPUs among those that the process has loaded, and loads none.
-// Called by load_plugins() when there are new libraries. `cuda_row` says that NVIDIA's memory has a
-// row in the device table, and so is not foreign.
+// Looks for HIP, Level Zero and CUDA among the libraries that the process has loaded, and loads
+// none. Called by load_plugins() when there are new libraries. `cuda_row` says that NVIDIA's memory
+// has a row in the device table, and so is not foreign.
 void find_foreign(bool cuda_row);
 
 // Returns whether find_foreign() has found HIP, CUDA without a row, or Level Zero together with a

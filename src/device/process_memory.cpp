@@ -12,9 +12,10 @@
 #include <cstring>
 #include <limits>
 
-// glibc's variables for the highest address of the main thread's stack and for the program break.
-// __curbrk is always right, because every function that moves the break writes it: brk() and sbrk()
-// of glibc and of UCX. sbrk(0) is not used, because it is a system call if UCX watches the heap.
+// glibc's variables for the highest address of the main thread's stack (__libc_stack_end) and for
+// the program break (__curbrk). __curbrk is always right, because every function that moves the
+// break writes it: brk() and sbrk() of glibc and of UCX. sbrk(0) is not used, because it is a
+// system call if UCX watches the heap.
 extern "C" void* __libc_stack_end;
 extern "C" void* __curbrk;
 
@@ -91,8 +92,8 @@ bool in_process_memory(const void* pointer) {
   const auto at = reinterpret_cast<Address>(pointer);
   if (at - g_executable.begin < g_executable.end - g_executable.begin) return true;
   if (at >= g_heap && at < reinterpret_cast<Address>(__curbrk)) return true;
-  // The main thread's stack. In another thread this is false, because its frame is more than kStack
-  // below `end`.
+  // The last test is for the main thread's stack. In another thread it fails, because the frame of
+  // that thread is more than kStack below `end`.
   const auto frame = reinterpret_cast<Address>(__builtin_frame_address(0));
   const auto end = reinterpret_cast<Address>(__libc_stack_end);
   return at >= frame && at < end && end - frame < kStack;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Memory that the kernel gives to every process and that no GPU library hands out: the static data
 // of the executable, the heap below the program break, and the stack of the main thread. The
-// buffers of most small sums are there, which is host memory, so no driver needs to be asked about
-// them.
+// buffers of most small sums are in this memory. It is host memory, so no driver needs to be asked
+// about them.
 #pragma once
 
 namespace slimpi::device {

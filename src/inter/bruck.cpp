@@ -57,7 +57,7 @@ class BruckExchange {
   Status decode();
 
   // The message that swap() sends to a member, and the one that it receives from another. A message
-  // of 0 bytes is left out.
+  // of 0 bytes is neither sent nor received.
   struct Outgoing {
     int to;
     const std::byte* data;
@@ -74,8 +74,8 @@ class BruckExchange {
 
   const comm::Range& chunk(int member) const { return layout_.chunk(member); }
   std::size_t place(int number) const { return layout_.place(number); }
-  // Returns the bytes of the finished sums of `blocks` consecutive members, from this rank on. Each
-  // member has one block, the encoded sum of its chunk, without gaps between blocks.
+  // Returns the length, in bytes, of the finished sums of `blocks` consecutive members, beginning
+  // with this rank. A finished sum is one block, and the blocks have no gaps between them.
   std::size_t gathered(int blocks) const { return layout_.bytes_from(me_, blocks); }
   int rank_of(int member) const { return group_.peers[std::size_t(member)]; }
 

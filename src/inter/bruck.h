@@ -40,7 +40,7 @@ class BruckSteps {
     return i / bit * 2 * bit + bit + i % bit;
   }
 
-  // Returns the owner that finally receives the block that `member` has in `place` before the step.
+  // Returns the final receiver of the block that `member` has in `place` before the step.
   int destination(int member, int place, int step) const {
     return further(member, place - place % (1 << step));
   }

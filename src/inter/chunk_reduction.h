@@ -22,7 +22,7 @@ class ChunkCodec {
   ChunkCodec(const ChunkCodec&) = delete;
   ChunkCodec& operator=(const ChunkCodec&) = delete;
 
-  // Returns the payload (the encoded values) that a member sent for a part.
+  // A function that returns the payload (the encoded values) that a member has sent for a part.
   using PayloadFrom = std::function<const std::byte*(int member)>;
 
   // Encode and decode `part`, which is relative to the shard's first element. All functions here

@@ -31,7 +31,7 @@ Context context_of(comm::Call& call) {
           .tensor = call.state == nullptr ? 0 : call.state->number,
           .seed = communicator.config().seed,
           .messages = messages,
-          // If the device is not staged, MPI sends from the memory that kernels write.
+          // If the device is not staged (not a GPU), MPI sends from the memory that kernels write.
           .staging = call.device.staged ? scratch.staging.data() : messages,
           .partial = scratch.sums.floats(),
           .totals = call.totals,
@@ -42,7 +42,8 @@ comm::MessageHeader message_header(const Context& context, const comm::Range& sh
                                    const comm::Range& part, int sender) {
   comm::MessageHeader message;
   message.format = context.format;
-  // Relative to the start of the vector, so parts of different shards have different headers.
+  // The position counts from the start of the vector, so that parts of different shards have
+  // different headers.
   message.first = shard.first + part.first;
   message.count = part.count;
   message.call = context.call;

@@ -38,9 +38,9 @@ struct Context {
   float* partial;       // sums that take more than one kernel, in memory of the device
   float* totals;        // Call::totals
 
-  // Set if a hook (a user's codec) encodes: the most bytes of a payload. Only the hook knows the
-  // length of each payload, so its ChunkCodec writes the message headers. Never set with a staged
-  // device.
+  // The largest possible payload in bytes, set only if a hook (a user's codec) encodes. Only the
+  // hook knows the length of each payload, so its ChunkCodec writes the message headers. Never set
+  // with a staged device (a GPU).
   std::optional<std::uint64_t> hook_bytes{};
 
   // The memory for lists and other objects that live no longer than the exchange.
@@ -50,7 +50,8 @@ struct Context {
   device::DeviceStream device_stream() const { return {device, stream()}; }
 };
 
-// Returns the context of a schedule that runs in the call, without streams.
+// Returns the context for a schedule that runs in the call. Its streams are not set yet;
+// find_streams() finds them.
 Context context_of(comm::Call& call);
 
 // Sets *streams to the streams that algorithm::prepare() has opened for the call's device.

@@ -52,8 +52,8 @@ Traffic pairwise_traffic(const inter::ExchangeSize& size) {
           division.owners, double(division.elements) * sizeof(float)};
 }
 
-// A rank that forwards blocks may have those of several ranks for one owner, so it may send more
-// than an equal share of all blocks.
+// A rank that forwards blocks may hold the blocks of several ranks for one owner, so it may send
+// more than an equal share of all blocks.
 Traffic bruck_traffic(const inter::ExchangeSize& size) {
   const Division division(size);
   const int steps = inter::BruckSteps(size.group_size).steps();
@@ -66,8 +66,9 @@ Traffic bruck_traffic(const inter::ExchangeSize& size) {
           double(division.elements) * sizeof(float)};
 }
 
-// Models the rank with the busiest link, which owns a chunk. Codec, copies and the link overlap
-// segment by segment, except the codec of the first and of the last segment.
+// Models the rank with the busiest link, which owns a chunk. Its codec, its copies and the link
+// work on different segments at the same time, so only the codec's work on the first and the last
+// segment overlaps with nothing.
 void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, double sharing,
                   const Constants& c) {
   if (size.group_size < 2) return;

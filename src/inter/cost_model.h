@@ -9,8 +9,8 @@
 
 namespace slimpi::cost {
 
-// The constants of the model. The defaults are for TCP on a link of 10 Gbit/s, where the first
-// three were fitted to times of the schedules; the others are guesses.
+// The constants of the model. The defaults are for TCP on a link of 10 Gbit/s. `latency`,
+// `overhead` and `link` were fitted to times of the schedules; the others are guesses.
 struct Constants {
   double latency = 24e-6;     // of a small message between nodes, one way
   double overhead = 3e-6;     // processor time for sending one message and receiving one

@@ -15,9 +15,9 @@ bool mpi_sends_from(const device::Device& device, kernels::Codec codec) {
   return device.staged && device::mpi_takes(device) && kernels::row_of(codec).infinity == 0;
 }
 
-// Returns whether kernels use payloads in staging memory, where every access crosses the bus. They
-// do not if a level (a quantized value) may begin in one word and end in the next, because most
-// words would then be read twice.
+// Returns whether kernels use payloads in staging memory, where every access crosses the bus. False
+// if a level (a quantized value) may begin in one word and end in the next, because most words
+// would then be read twice.
 bool kernels_use_staging(const device::Device& device, const kernels::Format& format) {
   if (!device.staged || device.staging_bucket == 0) return false;
   if (format.codec == kernels::Codec::packed) return false;
@@ -57,7 +57,8 @@ Status MessageBuffers::stage_in(std::size_t buffer, std::size_t received,
     received_[buffer] = received;
     return streams_.copy_in(header(buffer), message(buffer), comm::kHeaderBytes);
   }
-  // Checked before any kernel reads the payload, because a wrong header or length fails the call.
+  // Check the message before any kernel reads the payload: a wrong header or length must fail the
+  // call.
   SLIMPI_TRY(comm::check_message(header(buffer), received, expected));
   if (mapped_) return Status::ok;
   return streams_.copy_in(payload(buffer), host_payload(buffer),

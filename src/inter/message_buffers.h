@@ -35,7 +35,8 @@ class CopyStreams {
   Status copy_out(void* to, const void* from, std::size_t bytes, Event* event);
 
   // Queues a copy, for example from staging memory. All later work on the compute stream waits for
-  // it. The copy itself does not wait for earlier work there, which therefore must not use `to`.
+  // the copy. The copy itself does not wait for earlier work on that stream, so this work must not
+  // use `to`.
   Status copy_in(void* to, const void* from, std::size_t bytes);
 
   // Records an event after all work queued on the compute stream.
@@ -44,7 +45,7 @@ class CopyStreams {
   // Waits for an event while MPI makes progress.
   Status wait(const Event& event);
 
-  // Waits for all work on the compute stream, and for the copies that it waits for.
+  // Waits for all work queued on the compute stream, and so also for the copies of copy_in().
   Status finish();
 
  private:
@@ -58,7 +59,7 @@ class CopyStreams {
 
   const Context& context_;
   // Used only for the trace: the h2d copies that the host does not wait for, and for each stream
-  // (by role) the time until when its work was traced.
+  // (by role) the end of its last interval in the trace.
   std::pmr::deque<Event> pending_copies_;
   Trace::Clock::time_point traced_until_[3] = {};
 };

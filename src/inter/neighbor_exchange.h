@@ -30,7 +30,7 @@ class PeerCodec {
 
 // Exchanges `shard` of the call's vector, encoded in the context's format, with `ranks`, each of
 // which must call this function with the same format and shard. Needs neighbor_segments().total
-// bytes of Context::messages, and as many of Context::staging if the device is staged.
+// bytes of Context::messages, and as many of Context::staging if the device is staged (a GPU).
 Status run_neighbor_exchange(const Context& context, comm::Range shard, std::span<const int> ranks,
                              PeerCodec& codec);
 

@@ -114,7 +114,7 @@ class PairwiseExchange {
 void PairwiseExchange::sum(const Step& step, const comm::Range& part) {
   const auto from = received(step.number);
   std::byte* const payload = ring_.payload(MessageKind::gather_out, step.number, step.round);
-  // Passed by reference, because std::function would copy it to the heap.
+  // `from` is passed by reference, because std::function would copy it to the heap.
   codec_.add_and_encode(part, payload, std::cref(from));
   if (!context_.device.staged) codec_.count_infinities(payload, part.count);
 }
@@ -206,7 +206,8 @@ Status PairwiseExchange::run_steps() {
     while (finished_ < index && (in_flight_ + bytes > layout_.segments().most_in_flight ||
                                  !steps().ready(index, finished_)))
       SLIMPI_TRY(finish_next());
-    // A staged device works on the next messages while the host waits for this one in begin().
+    // A staged device (a GPU) works on the next messages while the host waits for this one in
+    // begin().
     SLIMPI_TRY(prepare_until(index + 1 + (context_.device.staged ? ahead_ : 0)));
     SLIMPI_TRY(begin(now));
     in_flight_ += bytes;
@@ -364,7 +365,7 @@ std::size_t SegmentedLayout::bytes_in_flight(const Step& step) const {
 }
 
 std::size_t SegmentedLayout::buffer(MessageKind message, std::int64_t number, int round) const {
-  // The buffers of one ring index:
+  // The buffers of one ring index (a segment number modulo the pipeline depth):
   //   all-gather       gather_in: one per round; gather_out: one
   //   reduce-scatter   scatter_out and scatter_in: one each per round
   const std::size_t rounds = std::size_t(this->rounds()), each = std::size_t(round);

@@ -95,9 +95,9 @@ class SegmentedLayout : public ExchangeLayout {
   // hook_segments(), in `memory`.
   SegmentedLayout(const ExchangeSize& size, const Segments& segments,
                   std::pmr::memory_resource* memory = std::pmr::get_default_resource());
-  // Makes the layout of one phase alone, with the members' chunks, in `memory`: of a
-  // reduce-scatter, where each member keeps the sum of its chunk, or of an all-gather, where each
-  // member starts with its chunk.
+  // Makes the layout of one phase alone, in `memory`. In a reduce-scatter each member keeps the sum
+  // of its chunk; in an all-gather each member starts with its chunk. `chunks` has the chunks by
+  // member.
   SegmentedLayout(const ExchangeSize& size, std::span<const comm::Range> chunks,
                   const Segments& segments, Phases phases, std::pmr::memory_resource* memory);
   // Makes the layout of a neighbor exchange in `memory`: every rank owns a whole shard, and gathers

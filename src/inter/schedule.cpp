@@ -73,11 +73,12 @@ PreparedExchange::PreparedExchange(const ExchangeSize& size)
     : schedule(&schedule_for(size)), need(schedule->need(size)), layout(schedule->layout(size)) {}
 
 const PreparedExchange& PreparedExchanges::find_or_prepare(const ExchangeSize& size) {
-  // Most programs repeat a size. A map's entries do not move, so the pointer stays valid.
+  // Most programs repeat a size, so try the last result first. last_ stays valid, because the
+  // entries of a map do not move.
   if (last_ != nullptr && last_->first == size) return last_->second;
   auto found = by_size_.find(size);
   if (found == by_size_.end()) {
-    // The new exchange is made before the old ones are dropped, so that they stay if this throws.
+    // Make the new exchange before dropping the old ones, so that the old ones stay if this throws.
     PreparedExchange made(size);
     // `more` estimates the bytes of the new entry: a layout has some words per member.
     const std::size_t more = 2 * sizeof(Entries::value_type) + 64 * std::size_t(size.group_size);

@@ -14,8 +14,8 @@
 namespace slimpi::inter {
 
 // The scratch memory that a schedule needs: `bytes` of Context::messages (and as many of
-// Context::staging if the device is staged), and `partial` floats of Context::partial, for sums of
-// a group that has more members than one kernel adds.
+// Context::staging if the device is staged, that is, a GPU), and `partial` floats of
+// Context::partial, for sums of a group that has more members than one kernel adds.
 struct Need {
   std::size_t bytes = 0;
   std::uint64_t partial = 0;

@@ -45,7 +45,7 @@ class ExchangeLayout {
 constexpr std::size_t kMemoryFloor = 16 << 20;
 
 // The division of the chunks of a shard. It is the same on all ranks except for `depth` and
-// `total`, which depend on whether the rank's device is staged.
+// `total`, which depend on whether the rank's device is staged (a GPU).
 struct Segments {
   std::uint64_t align;             // comm::chunk_alignment
   std::uint64_t elements;          // of a segment; whole buckets

@@ -38,7 +38,7 @@ Status SegmentRing::post(std::int64_t number) {
   // Post the receives of both phases, because a peer may be in the all-gather while this rank is in
   // the reduce-scatter.
   for (int round = 0; round < layout_.rounds(); ++round) {
-    // In the order in which peers send, because messages of one tag keep their order.
+    // Post them in the order in which peers send, because messages of one tag keep their order.
     SLIMPI_TRY(receive({false, number, round}));
     SLIMPI_TRY(receive({true, number, round}));
   }
@@ -51,8 +51,8 @@ Status SegmentRing::stage_out(const Step& step) {
                             header(layout_.sent_in(step), layout_.me()), &event(step));
 }
 
-// Waits for the event of the step's message. Nothing to wait for on the host, where a kernel has
-// ended when its function returns.
+// Waits for the event of the step's message. On the host there is nothing to wait for, because a
+// kernel has ended when its function returns.
 Status SegmentRing::wait_for_payload(const Step& step) {
   return streams_.wait(event(step));
 }

@@ -20,7 +20,7 @@ namespace slimpi::inter {
 
 class SegmentRing {
  public:
-  // `ranks` are those of the layout's members. `use`: see MessageBuffers.
+  // `ranks` are those of the layout's members. For `use` see MessageBuffers.
   SegmentRing(const Context& context, const SegmentedLayout& layout, std::span<const int> ranks,
               comm::Range shard, PayloadUse use);
 

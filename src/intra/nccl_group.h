@@ -24,10 +24,10 @@ class NcclGroup {
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
 
-  // kDepth is the number of blocks in flight, and piece() the floats that a rank of a node of
-  // `size` ranks sends to one owner in one block. Blocks are long, because a group of transfers
-  // costs some 30 us: 4 MiB with up to 8 ranks, and less with more ranks, so that an owner receives
-  // at most 32 MiB.
+  // kDepth blocks are in flight at a time. piece() returns how many floats a rank sends to one
+  // owner in one block, on a node of `size` ranks. With up to 8 ranks a piece has 4 MiB, because a
+  // group of transfers costs some 30 us. With more ranks it is shorter, so that an owner receives
+  // at most 32 MiB in one block.
   static constexpr int kDepth = 2;
   static constexpr std::uint64_t piece(int size) {
     return (std::uint64_t(1) << 20) * std::uint64_t(std::min(size, 8)) / std::uint64_t(size) / 64 *

@@ -59,7 +59,7 @@ class CacheLocality {
 // a data area and one 64-bit word that all can read. A barrier costs one store and a few loads.
 class NodeBarrier {
  public:
-  // `first` is the rank, in the communicator, of the node's first rank.
+  // `first` is the communicator rank of the first rank of this node.
   NodeBarrier(std::unique_ptr<NodeSegment> segment, int first)
       : segment_(std::move(segment)), first_(first), locality_(size(), local_rank()) {}
   ~NodeBarrier() { NodeSegment::leave(std::move(segment_)); }

@@ -130,8 +130,8 @@ class NodeCopies {
 };
 
 // Returns the trace's slice for a step inside the node that writes `bytes` bytes. On a staged
-// device the slice shows no bytes, because the step only queues its work; the copies are shown in a
-// row of the device.
+// device (a GPU) the slice shows no bytes, because the step only queues its work; the copies are
+// shown in a row of the device.
 inline Slice node_slice(const comm::Call& call, const char* name, std::uint64_t bytes) {
   return Slice(name, call.device.staged ? 0 : bytes);
 }

@@ -28,7 +28,7 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(2);
 
 // The segments with an open NCCL communicator that this rank has left and other ranks have not.
-// Never destroyed, because exit handlers may still free communicators.
+// The list is never destroyed, because exit handlers may still free communicators.
 struct Leaving {
   std::mutex mutex;
   std::vector<std::unique_ptr<NodeSegment>> segments;

@@ -61,9 +61,9 @@ class BufferRing {
     return {round_up(passed_, length), length, floats()};
   }
 
-  // Moves the position in the ring past the `blocks` buffers that the call has used, and one
-  // further if these are the longest: consecutive calls with two long blocks then use the same two
-  // of the three buffers, and the third takes no room in the caches.
+  // Moves the position in the ring past the `blocks` buffers that the call has used, and past one
+  // more if these are the longest buffers: consecutive calls with two long blocks then use the same
+  // two of the three buffers, and the third takes no room in the caches.
   void pass(const Buffers& used, std::uint64_t blocks) {
     passed_ = used.first_ + (blocks + (used.length_ == longest_ ? 1 : 0)) * used.length_;
   }
@@ -80,8 +80,8 @@ class BufferRing {
 // probe lines (CacheLocality), a note for NCCL, and a data area for message buffers.
 //
 // Each communicator has its own segment, so calls of different communicators never share memory. A
-// region takes 1.5 MiB. A process has one region for each communicator that slimpi serves, which
-// are few (mpi/internal_comm.h).
+// region takes 1.5 MiB. A process has one region for each communicator that slimpi serves; there
+// are only few of these (mpi/internal_comm.h).
 class NodeSegment {
  public:
   static constexpr std::size_t kLine = 64;            // bytes of a cache line
@@ -126,7 +126,8 @@ class NodeSegment {
   // be pinned, these copies are slow and block.
   void pin(const device::Location& location);
 
-  // Made when the segment is opened. Its NCCL communicator opens at the first call on GPUs.
+  // The NCCL group of the node, created when the segment is opened. Its NCCL communicator is opened
+  // at the first call on GPUs.
   std::unique_ptr<NcclGroup> nccl;
 
   // Ends this rank's use of a segment. With an open NCCL communicator, waits at most two seconds
@@ -156,7 +157,7 @@ class NodeSegment {
   std::vector<device::Location> pinned_for_;  // the arguments of pin() so far
 };
 
-// The least floats of one rank's shard in a block: a cache line.
+// A block has room for at least this many floats of each rank's shard, which are one cache line.
 inline constexpr std::uint64_t kLeastPiece = 16;
 
 // Opens the segment of the node-local ranks of a communicator, with shorter blocks if memory is

@@ -89,8 +89,8 @@ class NcclPass : NodePass {
 };
 
 // Finds the stream for NCCL, which is the communicator's stream for copies to the GPU, and waits
-// until it is idle. Only then does its next work wait for the work that the program has queued on
-// its default stream (Device::open_stream).
+// until the stream is idle, because only the first work after that waits for the work that the
+// program has queued on its default stream (Device::open_stream).
 Status NcclPass::find_stream() {
   SLIMPI_TRY(call_.communicator.stream_for(call_.location, &nccl_stream_, comm::StreamRole::h2d));
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
@@ -206,7 +206,7 @@ NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
 NcclGroup::Readiness NcclGroup::readiness(const device::Location& location) const {
   if (intra_ == Intra::shm || refused_ || !location.device->staged) return unavailable;
   if (!location_) return not_open;
-  // The communicator belongs to one GPU, and is useless once the program has reset that GPU
+  // The NCCL communicator belongs to one GPU, and is useless once the program has reset that GPU
   // (Location::generation).
   return *location_ == location ? ready : unavailable;
 }
@@ -277,7 +277,7 @@ Status NcclGroup::try_to_open(NodeBarrier& shared, comm::Exchange& exchange,
   Note& mine = *new (&note_of(shared, me)) Note{};
   reason->clear();
   // Sets *opened to whether a step succeeded on all ranks, where `status` is its result on this
-  // rank. After a failure, sets *reason to that of the first rank that has one.
+  // rank. After a failure, sets *reason to the reason of the first rank that gives one.
   const auto agree = [&](Status status) {
     *opened = status == Status::ok;
     if (!*opened) {

@@ -125,8 +125,8 @@ BlockPass::BlockPass(comm::Call& call, const comm::InterNodeGroup& group)
   message_buffers_ = ring().next(blocks_.piece() * std::uint64_t(group_.shards));
 }
 
-// Returns the text of the error that the ranks of the node make different sums. It names the ranks
-// by their numbers in the communicator.
+// Returns the error text if the ranks of the node make different sums. The text names the ranks by
+// their numbers in the communicator.
 std::string BlockPass::describe_sums() const {
   const std::vector<int>& ranks = call_.communicator.layout().node_ranks();
   int other = 0;
@@ -263,8 +263,8 @@ bool can_share_memory(comm::Communicator& communicator) {
   return shared_of(communicator) != nullptr;
 }
 
-// Reserves memory for addends that kernels of a staged device cannot read in place, and for sums of
-// more addends than a kernel takes.
+// Reserves memory for addends that kernels of a staged device (a GPU) cannot read in place, and for
+// sums of more addends than a kernel takes.
 Status reserve_for_shm(const comm::Call& call, const comm::InterNodeGroup& group) {
   const std::size_t size = call.communicator.layout().node_ranks().size();
   const std::size_t bytes = shared_scratch_bytes(size, group);

@@ -64,9 +64,9 @@ const char* to_string(WaitStage stage) {
   return std::size_t(stage) < std::size(kNames) ? kNames[std::size_t(stage)] : "unknown";
 }
 
-// Makes the file and maps it. Both stay until the end of the process, because calls of other
-// threads and of exit handlers may still write there, and other processes find the file by its
-// descriptor.
+// Creates the file of the records and maps it. Both stay until the end of the process, because
+// calls of other threads and of exit handlers may still write their records, and other processes
+// find the file by its descriptor.
 void start_activity() {
   if (g_file.load() != nullptr) return;
   void* memory = MAP_FAILED;

@@ -82,7 +82,7 @@ struct ActivityFile {
   std::array<Activity, kRecords> records;
 };
 
-// Makes the file. If the kernel refuses, each call has its record in its own memory.
+// Makes the file of the records. If the kernel refuses, each call has its record in its own memory.
 void start_activity();
 void set_activity_rank(int rank, int size);
 

@@ -276,7 +276,8 @@ std::string seconds_line(const Counts& own) {
   return text + "\n";
 }
 
-// Returns lines about the use of tensor states, which do not help if most calls sum a new buffer.
+// Returns lines about the use of tensor states (data kept from call to call), which do not help if
+// most calls sum a new buffer.
 std::string state_lines(const Report& report) {
   const Counts& own = report.own;
   if (own.state_calls == 0) return "";

@@ -54,7 +54,8 @@ std::string unknown_name(std::string_view spelled_name, std::string_view option,
   return text + "; did you mean " + spelled(near, source) + "?";
 }
 
-// Reads lines `name = value` into the config. Returns "" or the error. Warnings go to `unknown`.
+// Reads lines `name = value` into the config. Returns "" or the error. Adds a warning to `unknown`
+// for each name that is no option.
 std::string read_file(const std::string& path, Config& config, std::vector<std::string>& unknown) {
   const std::string refused = "SLIMPI_CONFIG=" + printable(path) + ": the file cannot be read: ";
   std::string all;
@@ -107,7 +108,7 @@ std::vector<OptionRow>* make_rows() {
 }  // namespace
 
 const std::vector<OptionRow>& option_rows() {
-  // Never destroyed, because programs call MPI from their exit handlers.
+  // The rows are never destroyed, because programs call MPI from their exit handlers.
   static const std::vector<OptionRow>& rows = *make_rows();
   return rows;
 }

@@ -44,7 +44,7 @@ struct Config {
 #define SLIMPI_OPTION(name, type, parser, standard, scope, meaning) type name{};
 #include "options/options.def"
 
-  // Each option's value as it was written, and where; indexed by Option.
+  // How an option was set: the text of its value, and the source. `given` has one for each Option.
   struct Given {
     std::string text;
     Source source = Source::built_in;

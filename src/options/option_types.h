@@ -164,7 +164,8 @@ struct Text {
   std::string text(const std::string& value) const { return value; }
 };
 
-// Where a text goes: stderr, stdout, or a file. Refuses a value of Boolean, such as 1 or yes.
+// Where a text goes: stderr, stdout, or a file. Refuses texts that are values of Boolean, such as 1
+// or yes.
 struct Target {
   bool parse(std::string_view text, std::string& value) const;
   std::string accepted() const { return "stderr, stdout, or a file"; }

@@ -133,8 +133,8 @@ std::vector<hwloc_obj_t> find_nics(hwloc_topology_t topology, Topology& result) 
   return nics;
 }
 
-// Returns the lowest object that contains both. hwloc's own search works only for objects that have
-// cores, which GPUs and NICs lack.
+// Returns the lowest object that contains both `a` and `b`. hwloc's own search works only for
+// objects that have cores, which GPUs and NICs lack.
 hwloc_obj_t common_ancestor(hwloc_obj_t a, hwloc_obj_t b) {
   for (; a != nullptr; a = a->parent)
     for (hwloc_obj_t other = b; other != nullptr; other = other->parent)

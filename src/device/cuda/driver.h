@@ -45,8 +45,9 @@ namespace slimpi::device::cuda {
   X(cuStreamSynchronize)          \
   X(cuStreamWaitEvent)
 
-// Functions that are null if the driver lacks them. cuCtxGetId exists since CUDA 12.0, and the next
-// two since 10.1. Every driver has the last two, but slimpi works without them.
+// Functions that are null if the driver lacks them. cuCtxGetId exists since CUDA 12.0, and the two
+// functions after it since 10.1. The two for priorities are in every driver, but slimpi works
+// without them.
 #define SLIMPI_CUDA_LATER_FUNCTIONS(X) \
   X(cuCtxGetId)                        \
   X(cuStreamIsCapturing)               \

@@ -51,7 +51,7 @@ Payload payload_of(const Format& format, std::uint64_t count) {
   return payload;
 }
 
-// Queues `of_warps` if one warp can hold a bucket, otherwise `of_blocks`.
+// Queues the kernel `of_warps` if one warp can hold a bucket, otherwise `of_blocks`.
 template <typename Arguments>
 void launch_tiles(Stream* stream, Kernel of_warps, Kernel of_blocks, const Arguments& arguments) {
   const bool warps = arguments.payload.bucket <= kWarpElements;

@@ -83,7 +83,7 @@ bool load(Library& library) {
   return true;
 }
 
-// Never destroyed, because NCCL's functions may be called after static destruction.
+// The Library is never destroyed, because NCCL's functions may be called after static destruction.
 const Library& library() {
   static const Library* const once = [] {
     auto* const made = new Library;

@@ -70,9 +70,9 @@ void begin_work(CudaStream& stream) {
       driver().cuStreamIsCapturing(CU_STREAM_LEGACY, &capturing) != result)
     result = driver().cuEventRecord(stream.before, CU_STREAM_LEGACY);
   // While the program captures a stream that waits for the default stream, CUDA forbids events on
-  // the default stream, and the program cannot queue work there. The stream `behind_default` waits
-  // for the work that was queued before the capture and allows events, so the event is recorded
-  // there. The result of cuEventRecord is checked as well, because another thread may begin a
+  // the default stream, and the program cannot queue work on it either. So the event is recorded on
+  // the stream `behind_default`, which allows events and waits for the work that was queued before
+  // the capture. The result of cuEventRecord is checked as well, because another thread may begin a
   // capture after cuStreamIsCapturing.
   if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
     result = driver().cuEventRecord(stream.before, stream.behind_default);
