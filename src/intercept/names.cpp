@@ -42,7 +42,8 @@ bool has_next(const char* name, std::atomic<int>& known) {
 }
 
 bool is_fortran_code(const void* address) {
-  // The result for the library of the last caller, because most threads call from one library.
+  // Cache of the result for the library of the last caller, because most threads call from one
+  // library.
   thread_local mpi::Word first = 0, end = 0;
   thread_local bool fortran = false;
   if (reinterpret_cast<mpi::Word>(address) - first >= end - first) {

@@ -96,9 +96,9 @@ inline bool has_f08_of_mpich() {
     return SLIMPI_FROM_FORTRAN ? ours(next __VA_OPT__(, ) __VA_ARGS__) : next(__VA_ARGS__); \
   }
 
-// Defines mpi_NAME_f08_. The expression `ours` runs the call and yields its error code. In it,
-// next() ignores its arguments, calls the next definition with the program's arguments, and returns
-// the error code; `definition` and `code` are for a call with other arguments.
+// Defines mpi_NAME_f08_. The expression `ours` runs the call and yields its error code. In that
+// expression, next() calls the next definition with the program's arguments, whatever is passed to
+// it, and returns the error code. `definition` and `code` are for calling it with other arguments.
 #define SLIMPI_F08(name, parameters, ours, ...)                                  \
   SLIMPI_EXPORT void mpi_##name##_f08_ parameters {                              \
     const bool of_mpich = ::slimpi::intercept::has_f08_of_mpich();               \

@@ -74,10 +74,11 @@ mpi::Comm make_own(const Api& api, mpi::Group group) {
   return made;
 }
 
-// Returns whether MPI can make `wanted` more communicators in this process, by making and freeing
-// them; true if that is unknown. Local, and runs no error handler of the program. With Open MPI,
-// where this would wait for threads in MPI_Comm_create_group, makes none, and returns false if one
-// of these threads was abandoned.
+// Finds out whether MPI can make `wanted` more communicators in this process, by making and freeing
+// them. Returns true if there is no way to find out. Does not communicate, and runs no error
+// handler of the program. Under Open MPI, making communicators would wait for slimpi's threads in
+// MPI_Comm_create_group. So this function makes none there, and returns false if one of these
+// threads was abandoned.
 bool has_room(const Api& api, mpi::Group group, std::size_t wanted) {
   if (mpi::abi.create_group_is_seen) return g_abandoned == 0;
   std::vector<mpi::Comm> made(wanted, mpi::abi.comm_null);
