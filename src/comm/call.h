@@ -58,8 +58,8 @@ enum class NodePath { shm, mpi, nccl };
 // floats of all blocks. With MPI_IN_PLACE, in == out or, in an all-gather, `in` is this rank's
 // block in `out`. `in` is written only where it is also `out`.
 //
-// All that is set for one call only is here and not in the communicator, and the layers pass the
-// call down. A call inside a call (plain_call_with_plan()) is a separate object.
+// Everything that is set for one call only is kept here and not in the communicator, so the layers
+// pass the Call down. A call inside a call (plain_call_with_plan()) is a separate object.
 struct Call {
   Communicator& communicator;
   CallScratch& scratch;  // borrowed until the program's call ends
@@ -87,9 +87,9 @@ struct Call {
   // Whether the input of a reduce-scatter is on another device or GPU than the output, so that the
   // call copies it to CallScratch::colocated.
   bool copies_input = false;
-  // In a call with blocks, the range of each shard (the part of the vector that one rank of a node
-  // exchanges with other nodes). The shard's owner adds up this range inside the node, or passes it
-  // to the node's ranks. Empty if all shards have about the same length.
+  // In a reduce-scatter or all-gather, the range of each shard (the part of the vector that one
+  // rank of a node exchanges with other nodes). The shard's owner adds up this range inside the
+  // node, or passes it to the node's ranks. Empty if all shards have about the same length.
   std::span<const Range> shards = {};
 
   // The transport of the sum inside the node, which the all-gather inside the node also uses.

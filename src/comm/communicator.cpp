@@ -78,8 +78,8 @@ void Communicator::enter(Life life) {
   life_.store(life, std::memory_order_release);
 }
 
-// Neither collective nor sending anything, because ranks make this object at their own first call,
-// at different times.
+// The constructor is not collective and sends nothing, because each rank makes this object at its
+// own first call, at a time of its own.
 Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
                            mpi::Comm user)
     : id(next_id()),
@@ -139,8 +139,8 @@ Communicator::~Communicator() {
 
 // Returns a function that calls `poll` until it is done. A rank may come late to its first call, or
 // never, so a report of the wait names the ranks that have sent nothing (`arrivals`, see
-// mpi::WaitFor). The wait does not look for failure reports, because the communicator for them is
-// only being made.
+// mpi::WaitFor). The wait does not look for failure reports, because the communicator that carries
+// them does not exist yet.
 mpi::WaitFor Communicator::waits() {
   return [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
     Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);

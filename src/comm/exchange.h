@@ -72,9 +72,9 @@ class InternalComm {
   std::recursive_mutex mutex;
 
   // With ULFM, check_revoked() fails if the program's communicator was revoked, and
-  // check_processes() fails then or if a rank was lost: ranks that noticed this have left the sum,
-  // and others would wait for them without end. Asks MPI at most ten times a second. The caller
-  // holds the mutex.
+  // check_processes() also fails if a rank was lost. In both cases ranks that have noticed it have
+  // left the sum, and the others must not wait for them. check_processes() asks MPI at most ten
+  // times a second. The caller holds the mutex.
   Status check_revoked() const {
     return user == mpi::abi.comm_null ? Status::ok : mpi::check_revoked(user);
   }
@@ -89,7 +89,8 @@ class InternalComm {
   // Set once a call has failed after messages were sent, so that no other call may follow. Read
   // without the mutex.
   std::atomic<bool> failed{false};
-  std::atomic<Status> failed_by{Status::mpi};  // if rank_failed or revoked, also of later calls
+  std::atomic<Status> failed_by{Status::mpi};  // the status of later calls: that of the failed call
+                                               // if it is rank_failed or revoked
   RollCall roll_call;
 
   // A failure report as ranks send it.
@@ -101,7 +102,7 @@ class InternalComm {
   // This rank's report until it is sent. From then on MPI owns it until the process ends.
   std::unique_ptr<Failure> failure = std::make_unique<Failure>();
   const Failure* sent = nullptr;  // this rank's report once it was sent
-  // By rank: whether it has reported a failure, so that it receives nothing any more. The
+  // By rank: whether the rank has reported a failure, after which it receives nothing. The
   // constructor sets the size, because after a failure there may be no memory.
   std::vector<bool> failed_ranks;
   std::atomic<int> failed_count{0};
@@ -211,8 +212,8 @@ class Exchange final : public PointToPoint {
   using StartByMpi = std::function<int(mpi::Comm, mpi::Request*)>;
   int make_by_mpi(const StartByMpi& start);
 
-  // Runs an allreduce by MPI in the same way, of any number of elements of `width` bytes. `in` may
-  // be MPI_IN_PLACE.
+  // Runs an allreduce of any number of elements of `width` bytes through make_by_mpi(). `in` may be
+  // MPI_IN_PLACE.
   int sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
                  std::size_t width);
 

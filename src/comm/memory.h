@@ -92,8 +92,8 @@ struct CallScratch {
   //   staging  host memory, for the same messages if the device is a GPU, or for a copy of the
   //            whole vector if the algorithm has no kernels on the device; all parts of the
   //            call then work on this copy
-  //   sums     partial sums, of more addends than a kernel takes and of pairwise sums inside a
-  //            node; segments before a hook encodes them and after it has decoded them
+  //   sums     partial sums, if there are more addends than a kernel takes or the ranks of a node
+  //            add in pairs; segments before a hook encodes them and after it has decoded them
   //   found    the result of a kernel, and its copy for the host (kernel_result.h)
   Memory near, staging, sums, found, found_copy;
 

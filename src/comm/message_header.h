@@ -20,7 +20,7 @@ namespace slimpi::comm {
 constexpr std::size_t kHeaderBytes = 48;
 constexpr std::uint8_t kWireVersion = 2;
 
-// Replaces the payload size if the hook (a user's codec) failed on the sender. Nothing follows.
+// Replaces the payload size if the hook (a user's codec) failed on the sender. No payload follows.
 constexpr std::uint32_t kNoPayload = UINT32_MAX;
 
 // Set in the payload size of a hook's message if marks follow the payload, from the next multiple

@@ -21,7 +21,7 @@ namespace slimpi::comm {
 class RollCall {
  public:
   explicit RollCall(const mpi::Api& api) : api_(api) {}
-  // Leaves to MPI the notes that it may still be sending: after a failure drain() is not called.
+  // Leaks the notes that MPI may still be sending, because after a failure drain() is not called.
   ~RollCall() {
     for (auto& sent : outgoing_) (void)sent.release();
   }

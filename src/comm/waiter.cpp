@@ -105,8 +105,8 @@ Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Re
       stage_(stage) {}
 
 bool Waiter::give_way() {
-  // MPI makes no progress while a driver is polled, and a peer may wait for a message that MPI has
-  // not sent yet.
+  // MPI makes no progress while a driver is polled, but a peer may be waiting for a message that
+  // MPI has not sent yet. So MPI gets a turn here.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
   if (Fiber::inside())
     note_fiber();

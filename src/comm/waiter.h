@@ -22,9 +22,9 @@ class PointToPoint;
 
 class Waiter {
  public:
-  // The work of one poll of the caller. memory: reads a word in memory. mpi: calls MPI, which lets
-  // messages make progress. device: calls a device's driver, so the wait itself must call MPI for
-  // messages to make progress.
+  // Says what one poll of the caller does: `memory` reads a word in memory, `mpi` calls MPI, which
+  // lets messages make progress, and `device` calls a device's driver. With `device` the wait
+  // itself must call MPI for messages to make progress.
   enum class Poll { memory, mpi, device };
 
   // Begins a wait. `exchange`, unless null, must be open. Without it the wait does not notice
@@ -87,8 +87,8 @@ class Waiter {
   std::uint64_t fiber_waits_ = 0;  // see fibers_moved()
   bool rested_ = false;
   std::uint64_t polls_ = 0;
-  // began_: the first check, plus the time in which the process did not wait. looked_: the last
-  // check.
+  // began_ is the time of the first check, plus the time in which the process did not wait. looked_
+  // is the time of the last check.
   Clock::time_point began_{}, looked_{};
 
   // Used once a wait lasts long. Both pointers may be null.
