@@ -53,7 +53,8 @@ class Fiber {
   static void leave();
 
   // Called inside a fiber: calls function(argument) on the stack of the thread that has entered the
-  // fiber, which is as long as the program wants its stacks. The function cannot leave the fiber.
+  // fiber. The program has chosen the size of that stack, so its own code can run there. The
+  // function cannot leave the fiber.
   static void call_outside(void (*function)(void*), void* argument);
 
  private:
@@ -110,9 +111,9 @@ void call_blocking(Function&& function) {
                 &function);
 }
 
-// For use inside a fiber: calls function(), which may never return, in another thread, and
-// meanwhile wait(done), which returns ok once `done` is true, or a failure. Returns that status;
-// after a failure nothing waits for the other thread any more.
+// Called inside a fiber. Runs function(), which may never return, in another thread. Meanwhile
+// calls wait(done), which returns ok once `done` is true, or a failure, and returns the status of
+// wait(). After a failure nothing waits for the other thread any more.
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait);
 
