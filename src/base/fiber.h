@@ -135,8 +135,8 @@ inline constinit std::atomic<int> g_fibers{0};
 // once it is entered again. Elsewhere, runs the fibers in flight and returns false.
 bool let_fibers_run();
 
-// Adds `change` to the number of fibers in flight. Unless that is 0, let_fibers_run() calls run(),
-// which enters these fibers and must not throw.
+// Adds `change` to the number of fibers in flight. As long as that number is not 0,
+// let_fibers_run() calls run(), which enters these fibers and must not throw.
 void count_fibers(int change, void (*run)());
 
 }  // namespace slimpi

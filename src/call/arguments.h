@@ -27,7 +27,8 @@ Status agree_on_blocks(comm::Communicator& communicator, const Request& request,
 // Leaves the call to MPI if the memory of its buffers requires it. All ranks get the same result,
 // although their buffers may lie in different kinds of memory. MPI makes the call if
 //   (1) a buffer of some rank lies on a GPU that slimpi cannot use (device/foreign.h),
-//   (2) SLIMPI_BUFFERS excludes the result buffers (one rank's on a GPU decides for all), or
+//   (2) SLIMPI_BUFFERS excludes the result buffers (if one rank has its buffer on a GPU, all count
+//       as GPU buffers), or
 //   (3) all ranks share one node, and no buffer is on a GPU.
 // In most jobs this costs one load from memory and no message, because there are several nodes,
 // SLIMPI_BUFFERS is `any`, and no rank had loaded the library of a GPU of case (1) when the ranks

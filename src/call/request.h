@@ -66,7 +66,7 @@ struct SentBlock {
 struct Request {
   const void* in;
   void* out;
-  std::int64_t count;  // of the whole vector; in calls with blocks set by count_blocks()
+  std::int64_t count;  // of the whole vector; set by count_blocks() if the call has blocks
   mpi::Datatype datatype;
   mpi::Op op;
   mpi::Comm comm;

@@ -378,7 +378,8 @@ Status add_call_to_failure(Status status) {
 }  // namespace
 
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
-  // All ranks know that the hook has failed, and no message is in flight.
+  // All ranks know that the hook has failed, and no message is in flight, so later calls can
+  // succeed.
   if (status == Status::hook) return runtime.errors.raise(communicator.user(), status);
   // All ranks know of a disagreement, too, and rank 0 has logged it.
   if (status == Status::disagreement)

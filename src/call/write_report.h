@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The report, estimate and trace of a job: adds the numbers of all ranks and writes the files.
+// Writes the report, estimate and trace of a job, with the numbers of all ranks added up.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -27,7 +27,8 @@ class JobReport {
 
   // Called on all ranks before MPI frees a communicator. In a program without MPI_COMM_WORLD, where
   // the end of the job is too late for MPI calls, adds up the numbers of the ranks. The report
-  // shows those of the largest communicator that was freed last.
+  // shows the numbers of the largest of these communicators, and of the last one among equally
+  // large ones.
   void collect(comm::Communicator& communicator);
 
   // Returns the kept communicator and forgets it, if it must be freed together with `owner`;

@@ -75,8 +75,8 @@ constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
 // How many waits fibers have begun.
 constinit std::atomic<std::uint64_t> g_fiber_waits{0};
 
-// Returns whether a rank of MPI_COMM_WORLD takes part in an exchange. True for -1, which is any
-// rank.
+// Returns whether a rank of MPI_COMM_WORLD takes part in an exchange. Returns true for -1, which
+// stands for any rank.
 bool takes_part(const Exchange& exchange, int rank) {
   const mpi::Api& api = exchange.api();
   mpi::Group all = mpi::abi.group_null, group = mpi::abi.group_null;

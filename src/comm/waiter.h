@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A wait for another rank or for a device: what a rank does between two polls, and what becomes of
 // a wait that lasts long. A wait fails if another rank sums something else in the same call, or has
-// called MPI_Finalize before that call. It is reported after SLIMPI_STALL, and fails after
+// called MPI_Finalize before that call. A long wait is reported after SLIMPI_STALL, and fails after
 // SLIMPI_TIMEOUT. wait_policy.h decides whether the thread keeps its core meanwhile.
 #pragma once
 #include <chrono>

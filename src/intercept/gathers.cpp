@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI_Allgather and MPI_Allgatherv, with their nonblocking, persistent and large-count forms.
+// Defines MPI_Allgather and MPI_Allgatherv, with their nonblocking, persistent and large-count
+// forms.
 #include <cstdint>
 
 #include "intercept/next.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI_Allreduce, MPI_Reduce_scatter_block and MPI_Reduce_scatter, with their nonblocking,
+// Defines MPI_Allreduce, MPI_Reduce_scatter_block and MPI_Reduce_scatter, with their nonblocking,
 // persistent and large-count forms. Their arguments differ only in the counts: one count, or an
 // array with a count for each rank.
 #include <cstdint>
