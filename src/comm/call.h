@@ -79,7 +79,7 @@ struct Call {
   // it, or null if the caller does not need that sum.
   float* totals = nullptr;
 
-  // The counts of a reduce-scatter, or null if all ranks receive the whole sum. Owned by the
+  // The blocks of a reduce-scatter, or null if all ranks receive the whole sum. Owned by the
   // program's call.
   const Scatter* scatter = nullptr;
   // The blocks of an all-gather, or null if the call is a sum. Owned by the program's call.
@@ -105,8 +105,8 @@ struct Call {
   }
   // Reserves memory for the call on the device of the call's buffers.
   Status reserve(Memory& memory, device::Place place, std::size_t bytes) const;
-  // Reserves scratch memory for messages on the call's device and, if that is staged, as much
-  // staging memory.
+  // Reserves scratch memory for messages on the call's device and, if messages of that device are
+  // staged, as much staging memory.
   Status reserve_messages(std::size_t bytes) const;
 };
 

@@ -49,7 +49,7 @@ struct Entry {
 
 std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {
   constexpr const char* kVersion = SLIMPI_PACKAGE_VERSION;
-  // The version comes first, because another version may have other rows.
+  // The version comes first, because another version may have other options.
   std::vector<Entry> entries = {{"the version of slimpi", kVersion, kVersion}};
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
@@ -181,7 +181,7 @@ Status Communicator::compare_options(const std::string& rules) {
     const auto hash = ComparedWord::of(text_hash(entry.value));
     words.insert(words.end(), hash.words.begin(), hash.words.end());
   }
-  // More words, which travel in the same message as the options.
+  // Further words that the ranks exchange in the same message as the options.
   enum Extra { kChanged, kUnthreaded, kForeign, kDevices, kWithoutWorld, kReports, kExtras };
   words.resize(words.size() + kExtras);
   const std::span<std::uint64_t> extras = std::span(words).last(kExtras);

@@ -165,7 +165,7 @@ class Communicator {
   void give_up(Status status);
   // Fails if the program has revoked this communicator (ULFM). Called before each call.
   Status check_revoked() const;
-  // Returns the status with which calls fail after the one that failed first.
+  // Returns the status with which later calls are refused after a call has failed.
   Status failed_by() const {
     return connected() ? exchange_.internal()->failed_by.load() : Status::mpi;
   }
@@ -226,9 +226,9 @@ class Communicator {
 
   Exchange& exchange() { return exchange_; }
   Statistics& statistics() { return statistics_; }
-  // Returns the class of the length of inter-node messages, the same on all ranks.
+  // Returns the class of the length of inter-node messages. The class is the same on all ranks.
   SegmentClass segment_class() const { return segment_class_; }
-  // Sets that class, on all ranks together. Only ever called with `large`.
+  // Sets the class of the length of messages, on all ranks together. Only ever called with `large`.
   void use_segments(SegmentClass segment_class) { segment_class_ = segment_class; }
   // Sets *stream to the communicator's stream for `role` at the location, or to null on the host.
   // The stream is opened at its first use, and owned by the communicator.

@@ -28,8 +28,8 @@
 
 namespace slimpi::comm {
 
-// A word that the ranks compare. From all_max() of the word and of its complement, each rank gets
-// the largest word and the complement of the smallest.
+// A word that the ranks compare. all_max() of the word and of its complement gives each rank the
+// largest word and the complement of the smallest, and so tells whether all words are the same.
 struct ComparedWord {
   static ComparedWord of(std::uint64_t word) { return {{word, ~word}}; }
   bool same() const { return words[0] == ~words[1]; }
@@ -207,8 +207,9 @@ class Exchange final : public PointToPoint {
 
   // Runs an MPI collective in its nonblocking form and polls until it is complete, so that the
   // thread never blocks in MPI. Returns MPI's code. start(communicator, request) posts the
-  // collective. A channel other than 0 uses a communicator of its own, made at its first such sum.
-  // The wait continues even after a failure of slimpi, because MPI may still use the buffers.
+  // collective. Each channel but 0 uses a communicator of its own for this, which is made at its
+  // first use. The wait continues even after a failure of slimpi, because MPI may still use the
+  // buffers.
   using StartByMpi = std::function<int(mpi::Comm, mpi::Request*)>;
   int make_by_mpi(const StartByMpi& start);
 
@@ -222,8 +223,8 @@ class Exchange final : public PointToPoint {
   int make_completion(mpi::Request* request);
   void complete();
 
-  // Gives all ranks the same texts. Each text comes from one rank, where the others pass zeros.
-  // Characters that are not ASCII become question marks. Collective.
+  // Gives all ranks the same texts. For each text, one rank passes the text and the others pass
+  // zeros. Characters that are not ASCII become question marks. Collective.
   Status share_texts(std::span<char> texts);
 
   Exchange* exchange() override { return this; }
@@ -270,8 +271,8 @@ class Exchange final : public PointToPoint {
   int channel() const { return channel_; }
 
  private:
-  // The words in the first message of every agreement (all_min() and the like). The number is
-  // fixed, so that the first messages of ranks in different calls match; the ranks then see the
+  // How many words the first message of every agreement has (all_min() and the like). This number
+  // is fixed, so that the first messages of ranks in different calls match; the ranks then see the
   // difference and fail.
   static constexpr std::size_t kAgreed = 16;
 

@@ -13,8 +13,8 @@
 
 namespace slimpi::comm {
 
-// The purpose of a memory, for the counts in SLIMPI_REPORT. scratch: for one call at a time. state:
-// kept from call to call for one tensor (comm/tensor_state.h).
+// The purpose of a memory, for the counts in SLIMPI_REPORT: `scratch` serves one call at a time,
+// and `state` is kept from call to call for one tensor (comm/tensor_state.h).
 enum class Held { scratch, state };
 
 // Owned memory that grows but never shrinks. It has a block for each location and place that was

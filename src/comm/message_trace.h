@@ -61,8 +61,8 @@ class MessageTrace {
                       to_string(stage));
   }
 
-  // Notes that all messages so far are complete or lost. Afterwards the trace counts the messages
-  // that a rank waits for from 0 again.
+  // Notes that all messages so far are complete or lost. Afterwards the trace numbers the messages
+  // that are waited for from 0 again.
   void all_completed() {
     for (auto& [message, numbers] : numbers_) numbers.first = numbers.next;
   }

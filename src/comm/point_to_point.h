@@ -69,8 +69,8 @@ class PointToPoint {
   // it. After a failure the peers still wait for messages, so settle() reports the failure to every
   // rank of the communicator, and all ranks that wait fail with the same status and a text that
   // names the rank. Then it cancels or frees `requests`, so that MPI no longer uses the memory of
-  // these messages, except if Exchange::memory_left(). Because of that exception, a schedule never
-  // sends from, or receives into, memory of the program.
+  // these messages unless Exchange::memory_left() says so. Because of that exception, a schedule
+  // never sends from, or receives into, memory of the program.
   virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;
 
   // Returns this object if it is an Exchange, which sends by MPI, or null in a test. A wait asks

@@ -42,8 +42,8 @@ class RollCall {
   // In a communicator of more ranks than this, only one rank is asked.
   static constexpr int kMostRanks = 256;
 
-  // Notes this rank's last call on a communicator; both numbers are those of a Place. If there are
-  // too many communicators, the one with the lowest number is forgotten.
+  // Notes this rank's last call on a communicator. Both arguments are numbers as in Place. If there
+  // are too many communicators, the one with the lowest number is forgotten.
   void end_calls(std::uint32_t communicator, std::uint32_t last_call) {
     if (last_calls_.size() >= kMostLastCalls && !last_calls_.contains(communicator))
       last_calls_.erase(last_calls_.begin());
@@ -62,8 +62,8 @@ class RollCall {
   // repeatedly.
   void serve(mpi::Comm comm);
 
-  // Returns, indexed by rank, where this rank is and where each rank is that has answered since the
-  // last ask().
+  // Returns, by rank, the places of this rank and of the ranks that have answered since the last
+  // ask().
   const std::vector<std::optional<Place>>& answers() const { return answers_; }
   // Returns the ranks that were asked last and have not answered.
   std::vector<int> silent() const;

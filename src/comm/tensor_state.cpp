@@ -22,7 +22,7 @@ TensorStates::States::iterator TensorStates::look_up(const TensorKey& key) {
   });
 }
 
-// If ranks make the same calls in the same order, these numbers agree. They differ if the program
+// If ranks make the same calls in the same order, the numbers agree. They differ if the program
 // frees and allocates differently on one rank; the ranks find that out in the call, and call
 // realign().
 std::uint64_t TensorStates::number_of(const TensorKey& key) const {
@@ -186,7 +186,7 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
     if (elements != 0) {
       SLIMPI_TRY(entry.memory.reserve(location, device::Place::device, elements * sizeof(float),
                                       statistics, Held::state));
-      // Queued on the stream of the call, like the kernels that read the array.
+      // The zeros are queued on the stream of the call, like the kernels that read the array.
       location.device->kernels()->fill(entry.memory.floats(), 0.0f, elements, stream);
     }
     SLIMPI_TRY(copy_restored(which, elements, location, stream, entry));

@@ -40,8 +40,8 @@ namespace slimpi::comm {
 
 // Identifies a state on a communicator.
 struct TensorKey {
-  // others: for a rank that receives no part of the sum, and so has no buffer address. It uses the
-  // number that the state has on the other ranks.
+  // `others` is for a rank that receives no part of the sum, and so has no buffer address. Its key
+  // has the number of the other ranks' state instead.
   enum class By : std::uint8_t { address, index, name, others };
   By by = By::address;
   std::uint64_t number = 0;  // the address, the index, or TensorState::number of the other ranks

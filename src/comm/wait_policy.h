@@ -6,10 +6,10 @@
 // A wait first yields. On a core of its own, a yield is a short system call. If ranks share the
 // core, a yield lets another rank run, which soon waits and yields, too. But a thread that computes
 // keeps the core for a time slice, whatever its priority. After this loss the policy treats the
-// core as contended for a time, the delay. Meanwhile a wait for a message sleeps until shortly
-// before the message is due, which follows from its bytes and the rate of earlier messages; any
-// other wait spins for as long as a sleep would take, then sleeps, because a thread that wakes up
-// gets its core sooner than one that yielded. After the delay the thread yields again, and if it
+// core as contended for a time, the delay. During the delay, a wait for a message sleeps until
+// shortly before the message is due, as estimated from its bytes and the rate of earlier messages.
+// Any other wait spins for as long as a sleep would take, then sleeps, because a thread that wakes
+// up gets its core sooner than one that yielded. After the delay the thread yields again, and if it
 // soon loses the core again, the delay grows.
 //
 // The thread that takes the core may belong to the same program, for instance where a thread of

@@ -140,9 +140,9 @@ void Waiter::note_fiber() {
     g_fiber_due.store(due, std::memory_order_relaxed);
 }
 
-// For a thread that waits while fibers run: makes its wait end when a fiber's next message is due.
-// Returns true if messages of fibers have arrived since the last look. More may then have arrived,
-// so the thread polls again at once.
+// Called by a thread that waits while fibers run. Makes its wait end when a fiber's next message is
+// due. Returns true if messages of fibers have arrived since the last look. More may then have
+// arrived, so the thread polls again at once.
 bool Waiter::follow_fibers() {
   if (request_ != nullptr || poll_ != Poll::mpi || g_fibers == 0) return false;
   const bool moved = fibers_moved(&fiber_waits_);

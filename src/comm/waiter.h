@@ -106,10 +106,10 @@ class Waiter {
 // Returns the time of WaitPolicy's clock.
 WaitPolicy::Time now();
 
-// For threads that enter fibers. fibers_moved() returns whether fibers have begun to wait for other
-// messages since the last call with this `seen`. fibers_due() returns when the first message that a
-// fiber waits for is due, or 0 if that is unknown. Call forget_fibers_due() before a round in which
-// all fibers are entered, since each of them then notes when its message is due.
+// Called by threads that enter fibers. fibers_moved() returns whether fibers have begun to wait for
+// other messages since the last call with this `seen`. fibers_due() returns when the first message
+// that a fiber waits for is due, or 0 if that is unknown. Call forget_fibers_due() before a round
+// in which all fibers are entered, since each of them then notes when its message is due.
 bool fibers_moved(std::uint64_t* seen);
 WaitPolicy::Time fibers_due();
 void forget_fibers_due();
