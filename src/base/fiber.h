@@ -121,11 +121,12 @@ Status wait_for_blocking(std::function<void()> function,
 // that have not returned yet.
 inline constinit std::atomic<int> g_blocking{0};
 
-// The number of those functions that wait_for_blocking() no longer waits for.
+// The number of functions counted by g_blocking that wait_for_blocking() no longer waits for.
 inline constinit std::atomic<int> g_abandoned{0};
 
 // Called outside fibers by a thread that polls for sums while functions of g_blocking run. Sleeps
-// for at most `time`, and wakes when one of them has returned since this thread's last call.
+// for at most `time`, but wakes as soon as one of these functions has returned since this thread's
+// last call.
 void sleep_beside_blocking(std::chrono::nanoseconds time);
 
 // The number of fibers in flight (begun and not ended) in all threads.

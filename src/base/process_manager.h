@@ -20,8 +20,8 @@ struct LostRank {
   std::string text;
 };
 
-// Returns the rank that the server has named, if any. Looks at the connection at most ten times a
-// second until then.
+// Returns the rank that the server has named, if any. Until the server names one, looks at the
+// connection at most ten times a second.
 std::optional<LostRank> lost_rank();
 
 // Tells the process manager that this process ends without MPI_Finalize and that this is no

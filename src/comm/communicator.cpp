@@ -235,7 +235,8 @@ void Communicator::compare_options_again() {
 
 void Communicator::set_freed() {
   freed_ = true;
-  // The program's communicator outlives that of a persistent sum, which has another channel.
+  // Only channel 0 belongs to the program's communicator. The destructor of a persistent sum's
+  // Communicator also comes here, while the program's communicator may live on.
   if (!connected() || exchange_.channel() != 0) return;
   const std::lock_guard lock(exchange_.internal()->mutex);
   exchange_.internal()->user = mpi::abi.comm_null;

@@ -132,7 +132,7 @@ SLIMPI_EXPORT int slimpi_set_state(const void* comm, const char* name, const voi
   return set ? 0 : 1;
 }
 
-// Writes the report and the trace now. For programs that end without MPI_Finalize.
+// Writes the report and the trace now. Called by programs that end without MPI_Finalize.
 SLIMPI_EXPORT void slimpi_finish(void) {
   (void)catch_all([] {
     if (Runtime* const runtime = Runtime::get(); runtime != nullptr) runtime->finish();

@@ -135,8 +135,8 @@ void finalize() {
   (first != nullptr ? first : SLIMPI_NEXT("MPI_Finalize", Function))();
 }
 
-// Returns whether a call of MPI_Finalize reaches that of another tool, which may take long to write
-// a profile.
+// Returns whether a call of MPI_Finalize reaches another tool's MPI_Finalize, which may take long,
+// for example to write a profile.
 bool tool_finalizes() {
   const std::string_view next =
       mpi::image_of(reinterpret_cast<void*>(SLIMPI_NEXT("MPI_Finalize", int()))).name;

@@ -56,7 +56,7 @@ struct Tables {
   const std::uint32_t* gnu_hash = nullptr;  // the second word is the first defined symbol
 };
 
-// Returns a pointer for an address of the dynamic section. glibc has relocated these addresses,
+// Converts an address of the dynamic section to a pointer. glibc has relocated these addresses,
 // except in the kernel's vDSO.
 template <typename Type>
 const Type* at(const dl_phdr_info& object, ElfW(Addr) address) {
@@ -156,8 +156,8 @@ void tell_thread_level() {
       "MPI_THREAD_MULTIPLE; SLIMPI_PROGRESS=calls leaves the level and these sums to MPI");
 }
 
-// Returns the wanted level. First calls find_abi(), which in a process with several MPIs chooses
-// that of the caller. This must happen before any MPI function is looked up.
+// Returns the wanted level. Calls find_abi() before that, which chooses the caller's MPI in a
+// process with several MPIs and must run before any MPI function is looked up.
 ThreadLevel wanted_level() {
   auto level = ThreadLevel::programs;
   (void)catch_all([&] {
@@ -171,7 +171,7 @@ int level_of_thread(int required) {
   return wanted_level() == ThreadLevel::multiple ? mpi::abi.thread_multiple : required;
 }
 
-// Prepares sums after MPI_Init or MPI_Init_thread has returned `code`, which is returned.
+// Prepares sums after MPI_Init or MPI_Init_thread has returned `code`. Returns `code`.
 int initialized(int code) {
   if (code != mpi::kSuccess) return code;
   (void)catch_all(note_process_manager);

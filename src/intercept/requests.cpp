@@ -2,8 +2,8 @@
 // The functions that complete, start, cancel or free requests. MPI cannot drive slimpi's
 // nonblocking sums, so these functions drive them as long as some are in flight: MPI_Wait and
 // MPI_Waitall wait for the sums among the requests before they call the next definition, while
-// MPI_Waitany and MPI_Waitsome poll with the next MPI_Testany or MPI_Testsome. If no sums are in
-// flight, slimpi only tests that.
+// MPI_Waitany and MPI_Waitsome poll with the next MPI_Testany or MPI_Testsome. Without sums in
+// flight, slimpi adds only one test.
 #include <dlfcn.h>
 
 #include <optional>

@@ -230,8 +230,8 @@ SLIMPI_EXPORT int PMPI_Reduce_scatter_init(const void* in, void* out, const int*
 
 namespace slimpi::call {
 
-// Lets MPI run the call. Called inside catch_all(); programs_code() makes it pass on an exception
-// that the program's error handler throws.
+// Lets MPI run the call. If the program's error handler throws an exception, programs_code() marks
+// it, so that catch_all(), which is around this call, passes it on.
 int call_mpi_unstaged(const Request& request) {
   using namespace intercept;
   // Tests g_fibers, the number of sums in flight, first: if it is 0, no thread is in a fiber. A sum

@@ -70,7 +70,8 @@ class FirstExchange {
   Status begin(const Api& api, mpi::Comm comm, int number, Refusal refusal);
   // Waits until the request is complete.
   Status wait(const WaitFor& wait_for, bool limited);
-  // Returns one word per rank, negative until it comes; empty with more than kShownRanks ranks.
+  // Returns one word per rank, which is negative until the rank's message has arrived. With more
+  // than kShownRanks ranks, returns an empty list.
   std::span<const int> arrivals() const { return {words_, shown_}; }
   // Return the results after wait(), the same on all ranks. proposer() is a rank that proposed
   // number().
