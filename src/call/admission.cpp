@@ -44,8 +44,8 @@ void find_devices() {
   device::begin_call();
 }
 
-// Returns whether both buffers are known to be in host memory. False for a derived datatype, whose
-// elements may lie outside the buffer.
+// Returns whether both buffers are known to be in host memory. Returns false for a derived
+// datatype, because its elements may lie outside the buffer.
 bool on_host(const Request& request) {
   return mpi::is_predefined(request.datatype) && device::in_process_memory(request.buffer()) &&
          (request.in == mpi::abi.in_place || device::in_process_memory(request.in));

@@ -21,7 +21,7 @@ int ranks_with_blocks(const mpi::Api& api, const Request& request);
 
 // Fails unless all ranks pass the same array of counts and, in an all-gather, each rank sends as
 // many elements as its own block has. Collective for calls with an array; a call with a single
-// count has nothing to compare. `init`: see subject().
+// count has nothing to compare. subject() explains `init`.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request, bool init);
 
 // Leaves the call to MPI if the memory of its buffers requires it. All ranks get the same result,

@@ -19,7 +19,8 @@ using device::Location;
 
 constexpr std::size_t kAlignment = 256;  // buffer and copy have equal addresses modulo this
 
-// Keeps the staging buffers of finished calls, so that later calls reuse them. Thread-safe.
+// Keeps the staging buffers of finished calls, so that later calls can reuse them. All functions
+// are thread-safe.
 class StagingPool {
  public:
   // Returns the only pool. It is never destroyed, because exit handlers may still call MPI after

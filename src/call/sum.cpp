@@ -39,9 +39,9 @@ comm::Plan plan_for(const comm::Plan& plan, ElementType type) {
   return result;
 }
 
-// For its lifetime, the trace shows the plan's bits per value in the slices of this thread's call.
-// If the plan then leaves the call to MPI, the slice of the whole call shows no bits, because this
-// object is gone by then.
+// While an object of this class exists, the trace shows the plan's bits per value in the slices of
+// this thread's call. The object is destroyed with the plan, because the slice of a call that then
+// goes to MPI must not show them.
 class TracedBits {
  public:
   explicit TracedBits(const comm::Plan& plan) : call_(ActiveCall::current()) {

@@ -21,8 +21,8 @@ struct Sum::Agreement {
   std::uint64_t no_memory, nonfinite, state_nonfinite;  // 1: true on some rank
   std::uint64_t may_overflow;  // a value is not finite, or the sum may overflow
   std::uint64_t state_unfit;   // the state may change the result too much (Functions::state_fits)
-  // Only for elements other than floats: whether a GPU has them, and whether float32 cannot hold
-  // them.
+  // Used only for elements other than floats. They say whether a GPU has the elements, and whether
+  // float32 cannot hold them.
   std::uint64_t on_device, beyond_float32;
 
   // Returns whether all ranks have the same state.
@@ -138,7 +138,7 @@ comm::Verdict Sum::act_on(const Agreement& agreement, comm::Call& call) {
 }
 
 // Finds the buffer's tensor state if the plan needs one, and ensures that all ranks use the same
-// (share_state()).
+// state (share_state()).
 comm::Verdict Sum::agree(comm::Call& call) {
   if (plan_.needs_state)
     SLIMPI_TRY(find_state(call));

@@ -158,7 +158,7 @@ Status Sum::verify_result(const comm::Call& call) {
     return fail(Status::mpi,
                 "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
   // For 16-bit floats the program's buffer is compared, so the error includes the rounding to 16
-  // bits. The bounds do not, so no BoundCheck applies.
+  // bits. The bounds do not include that rounding, so no BoundCheck applies.
   if (const auto codec = codec_of(type_); codec && converts()) {
     const auto decode = [&](const void* from, std::uint64_t count, float* to) {
       device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(from), count, to,

@@ -36,7 +36,7 @@ class JobReport {
   mpi::Comm release(const comm::Communicator& owner);
 
   // Writes the report to the target of SLIMPI_REPORT, with the numbers of this process or the sums
-  // over the job. With Scope::job it is collective, once offer() has kept a communicator.
+  // over the job. With Scope::job the call is collective, once offer() has kept a communicator.
   enum class Scope { process, job };
   void write(Scope scope);
 
@@ -71,7 +71,8 @@ class JobReport {
   mutable std::mutex mutex_;              // protects all members below
   mpi::Comm comm_ = mpi::abi.comm_null;
   std::uint64_t number_ = 0;
-  // With sessions, the communicator that comm_ was copied from and is freed with; otherwise null.
+  // With sessions, comm_ is a copy of this communicator and is freed together with it. Otherwise
+  // null.
   const comm::Communicator* owner_ = nullptr;
   std::mutex writing_;  // protects totals_, those of the last collect() or write()
   Totals totals_;

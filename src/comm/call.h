@@ -72,7 +72,7 @@ struct Call {
   std::uint64_t number = 0;  // counts the communicator's compressed calls; the same on all ranks
   TensorState* state = nullptr;  // of this tensor; null if not needed
 
-  // Set by Algorithm::run if it used another codec than that of the plan's format.
+  // Algorithm::run sets this if it has used another codec than that of the plan's format.
   std::optional<UsedCodec> used_codec = {};
 
   // Device memory where the inter-node exchange stores the sum of this rank's chunk before encoding

@@ -86,8 +86,8 @@ class InternalComm {
   mpi::Comm user = mpi::abi.comm_null;
   int rank = 0, size = 0;
   std::set<int> used_channels;
-  // Set once a call has failed after messages were sent, so that no other call may follow. Read
-  // without the mutex.
+  // Set once a call has failed after messages were sent, so that no other call may follow. May be
+  // read without the mutex.
   std::atomic<bool> failed{false};
   std::atomic<Status> failed_by{Status::mpi};  // the status of later calls: that of the failed call
                                                // if it is rank_failed or revoked
@@ -102,8 +102,8 @@ class InternalComm {
   // This rank's report until it is sent. From then on MPI owns it until the process ends.
   std::unique_ptr<Failure> failure = std::make_unique<Failure>();
   const Failure* sent = nullptr;  // this rank's report once it was sent
-  // By rank: whether the rank has reported a failure, after which it receives nothing. The
-  // constructor sets the size, because after a failure there may be no memory.
+  // Has, for each rank, whether the rank has reported a failure, after which it receives nothing.
+  // The constructor sets the size, because after a failure there may be no memory.
   std::vector<bool> failed_ranks;
   std::atomic<int> failed_count{0};
   // The received report of the earliest call. `reported` is set last, and also read without the

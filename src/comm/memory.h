@@ -140,7 +140,7 @@ class CallScratchLease {
   CallScratchLease(const CallScratchLease&) = delete;
   CallScratchLease& operator=(const CallScratchLease&) = delete;
 
-  // Never gives the set back, because MPI may still use its memory.
+  // Leaks the set instead of giving it back, because MPI may still use its memory.
   void leave() { (void)set_.release(); }
 
   CallScratch* take() {

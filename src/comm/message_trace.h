@@ -18,7 +18,7 @@ class MessageTrace {
  public:
   explicit MessageTrace(const mpi::Api& api) : api_(api) {}
 
-  // Sets the communicator of the messages. `number`: see Exchange::open().
+  // Sets the communicator of the messages. Exchange::open() explains `number`.
   void set_comm(mpi::Comm comm, int number) {
     first_ = -1;
     if (comm == mpi::abi.comm_null || Trace::running() == nullptr) return;

@@ -24,11 +24,11 @@ std::uint64_t longest_of(std::span<const Range> ranges);
 struct Gather {
   explicit Gather(std::pmr::memory_resource* memory) : blocks(memory), places(memory) {}
 
-  // By rank: the range of its block in the vector in which all blocks are contiguous. The same on
-  // all ranks.
+  // Has the block of each rank, as a range of the vector in which all blocks are contiguous. The
+  // list is the same on all ranks.
   std::pmr::vector<Range> blocks;
-  // By rank: where its block begins in this rank's result, as an element. Ranks may differ, and
-  // there may be gaps, which are never written.
+  // Has, for each rank, the element of this rank's result where the block of that rank begins.
+  // Ranks may differ, and there may be gaps between blocks, which are never written.
   std::pmr::vector<std::uint64_t> places;
 
   Range place(int rank) const {

@@ -38,9 +38,9 @@ class Waiter {
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  // For a wait without an exchange: sets its limit (SLIMPI_TIMEOUT; 0: none), and one word per rank
-  // that is negative until something has come from that rank. A report names the ranks whose word
-  // is negative.
+  // Called for a wait without an exchange. Sets the limit of the wait (SLIMPI_TIMEOUT, or 0 for no
+  // limit), and one word per rank that is negative until something has come from that rank. A
+  // report names the ranks whose word is negative.
   void set_arrivals(std::span<const int> arrivals, std::chrono::seconds timeout) {
     arrivals_ = arrivals;
     timeout_ = timeout;

@@ -106,8 +106,8 @@ class EndBarrier {
     return rank == first;
   }
 
-  // Returns whether this rank still waits for `rank`, a lost rank that may have come before it
-  // ended.
+  // Returns whether this rank still waits for `rank`, which is lost. Returns false if `rank` had
+  // come before it was lost.
   bool is_missing(const std::vector<int>& absent, int rank) const {
     return rank < 0 || exchange_->arrivals().empty() ||
            std::find(absent.begin(), absent.end(), rank) != absent.end();

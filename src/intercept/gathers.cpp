@@ -76,8 +76,8 @@ constinit Next<RanksBlocks> next_Allgatherv{"PMPI_Allgatherv", "PMPI_Allgatherv_
 constinit Next<RanksBlocks> next_Iallgatherv{"PMPI_Iallgatherv", "PMPI_Iallgatherv_c"};
 constinit Next<RanksBlocks> next_Allgatherv_init{"PMPI_Allgatherv_init", "PMPI_Allgatherv_init_c"};
 
-// The common code of this file's exported functions, which take() completes. The operation of the
-// request is MPI_SUM, as call/request.h explains.
+// Shared by this file's exported functions: describe the call as a Request and pass it to take().
+// The operation of the request is MPI_SUM, as call/request.h explains.
 [[gnu::always_inline]] inline Request request_of(Form form, const void* in, std::int64_t sent,
                                                  Word sent_type, void* out, BlockCounts blocks,
                                                  Word type, Word comm) {

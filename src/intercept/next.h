@@ -71,7 +71,7 @@ inline std::optional<int> as_ints(const char* name, std::int64_t count) {
 
 // Returns an array of the counts as ints, or nothing if one is too large. The array is never freed,
 // because MPI may read it until a request is complete, and this code does not learn when that is.
-// `of_remote`: on an intercommunicator there is a count for each rank of the remote group.
+// If `of_remote`, an array of an intercommunicator has a count for each rank of the remote group.
 inline std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, Word comm,
                                          bool of_remote = false) {
   static std::mutex mutex;

@@ -19,7 +19,7 @@ using Completed = Completing::Completed;
 
 namespace {
 
-// How arrays differ between the languages. In C, indices begin at 0.
+// Says how arrays are passed in C, as F08 does for Fortran: indices begin at 0.
 struct C {
   static int first_index() { return 0; }
   static void* statuses(void* array) { return array; }

@@ -75,7 +75,8 @@ constinit Next<RanksCounts> next_Ireduce_scatter{"PMPI_Ireduce_scatter", "PMPI_I
 constinit Next<RanksCounts> next_Reduce_scatter_init{"PMPI_Reduce_scatter_init",
                                                      "PMPI_Reduce_scatter_init_c"};
 
-// The common code of this file's exported functions, which take() completes.
+// Shared by this file's exported functions: describes the call as a Request and passes it to
+// take().
 template <Way way, typename Counts, typename Count, typename... More>
 [[gnu::always_inline]] inline int sum(Next<Counts>& next, Form form, const void* in, void* out,
                                       Count counts, Word datatype, Word op, Word comm,

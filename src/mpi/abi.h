@@ -145,7 +145,7 @@ void write(void* pointer, Handle handle) {
 }
 
 // Returns whether the handle shows that the datatype is predefined, so that its elements begin at
-// the buffer's address. False means unknown.
+// the buffer's address. A false result means unknown.
 inline bool is_predefined(Datatype type) {
   for (const auto& [first, end] : abi.predefined)
     if (Word(type) - first < end - first) return true;

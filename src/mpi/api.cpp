@@ -232,8 +232,8 @@ Status check_revoked(Comm comm) {
   return fail(Status::revoked, "the program has revoked the communicator");
 }
 
-// MPICH is not asked: it would ask the process manager for failed processes, over the connection
-// from which lost_rank() reads.
+// Only Open MPI's function is called. MPICH's would ask the process manager for failed processes,
+// over the connection from which lost_rank() reads.
 Status check_failed(const Api& api, Comm comm) {
   static auto* const get_failed =
       abi.name != std::string_view("Open MPI")

@@ -113,8 +113,9 @@ class ServedPlace {
   bool kept_ = false;
 };
 
-// Makes errors on the program's communicator return, for its lifetime. Only for programs that do
-// not call MPI from several threads at once, where no other thread sees the changed handler.
+// Makes errors on the program's communicator return, for its lifetime. Used only in programs that
+// do not call MPI from several threads at once, because there no other thread sees the changed
+// handler.
 class Quiet {
  public:
   Quiet(const Api& api, mpi::Comm comm, bool wanted) : api_(api), comm_(comm), wanted_(wanted) {
