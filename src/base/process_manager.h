@@ -9,8 +9,8 @@
 
 namespace slimpi {
 
-// Remembers the connection, in MPI_Init. The Python package then removes the variables that name
-// it, so that child processes do not use it.
+// Called in MPI_Init to remember the connection. The Python package then removes the variables that
+// name it, so that child processes do not use it.
 void note_process_manager();
 
 // A rank of MPI_COMM_WORLD that has ended without MPI_Finalize, or -1 if the whole job has ended,

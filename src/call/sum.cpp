@@ -173,9 +173,8 @@ std::byte* Sum::programs_block(int rank) const {
 
 // Converts the values to floats. Does nothing if the buffers are on a GPU, because the ranks leave
 // that call to MPI. If float32 cannot hold the doubles, clears float32_holds_, and the ranks leave
-// the call to MPI as well. The largest double that float32 is taken to hold is
-// algorithm::safe_limit(), the limit for error feedback, so that the sum in float32 cannot
-// overflow.
+// the call to MPI as well. Doubles above algorithm::safe_limit(), the limit for error feedback,
+// also count as too large, so that the sum in float32 cannot overflow.
 Status Sum::take_floats() {
   if (left_on_device_) return Status::ok;
   comm::Memory& copy = scratch_.take()->floats;

@@ -93,8 +93,8 @@ void Exchange::close() {
 // sums something else matches no receive. (If a message matched a shorter receive, MPI would raise
 // an error on MPI_COMM_WORLD.) Instead, ranks that wait compare function, count and name (waiter.h)
 // and report the difference. With MPICH's usual 2^28 tags, two counts have the same tag once in
-// 2^23 times or, in channels of persistent sums, whose counts were compared before, once in 2^11.
-// check_message() (message_header.h) detects most of these cases.
+// 2^23 times; in channels of persistent sums, whose counts were compared before, once in 2^11
+// times. check_message() (message_header.h) detects most of these cases.
 int Exchange::mpi_tag(Tag tag) const {
   const ActiveCall* const call = ActiveCall::current();
   std::uint64_t row = internal_->first_row(channel_);

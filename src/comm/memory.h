@@ -58,8 +58,8 @@ class Memory {
 // Memory for the small objects and lists of one call. Sizes are rounded up to a power of two, and a
 // freed block is kept for the next object of its size, so a call that resembles the last one
 // allocates nothing. The pools of the standard library are no alternative, because with GCC 12 they
-// crash at the first allocation after a failed one. Used by one thread at a time; outlives its
-// objects.
+// crash at the first allocation after a failed one. Used by one thread at a time. The pool must
+// outlive its objects.
 class ObjectPool : public std::pmr::memory_resource {
  public:
   ObjectPool() = default;

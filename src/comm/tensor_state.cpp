@@ -120,8 +120,8 @@ void TensorStates::realign(TensorState& state, std::uint64_t number) {
   next_number_ = number + 1;
 }
 
-// Drops all states except those of restore() that no call has used. Keeps calls_, because all ranks
-// count the same calls, and the index of a call comes from this count.
+// Drops all states except those that restore() was given and no call has used. Keeps calls_,
+// because all ranks count the same calls, and the index of a call comes from this count.
 void TensorStates::drop_all() {
   by_key_.clear();
   states_.clear();
@@ -197,8 +197,9 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
 }
 
 // Copies the restored array `which`, if there is one, into the new array, which open() has filled
-// with zeros. If its length is not `elements`, as this call needs, it was saved from another array;
-// the new array then stays zero and `uninitialized` is set, so that the ranks start over.
+// with zeros. If the restored array does not have the `elements` elements that this call needs, it
+// was saved from another array. The new array then stays zero, and `uninitialized` is set so that
+// the ranks start over.
 Status TensorState::copy_restored(const StateArray& which, std::uint64_t elements,
                                   const device::Location& location, device::Stream* stream,
                                   Array& entry) {

@@ -35,7 +35,8 @@ constexpr auto kPublished = std::chrono::milliseconds(50);
 constexpr seconds kCompared(2);
 // How long the other ranks have to answer.
 constexpr seconds kTimeToAnswer(1);
-// However late a check comes, it adds at most this to the time of a wait.
+// If a check comes later than this after the last one, only this much of the time counts as
+// waiting.
 constexpr seconds kLongestLook(1);
 
 class Linux final : public WaitPolicy::System {

@@ -111,10 +111,11 @@ bool program_begins(bool gathers) {
   return begins;
 }
 
-// The thread level that slimpi requests from MPI: the level that the program asks for (programs);
-// MPI_THREAD_MULTIPLE, because of SLIMPI_PROGRESS=thread (multiple); or MPI_THREAD_MULTIPLE, but
-// only in MPI_Init, because an object of the process calls nonblocking or persistent sums
-// (multiple_for_init). MPI need not be initialized.
+// The thread level that slimpi requests from MPI. MPI need not be initialized.
+//   programs           the level that the program asks for
+//   multiple_for_init  MPI_THREAD_MULTIPLE, but only in MPI_Init, because an object of the process
+//                      calls nonblocking or persistent sums
+//   multiple           MPI_THREAD_MULTIPLE, because of SLIMPI_PROGRESS=thread
 enum class ThreadLevel { programs, multiple_for_init, multiple };
 ThreadLevel wanted_thread_level() {
   const Config config = load_config(slimpi_environment()).config;

@@ -13,9 +13,9 @@
 
 namespace slimpi::mpi {
 
-// A function of MPI. A call inside a fiber runs on the thread's own stack, because MPI may run
-// functions of the program while it makes progress, such as an MPI_Op of another request, and it is
-// unknown how much stack these need.
+// A function of MPI. A call inside a fiber runs on the thread's own stack. While MPI makes progress
+// it may run functions of the program, such as an MPI_Op of another request, and how much stack
+// these need is unknown.
 template <typename... Arguments>
 class Function {
  public:

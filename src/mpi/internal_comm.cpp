@@ -262,8 +262,8 @@ void make_hidden_world(const Api& api) {
   api.Group_free(&group);
 }
 
-// Open MPI does not make a group's communicator from one that has lost a process, even if the group
-// has lost none.
+// Open MPI's MPI_Comm_create_group fails if the parent communicator has lost a process, even if the
+// group has lost none.
 bool can_make_internal_in_fiber(const Api& api) {
   return !mpi::abi.create_group_is_seen ||
          (g_has_hidden_world && check_failed(api, g_hidden_world) == Status::ok);

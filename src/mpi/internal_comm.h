@@ -53,10 +53,11 @@ enum class Refusal {
   gave_up,          // the rank has waited for SLIMPI_TIMEOUT
 };
 
-// Returns the failure for a refusal, or ok if there is none. Status::unsupported means that a limit
-// is reached, and calls go to MPI without a warning; Status::absent, that a rank gave up; and
-// Status::disagreement, that the ranks which refused are in MPI's own sum and get no message, so
-// the caller must log the failure.
+// Returns the failure for a refusal, or ok if there is none. The Status is one of
+//   unsupported   a limit is reached, so calls go to MPI without a warning
+//   absent        a rank gave up
+//   disagreement  the ranks that refused are in MPI's own sum, where no message reaches them, so the
+//                 caller must log the failure
 Status refuse(Refusal why);
 
 // An exchange between the ranks of a communicator of the program, on that communicator. Each rank
@@ -149,9 +150,9 @@ bool has_room_in_fiber(const Api& api, mpi::Comm comm);
 // elsewhere.
 bool can_help(const Api& api);
 
-// Set when slimpi starts, if a tool in front of slimpi calls the functions that start
-// (g_starts_hidden) or complete (g_completions_hidden) requests by their PMPI_ names, so that
-// slimpi does not see these calls.
+// Set when slimpi starts, if slimpi does not see the program's calls of functions that start
+// (g_starts_hidden) or complete (g_completions_hidden) requests, because a tool in front of slimpi
+// calls these functions by their PMPI_ names.
 inline std::atomic<bool> g_starts_hidden{false}, g_completions_hidden{false};
 
 // Returns a number that no communicator or channel of this process has.
