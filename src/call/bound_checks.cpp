@@ -146,9 +146,9 @@ bool is_packed(const comm::Call& call) {
          call.plan.max_error == 0;
 }
 
-// buckets_of() returns the buckets of packed, which begin at multiples of their length. tiles_of()
-// returns blocks of Format::bucket elements, because a tile (buckets that share a budget of bits)
-// may begin anywhere, but lies within one of these blocks and the two beside it.
+// buckets_of() returns the buckets of the codec packed, which begin at multiples of their length.
+// tiles_of() returns blocks of Format::bucket elements, because a tile (buckets that share a budget
+// of bits) may begin anywhere, but lies within one of these blocks and the two beside it.
 Blocks buckets_of(const comm::Call& call) {
   return {call.count, kernels::kPackedBucket};
 }

@@ -150,7 +150,7 @@ HeldRequests::Entry HeldRequests::take(const Held& held) noexcept {
 
 // When MPI_Startall fails, nothing tells which requests MPI has started, because a request that is
 // complete at once looks like an inactive one. So MPI first starts the requests that slimpi has no
-// work for, in one call; if there is one that MPI refuses, it is among these. slimpi's own requests
+// work for, in one call. A request that MPI refuses is among these, so slimpi's own requests can
 // follow one by one.
 int start_requests(int count, void* handles, const std::function<int(int, void*)>& next) {
   const auto start_all = [&] { return programs_code([&] { return next(count, handles); }); };

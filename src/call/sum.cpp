@@ -108,7 +108,7 @@ Status Sum::timed_verify(const Step& step) {
 }
 
 // Runs the steps of a sum. Until agree() returns, all ranks together can still leave the call to
-// MPI. After that, only Algorithm::run() can.
+// MPI. After that, only Algorithm::run() can decide so.
 comm::Verdict Sum::run_steps() {
   const Timed inside(runtime_.statistics, &Counts::nanoseconds);
   if (communicator_.on_one_node()) return run_in_node();

@@ -29,7 +29,8 @@ class Waiter {
 
   // Begins a wait. `exchange`, unless null, must be open. Without it the wait does not notice
   // failures of other ranks, and only Poll::mpi lets messages make progress. `stage` says what the
-  // wait is for; if `request` is given, the wait is for this request and its Exchange::stage_of().
+  // wait is for; if `request` is given, the wait is for this request, and Exchange::stage_of() says
+  // its stage.
   explicit Waiter(Poll poll, PointToPoint* exchange = nullptr, WaitStage stage = WaitStage::device,
                   const mpi::Request* request = nullptr);
   ~Waiter() {

@@ -19,7 +19,7 @@ using Completed = Completing::Completed;
 
 namespace {
 
-// Says how arrays are passed in C, as F08 does for Fortran: indices begin at 0.
+// How arrays are passed in C, where indices begin at 0. F08 has the same functions for Fortran.
 struct C {
   static int first_index() { return 0; }
   static void* statuses(void* array) { return array; }

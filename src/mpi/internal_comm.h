@@ -56,8 +56,8 @@ enum class Refusal {
 // Returns the failure for a refusal, or ok if there is none. The Status is one of
 //   unsupported   a limit is reached, so calls go to MPI without a warning
 //   absent        a rank gave up
-//   disagreement  the ranks that refused are in MPI's own sum, where no message reaches them, so the
-//                 caller must log the failure
+//   disagreement  the ranks that refused are in MPI's own sum, where no message reaches them, so
+//                 the caller must log the failure
 Status refuse(Refusal why);
 
 // An exchange between the ranks of a communicator of the program, on that communicator. Each rank
