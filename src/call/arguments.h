@@ -15,8 +15,8 @@ namespace slimpi::call {
 // number.
 void count_blocks(Request& request, int rank, int ranks);
 
-// Returns the length of the count arrays of a call that MPI runs, on any communicator; 0 for an
-// all-gather on an intercommunicator.
+// Returns how many elements the count arrays of a call have. The communicator may be any that MPI
+// allows; for an all-gather on an intercommunicator, returns 0.
 int ranks_with_blocks(const mpi::Api& api, const Request& request);
 
 // Fails unless all ranks pass the same array of counts and, in an all-gather, each rank sends as

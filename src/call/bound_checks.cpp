@@ -126,8 +126,8 @@ void fill_steps(const comm::Call& call, const float* in, double* words) {
 }
 
 // Compares each element with its bound. The owner encodes a sum that already contains the errors of
-// phase 1 (the reduce-scatter). These errors can widen the range of a bucket, and the factor 1 + 2
-// most / last_level allows for that.
+// phase 1 (the reduce-scatter). These errors can widen the range of a bucket, which is why there is
+// a factor 1 + 2 most / last_level.
 void compare_elements(const comm::Call& call, const Verified& verified, const double* words) {
   const Blocks blocks = blocks_of(call);
   const double most = algorithm::most_steps(call.plan.format);

@@ -2,7 +2,7 @@
 // Finds out where the other ranks are when a rank has waited too long. After two seconds, or
 // earlier with a short SLIMPI_STALL or SLIMPI_TIMEOUT, the rank asks all others or, in a very large
 // communicator, only the rank that it waits for. Every rank that itself waits in slimpi or in
-// MPI_Finalize answers, so one that does not answer is outside of slimpi or busy.
+// MPI_Finalize answers, so a rank that does not answer is outside of slimpi or busy.
 #pragma once
 #include <cstdint>
 #include <deque>

@@ -201,7 +201,8 @@ class TensorStates {
   // match its own. All ranks must call this between the same two sums; otherwise they all drop the
   // state at the next sum of the name.
   void restore(const std::string& name, std::vector<SavedState> saved);
-  // Moves the states that find_restored() returns for the name to another object.
+  // Moves the states that find_restored() returns for the name to the states of another
+  // communicator.
   void move_restored(const std::string& name, TensorStates& to);
 
   std::size_t size() const { return states_.size(); }

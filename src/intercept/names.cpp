@@ -18,7 +18,7 @@ std::string experimental(std::string name) {
 
 void* next_definition(const char* name, std::atomic<void*>& known) {
   void* next = nullptr;
-  // If the search throws, this call gets the function that reports an error.
+  // If the search throws, the result is the function below that reports an error.
   (void)caught([&] {
     next = mpi::next_definition(name);
     // Open MPI had persistent collectives under MPIX_ names before they were standard.
