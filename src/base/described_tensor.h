@@ -15,7 +15,7 @@ struct MatrixSize {
 struct DescribedTensor {
   std::string name;  // the key of its tensor state (comm/tensor_state.h); "": unnamed
   // The consecutive matrices of the buffer, from its first float on, for algorithms with the trait
-  // `shapes` (PowerSGD). Floats after the last matrix belong to none.
+  // `shapes` (PowerSGD). Floats after the last matrix belong to no matrix.
   std::vector<MatrixSize> matrices;
 
   // Sets the description for the next float sum of the calling thread, in place of one that no sum

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Turns C++ exceptions into Status, which slimpi's own code uses for errors. An exception of slimpi
 // (almost always for lack of memory) becomes a Status where caught() is called:
-//   src/intercept        so that it does not cross an MPI entry point
-//   callbacks of MPI     likewise in the delete callbacks of attributes and when the process ends
-//   owners of requests   so that it does not unwind past MPI requests or buffers that messages or
-//                        other ranks still use; Exchange::settle() ends the requests
-//   hooks                so that an exception of a user's function is a failure of the hook
+//   src/intercept        so that the exception does not cross an MPI entry point
+//   callbacks of MPI     for the same reason, for example in the delete callback of an attribute
+//   owners of requests   so that the exception does not unwind past MPI requests or buffers that
+//                        messages or other ranks still use; Exchange::settle() ends the requests
+//   hooks                so that an exception of a user's function counts as a failure of the hook
 // An exception of the program itself must pass, because the program's error handler, called by MPI
 // or slimpi, may throw. programs_code() marks these exceptions, and caught() throws them again,
 // like the cancellation of a thread.

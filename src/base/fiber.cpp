@@ -40,8 +40,8 @@ std::size_t page_bytes() {
 
 }  // namespace
 
-// Returns the bytes of a stack. A large stack is as long as that of the first thread may become,
-// within 1 and 16 MiB. Without on_threads_stack() every stack is large.
+// Returns the bytes of a stack. A large stack has the size limit of the process's stacks, but at
+// least 1 and at most 16 MiB. Where on_threads_stack() cannot change stacks, every stack is large.
 std::size_t Fiber::bytes_of(Stack stack) {
   static constexpr std::size_t kSmall = std::size_t(256) << 10;
   static constexpr std::size_t kLeast = std::size_t(1) << 20, kMost = std::size_t(16) << 20;

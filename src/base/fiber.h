@@ -53,7 +53,8 @@ class Fiber {
   static void leave();
 
   // Called inside a fiber: calls function(argument) on the stack of the thread that has entered the
-  // fiber, which is as long as the program wants its stacks. The function cannot leave the fiber.
+  // fiber. The program has chosen the size of that stack, so its own code can run there. The
+  // function cannot leave the fiber.
   static void call_outside(void (*function)(void*), void* argument);
 
  private:
@@ -110,9 +111,9 @@ void call_blocking(Function&& function) {
                 &function);
 }
 
-// For use inside a fiber: calls function(), which may never return, in another thread, and
-// meanwhile wait(done), which returns ok once `done` is true, or a failure. Returns that status;
-// after a failure nothing waits for the other thread any more.
+// Called inside a fiber. Runs function(), which may never return, in another thread. Meanwhile
+// calls wait(done), which returns ok once `done` is true, or a failure, and returns the status of
+// wait(). After a failure nothing waits for the other thread any more.
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait);
 
@@ -120,11 +121,12 @@ Status wait_for_blocking(std::function<void()> function,
 // that have not returned yet.
 inline constinit std::atomic<int> g_blocking{0};
 
-// The number of those functions that wait_for_blocking() no longer waits for.
+// The number of functions counted by g_blocking that wait_for_blocking() no longer waits for.
 inline constinit std::atomic<int> g_abandoned{0};
 
 // Called outside fibers by a thread that polls for sums while functions of g_blocking run. Sleeps
-// for at most `time`, and wakes when one of them has returned since this thread's last call.
+// for at most `time`, but wakes as soon as one of these functions has returned since this thread's
+// last call.
 void sleep_beside_blocking(std::chrono::nanoseconds time);
 
 // The number of fibers in flight (begun and not ended) in all threads.
@@ -134,8 +136,8 @@ inline constinit std::atomic<int> g_fibers{0};
 // once it is entered again. Elsewhere, runs the fibers in flight and returns false.
 bool let_fibers_run();
 
-// Adds `change` to the number of fibers in flight. Unless that is 0, let_fibers_run() calls run(),
-// which enters these fibers and must not throw.
+// Adds `change` to the number of fibers in flight. As long as that number is not 0,
+// let_fibers_run() calls run(), which enters these fibers and must not throw.
 void count_fibers(int change, void (*run)());
 
 }  // namespace slimpi

@@ -33,9 +33,9 @@ class OwnFloats {
   OwnFloats* const outer_;
 };
 
-// Restores, for its lifetime, the environment that the innermost OwnFloats has saved, in which code
-// of the program or of MPI runs. Flags that this code raises stay raised there. Does nothing
-// outside an OwnFloats.
+// For its lifetime, restores the environment that the innermost OwnFloats has saved, so that code
+// of the program or of MPI can run in it. Exception flags that this code raises stay raised in the
+// saved environment. Does nothing outside an OwnFloats.
 class CallersFloats {
  public:
   CallersFloats();

@@ -52,9 +52,9 @@ bool usable(const path& file) {
 // can also replace the program.
 constexpr const char* kBuilt = ".dirstamp";
 
-// Returns the library directory that belongs to a program in the directory `own`: .libs of its
-// build tree, or lib of the installation whose bin has the program; "" if there is none. Other
-// directories are not searched, because users who did not install slimpi might write to them.
+// Returns the library directory that belongs to a program in the directory `own`, or "" if there is
+// none. In a build tree that is .libs, and in an installation with the program in bin it is lib.
+// Other directories are not searched, because users who did not install slimpi might write to them.
 path libraries_of_program(const path& own) {
   if (usable(own / kBuilt)) {
     // Programs of a build tree are in tools/ and tests/..., its libraries in .libs/ beside those.

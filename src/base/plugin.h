@@ -34,8 +34,8 @@ class Plugin {
   static Plugin program();
 
   bool loaded() const { return handle_ != nullptr; }
-  // Returns the path, or the soname passed to present(). "" for program(), and if own() found no
-  // file.
+  // Returns the path, or the soname passed to present(). Returns "" for program(), and if own()
+  // found no file.
   const std::string& file() const { return file_; }
   // Returns why own() or at() failed to load the plugin.
   const std::string& problem() const { return problem_; }

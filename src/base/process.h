@@ -15,8 +15,8 @@ Environment slimpi_environment();
 // Returns a variable of any name, or "" if it is not set.
 std::string environment_variable(const char* name);
 
-// Returns this process's rank from the launcher's variables, for use before MPI has started; "" if
-// they do not say.
+// Returns this process's rank from the launcher's variables, for use before MPI has started.
+// Returns "" if the variables do not tell.
 std::string launched_rank();
 
 // How many ranks the launcher started, as its variables say, if that is more than `world_size`, the
@@ -28,7 +28,7 @@ struct LaunchedRanks {
 LaunchedRanks launched_ranks(int world_size);
 
 // Returns whether this is the first process of its job, or true if the launcher's variables do not
-// say. For messages that one process prints for all before MPI has started.
+// tell. Used for messages that one process prints for all before MPI has started.
 bool is_first_process();
 
 // Returns the command line, quoted for a shell, and cut after 2000 characters.

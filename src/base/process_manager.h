@@ -9,8 +9,8 @@
 
 namespace slimpi {
 
-// Remembers the connection, in MPI_Init. The Python package then removes the variables that name
-// it, so that child processes do not use it.
+// Called in MPI_Init to remember the connection. The Python package then removes the variables that
+// name it, so that child processes do not use it.
 void note_process_manager();
 
 // A rank of MPI_COMM_WORLD that has ended without MPI_Finalize, or -1 if the whole job has ended,
@@ -20,8 +20,8 @@ struct LostRank {
   std::string text;
 };
 
-// Returns the rank that the server has named, if any. Looks at the connection at most ten times a
-// second until then.
+// Returns the rank that the server has named, if any. Until the server names one, looks at the
+// connection at most ten times a second.
 std::optional<LostRank> lost_rank();
 
 // Tells the process manager that this process ends without MPI_Finalize and that this is no

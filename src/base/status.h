@@ -34,9 +34,9 @@ std::string failure_text();
 // Copies failure_text() to `text`, cut to its size, without allocating.
 void copy_failure_text(std::span<char> text);
 
-// Protects the thread's failure text while code that may fail again handles a failure: until the
-// object is destroyed, new failures have a text of their own, and afterwards failure_text() is the
-// old one again. Objects are on the stack and nest; new texts go to the innermost. Allocates
+// Protects the thread's failure text while code that may fail again handles a failure. As long as
+// the object exists, it holds the texts of new failures; afterwards failure_text() returns the old
+// text again. Objects are on the stack and nest, and new texts go to the innermost. Allocates
 // nothing.
 class FailureScope {
  public:

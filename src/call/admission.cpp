@@ -44,8 +44,8 @@ void find_devices() {
   device::begin_call();
 }
 
-// Returns whether both buffers are known to be in host memory. False for a derived datatype, whose
-// elements may lie outside the buffer.
+// Returns whether both buffers are known to be in host memory. Returns false for a derived
+// datatype, because its elements may lie outside the buffer.
 bool on_host(const Request& request) {
   return mpi::is_predefined(request.datatype) && device::in_process_memory(request.buffer()) &&
          (request.in == mpi::abi.in_place || device::in_process_memory(request.in));
@@ -65,8 +65,8 @@ bool has_type_of(const Request& request) {
   return runtime != nullptr && runtime->config.types.has(*type);
 }
 
-// Prints, instead of the banner (the line at the first call), that all ranks share one node and
-// nothing will be compressed.
+// Prints that all ranks share one node, so that nothing will be compressed, in place of the banner
+// (the line at the first call).
 void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
   if (communicator.rank() != 0 || communicator.size() < runtime.world_size ||
       runtime.banner_logged.exchange(true))
@@ -76,8 +76,8 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
-// Finds the nodes (groups of ranks that share memory) and in which memory the call's buffers are,
-// and leaves the call to MPI if either requires it.
+// Finds the nodes (groups of ranks that share memory) and the memory that the call's buffers are
+// in. Leaves the call to MPI if all ranks share one node, or if the memory requires it.
 comm::Verdict find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
                                     const Request& request) {
   SLIMPI_TRY(communicator.find_nodes(request.buffer()));
@@ -277,8 +277,8 @@ namespace {
   if (request.gathers() && !runtime->gathers.load(std::memory_order_relaxed)) return Outcome();
   if (!on_host(request)) find_devices();
   if (algorithm::inside_hook()) return Outcome();
-  // src/intercept sets own_count to -1 in calls with blocks, and count_blocks() replaces that
-  // later.
+  // In a reduce-scatter or all-gather, src/intercept sets own_count to -1, and count_blocks() later
+  // replaces that.
   if (request.own_count < 0)
     runtime->statistics.count(request.gathers() ? &Counts::allgathers : &Counts::reduce_scatters);
   if (!Runtime::on.load(std::memory_order_relaxed))

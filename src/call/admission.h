@@ -19,8 +19,8 @@
 
 namespace slimpi::call {
 
-// The result of admit(). If `communicator` is null, slimpi does not take the call, which returns
-// `outcome`.
+// The result of admit(). If `communicator` is null, slimpi does not take the call, and `outcome` is
+// the call's outcome.
 struct Admission {
   Outcome outcome;
   Runtime* runtime = nullptr;
@@ -29,8 +29,8 @@ struct Admission {
 Admission admit(Request& request, Way way);
 
 // The result of decide(). `decision` is the same on all ranks, and says whether slimpi takes the
-// call (`take`). If it does not, or if the ranks could not decide (undecided()), the call returns
-// `outcome`.
+// call (`take`). If slimpi does not take it, or if the ranks could not decide (undecided()),
+// `outcome` is the call's outcome.
 struct Decided {
   bool undecided() const { return decision == nullptr; }
 
@@ -49,8 +49,8 @@ Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm:
 // Raises an MPI error. Called instead of run() once an earlier sum of the communicator has failed.
 Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator);
 
-// Calls decide() and, if slimpi takes the call, run(). Counts the sum as one of the program's step
-// (SLIMPI_CALLS_PER_STEP) unless it is smaller than SLIMPI_MIN_SIZE.
+// Calls decide() and, if slimpi takes the call, run(). Unless the sum is smaller than
+// SLIMPI_MIN_SIZE, counts it among the sums of the program's step (SLIMPI_CALLS_PER_STEP).
 Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const Request& request);
 
 // Returns whether slimpi may take the call: whether it is an MPI_SUM of at least one element, of a

@@ -15,19 +15,20 @@ namespace slimpi::call {
 // number.
 void count_blocks(Request& request, int rank, int ranks);
 
-// Returns the length of the count arrays of a call that MPI runs, on any communicator; 0 for an
-// all-gather on an intercommunicator.
+// Returns how many elements the count arrays of a call have. The communicator may be any that MPI
+// allows; for an all-gather on an intercommunicator, returns 0.
 int ranks_with_blocks(const mpi::Api& api, const Request& request);
 
 // Fails unless all ranks pass the same array of counts and, in an all-gather, each rank sends as
 // many elements as its own block has. Collective for calls with an array; a call with a single
-// count has nothing to compare. `init`: see subject().
+// count has nothing to compare. subject() explains `init`.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request, bool init);
 
 // Leaves the call to MPI if the memory of its buffers requires it. All ranks get the same result,
 // although their buffers may lie in different kinds of memory. MPI makes the call if
 //   (1) a buffer of some rank lies on a GPU that slimpi cannot use (device/foreign.h),
-//   (2) SLIMPI_BUFFERS excludes the result buffers (one rank's on a GPU decides for all), or
+//   (2) SLIMPI_BUFFERS excludes the result buffers (if one rank has its buffer on a GPU, all count
+//       as GPU buffers), or
 //   (3) all ranks share one node, and no buffer is on a GPU.
 // In most jobs this costs one load from memory and no message, because there are several nodes,
 // SLIMPI_BUFFERS is `any`, and no rank had loaded the library of a GPU of case (1) when the ranks

@@ -22,10 +22,10 @@ namespace slimpi::call {
 
 namespace {
 
-// A nonblocking sum, whose request is a generalized request. The request of a persistent sum, a
-// receive from this process itself, would not do here: before the ranks have an internal
-// communicator, the message would need a communicator of this process alone, and on such
-// communicators MPICH's messages are not thread-safe.
+// A nonblocking sum. The program's request for it is a generalized request. (A persistent sum uses
+// a receive from this process itself instead. Here the ranks may not have an internal communicator
+// yet, so the message would need a communicator of this process alone, where MPICH's messages are
+// not thread-safe.)
 class GeneralizedSum final : public HeldSum {
  public:
   GeneralizedSum(Runtime& its_runtime, comm::Communicator& its_communicator, Request its_request)

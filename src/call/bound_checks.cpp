@@ -111,8 +111,8 @@ double quantization_step(const comm::Call& call, std::span<const float> values) 
   return (double(*greatest) - double(*least)) / last_level(call);
 }
 
-// Returns the number of words: for each block, the quantization step and the magnitude of the block
-// together with its neighbors.
+// Returns the number of words (see BoundCheck): for each block, the quantization step and the
+// magnitude of the block together with its neighbors.
 std::size_t words_of_blocks(const comm::Call& call) {
   return 2 * blocks_of(call).number();
 }
@@ -126,8 +126,8 @@ void fill_steps(const comm::Call& call, const float* in, double* words) {
 }
 
 // Compares each element with its bound. The owner encodes a sum that already contains the errors of
-// phase 1 (the reduce-scatter). These errors can widen the range of a bucket, and the factor 1 + 2
-// most / last_level allows for that.
+// phase 1 (the reduce-scatter). These errors can widen the range of a bucket, which is why there is
+// a factor 1 + 2 most / last_level.
 void compare_elements(const comm::Call& call, const Verified& verified, const double* words) {
   const Blocks blocks = blocks_of(call);
   const double most = algorithm::most_steps(call.plan.format);
@@ -146,9 +146,9 @@ bool is_packed(const comm::Call& call) {
          call.plan.max_error == 0;
 }
 
-// buckets_of() returns the buckets of packed, which begin at multiples of their length. tiles_of()
-// returns blocks of Format::bucket elements, because a tile (buckets that share a budget of bits)
-// may begin anywhere, but lies within one of these blocks and the two beside it.
+// buckets_of() returns the buckets of the codec packed, which begin at multiples of their length.
+// tiles_of() returns blocks of Format::bucket elements, because a tile (buckets that share a budget
+// of bits) may begin anywhere, but lies within one of these blocks and the two beside it.
 Blocks buckets_of(const comm::Call& call) {
   return {call.count, kernels::kPackedBucket};
 }
@@ -156,8 +156,8 @@ Blocks tiles_of(const comm::Call& call) {
   return {call.count, call.plan.format.bucket};
 }
 
-// Returns the number of words: the magnitude of each bucket, and that of each block of tiles_of()
-// together with the two blocks beside it.
+// Returns the number of words (see BoundCheck): the magnitude of each bucket, and that of each
+// block of tiles_of() together with the two blocks beside it.
 std::size_t words_of_tiles(const comm::Call& call) {
   return buckets_of(call).number() + tiles_of(call).number();
 }
@@ -194,7 +194,7 @@ bool is_low_rank(const comm::Call& call) {
   return call.plan.algorithm->functions == &algorithm::functions::low_rank;
 }
 
-// Returns the number of words: one for each matrix, its L2 norm.
+// Returns the number of words (see BoundCheck): one for each matrix, its L2 norm.
 std::size_t words_of_matrices(const comm::Call& call) {
   return algorithm::matrices_of(call).low_rank.size();
 }
@@ -205,7 +205,7 @@ void fill_norms(const comm::Call& call, const float* in, double* words) {
   }
 }
 
-// Compares each matrix with its bound. kRounding covers the rounding of the products and of the
+// Compares each matrix with its bound. kRounding allows for the rounding of the products and of the
 // columns of P.
 void compare_matrices(const comm::Call& call, const Verified& verified, const double* words) {
   constexpr double kRounding = 1.001;

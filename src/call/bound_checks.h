@@ -5,7 +5,7 @@
 //   error feedback in quantized buckets    per element: algorithm/residual_limit.h
 //   packed, with and without feedback      per element: algorithm/residual_limit.h
 //   low-rank algorithms                    per matrix: algorithm/powersgd.h
-//   all-gathers                            per element: the bound of its bucket, encoded once
+//   all-gathers                            per element: the error of encoding its bucket once
 #pragma once
 #include <cstddef>
 #include <cstdint>

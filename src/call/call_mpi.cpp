@@ -54,8 +54,8 @@ struct TimedCall {
   std::uint64_t nanoseconds;
 };
 
-// Forwards a call to MPI and times it. `name` is a literal, the name of the call's slice in the
-// trace.
+// Forwards a call to MPI and times it. The trace shows the call as a slice named `name`, which is a
+// string literal.
 TimedCall call_mpi_timed(const Request& request, const char* name) {
   const auto begin = Trace::Clock::now();
   const int code = call_mpi_untraced(request);

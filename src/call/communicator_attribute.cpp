@@ -237,11 +237,12 @@ void Registry::abandon(bool mpi_works) {
 }
 
 namespace {
-// MPI calls the callbacks of a free in the thread that frees.
+// The innermost Freeing of this thread. MPI calls delete callbacks in the thread that frees the
+// communicator.
 thread_local const Freeing* t_innermost = nullptr;
 }  // namespace
 
-// Objects nest, because a callback may free another communicator.
+// Objects of a thread nest, because a delete callback may free another communicator.
 Freeing::Freeing(mpi::Comm comm) : comm_(comm), outer_(t_innermost) {
   t_innermost = this;
   alive_.fetch_add(1, std::memory_order_relaxed);

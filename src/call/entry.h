@@ -101,8 +101,8 @@ int begin_staged(const Request& request, void* handle, bool persistent,
 
 // queue.cpp
 
-// Returns whether nonblocking or persistent sums are in flight, either slimpi's or MPI's on copies
-// (begin_staged()).
+// Returns whether nonblocking or persistent sums are in flight: slimpi's own, or those that MPI
+// runs on copies (begin_staged()).
 inline bool sums_in_flight() {
   return g_fibers.load(std::memory_order_acquire) != 0;
 }
@@ -110,10 +110,10 @@ inline bool sums_in_flight() {
 // Waits until all sums in flight are complete.
 void wait_for_all_sums();
 
-// Lets MPI make the sum of the calling fiber on slimpi's internal communicator. The program's
-// communicator would not do: the program may have begun other collectives on it meanwhile, in an
-// order that differs among ranks. begin() must call MPI's nonblocking function for the same
-// collective, because a different one may add in a different order. Returns MPI's code.
+// Lets MPI make the sum of the calling fiber on slimpi's internal communicator. The program's own
+// communicator cannot be used, because the program may have begun other collectives on it
+// meanwhile, in an order that differs among ranks. begin() must call MPI's nonblocking function for
+// the same collective, because a different one may add in a different order. Returns MPI's code.
 int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi::Request* handle));
 
 // communicator_attribute.cpp

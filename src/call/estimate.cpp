@@ -37,7 +37,8 @@ const char* op_name(mpi::Op op) {
 
 void CallEstimate::start(const mpi::Api& api, const Config& config) {
   if (running() != nullptr) return;
-  // Never destroyed, because exit handlers may still call MPI after static destruction.
+  // The object is never destroyed, because exit handlers may still call MPI after static
+  // destruction.
   running_.store(new CallEstimate(api, config), std::memory_order_release);
 }
 

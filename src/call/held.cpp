@@ -76,8 +76,8 @@ class Start {
   bool begins_ = false;
 };
 
-// Starts the requests that slimpi has no work for in one call of MPI, which may change their
-// handles.
+// Starts all requests that slimpi has no work for, in one call of MPI. Copies their handles back,
+// because MPI may change them.
 int start_others(const std::deque<Start>& starts, std::ptrdiff_t own,
                  const std::function<int(int, void*)>& next) {
   const int count = int(std::ptrdiff_t(starts.size()) - own);
@@ -150,7 +150,7 @@ HeldRequests::Entry HeldRequests::take(const Held& held) noexcept {
 
 // When MPI_Startall fails, nothing tells which requests MPI has started, because a request that is
 // complete at once looks like an inactive one. So MPI first starts the requests that slimpi has no
-// work for, in one call; if there is one that MPI refuses, it is among these. slimpi's own requests
+// work for, in one call. A request that MPI refuses is among these, so slimpi's own requests can
 // follow one by one.
 int start_requests(int count, void* handles, const std::function<int(int, void*)>& next) {
   const auto start_all = [&] { return programs_code([&] { return next(count, handles); }); };
@@ -243,13 +243,13 @@ bool Completing::has_sums() const {
   });
 }
 
-// Returns what was noted of a completed request, or null if it is not one of those.
+// Returns what the constructor noted of completed request number i, or null if it noted nothing.
 Completing::Noted* Completing::find(const Completed& completed, int i) {
   const int index = completed.indices == nullptr ? i : completed.indices[i] - completed.base;
   return index >= 0 && std::size_t(index) < noted_.size() ? &noted_[std::size_t(index)] : nullptr;
 }
 
-// Called for a request that MPI has kept although it has returned an error, perhaps of another
+// Called when MPI has returned an error, perhaps for another request, and has not freed this
 // request. Returns whether this is a persistent request that is complete. MPICH 5 may also keep a
 // complete nonblocking sum; if slimpi knows that this sum has failed, its status must not say
 // success.

@@ -110,8 +110,8 @@ class HeldRequests {
 
   bool empty() const { return total_.load(std::memory_order_acquire) == 0; }
 
-  // Returns the request with this handle, or null if slimpi has no work for it. In that case the
-  // lookup hardly ever takes a lock.
+  // Returns the request with this handle, or null if slimpi has no work for it. For most requests
+  // that slimpi has no work for, the lookup takes no lock.
   std::shared_ptr<Held> find(mpi::Request handle);
 
   // Removes the request from the table, because MPI may reuse its handle.

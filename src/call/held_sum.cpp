@@ -7,7 +7,8 @@
 
 namespace slimpi::call {
 
-// Leaves a request that is already active to MPI, which refuses to start it.
+// Adds the sum to the queue. Does nothing if the request is already active, because MPI then
+// refuses to start it.
 int HeldSum::before_start(bool* begins) {
   if (!persistent) return mpi::kSuccess;
   const auto self = std::static_pointer_cast<HeldSum>(shared_from_this());

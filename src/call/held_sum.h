@@ -55,10 +55,10 @@ class HeldSum : public Held {
   const algorithm::Decision* const decision;  // of a persistent sum; null if nonblocking
   std::optional<BypassReason> bypass = {};    // why MPI makes the sum; empty: the fiber decides
   bool accepted = false;                      // begin_sum() was called
-  // How many float sums the program started on the communicator, while this sum was the last in the
-  // queue, that did not join the queue because MPI made them or they are persistent. When this sum
-  // ends, SLIMPI_CALLS_PER_STEP counts them, so that all sums count in the order in which they were
-  // started.
+  // Counts float sums that the program started on the communicator while this sum was the last in
+  // the queue, and that did not join the queue, because MPI made them or they are persistent. They
+  // count for SLIMPI_CALLS_PER_STEP when this sum ends, so that sums count in the order of their
+  // starts.
   std::uint64_t counted_later = 0;
 
  private:

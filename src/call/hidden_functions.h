@@ -7,10 +7,10 @@ namespace slimpi::call {
 
 class Runtime;
 
-// Not null while this thread runs a probe: slimpi calls an MPI function as the program would, to
-// see whether the call reaches slimpi's own definition. During a probe, this definition only sets
-// *t_probe. It tests t_probe only while g_fibers is above 0 (sums_in_flight()), so a probe also
-// increments g_fibers.
+// While this thread runs a probe, points to the result; otherwise null. In a probe, slimpi calls an
+// MPI function as the program would, to see whether the call reaches slimpi's own definition.
+// During a probe, this definition only sets *t_probe. It tests t_probe only while g_fibers is above
+// 0 (sums_in_flight()), so a probe also increments g_fibers.
 inline constinit thread_local bool* t_probe = nullptr;
 inline bool is_probe() {
   if (t_probe != nullptr) *t_probe = true;

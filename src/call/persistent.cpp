@@ -83,7 +83,7 @@ void PersistentSum::started() {
     count_in_order(*parent);
 }
 
-// Agreed among all ranks in the init function of a persistent sum.
+// The answers that all ranks agree on in the init function of a persistent sum.
 struct InitAnswer {
   bool stays = false;        // MPI makes the sum, because all ranks share one node
   bool starts_seen = false;  // slimpi sees the starts of requests on all ranks

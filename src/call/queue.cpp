@@ -320,7 +320,8 @@ void end_helper() {
   queues().ends = false;
 }
 
-// Not inlined, because a fiber may be left before the call and continued in another thread.
+// This function is not inlined, because a fiber may be left before the call and continued in
+// another thread, where t_running has another address.
 [[gnu::noinline]] HeldSum* running_sum() {
   return t_running;
 }

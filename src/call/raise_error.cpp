@@ -40,7 +40,7 @@ int Errors::code_of(Status status, const std::string& text) {
   return code;
 }
 
-// Raises an MPI error. Without memory for the text and the code, the error handler gets
+// Raises an MPI error. If there is no memory for the text and the code, the error handler gets
 // MPI_ERR_OTHER.
 int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
   // The failure of a sum in a fiber is kept until its request is completed. A fatal error ends the

@@ -27,8 +27,8 @@ struct BlockCounts {
   bool wide = false;            // the arrays are of MPI_Count and MPI_Aint
   bool agreed = false;          // the ranks have compared the counts
   // The displacements of MPI_Allgatherv, an array of int or of MPI_Aint: where in this rank's
-  // receive buffer each block begins, in elements. Null if the blocks are contiguous and in rank
-  // order.
+  // receive buffer each block begins, in elements. This is null if the blocks are contiguous and in
+  // rank order.
   const void* places = nullptr;
 
   std::int64_t of(int rank) const { return array == nullptr ? each : element(array, rank); }
@@ -66,7 +66,7 @@ struct SentBlock {
 struct Request {
   const void* in;
   void* out;
-  std::int64_t count;  // of the whole vector; in calls with blocks set by count_blocks()
+  std::int64_t count;  // of the whole vector; set by count_blocks() if the call has blocks
   mpi::Datatype datatype;
   mpi::Op op;
   mpi::Comm comm;

@@ -106,8 +106,8 @@ Runtime* Runtime::begin(mpi::Comm comm) {
     cannot_start(comm);
     return nullptr;
   }
-  // Never destroyed, because other threads and exit handlers may still call MPI after static
-  // destruction.
+  // The object is never destroyed, because other threads and exit handlers may still call MPI after
+  // static destruction.
   started_.store(runtime.get(), std::memory_order_release);
   return runtime.release();
 }

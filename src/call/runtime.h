@@ -56,7 +56,8 @@ class Runtime {
   const Rules& rules_of(comm::Communicator& communicator) const;
 
   // Ends slimpi: writes report and trace, and leaves every later call to MPI. If MPI no longer
-  // works, the report has only this process's numbers. `meet`: see Registry::wait_for_finalize().
+  // works, the report has only this process's numbers. Registry::wait_for_finalize() explains
+  // `meet`.
   void finish(bool mpi_works = true, const std::function<std::optional<bool>()>& meet = {});
 
   // Ends slimpi in a process that did not finalize MPI. Does nothing in a forked child.

@@ -129,9 +129,9 @@ std::optional<SavedState> copy_of(comm::Communicator& communicator,
   return copy;
 }
 
-// Returns the communicator that owns the states of a name, once no sum is in flight on it: the one
-// of the persistent sum of this name, or else the program's. Returns null if slimpi does not know
-// `comm`.
+// Waits until no sum is in flight on the communicator, and returns the communicator that owns the
+// states of a name: that of the persistent sum of this name, or else the program's. Returns null if
+// slimpi does not know `comm`.
 comm::Communicator* find_owner(mpi::Comm comm, const std::string& name) {
   Runtime* const runtime = Runtime::get(comm);
   if (runtime == nullptr || runtime->finished) return nullptr;

@@ -19,7 +19,8 @@ using device::Location;
 
 constexpr std::size_t kAlignment = 256;  // buffer and copy have equal addresses modulo this
 
-// Keeps the staging buffers of finished calls, so that later calls reuse them. Thread-safe.
+// Keeps the staging buffers of finished calls, so that later calls can reuse them. All functions
+// are thread-safe.
 class StagingPool {
  public:
   // Returns the only pool. It is never destroyed, because exit handlers may still call MPI after
@@ -175,8 +176,8 @@ StagedCall::StagedCall(Runtime& runtime, const Request& request, const Spans& sp
 StagedCall::Spans StagedCall::measure(const Request& request) {
   if (request.comm == mpi::abi.comm_null) return {};
   const mpi::Api& api = Runtime::started()->api;
-  // A call with blocks may have been left to MPI before count_blocks() (entry.h) set its counts, so
-  // they are set here, in a copy of the request.
+  // A reduce-scatter or all-gather may have been left to MPI before count_blocks() (entry.h) set
+  // its counts, so they are set here, in a copy of the request.
   Request measured = request;
   const int ranks = ranks_with_blocks(api, request);
   if (request.collective != Collective::allreduce) {

@@ -39,9 +39,9 @@ comm::Plan plan_for(const comm::Plan& plan, ElementType type) {
   return result;
 }
 
-// For its lifetime, the trace shows the plan's bits per value in the slices of this thread's call.
-// If the plan then leaves the call to MPI, the slice of the whole call shows no bits, because this
-// object is gone by then.
+// While an object of this class exists, the trace shows the plan's bits per value in the slices of
+// this thread's call. The object is destroyed with the plan, because the slice of a call that then
+// goes to MPI must not show them.
 class TracedBits {
  public:
   explicit TracedBits(const comm::Plan& plan) : call_(ActiveCall::current()) {
@@ -108,7 +108,7 @@ Status Sum::timed_verify(const Step& step) {
 }
 
 // Runs the steps of a sum. Until agree() returns, all ranks together can still leave the call to
-// MPI. After that, only Algorithm::run() can.
+// MPI. After that, only Algorithm::run() can decide so.
 comm::Verdict Sum::run_steps() {
   const Timed inside(runtime_.statistics, &Counts::nanoseconds);
   if (communicator_.on_one_node()) return run_in_node();
@@ -173,9 +173,8 @@ std::byte* Sum::programs_block(int rank) const {
 
 // Converts the values to floats. Does nothing if the buffers are on a GPU, because the ranks leave
 // that call to MPI. If float32 cannot hold the doubles, clears float32_holds_, and the ranks leave
-// the call to MPI as well. The largest double that float32 is taken to hold is
-// algorithm::safe_limit(), the limit for error feedback, so that the sum in float32 cannot
-// overflow.
+// the call to MPI as well. Doubles above algorithm::safe_limit(), the limit for error feedback,
+// also count as too large, so that the sum in float32 cannot overflow.
 Status Sum::take_floats() {
   if (left_on_device_) return Status::ok;
   comm::Memory& copy = scratch_.take()->floats;
@@ -378,7 +377,8 @@ Status add_call_to_failure(Status status) {
 }  // namespace
 
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
-  // All ranks know that the hook has failed, and no message is in flight.
+  // All ranks know that the hook has failed, and no message is in flight, so later calls can
+  // succeed.
   if (status == Status::hook) return runtime.errors.raise(communicator.user(), status);
   // All ranks know of a disagreement, too, and rank 0 has logged it.
   if (status == Status::disagreement)

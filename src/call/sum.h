@@ -44,8 +44,8 @@ class Sum {
   // stream, number and state later.
   comm::Call make_call();
   // Returns whether the sum runs on a copy of the values as floats instead of the program's
-  // buffers, from take_floats() to give_result(). True for 16-bit floats and for doubles that are
-  // compressed.
+  // buffers, from take_floats() to give_result(). This is so for 16-bit floats, and for doubles
+  // that are compressed.
   bool converts() const { return type_ != ElementType::float32 && !adds_doubles(); }
   // Returns whether doubles are added as doubles. in_ and out_ then point to doubles, each of which
   // counts as two floats.
@@ -116,9 +116,9 @@ class Sum {
 };
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error
-// on the program's communicator. Returns the code for the program. Later calls on this communicator
-// fail as well, because messages may still be in flight. The exception is a failure that all ranks
-// know of, because it leaves no message in flight.
+// on the program's communicator. Returns the code for the program. Messages may still be in flight
+// after the failure, so later calls on this communicator fail as well, unless all ranks know of the
+// failure and therefore have no message in flight.
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status);
 
 }  // namespace slimpi::call

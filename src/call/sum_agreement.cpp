@@ -21,15 +21,16 @@ struct Sum::Agreement {
   std::uint64_t no_memory, nonfinite, state_nonfinite;  // 1: true on some rank
   std::uint64_t may_overflow;  // a value is not finite, or the sum may overflow
   std::uint64_t state_unfit;   // the state may change the result too much (Functions::state_fits)
-  // For elements other than floats. on_device: a GPU has them; beyond_float32: float32 cannot hold
-  // them.
+  // Used only for elements other than floats. They say whether a GPU has the elements, and whether
+  // float32 cannot hold them.
   std::uint64_t on_device, beyond_float32;
 
   // Returns whether all ranks have the same state.
   bool alike() const { return number.same() && history.same(); }
 };
 
-// Enters the number and history of this rank's tensor state, and the shapes of its matrices.
+// Enters the number and history of this rank's tensor state, and the shapes of its matrices, into
+// the agreement.
 void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) const {
   agreement->number = comm::ComparedWord::of(state.number);
   agreement->history = comm::ComparedWord::of(state.history());
@@ -127,7 +128,7 @@ comm::Verdict Sum::act_on(const Agreement& agreement, comm::Call& call) {
   if (agreement.nonfinite != 0) return BypassReason::nonfinite;
   if (agreement.may_overflow != 0) {
     // The program will discard this training step, so the call runs without error feedback and
-    // leaves the residual to the next step.
+    // keeps the residual for the next step.
     plan_.error_feedback = false;
   } else if (agreement.state_unfit != 0) {
     call.state->uninitialized = true;
@@ -137,7 +138,7 @@ comm::Verdict Sum::act_on(const Agreement& agreement, comm::Call& call) {
 }
 
 // Finds the buffer's tensor state if the plan needs one, and ensures that all ranks use the same
-// (share_state()).
+// state (share_state()).
 comm::Verdict Sum::agree(comm::Call& call) {
   if (plan_.needs_state)
     SLIMPI_TRY(find_state(call));
@@ -148,7 +149,7 @@ comm::Verdict Sum::agree(comm::Call& call) {
   return act_on(agreement, call);
 }
 
-// Fails because the ranks have different shapes from slimpi_describe_next().
+// Fails because the ranks have described different shapes (slimpi_describe_next()).
 Status Sum::fail_for_shapes() {
   const Shape shape = plan_.algorithm->shape(plan_, communicator_.config(), count_);
   std::string text;

@@ -111,7 +111,8 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
     log_once(LogLevel::warn, "no memory for the exact sum of SLIMPI_VERIFY on some rank");
     return Status::ok;
   }
-  // The result of an all-gather is the sum of vectors in which each rank has only its own block.
+  // An all-gather is verified as a sum of vectors, each of which has the block of one rank and
+  // zeros elsewhere.
   const std::uint64_t first =
       gather_ ? gather_->blocks[std::size_t(communicator_.rank())].first : 0;
   if (gather_) std::memset(exact_of(call), 0, doubles ? elements * sizeof(double) : bytes);
@@ -135,8 +136,8 @@ Status Sum::verify_result(const comm::Call& call) {
   const Timed verifying(runtime_.statistics, &Counts::verify_nanoseconds);
   comm::Exchange& exchange = communicator_.exchange();
   float* const exact = exact_of(call);
-  // A wait inside MPI's sum never learns that another rank has failed, so no rank begins that sum
-  // before all ranks have come through the call.
+  // A rank that waits inside MPI's sum never learns that another rank has failed, so no rank begins
+  // that sum before all ranks have come through the call.
   bool here = true;
   SLIMPI_TRY(exchange.all_true(&here));
   bool nonfinite = false;
@@ -157,7 +158,7 @@ Status Sum::verify_result(const comm::Call& call) {
     return fail(Status::mpi,
                 "the exact sum of SLIMPI_VERIFY: " + mpi::error_text(exchange.api(), code));
   // For 16-bit floats the program's buffer is compared, so the error includes the rounding to 16
-  // bits. The bounds do not, so no BoundCheck applies.
+  // bits. The bounds do not include that rounding, so no BoundCheck applies.
   if (const auto codec = codec_of(type_); codec && converts()) {
     const auto decode = [&](const void* from, std::uint64_t count, float* to) {
       device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(from), count, to,

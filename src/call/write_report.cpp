@@ -135,7 +135,8 @@ void JobReport::add_up(mpi::Comm comm, Totals& totals) const {
 // communicator must not block the others. All of them choose the largest communicator that any of
 // them has added up.
 void JobReport::collect(comm::Communicator& communicator) {
-  // MPI_Finalize has written the report, and has left the communicators of open sessions to MPI.
+  // Once MPI_Finalize has written the report (`finished`), the communicators of sessions that are
+  // still open are left to MPI.
   if (runtime_.finished || !communicator.without_world() || !communicator.reports() ||
       !communicator.connected() || communicator.failed())
     return;
@@ -158,7 +159,7 @@ void JobReport::collect(comm::Communicator& communicator) {
   if (communicator.size() >= *largest) add_up(comm, totals_);
 }
 
-// Writes the report, for Scope::job after the ranks have added their numbers.
+// Writes the report. With Scope::job, the ranks first add up their numbers.
 void JobReport::write(Scope scope) {
   const OwnFloats environment;
   const std::lock_guard lock(writing_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The report, estimate and trace of a job: adds the numbers of all ranks and writes the files.
+// Writes the report, estimate and trace of a job, with the numbers of all ranks added up.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -27,7 +27,8 @@ class JobReport {
 
   // Called on all ranks before MPI frees a communicator. In a program without MPI_COMM_WORLD, where
   // the end of the job is too late for MPI calls, adds up the numbers of the ranks. The report
-  // shows those of the largest communicator that was freed last.
+  // shows the numbers of the largest of these communicators, and of the last one among equally
+  // large ones.
   void collect(comm::Communicator& communicator);
 
   // Returns the kept communicator and forgets it, if it must be freed together with `owner`;
@@ -35,7 +36,7 @@ class JobReport {
   mpi::Comm release(const comm::Communicator& owner);
 
   // Writes the report to the target of SLIMPI_REPORT, with the numbers of this process or the sums
-  // over the job. With Scope::job it is collective, once offer() has kept a communicator.
+  // over the job. With Scope::job the call is collective, once offer() has kept a communicator.
   enum class Scope { process, job };
   void write(Scope scope);
 
@@ -70,7 +71,8 @@ class JobReport {
   mutable std::mutex mutex_;              // protects all members below
   mpi::Comm comm_ = mpi::abi.comm_null;
   std::uint64_t number_ = 0;
-  // With sessions, the communicator that comm_ was copied from and is freed with; otherwise null.
+  // With sessions, comm_ is a copy of this communicator and is freed together with it. Otherwise
+  // null.
   const comm::Communicator* owner_ = nullptr;
   std::mutex writing_;  // protects totals_, those of the last collect() or write()
   Totals totals_;

@@ -28,7 +28,8 @@ double cost_of_others(const std::vector<std::uint64_t>& times) {
 }  // namespace
 
 Autotuner::Autotuner(int candidates) : candidates_(candidates) {
-  // Room for the most times of any stage, so that no later push_back allocates, which could fail.
+  // Reserve room for as many times as any stage records, so that no later push_back() allocates,
+  // which could fail.
   times_.reserve(std::max<std::size_t>(
       kWatch, std::size_t(candidates) * std::max(kRounds, kInARow * kRepeats)));
   of_one_.reserve(times_.capacity());

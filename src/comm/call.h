@@ -58,8 +58,8 @@ enum class NodePath { shm, mpi, nccl };
 // floats of all blocks. With MPI_IN_PLACE, in == out or, in an all-gather, `in` is this rank's
 // block in `out`. `in` is written only where it is also `out`.
 //
-// All that is set for one call only is here and not in the communicator, and the layers pass the
-// call down. A call inside a call (plain_call_with_plan()) is a separate object.
+// Everything that is set for one call only is kept here and not in the communicator, so the layers
+// pass the Call down. A call inside a call (plain_call_with_plan()) is a separate object.
 struct Call {
   Communicator& communicator;
   CallScratch& scratch;  // borrowed until the program's call ends
@@ -72,14 +72,14 @@ struct Call {
   std::uint64_t number = 0;  // counts the communicator's compressed calls; the same on all ranks
   TensorState* state = nullptr;  // of this tensor; null if not needed
 
-  // Set by Algorithm::run if it used another codec than that of the plan's format.
+  // Algorithm::run sets this if it has used another codec than that of the plan's format.
   std::optional<UsedCodec> used_codec = {};
 
   // Device memory where the inter-node exchange stores the sum of this rank's chunk before encoding
   // it, or null if the caller does not need that sum.
   float* totals = nullptr;
 
-  // The counts of a reduce-scatter, or null if all ranks receive the whole sum. Owned by the
+  // The blocks of a reduce-scatter, or null if all ranks receive the whole sum. Owned by the
   // program's call.
   const Scatter* scatter = nullptr;
   // The blocks of an all-gather, or null if the call is a sum. Owned by the program's call.
@@ -87,9 +87,9 @@ struct Call {
   // Whether the input of a reduce-scatter is on another device or GPU than the output, so that the
   // call copies it to CallScratch::colocated.
   bool copies_input = false;
-  // In a call with blocks, the range of each shard (the part of the vector that one rank of a node
-  // exchanges with other nodes). The shard's owner adds up this range inside the node, or passes it
-  // to the node's ranks. Empty if all shards have about the same length.
+  // In a reduce-scatter or all-gather, the range of each shard (the part of the vector that one
+  // rank of a node exchanges with other nodes). The shard's owner adds up this range inside the
+  // node, or passes it to the node's ranks. Empty if all shards have about the same length.
   std::span<const Range> shards = {};
 
   // The transport of the sum inside the node, which the all-gather inside the node also uses.
@@ -105,8 +105,8 @@ struct Call {
   }
   // Reserves memory for the call on the device of the call's buffers.
   Status reserve(Memory& memory, device::Place place, std::size_t bytes) const;
-  // Reserves scratch memory for messages on the call's device and, if that is staged, as much
-  // staging memory.
+  // Reserves scratch memory for messages on the call's device and, if messages of that device are
+  // staged, as much staging memory.
   Status reserve_messages(std::size_t bytes) const;
 };
 

@@ -49,7 +49,7 @@ struct Entry {
 
 std::vector<Entry> entries_to_agree(const Config& config, const std::string& rules) {
   constexpr const char* kVersion = SLIMPI_PACKAGE_VERSION;
-  // The version comes first, because another version may have other rows.
+  // The version comes first, because another version may have other options.
   std::vector<Entry> entries = {{"the version of slimpi", kVersion, kVersion}};
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
@@ -78,8 +78,8 @@ void Communicator::enter(Life life) {
   life_.store(life, std::memory_order_release);
 }
 
-// Neither collective nor sending anything, because ranks make this object at their own first call,
-// at different times.
+// The constructor is not collective and sends nothing, because each rank makes this object at its
+// own first call, at a time of its own.
 Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Config& config,
                            mpi::Comm user)
     : id(next_id()),
@@ -139,8 +139,8 @@ Communicator::~Communicator() {
 
 // Returns a function that calls `poll` until it is done. A rank may come late to its first call, or
 // never, so a report of the wait names the ranks that have sent nothing (`arrivals`, see
-// mpi::WaitFor). The wait does not look for failure reports, because the communicator for them is
-// only being made.
+// mpi::WaitFor). The wait does not look for failure reports, because the communicator that carries
+// them does not exist yet.
 mpi::WaitFor Communicator::waits() {
   return [this](const mpi::Poll& poll, std::span<const int> arrivals, bool limited) {
     Waiter waiter(Waiter::Poll::mpi, nullptr, WaitStage::new_communicator);
@@ -181,7 +181,7 @@ Status Communicator::compare_options(const std::string& rules) {
     const auto hash = ComparedWord::of(text_hash(entry.value));
     words.insert(words.end(), hash.words.begin(), hash.words.end());
   }
-  // More words, which travel in the same message as the options.
+  // Further words that the ranks exchange in the same message as the options.
   enum Extra { kChanged, kUnthreaded, kForeign, kDevices, kWithoutWorld, kReports, kExtras };
   words.resize(words.size() + kExtras);
   const std::span<std::uint64_t> extras = std::span(words).last(kExtras);
@@ -235,7 +235,8 @@ void Communicator::compare_options_again() {
 
 void Communicator::set_freed() {
   freed_ = true;
-  // The program's communicator outlives that of a persistent sum, which has another channel.
+  // Only channel 0 belongs to the program's communicator. The destructor of a persistent sum's
+  // Communicator also comes here, while the program's communicator may live on.
   if (!connected() || exchange_.channel() != 0) return;
   const std::lock_guard lock(exchange_.internal()->mutex);
   exchange_.internal()->user = mpi::abi.comm_null;

@@ -61,7 +61,7 @@ enum class Life : std::uint8_t {
   laid_out,    // agreed, and all know their nodes
   outdated,    // laid out, but options are compared again before the next sum
   unusable,    // no room for internal communicators: every sum goes to MPI, on all ranks
-  failed       // no internal communicator, which ranks learn at different times: every sum fails
+  failed       // no internal communicator; ranks learn that at different times, so every sum fails
 };
 
 // Counts the nonblocking sums of a communicator. All ranks begin them in the same order, but may
@@ -86,9 +86,9 @@ class NonblockingSums {
 
   // Find the largest number of sums that any rank has begun. compare_before_agreed() is for
   // compare_options(), before the ranks know that their options agree. compare_before_placed() is
-  // for find_nodes() in a fiber, before they know that they share one node. While comparing() is
-  // true, this rank begins no sum. That is not for long, because all ranks are here at about the
-  // same time. Collective.
+  // for find_nodes() in a fiber, before the ranks know that they share one node. While comparing()
+  // is true, this rank begins no sum, but only for a short time, because all ranks are here at
+  // about the same time. Collective.
   Status compare_before_agreed(Exchange& exchange) { return compare(exchange, &undecided_); }
   Status compare_before_placed(Exchange& exchange) { return compare(exchange, &unplaced_); }
   bool comparing() const { return comparing_.load(std::memory_order_acquire); }
@@ -97,7 +97,8 @@ class NonblockingSums {
   Status compare(Exchange& exchange, std::uint64_t* most);
 
   std::uint64_t begun_ = 0;
-  std::uint64_t undecided_ = 0;  // the last that some rank began before it knew of the agreement
+  std::uint64_t undecided_ = 0;  // the last sum that some rank began before it knew that the
+                                 // options agree
   std::uint64_t ended_ = 0;      // fibers that have ended
   std::uint64_t unplaced_ = 0;   // the last sum that some rank began before it knew of the one node
   std::atomic<bool> comparing_{false};
@@ -159,17 +160,18 @@ class Communicator {
   Status compare_options(const std::string& rules);
   bool agreed() const { return is_in(Life::agreed) || is_in(Life::laid_out); }
   bool unusable() const { return is_in(Life::unusable); }
-  // Ends the use of this communicator after a call failed whose messages may still be in flight: no
-  // other call may follow, and its context id is never reused.
+  // Called after a call that failed while its messages may still be in flight. No other call may
+  // follow on this communicator, and its context id is never reused.
   void give_up(Status status);
   // Fails if the program has revoked this communicator (ULFM). Called before each call.
   Status check_revoked() const;
-  // Returns the status of calls that follow the one that failed.
+  // Returns the status with which later calls are refused after a call has failed.
   Status failed_by() const {
     return connected() ? exchange_.internal()->failed_by.load() : Status::mpi;
   }
-  // Returns whether no call may follow. A call that fails after it has sent messages leaves life_
-  // as it is, and is noted in InternalComm::failed, which persistent sums share.
+  // Returns whether calls on this communicator must fail. A call that fails after it has sent
+  // messages leaves life_ as it is; it is recorded in InternalComm::failed, which persistent sums
+  // share.
   bool failed() const {
     return is_in(Life::failed) || (connected() && exchange_.internal()->failed);
   }
@@ -177,17 +179,17 @@ class Communicator {
   bool connected() const { return exchange_.internal() != nullptr; }
   // Returns why the ranks could not make the internal communicator.
   mpi::Refusal refusal() const { return refusal_; }
-  // Tells the other ranks, which may wait in slimpi for this rank, that it leaves a sum to MPI.
-  // Sends this once, without waiting.
+  // Tells the other ranks, which may wait in slimpi for this rank, that this rank leaves a sum to
+  // MPI. Sends the message only once, and does not wait.
   void refuse_to_meet(mpi::Refusal why = mpi::Refusal::single_threaded);
   bool refused() const { return is_in(Life::refused); }
   // Returns whether MPI has a context id left for the internal communicator. Called in the first
   // nonblocking sum.
   bool has_room() const { return mpi::has_room_in_fiber(api_, user_); }
-  // Counts the fiber of a nonblocking sum that has ended. If the communicator is unusable because
-  // some process serves too many communicators, sums that have begun may still wait for the ranks'
-  // decision; the fiber of the last of them closes exchange(), which frees the internal
-  // communicator.
+  // Called when the fiber of a nonblocking sum ends. If the communicator has become unusable
+  // because some process serves too many communicators, sums that have begun may still be waiting
+  // for the ranks' decision. The fiber that is the last of these to end closes exchange(), which
+  // frees the internal communicator.
   void end_nonblocking();
   // Tells the other ranks, once per type, that this rank leaves a sum to MPI because its
   // SLIMPI_TYPES does not name the type. Does nothing once an earlier sum has begun to make the
@@ -224,12 +226,12 @@ class Communicator {
 
   Exchange& exchange() { return exchange_; }
   Statistics& statistics() { return statistics_; }
-  // Returns the class of the length of inter-node messages, the same on all ranks.
+  // Returns the class of the length of inter-node messages. The class is the same on all ranks.
   SegmentClass segment_class() const { return segment_class_; }
-  // Sets that class, on all ranks together. Only ever called with `large`.
+  // Sets the class of the length of messages, on all ranks together. Only ever called with `large`.
   void use_segments(SegmentClass segment_class) { segment_class_ = segment_class; }
-  // Sets *stream to the communicator's stream for `role` at the location, which is opened at its
-  // first use and owned by the communicator; null on the host.
+  // Sets *stream to the communicator's stream for `role` at the location, or to null on the host.
+  // The stream is opened at its first use, and owned by the communicator.
   Status stream_for(const device::Location& location, device::Stream** stream,
                     StreamRole role = StreamRole::compute);
   // Waits until the streams at these locations have finished what a failed call has queued on them.
@@ -240,10 +242,10 @@ class Communicator {
   // Limits the waits of this rank in later calls, in place of SLIMPI_TIMEOUT.
   void limit_waits(std::chrono::seconds most);
 
-  // Give the next number to a call or comparison, on all ranks before its first message.
-  // begin_numbered() is for a call that slimpi takes, even if the ranks later leave it to MPI, and
-  // for the comparison of counts at the init of a persistent sum. begin_comparison() is for a
-  // comparison of options, which has no number before the first call.
+  // Called on all ranks before the first message of a call or comparison, which gets the next
+  // number. begin_numbered() is for a call that slimpi takes, even if the ranks later leave it to
+  // MPI, and for the comparison of counts at the init of a persistent sum. begin_comparison() is
+  // for a comparison of options, which has no number before the first call.
   void begin_numbered() {
     ++last_number_;
     exchange_.begin_call();
@@ -265,15 +267,15 @@ class Communicator {
     return result;
   }
 
-  // Notes that this rank makes no further call here. After begin_end(), this rank tells that to
-  // ranks that wait for it in a later call.
+  // Notes that this rank makes no further call on this communicator. After begin_end(), this rank
+  // says so to ranks that wait for it in a later call.
   void end_calls();
   // Notes that this rank has called MPI_Finalize, so that a rank that waits for it in a later call
   // gets an error that says so. Starts `request`, which completes when all ranks have called
   // MPI_Finalize, unless a call has failed. `word` must stay valid until then.
   void begin_end(int* word, mpi::Request* request);
-  // Answers ranks that ask where this rank is. Returns false if a rank has reported a failure: it
-  // has not called begin_end(), so the request would never complete.
+  // Answers ranks that ask where this rank is. Returns false if some rank has reported a failure:
+  // such ranks do not call begin_end(), so the request would never complete.
   bool serve_end();
   // Drops all MPI handles without freeing them, because nothing may be freed once MPI_Finalize has
   // begun.

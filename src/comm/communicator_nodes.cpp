@@ -29,9 +29,9 @@ Status find_lowest_here(const mpi::Api& api, mpi::Comm comm, int* lowest) {
 
 // Sets *key to a number that the ranks of one node have in common and no other rank has. With
 // SLIMPI_HIERARCHY=flat every rank is a node, so that the bytes of a sum do not depend on where the
-// ranks run. With ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD are a node (or of
-// `comm` if there is no MPI_COMM_WORLD). With 0, a node is the ranks that can share memory, as
-// MPI_Comm_split_type finds; this is collective over `comm` and blocks.
+// ranks run. With ranks_per_node = k, every k consecutive ranks of MPI_COMM_WORLD (or of `comm` if
+// there is no MPI_COMM_WORLD) are a node. With 0, the ranks that can share memory are a node;
+// MPI_Comm_split_type finds them, in a call that is collective over `comm` and blocks.
 Status find_node_key(const mpi::Api& api, mpi::Comm comm, const Config& config,
                      std::uint64_t* key) {
   const std::uint64_t ranks_per_node = config.ranks_per_node;
@@ -46,7 +46,7 @@ Status find_node_key(const mpi::Api& api, mpi::Comm comm, const Config& config,
     *key = std::uint64_t(rank);
     return Status::ok;
   }
-  // Ranks of MPI_COMM_WORLD, so that all communicators have the same nodes.
+  // The ranks are those of MPI_COMM_WORLD, so that all communicators have the same nodes.
   api.Comm_rank(mpi::has_world(api) ? mpi::abi.comm_world : comm, &rank);
   *key = std::uint64_t(rank) / ranks_per_node;
   return Status::ok;
@@ -148,11 +148,11 @@ Status Communicator::choose_leaders(const void* buffer) {
   return Status::ok;
 }
 
-// Finds the nodes. MPI_Comm_split_type blocks, so a rank inside it never learns that another rank
-// has failed. If it fails, which it does on all ranks where MPI has no context id left, all ranks
-// leave the later calls of the communicator to MPI. In the fiber of a nonblocking sum only this sum
-// fails, because the ranks learn of the failure at different times, and so cannot turn to MPI
-// together.
+// Finds the nodes. MPI_Comm_split_type may fail; where MPI has no context id left, it fails on all
+// ranks. All ranks then leave the later calls of the communicator to MPI. In the fiber of a
+// nonblocking sum they cannot do that together, because they learn of the failure at different
+// times, so there only this sum fails. MPI_Comm_split_type also blocks, so a rank inside it never
+// learns that another rank has failed.
 Status Communicator::find_layout() {
   // Each rank fills in its own key and receives those of all ranks. The last number tells whether
   // some rank has no key.

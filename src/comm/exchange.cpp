@@ -88,13 +88,13 @@ void Exchange::close() {
   internal_ = nullptr;
 }
 
-// Returns the tag of a message. It depends on the use of the message and, except in agreements, on
-// the call's function, count and tensor name, so that the message of a rank that sums something
-// else matches no receive. If it did and were longer than the receive, MPI would raise an error on
-// MPI_COMM_WORLD. Instead, ranks that wait compare function, count and name (waiter.h) and report
-// the difference. With MPICH's usual 2^28 tags, two counts have the same tag once in 2^23 times or,
-// in channels of persistent sums, whose counts were compared before, once in 2^11. check_message()
-// (message_header.h) detects most of these cases.
+// Returns the tag of a message. The tag depends on the use of the message and, except in
+// agreements, on the call's function, count and tensor name, so that a message from a rank that
+// sums something else matches no receive. (If a message matched a shorter receive, MPI would raise
+// an error on MPI_COMM_WORLD.) Instead, ranks that wait compare function, count and name (waiter.h)
+// and report the difference. With MPICH's usual 2^28 tags, two counts have the same tag once in
+// 2^23 times; in channels of persistent sums, whose counts were compared before, once in 2^11
+// times. check_message() (message_header.h) detects most of these cases.
 int Exchange::mpi_tag(Tag tag) const {
   const ActiveCall* const call = ActiveCall::current();
   std::uint64_t row = internal_->first_row(channel_);

@@ -28,8 +28,8 @@
 
 namespace slimpi::comm {
 
-// A word that the ranks compare. From all_max() of the word and of its complement, each rank gets
-// the largest word and the complement of the smallest.
+// A word that the ranks compare. all_max() of the word and of its complement gives each rank the
+// largest word and the complement of the smallest, and so tells whether all words are the same.
 struct ComparedWord {
   static ComparedWord of(std::uint64_t word) { return {{word, ~word}}; }
   bool same() const { return words[0] == ~words[1]; }
@@ -72,9 +72,9 @@ class InternalComm {
   std::recursive_mutex mutex;
 
   // With ULFM, check_revoked() fails if the program's communicator was revoked, and
-  // check_processes() fails then or if a rank was lost: ranks that noticed this have left the sum,
-  // and others would wait for them without end. Asks MPI at most ten times a second. The caller
-  // holds the mutex.
+  // check_processes() also fails if a rank was lost. In both cases ranks that have noticed it have
+  // left the sum, and the others must not wait for them. check_processes() asks MPI at most ten
+  // times a second. The caller holds the mutex.
   Status check_revoked() const {
     return user == mpi::abi.comm_null ? Status::ok : mpi::check_revoked(user);
   }
@@ -86,10 +86,11 @@ class InternalComm {
   mpi::Comm user = mpi::abi.comm_null;
   int rank = 0, size = 0;
   std::set<int> used_channels;
-  // Set once a call has failed after messages were sent, so that no other call may follow. Read
-  // without the mutex.
+  // Set once a call has failed after messages were sent, so that no other call may follow. May be
+  // read without the mutex.
   std::atomic<bool> failed{false};
-  std::atomic<Status> failed_by{Status::mpi};  // if rank_failed or revoked, also of later calls
+  std::atomic<Status> failed_by{Status::mpi};  // the status of later calls: that of the failed call
+                                               // if it is rank_failed or revoked
   RollCall roll_call;
 
   // A failure report as ranks send it.
@@ -101,8 +102,8 @@ class InternalComm {
   // This rank's report until it is sent. From then on MPI owns it until the process ends.
   std::unique_ptr<Failure> failure = std::make_unique<Failure>();
   const Failure* sent = nullptr;  // this rank's report once it was sent
-  // By rank: whether it has reported a failure, so that it receives nothing any more. The
-  // constructor sets the size, because after a failure there may be no memory.
+  // Has, for each rank, whether the rank has reported a failure, after which it receives nothing.
+  // The constructor sets the size, because after a failure there may be no memory.
   std::vector<bool> failed_ranks;
   std::atomic<int> failed_count{0};
   // The received report of the earliest call. `reported` is set last, and also read without the
@@ -206,13 +207,14 @@ class Exchange final : public PointToPoint {
 
   // Runs an MPI collective in its nonblocking form and polls until it is complete, so that the
   // thread never blocks in MPI. Returns MPI's code. start(communicator, request) posts the
-  // collective. A channel other than 0 uses a communicator of its own, made at its first such sum.
-  // The wait continues even after a failure of slimpi, because MPI may still use the buffers.
+  // collective. Each channel but 0 uses a communicator of its own for this, which is made at its
+  // first use. The wait continues even after a failure of slimpi, because MPI may still use the
+  // buffers.
   using StartByMpi = std::function<int(mpi::Comm, mpi::Request*)>;
   int make_by_mpi(const StartByMpi& start);
 
-  // Runs an allreduce by MPI in the same way, of any number of elements of `width` bytes. `in` may
-  // be MPI_IN_PLACE.
+  // Runs an allreduce of any number of elements of `width` bytes through make_by_mpi(). `in` may be
+  // MPI_IN_PLACE.
   int sum_by_mpi(const void* in, void* out, std::uint64_t count, mpi::Datatype type,
                  std::size_t width);
 
@@ -221,8 +223,8 @@ class Exchange final : public PointToPoint {
   int make_completion(mpi::Request* request);
   void complete();
 
-  // Gives all ranks the same texts. Each text comes from one rank, where the others pass zeros.
-  // Characters that are not ASCII become question marks. Collective.
+  // Gives all ranks the same texts. For each text, one rank passes the text and the others pass
+  // zeros. Characters that are not ASCII become question marks. Collective.
   Status share_texts(std::span<char> texts);
 
   Exchange* exchange() override { return this; }
@@ -269,8 +271,8 @@ class Exchange final : public PointToPoint {
   int channel() const { return channel_; }
 
  private:
-  // The words in the first message of every agreement (all_min() and the like). The number is
-  // fixed, so that the first messages of ranks in different calls match; the ranks then see the
+  // How many words the first message of every agreement has (all_min() and the like). This number
+  // is fixed, so that the first messages of ranks in different calls match; the ranks then see the
   // difference and fail.
   static constexpr std::size_t kAgreed = 16;
 

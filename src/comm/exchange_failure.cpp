@@ -3,10 +3,10 @@
 // message behind.
 //
 // A failed rank first cancels its receives. Then it sends a report to each rank, after all its
-// other messages, and receives what others have sent until all have failed. A rank that waits looks
-// for reports in check(); when it gets one, it fails, too, and takes the same steps. At the end
-// every rank has left the call, and MPI no longer uses memory of the schedule, unless memory_left()
-// says so, in which case nobody uses this memory again.
+// other messages, and receives messages from the others until all have failed. A rank that waits
+// looks for reports in check(); when it gets one, it fails as well and takes the same steps. At the
+// end every rank has left the call, and MPI no longer uses memory of the schedule. Where that
+// cannot be ensured, memory_left() returns true, and nobody uses this memory again.
 //
 // A report may belong to a later call than the one that the receiver is in. The receiver keeps it
 // for that call: the failed rank has completed the present one, so the receiver can complete it,
@@ -40,8 +40,8 @@ std::chrono::milliseconds patience(Status status) {
 
 constexpr auto kLookForProcesses = std::chrono::milliseconds(100);
 
-// After this time even a report about a later call ends the present one. After an error of the
-// program the ranks may count calls differently, so that a rank could otherwise hang.
+// After this time even a report about a later call ends the present one. If the program is in
+// error, the ranks may count calls differently, and a rank could otherwise hang.
 constexpr auto kLongestDelay = std::chrono::seconds(10);
 
 }  // namespace
@@ -206,8 +206,8 @@ void Exchange::release(Status status, std::span<mpi::Request> requests) {
 Status Exchange::settle(Status status, std::span<mpi::Request> requests) {
   if (status != Status::ok) {
     const FailureScope cleaning_up;
-    // The failure may be a lack of memory, so these steps must work without allocating. A message
-    // that finds no memory stays inside MPI.
+    // The failure may be a lack of memory, so these steps must work without allocating. If there is
+    // no memory for an incoming message, the message stays inside MPI.
     (void)caught([&] { cancel_receives(status, requests); });
     send_failure(status, cleaning_up.before());
     (void)caught([&] { drain(status, requests); });

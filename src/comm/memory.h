@@ -13,8 +13,8 @@
 
 namespace slimpi::comm {
 
-// The purpose of a memory, for the counts in SLIMPI_REPORT. scratch: for one call at a time. state:
-// kept from call to call for one tensor (comm/tensor_state.h).
+// The purpose of a memory, for the counts in SLIMPI_REPORT: `scratch` serves one call at a time,
+// and `state` is kept from call to call for one tensor (comm/tensor_state.h).
 enum class Held { scratch, state };
 
 // Owned memory that grows but never shrinks. It has a block for each location and place that was
@@ -58,8 +58,8 @@ class Memory {
 // Memory for the small objects and lists of one call. Sizes are rounded up to a power of two, and a
 // freed block is kept for the next object of its size, so a call that resembles the last one
 // allocates nothing. The pools of the standard library are no alternative, because with GCC 12 they
-// crash at the first allocation after a failed one. Used by one thread at a time; outlives its
-// objects.
+// crash at the first allocation after a failed one. Used by one thread at a time. The pool must
+// outlive its objects.
 class ObjectPool : public std::pmr::memory_resource {
  public:
   ObjectPool() = default;
@@ -92,8 +92,8 @@ struct CallScratch {
   //   staging  host memory, for the same messages if the device is a GPU, or for a copy of the
   //            whole vector if the algorithm has no kernels on the device; all parts of the
   //            call then work on this copy
-  //   sums     partial sums, of more addends than a kernel takes and of pairwise sums inside a
-  //            node; segments before a hook encodes them and after it has decoded them
+  //   sums     partial sums, if there are more addends than a kernel takes or the ranks of a node
+  //            add in pairs; segments before a hook encodes them and after it has decoded them
   //   found    the result of a kernel, and its copy for the host (kernel_result.h)
   Memory near, staging, sums, found, found_copy;
 
@@ -140,7 +140,7 @@ class CallScratchLease {
   CallScratchLease(const CallScratchLease&) = delete;
   CallScratchLease& operator=(const CallScratchLease&) = delete;
 
-  // Never gives the set back, because MPI may still use its memory.
+  // Leaks the set instead of giving it back, because MPI may still use its memory.
   void leave() { (void)set_.release(); }
 
   CallScratch* take() {

@@ -20,11 +20,11 @@ namespace slimpi::comm {
 constexpr std::size_t kHeaderBytes = 48;
 constexpr std::uint8_t kWireVersion = 2;
 
-// Replaces the payload size if the hook (a user's codec) failed on the sender. Nothing follows.
+// Replaces the payload size if the hook (a user's codec) failed on the sender. No payload follows.
 constexpr std::uint32_t kNoPayload = UINT32_MAX;
 
-// Set in the payload size of a hook's message if marks follow the payload, from the next multiple
-// of 4 bytes on: 2 bits per value, which mark infinities and NaNs.
+// A bit of the payload size, set if marks follow the payload of a hook's message: 2 bits per value
+// that mark infinities and NaNs, from the next multiple of 4 bytes on.
 constexpr std::uint32_t kMarked = 0x80000000;
 constexpr std::uint64_t mark_bytes(std::uint64_t values) {
   return (values + 15) / 16 * 4;
@@ -41,8 +41,9 @@ struct MessageHeader {
   // Whether a user's hook encoded the payload. The codec byte is then 255, and only the sender
   // knows the size of the payload.
   bool hook = false;
-  // Only set with a hook. In a header to write, the bytes of the payload (below 2 GiB), with the
-  // bit kMarked if marks follow, or kNoPayload. In an expected header, the most bytes to accept.
+  // Used only with a hook. In a header that is written, this is the number of bytes of the payload
+  // (below 2 GiB), with the bit kMarked if marks follow; or kNoPayload. In an expected header, it
+  // is the largest number of bytes to accept.
   std::uint64_t payload = 0;
 };
 

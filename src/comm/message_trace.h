@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writes the messages of a communicator to the trace (SLIMPI_TRACE), each as an arrow from sender
-// to receiver, whose number both ranks compute in the same way. Does nothing while no trace is
-// written.
+// Writes the messages of a communicator to the trace (SLIMPI_TRACE), each as an arrow from the
+// sender to the receiver. Both ranks compute the number of the arrow in the same way, so the trace
+// joins its two ends. Does nothing while no trace is written.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,7 +18,7 @@ class MessageTrace {
  public:
   explicit MessageTrace(const mpi::Api& api) : api_(api) {}
 
-  // Sets the communicator of the messages. `number`: see Exchange::open().
+  // Sets the communicator of the messages. Exchange::open() explains `number`.
   void set_comm(mpi::Comm comm, int number) {
     first_ = -1;
     if (comm == mpi::abi.comm_null || Trace::running() == nullptr) return;
@@ -30,7 +30,8 @@ class MessageTrace {
   }
 
   // Returns the rank in MPI_COMM_WORLD of the communicator's first rank while a trace is written,
-  // otherwise -1. With the communicator's number it identifies the communicator in the whole job.
+  // otherwise -1. This rank and the communicator's number identify the communicator in the whole
+  // job.
   int first_world_rank() const { return first_; }
 
   // A message that was started. `number` counts the messages with this tag to (or from) this peer;
@@ -60,8 +61,8 @@ class MessageTrace {
                       to_string(stage));
   }
 
-  // Notes that all messages so far are complete or lost. Afterwards the numbers that the trace
-  // gives to the messages that a rank waits for start at 0 again.
+  // Notes that all messages so far are complete or lost. Afterwards the trace numbers the messages
+  // that are waited for from 0 again.
   void all_completed() {
     for (auto& [message, numbers] : numbers_) numbers.first = numbers.next;
   }

@@ -15,7 +15,7 @@ struct Range {
 };
 
 // Returns part `index` of `count` elements that are divided into `parts`. Parts consist of whole
-// blocks of `align` (at least 1) elements, of which the first parts may have one more than the
+// blocks of `align` (at least 1) elements, and the first parts may have one block more than the
 // others. The last block may be short.
 Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align);
 
@@ -23,8 +23,8 @@ Range chunk_of(std::uint64_t count, int parts, int index, std::uint64_t align);
 // of any length. If so, a chunk travels in one message.
 bool one_bucket(const kernels::Format& format);
 
-// Returns the multiple of elements where shards and chunks begin: a whole bucket, or 64 without
-// buckets, or 1 with one_bucket().
+// Returns n such that shards and chunks begin at multiples of n elements: the length of a bucket,
+// or 64 if the codec has no buckets, or 1 with one_bucket().
 std::uint64_t chunk_alignment(const kernels::Format& format);
 
 // Returns a divisor of the length of every segment (the values of one message) except the last of a
@@ -32,11 +32,11 @@ std::uint64_t chunk_alignment(const kernels::Format& format);
 std::uint64_t segment_alignment(const kernels::Format& format);
 
 // Returns the format for exchanging `count` elements that are divided into `parts` chunks. Only the
-// packed codec is changed: its `bucket` goes in as the longest allowed tile (values whose buckets
-// share a budget of bits), and comes out such that the longest chunk has as few tiles as possible,
-// all of about one length.
+// packed codec is changed. Its `format.bucket` is the length of the longest allowed tile (values
+// whose buckets share a budget of bits). The `bucket` of the result is the tile length with which
+// the longest chunk has as few tiles as possible, all of about one length.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts);
-// The same for chunks of which the longest has `longest` elements.
+// Does the same as with_tiles() for chunks, the longest of which has `longest` elements.
 kernels::Format with_tiles_for_longest(const kernels::Format& format, std::uint64_t longest);
 
 struct NodeLayout {

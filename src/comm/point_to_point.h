@@ -65,12 +65,12 @@ class PointToPoint {
   // loop that waits for another rank without wait().
   virtual Status check() = 0;
 
-  // Must be called at the end of every schedule with its result, `status`, which is returned. After
-  // a failure, whose peers still wait for messages, it reports the failure to every rank of the
-  // communicator, and all ranks that wait fail with the same status and a text that names the rank.
-  // Then it cancels or frees `requests`, after which MPI does not use the memory of these messages,
-  // unless Exchange::memory_left(). Because of that exception, a schedule never sends from, or
-  // receives into, memory of the program.
+  // Must be called at the end of every schedule with the schedule's result, `status`, and returns
+  // it. After a failure the peers still wait for messages, so settle() reports the failure to every
+  // rank of the communicator, and all ranks that wait fail with the same status and a text that
+  // names the rank. Then it cancels or frees `requests`, so that MPI no longer uses the memory of
+  // these messages unless Exchange::memory_left() says so. Because of that exception, a schedule
+  // never sends from, or receives into, memory of the program.
   virtual Status settle(Status status, std::span<mpi::Request> requests) = 0;
 
   // Returns this object if it is an Exchange, which sends by MPI, or null in a test. A wait asks

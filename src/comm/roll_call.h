@@ -2,7 +2,7 @@
 // Finds out where the other ranks are when a rank has waited too long. After two seconds, or
 // earlier with a short SLIMPI_STALL or SLIMPI_TIMEOUT, the rank asks all others or, in a very large
 // communicator, only the rank that it waits for. Every rank that itself waits in slimpi or in
-// MPI_Finalize answers, so one that does not answer is outside of slimpi or busy.
+// MPI_Finalize answers, so a rank that does not answer is outside of slimpi or busy.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -21,7 +21,7 @@ namespace slimpi::comm {
 class RollCall {
  public:
   explicit RollCall(const mpi::Api& api) : api_(api) {}
-  // Leaves to MPI the notes that it may still be sending: after a failure drain() is not called.
+  // Leaks the notes that MPI may still be sending, because after a failure drain() is not called.
   ~RollCall() {
     for (auto& sent : outgoing_) (void)sent.release();
   }
@@ -42,8 +42,8 @@ class RollCall {
   // In a communicator of more ranks than this, only one rank is asked.
   static constexpr int kMostRanks = 256;
 
-  // Notes this rank's last call on a communicator; both numbers are those of a Place. If there are
-  // too many communicators, the one with the lowest number is forgotten.
+  // Notes this rank's last call on a communicator. Both arguments are numbers as in Place. If there
+  // are too many communicators, the one with the lowest number is forgotten.
   void end_calls(std::uint32_t communicator, std::uint32_t last_call) {
     if (last_calls_.size() >= kMostLastCalls && !last_calls_.contains(communicator))
       last_calls_.erase(last_calls_.begin());
@@ -62,8 +62,8 @@ class RollCall {
   // repeatedly.
   void serve(mpi::Comm comm);
 
-  // Returns, indexed by rank, where this rank is and where each rank is that has answered since the
-  // last ask().
+  // Returns, by rank, the places of this rank and of the ranks that have answered since the last
+  // ask().
   const std::vector<std::optional<Place>>& answers() const { return answers_; }
   // Returns the ranks that were asked last and have not answered.
   std::vector<int> silent() const;

@@ -2,12 +2,11 @@
 // Where the blocks of a reduce-scatter are, and which rank computes the sum of which block. Also
 // where the blocks of an all-gather are.
 //
-// Every rank receives one block of the sum. The nodes exchange a vector whose blocks are in an
-// order of their own, the exchange's order: by shard, then by node, then by rank, so that each
-// shard is one range. A member of the shard's inter-node group owns a chunk of the shard, which
-// consists of those of its blocks that belong to ranks of the member's node. If every rank owns a
-// shard, a chunk is the block of one rank. A rank that owns no shard gets its block from another
-// rank of its node.
+// Every rank receives one block of the sum. The nodes exchange a vector with the blocks in a
+// different order, the exchange's order: by shard, then by node, then by rank, so that each shard
+// is one range. Each member of a shard's inter-node group owns a chunk of the shard: the blocks of
+// the shard that belong to ranks of the member's node. If every rank owns a shard, a chunk is the
+// block of one rank. A rank that owns no shard gets its block from another rank of its node.
 #pragma once
 #include <cstdint>
 #include <memory_resource>
@@ -25,11 +24,11 @@ std::uint64_t longest_of(std::span<const Range> ranges);
 struct Gather {
   explicit Gather(std::pmr::memory_resource* memory) : blocks(memory), places(memory) {}
 
-  // By rank: its block in the vector of all blocks, which are contiguous there; the same on all
-  // ranks.
+  // Has the block of each rank, as a range of the vector in which all blocks are contiguous. The
+  // list is the same on all ranks.
   std::pmr::vector<Range> blocks;
-  // By rank: where its block begins in this rank's result, as an element. Ranks may differ, and
-  // there may be gaps, which are never written.
+  // Has, for each rank, the element of this rank's result where the block of that rank begins.
+  // Ranks may differ, and there may be gaps between blocks, which are never written.
   std::pmr::vector<std::uint64_t> places;
 
   Range place(int rank) const {

@@ -21,7 +21,7 @@ inline Status wait_for_event(const device::DeviceStream& on, std::uint64_t event
 }
 
 // Makes work that is queued on `later` from now on wait for the work that is queued on `earlier` by
-// now. *number, unless null, is set to the number of the event that this takes on `earlier`.
+// now. *number, unless null, is set to the number of the event that this records on `earlier`.
 inline Status hold_up(const device::Device& device, device::Stream* later, device::Stream* earlier,
                       std::uint64_t* number = nullptr) {
   std::uint64_t event = 0;

@@ -22,7 +22,7 @@ TensorStates::States::iterator TensorStates::look_up(const TensorKey& key) {
   });
 }
 
-// If ranks make the same calls in the same order, these numbers agree. They differ if the program
+// If ranks make the same calls in the same order, the numbers agree. They differ if the program
 // frees and allocates differently on one rank; the ranks find that out in the call, and call
 // realign().
 std::uint64_t TensorStates::number_of(const TensorKey& key) const {
@@ -120,8 +120,8 @@ void TensorStates::realign(TensorState& state, std::uint64_t number) {
   next_number_ = number + 1;
 }
 
-// Drops all states except those of restore() that no call has used. Keeps calls_, because all ranks
-// count the same calls, and the index of a call comes from this count.
+// Drops all states except those that restore() was given and no call has used. Keeps calls_,
+// because all ranks count the same calls, and the index of a call comes from this count.
 void TensorStates::drop_all() {
   by_key_.clear();
   states_.clear();
@@ -186,7 +186,7 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
     if (elements != 0) {
       SLIMPI_TRY(entry.memory.reserve(location, device::Place::device, elements * sizeof(float),
                                       statistics, Held::state));
-      // Queued on the stream of the call, like the kernels that read the array.
+      // The zeros are queued on the stream of the call, like the kernels that read the array.
       location.device->kernels()->fill(entry.memory.floats(), 0.0f, elements, stream);
     }
     SLIMPI_TRY(copy_restored(which, elements, location, stream, entry));
@@ -197,8 +197,9 @@ Status TensorState::open(const StateArray& which, std::uint64_t elements,
 }
 
 // Copies the restored array `which`, if there is one, into the new array, which open() has filled
-// with zeros. If its length is not `elements`, as this call needs, it was saved from another array;
-// the new array then stays zero and `uninitialized` is set, so that the ranks start over.
+// with zeros. If the restored array does not have the `elements` elements that this call needs, it
+// was saved from another array. The new array then stays zero, and `uninitialized` is set so that
+// the ranks start over.
 Status TensorState::copy_restored(const StateArray& which, std::uint64_t elements,
                                   const device::Location& location, device::Stream* stream,
                                   Array& entry) {

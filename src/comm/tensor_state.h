@@ -12,7 +12,8 @@
 // algorithm/low_precision.cpp).
 //
 // A tensor that is summed by several functions, or with several counts or hierarchies, has one
-// state for each combination, because each gives the arrays of a rank other elements.
+// state for each combination, because the combination determines which elements a rank's arrays
+// have.
 //
 // The arrays of a state are freed:
 //  - with the communicator, and when options change (Communicator::start_anew)
@@ -39,8 +40,8 @@ namespace slimpi::comm {
 
 // Identifies a state on a communicator.
 struct TensorKey {
-  // others: for a rank that receives no part of the sum, and so has no buffer address. It uses the
-  // number that the state has on the other ranks.
+  // `others` is for a rank that receives no part of the sum, and so has no buffer address. Its key
+  // has the number of the other ranks' state instead.
   enum class By : std::uint8_t { address, index, name, others };
   By by = By::address;
   std::uint64_t number = 0;  // the address, the index, or TensorState::number of the other ranks
@@ -144,8 +145,8 @@ class TensorState {
   // Arrays of a checkpoint: restored_ has those that open() has not copied yet, copied_ those that
   // it has, which a device may read until the next call.
   std::map<StateArray, std::vector<float>> restored_, copied_;
-  // A digest of the restored factor, by means of which the next call compares the factors of all
-  // ranks: a factor is useless unless it is the same on all of them. 0 after this comparison.
+  // A digest of the restored factor. The next call compares the digests of all ranks, because a
+  // factor is useless unless all ranks have the same one. 0 after this comparison.
   std::uint64_t restored_factor_ = 0;
   bool evicted_ = false;  // the arrays were freed to limit memory
 };
@@ -174,7 +175,7 @@ class TensorStates {
     nothing,
     indices,  // an index came with another count, so SLIMPI_CALLS_PER_STEP is not the number of
               // sums of a step: the states of all indices are forgotten
-    saved,    // restore() was given only states of other elements for the name
+    saved,    // all states that restore() was given for the name have other elements
   };
   // Returns the state with this key, which is made at its first use. All ranks call this once for
   // each call that needs a state, in the same order.
@@ -200,7 +201,8 @@ class TensorStates {
   // match its own. All ranks must call this between the same two sums; otherwise they all drop the
   // state at the next sum of the name.
   void restore(const std::string& name, std::vector<SavedState> saved);
-  // Moves the states that find_restored() returns for the name to another object.
+  // Moves the states that find_restored() returns for the name to the states of another
+  // communicator.
   void move_restored(const std::string& name, TensorStates& to);
 
   std::size_t size() const { return states_.size(); }

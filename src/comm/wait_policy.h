@@ -6,17 +6,17 @@
 // A wait first yields. On a core of its own, a yield is a short system call. If ranks share the
 // core, a yield lets another rank run, which soon waits and yields, too. But a thread that computes
 // keeps the core for a time slice, whatever its priority. After this loss the policy treats the
-// core as contended for a time, the delay. Meanwhile a wait for a message sleeps until shortly
-// before the message is due, which follows from its bytes and the rate of earlier messages; any
-// other wait spins for as long as a sleep would take, then sleeps, because a thread that wakes up
-// gets its core sooner than one that yielded. After the delay the thread yields again, and if it
+// core as contended for a time, the delay. During the delay, a wait for a message sleeps until
+// shortly before the message is due, as estimated from its bytes and the rate of earlier messages.
+// Any other wait spins for as long as a sleep would take, then sleeps, because a thread that wakes
+// up gets its core sooner than one that yielded. After the delay the thread yields again, and if it
 // soon loses the core again, the delay grows.
 //
 // The thread that takes the core may belong to the same program, for instance where a thread of
 // PyTorch's hook waits for sums beside the backward pass. The processor time of the process tells
-// whether the program computes. Once it does not, it waits for the sum, too, so the core is free
-// and the thread yields; it sleeps only before a message that is due much later. If another process
-// takes the core, the thread sleeps for a while before it yields again.
+// whether the program computes. Once the program no longer computes, it also waits for the sum, so
+// the core is free and the thread yields; it sleeps only before a message that is due much later.
+// If another process takes the core, the thread sleeps for a while before it yields again.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -84,9 +84,10 @@ class WaitPolicy {
   static constexpr int kLostPart = 8;
   // About the time of the shortest sleep, with Linux's timer slack of 50 us.
   static constexpr Time kSpin = std::chrono::microseconds(100);
-  // A sleep lasts 3/4 of the time until the message is due. If that is past or unknown, it lasts 1
-  // / kSleptPart of the time since it was due or since the wait began. Either is kept within these
-  // limits. kLongestSleep is short, because MPI makes no progress for peers during a sleep.
+  // A sleep lasts 3/4 of the time until the message is due. If the message is late or its time
+  // unknown, the sleep lasts 1 / kSleptPart of the time since the message was due or since the wait
+  // began. All sleeps are kept within these limits. kLongestSleep is short, because MPI makes no
+  // progress for peers during a sleep.
   static constexpr Time kShortestSleep = std::chrono::microseconds(50);
   static constexpr Time kLongestSleep = std::chrono::milliseconds(1);
   static constexpr int kSleptPart = 16;
@@ -115,8 +116,8 @@ class WaitPolicy {
       at = now + delay;
       tried = Time(0);
     }
-    // tried: how long the thread has yielded since the last loss. at: when it yields again after a
-    // loss. delay: the time from the loss until then.
+    // `tried` is how long the thread has yielded since the last loss. After a loss, it yields again
+    // at the time `at`, which is `delay` after the loss.
     Time tried{}, at{}, delay{};
   };
 
@@ -183,16 +184,16 @@ class WaitPolicy {
   bool contended_ = false, is_alone_ = false;
   Yields yields_, alone_;  // in general, and while the program waits
   Time yields_since_{}, alone_since_{};
-  // Used by program_computes(). computes_: the result of the last measurement. measured_ (0:
-  // never), own_ and program_: when that was, and the processor times used until then. looked_:
-  // when the next one was last tried.
+  // Used by program_computes(). computes_ is the result of the last measurement. measured_ is the
+  // time of that measurement (0: never), own_ and program_ are the processor times used until then,
+  // and looked_ is when another measurement was last tried.
   bool computes_ = false, has_computed_ = false;
   Time measured_{}, looked_{}, own_{}, program_{};
 };
 
 // Estimates when the next message of an exchange should arrive, from the shortest time per byte
 // that was measured. Each longer measurement lengthens the estimate by an eighth at most, and never
-// beyond itself. If the estimate is too short, waits only sleep more often.
+// beyond the measurement. If the estimate is too short, waits only sleep more often.
 class ArrivalRate {
  public:
   using Time = WaitPolicy::Time;

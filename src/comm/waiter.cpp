@@ -35,7 +35,8 @@ constexpr auto kPublished = std::chrono::milliseconds(50);
 constexpr seconds kCompared(2);
 // How long the other ranks have to answer.
 constexpr seconds kTimeToAnswer(1);
-// However late a check comes, it adds at most this to the time of a wait.
+// If a check comes later than this after the last one, only this much of the time counts as
+// waiting.
 constexpr seconds kLongestLook(1);
 
 class Linux final : public WaitPolicy::System {
@@ -75,8 +76,8 @@ constinit std::atomic<WaitPolicy::Time::rep> g_fiber_due{0};
 // How many waits fibers have begun.
 constinit std::atomic<std::uint64_t> g_fiber_waits{0};
 
-// Returns whether a rank of MPI_COMM_WORLD takes part in an exchange. True for -1, which is any
-// rank.
+// Returns whether a rank of MPI_COMM_WORLD takes part in an exchange. Returns true for -1, which
+// stands for any rank.
 bool takes_part(const Exchange& exchange, int rank) {
   const mpi::Api& api = exchange.api();
   mpi::Group all = mpi::abi.group_null, group = mpi::abi.group_null;
@@ -105,8 +106,8 @@ Waiter::Waiter(Poll poll, PointToPoint* exchange, WaitStage stage, const mpi::Re
       stage_(stage) {}
 
 bool Waiter::give_way() {
-  // MPI makes no progress while a driver is polled, and a peer may wait for a message that MPI has
-  // not sent yet.
+  // MPI makes no progress while a driver is polled, but a peer may be waiting for a message that
+  // MPI has not sent yet. So MPI gets a turn here.
   if (poll_ == Poll::device && exchange_ != nullptr) exchange_->progress();
   if (Fiber::inside())
     note_fiber();
@@ -140,9 +141,9 @@ void Waiter::note_fiber() {
     g_fiber_due.store(due, std::memory_order_relaxed);
 }
 
-// For a thread that waits while fibers run: makes its wait end when a fiber's next message is due.
-// Returns true if messages of fibers have arrived since the last look. More may then have arrived,
-// so the thread polls again at once.
+// Called by a thread that waits while fibers run. Makes its wait end when a fiber's next message is
+// due. Returns true if messages of fibers have arrived since the last look. More may then have
+// arrived, so the thread polls again at once.
 bool Waiter::follow_fibers() {
   if (request_ != nullptr || poll_ != Poll::mpi || g_fibers == 0) return false;
   const bool moved = fibers_moved(&fiber_waits_);

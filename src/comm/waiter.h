@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A wait for another rank or for a device: what a rank does between two polls, and what becomes of
 // a wait that lasts long. A wait fails if another rank sums something else in the same call, or has
-// called MPI_Finalize before that call. It is reported after SLIMPI_STALL, and fails after
+// called MPI_Finalize before that call. A long wait is reported after SLIMPI_STALL, and fails after
 // SLIMPI_TIMEOUT. wait_policy.h decides whether the thread keeps its core meanwhile.
 #pragma once
 #include <chrono>
@@ -22,14 +22,15 @@ class PointToPoint;
 
 class Waiter {
  public:
-  // The work of one poll of the caller. memory: reads a word in memory. mpi: calls MPI, which lets
-  // messages make progress. device: calls a device's driver, so the wait itself must call MPI for
-  // messages to make progress.
+  // Says what one poll of the caller does: `memory` reads a word in memory, `mpi` calls MPI, which
+  // lets messages make progress, and `device` calls a device's driver. With `device` the wait
+  // itself must call MPI for messages to make progress.
   enum class Poll { memory, mpi, device };
 
   // Begins a wait. `exchange`, unless null, must be open. Without it the wait does not notice
   // failures of other ranks, and only Poll::mpi lets messages make progress. `stage` says what the
-  // wait is for; if `request` is given, the wait is for this request and its Exchange::stage_of().
+  // wait is for; if `request` is given, the wait is for this request, and Exchange::stage_of() says
+  // its stage.
   explicit Waiter(Poll poll, PointToPoint* exchange = nullptr, WaitStage stage = WaitStage::device,
                   const mpi::Request* request = nullptr);
   ~Waiter() {
@@ -38,9 +39,9 @@ class Waiter {
   Waiter(const Waiter&) = delete;
   Waiter& operator=(const Waiter&) = delete;
 
-  // For a wait without an exchange: sets its limit (SLIMPI_TIMEOUT; 0: none), and one word per rank
-  // that is negative until something has come from that rank. A report names the ranks whose word
-  // is negative.
+  // Called for a wait without an exchange. Sets the limit of the wait (SLIMPI_TIMEOUT, or 0 for no
+  // limit), and one word per rank that is negative until something has come from that rank. A
+  // report names the ranks whose word is negative.
   void set_arrivals(std::span<const int> arrivals, std::chrono::seconds timeout) {
     arrivals_ = arrivals;
     timeout_ = timeout;
@@ -87,8 +88,8 @@ class Waiter {
   std::uint64_t fiber_waits_ = 0;  // see fibers_moved()
   bool rested_ = false;
   std::uint64_t polls_ = 0;
-  // began_: the first check, plus the time in which the process did not wait. looked_: the last
-  // check.
+  // began_ is the time of the first check, plus the time in which the process did not wait. looked_
+  // is the time of the last check.
   Clock::time_point began_{}, looked_{};
 
   // Used once a wait lasts long. Both pointers may be null.
@@ -106,10 +107,10 @@ class Waiter {
 // Returns the time of WaitPolicy's clock.
 WaitPolicy::Time now();
 
-// For threads that enter fibers. fibers_moved() returns whether fibers have begun to wait for other
-// messages since the last call with this `seen`. fibers_due() returns when the first message that a
-// fiber waits for is due, or 0 if that is unknown. Call forget_fibers_due() before a round in which
-// all fibers are entered, since each of them then notes when its message is due.
+// Called by threads that enter fibers. fibers_moved() returns whether fibers have begun to wait for
+// other messages since the last call with this `seen`. fibers_due() returns when the first message
+// that a fiber waits for is due, or 0 if that is unknown. Call forget_fibers_due() before a round
+// in which all fibers are entered, since each of them then notes when its message is due.
 bool fibers_moved(std::uint64_t* seen);
 WaitPolicy::Time fibers_due();
 void forget_fibers_due();

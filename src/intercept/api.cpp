@@ -132,20 +132,21 @@ SLIMPI_EXPORT int slimpi_set_state(const void* comm, const char* name, const voi
   return set ? 0 : 1;
 }
 
-// Writes the report and the trace now. For programs that end without MPI_Finalize.
+// Writes the report and the trace now. Called by programs that end without MPI_Finalize.
 SLIMPI_EXPORT void slimpi_finish(void) {
   (void)catch_all([] {
     if (Runtime* const runtime = Runtime::get(); runtime != nullptr) runtime->finish();
   });
 }
 
-// For bindings of other languages, such as the Python package, which call MPI without a compiler
-// that has read mpi.h.
+// The functions below are for bindings of other languages, such as the Python package. They call
+// MPI without mpi.h, and so need its constants from slimpi.
 
 namespace {
 
-// Returns an MPI constant as a word that MPI's functions take as an argument, which differs among
-// MPIs; nothing if slimpi does not know the name. The process's MPI must be known.
+// Returns the value of an MPI constant as a word that can be passed to MPI's functions, or nothing
+// if slimpi does not know the name. The values differ among MPIs, so the process's MPI must be
+// known.
 std::optional<mpi::Word> constant(std::string_view name) {
   using mpi::abi;
   using mpi::Word;

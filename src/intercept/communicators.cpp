@@ -23,8 +23,8 @@ int free_comm(const auto& next, void* comm) {
   return next(comm);
 }
 
-// Applies the info keys. Without memory for that, the keys have no effect and the program gets an
-// error.
+// Applies the info keys. If there is no memory for that, the keys have no effect and the program
+// gets an error.
 int take_info(Comm comm, Info info) {
   int code = 0;
   const Status status = catch_all([&] { code = call::take_info(comm, info); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ends MPI in a program that did not initialize it because slimpi did, through a binding such as
-// the Python package. This program does not call MPI_Finalize, and may end while other ranks still
+// Ends MPI in a program where slimpi has initialized it, through a binding such as the Python
+// package. A program of this kind does not call MPI_Finalize, and may end while other ranks still
 // work for hours.
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -36,10 +36,10 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::seconds;
 
 constexpr unsigned kMeetMicroseconds = 1000, kFinalizeSeconds = 2;
-constexpr seconds kLongestBarrier(1800);  // unless SLIMPI_TIMEOUT says another time
+constexpr seconds kLongestBarrier(1800);  // if SLIMPI_TIMEOUT is not set
 
-// Makes the ranks wait for each other before MPI_Finalize. A rank stops waiting SLIMPI_TIMEOUT
-// after the last one has come, and does not wait for a rank that is lost.
+// Makes the ranks wait for each other before MPI_Finalize. A rank gives up if no other rank has
+// come for SLIMPI_TIMEOUT, or if a rank that has not come is lost.
 class EndBarrier {
  public:
   EndBarrier() : exchange_(mpi::FirstExchange::make()) {
@@ -58,8 +58,8 @@ class EndBarrier {
       if (const auto all = poll()) return *all;
   }
 
-  // Returns true once all ranks have come, and false once this rank gives up waiting. Prints, once
-  // each, that it waits for long and why it gives up.
+  // Returns true once all ranks have come, false once this rank gives up waiting, and nothing
+  // before that. Prints a line when the wait gets long, and one that says why the rank gives up.
   std::optional<bool> poll() {
     int done = 0;
     if (ended_ || gave_up_) return ended_;
@@ -97,7 +97,7 @@ class EndBarrier {
     return ranks;
   }
 
-  // Returns whether this rank is the first of those that have come, which speaks for all.
+  // Returns whether this rank is the first of those that have come, and therefore prints for them.
   bool is_first(const std::vector<int>& absent) const {
     int rank = 0;
     api_.Comm_rank(mpi::abi.comm_world, &rank);
@@ -106,8 +106,8 @@ class EndBarrier {
     return rank == first;
   }
 
-  // Returns whether this rank still waits for a lost rank, which may also have come before it
-  // ended.
+  // Returns whether this rank still waits for `rank`, which is lost. Returns false if `rank` had
+  // come before it was lost.
   bool is_missing(const std::vector<int>& absent, int rank) const {
     return rank < 0 || exchange_->arrivals().empty() ||
            std::find(absent.begin(), absent.end(), rank) != absent.end();
@@ -135,16 +135,16 @@ void finalize() {
   (first != nullptr ? first : SLIMPI_NEXT("MPI_Finalize", Function))();
 }
 
-// Returns whether a call of MPI_Finalize reaches that of another tool, which may take long to write
-// a profile.
+// Returns whether a call of MPI_Finalize reaches another tool's MPI_Finalize, which may take long,
+// for example to write a profile.
 bool tool_finalizes() {
   const std::string_view next =
       mpi::image_of(reinterpret_cast<void*>(SLIMPI_NEXT("MPI_Finalize", int()))).name;
   return has_tool_in_front("MPI_Finalize") || !next.starts_with("libmpi");
 }
 
-// Returns how many bytes this process has written, by /proc, or 0 if that is unknown. Safe in a
-// signal handler.
+// Returns how many bytes this process has written according to /proc, or 0 if that is unknown. Safe
+// in a signal handler.
 unsigned long written() {
   char text[256];
   const int file = open("/proc/self/io", O_RDONLY | O_CLOEXEC);
@@ -173,9 +173,10 @@ void leave(int) {
   _exit(0);
 }
 
-// Limits how long MPI_Finalize may take, which is milliseconds once all ranks have met. On two or
-// more hosts, MPICH 4.0 over UCX and TCP may hang in it. Does nothing under Open MPI, whose
-// MPI_Finalize lacks this fault, and where a process must not end without calling it.
+// Limits the time of MPI_Finalize. Once all ranks have met, MPI_Finalize takes milliseconds, but
+// MPICH 4.0 over UCX and TCP may hang there if it runs on two or more hosts. Does nothing under
+// Open MPI, whose MPI_Finalize does not hang, but kills the job if a process ends without calling
+// it.
 void limit_finalize() {
   if (std::string_view(mpi::abi.name) == "Open MPI" ||
       !environment_variable("OMPI_COMM_WORLD_RANK").empty() || tool_finalizes())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI_Allgather and MPI_Allgatherv, with their nonblocking, persistent and large-count forms.
+// Defines MPI_Allgather and MPI_Allgatherv, with their nonblocking, persistent and large-count
+// forms.
 #include <cstdint>
 
 #include "intercept/next.h"
@@ -68,8 +69,8 @@ struct RanksBlocks {
   }
 };
 
-// The common code of this file's exported functions, which take() completes. The operation of the
-// request is MPI_SUM, as call/request.h explains.
+// Shared by this file's exported functions: describes the call as a Request and passes it to
+// take(). The operation of the request is MPI_SUM, as call/request.h explains.
 template <Way way, typename Counts, typename... More>
 [[gnu::always_inline]] inline int gather(Next<Counts>& next, Form form, const void* in,
                                          std::int64_t sent, Word sent_type, void* out,

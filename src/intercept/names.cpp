@@ -18,7 +18,7 @@ std::string experimental(std::string name) {
 
 void* next_definition(const char* name, std::atomic<void*>& known) {
   void* next = nullptr;
-  // If the search throws, this call gets the function that reports an error.
+  // If the search throws, the result is the function below that reports an error.
   (void)caught([&] {
     next = mpi::next_definition(name);
     // Open MPI had persistent collectives under MPIX_ names before they were standard.
@@ -42,7 +42,8 @@ bool has_next(const char* name, std::atomic<int>& known) {
 }
 
 bool is_fortran_code(const void* address) {
-  // The result for the library of the last caller, because most threads call from one library.
+  // Cache of the result for the library of the last caller, because most threads call from one
+  // library.
   thread_local mpi::Word first = 0, end = 0;
   thread_local bool fortran = false;
   if (reinterpret_cast<mpi::Word>(address) - first >= end - first) {

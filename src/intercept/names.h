@@ -96,9 +96,10 @@ inline bool has_f08_of_mpich() {
     return SLIMPI_FROM_FORTRAN ? ours(next __VA_OPT__(, ) __VA_ARGS__) : next(__VA_ARGS__); \
   }
 
-// Defines mpi_NAME_f08_. The expression `ours` runs the call and yields its error code. In it,
-// next() ignores its arguments, calls the next definition with the program's arguments, and returns
-// the error code; `definition` and `code` are for a call with other arguments.
+// Defines mpi_NAME_f08_. The expression `ours` runs the call and yields its error code. In that
+// expression, next() ignores its arguments, calls the next definition with the arguments of the
+// program, and returns the error code. To pass other arguments, the expression can call
+// `definition` itself, with `code` for the error.
 #define SLIMPI_F08(name, parameters, ours, ...)                                  \
   SLIMPI_EXPORT void mpi_##name##_f08_ parameters {                              \
     const bool of_mpich = ::slimpi::intercept::has_f08_of_mpich();               \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The code that the functions which slimpi can take share (sums.cpp, gathers.cpp), in their
-// nonblocking, persistent and large-count forms.
+// Code shared by the collectives that slimpi can take over (sums.cpp, gathers.cpp), in their
+// blocking, nonblocking, persistent and large-count forms.
 //
-// Programs such as mpi4py call the function for large counts wherever they find one. slimpi defines
-// it, but the process's MPI may lack it (an MPI older than 4.0, or one other than MPICH); slimpi
-// then calls the function for small counts.
+// Programs such as mpi4py call the large-count form of a function, such as MPI_Allreduce_c,
+// whenever they find one. slimpi defines it, but the process's MPI may lack it (an MPI older than
+// 4.0, or one other than MPICH). slimpi then calls the form with int counts.
 #pragma once
 #include <atomic>
 #include <climits>
@@ -61,8 +61,8 @@ int begin_or_bypass(Request& request, Way way, void* handle, const ByMpi& by_mpi
   return code;
 }
 
-// Returns the count of a call as an int, for an MPI without the function for large counts, or
-// nothing if it is too large.
+// Returns the count of a call as an int, or nothing if it is too large. Called if the process's MPI
+// lacks the large-count form.
 inline std::optional<int> as_ints(const char* name, std::int64_t count) {
   if (count <= INT_MAX) return int(count);
   refuse_count(name, count);
@@ -71,7 +71,7 @@ inline std::optional<int> as_ints(const char* name, std::int64_t count) {
 
 // Returns an array of the counts as ints, or nothing if one is too large. The array is never freed,
 // because MPI may read it until a request is complete, and this code does not learn when that is.
-// `of_remote`: on an intercommunicator there is a count for each rank of the remote group.
+// If `of_remote`, an array of an intercommunicator has a count for each rank of the remote group.
 inline std::optional<const int*> as_ints(const char* name, const std::int64_t* counts, Word comm,
                                          bool of_remote = false) {
   static std::mutex mutex;
@@ -93,11 +93,11 @@ inline std::optional<const int*> as_ints(const char* name, const std::int64_t* c
   return kept;
 }
 
-// Calls the next definition of a function, or of its form for large counts, by the MPI_ name or,
-// for Fortran, by the PMPI_ name. `more` has the arguments after the communicator. Counts provides
-// - small() and large(), which read the counts of a call as its function or its form for large
-//   counts takes them,
-// - ints(), which returns large counts as small ones, or nothing if one is too large, and
+// Calls the next definition of a function, in its form for int counts or for large counts, by the
+// MPI_ name or, if the call came from Fortran, by the PMPI_ name. `more` has the arguments after
+// the communicator. Counts knows how the function takes its counts, and provides
+// - small() and large(), which return the counts of a call as these two forms take them,
+// - ints(), which returns large counts as ints, or nothing if one is too large, and
 // - call(), which calls the function `next` with the arguments of a request and these counts.
 template <typename Counts>
 struct Next {
@@ -149,9 +149,9 @@ struct Next {
 }
 
 // The last part of every exported function: runs the call or leaves it to MPI. A call of a PMPI_
-// name goes to MPI unchanged, unless MPI's Fortran bindings make it. Must be inline, because it
-// looks at the caller of the exported function. `more` ends with the address of the program's MPI
-// request, if there is one.
+// name goes to MPI unchanged, unless it comes from MPI's Fortran bindings. Must be inline, because
+// it looks at the caller of the exported function. `more` ends with the address of the program's
+// MPI request, if there is one.
 template <Way way, typename Counts, typename... More>
 [[gnu::always_inline]] inline int take(Next<Counts>& next, Form form, Request& request,
                                        More... more) {

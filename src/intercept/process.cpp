@@ -56,7 +56,7 @@ struct Tables {
   const std::uint32_t* gnu_hash = nullptr;  // the second word is the first defined symbol
 };
 
-// Returns a pointer for an address of the dynamic section. glibc has relocated these addresses,
+// Converts an address of the dynamic section to a pointer. glibc has relocated these addresses,
 // except in the kernel's vDSO.
 template <typename Type>
 const Type* at(const dl_phdr_info& object, ElfW(Addr) address) {
@@ -99,8 +99,8 @@ int refers_to_sums(dl_phdr_info* object, std::size_t, void* gathers) {
   return 0;
 }
 
-// Returns whether a loaded object begins sums that are not blocking, or, with `gathers`, such
-// all-gathers.
+// Returns whether a loaded object refers to nonblocking or persistent sums or, with `gathers`, to
+// all-gathers of this kind.
 bool program_begins(bool gathers) {
   const auto find = [](bool all) { return dl_iterate_phdr(&refers_to_sums, &all) != 0; };
   if (gathers) {
@@ -111,10 +111,11 @@ bool program_begins(bool gathers) {
   return begins;
 }
 
-// The level of threads that slimpi requests from MPI. programs: the level that the program asks
-// for. multiple: MPI_THREAD_MULTIPLE, because of SLIMPI_PROGRESS=thread. multiple_for_init:
-// MPI_THREAD_MULTIPLE, but only in MPI_Init, because an object of the process calls nonblocking or
-// persistent sums. MPI need not be initialized.
+// The thread level that slimpi requests from MPI. MPI need not be initialized.
+//   programs           the level that the program asks for
+//   multiple_for_init  MPI_THREAD_MULTIPLE, but only in MPI_Init, because an object of the process
+//                      calls nonblocking or persistent sums
+//   multiple           MPI_THREAD_MULTIPLE, because of SLIMPI_PROGRESS=thread
 enum class ThreadLevel { programs, multiple_for_init, multiple };
 ThreadLevel wanted_thread_level() {
   const Config config = load_config(slimpi_environment()).config;
@@ -124,15 +125,17 @@ ThreadLevel wanted_thread_level() {
   return ThreadLevel::multiple_for_init;
 }
 
-// Under Open MPI, makes a communicator of slimpi's own to make its other communicators from,
-// because Open MPI's MPI_Comm_create_group sends messages that a receive of the program, from any
-// source with any tag, would take. All processes of MPI_COMM_WORLD must take part, so nothing is
-// done if the launcher started several programs, of which some may run without slimpi, or does not
-// say how many it started, nor if some rank has no MPI_THREAD_MULTIPLE.
+// Under Open MPI, makes a hidden communicator, from which slimpi makes its other communicators. The
+// program's communicators cannot serve for that, because Open MPI's MPI_Comm_create_group sends
+// messages on the parent that the program's receives with MPI_ANY_SOURCE and MPI_ANY_TAG would
+// take. All processes of MPI_COMM_WORLD must take part. So this does nothing if the launcher may
+// have started several programs, since some of them may run without slimpi, or if some rank lacks
+// MPI_THREAD_MULTIPLE.
 void prepare_sums() {
   mpi::Api api{};
   std::string version;
-  // All ranks must decide the same, so SLIMPI_CALLS, which may differ among them, has no say.
+  // All ranks must decide the same, so the decision must not depend on SLIMPI_CALLS, which may
+  // differ among the ranks.
   if (!mpi::abi.create_group_is_seen || !program_begins(true) ||
       environment_variable("OMPI_NUM_APP_CTX") != "1" || mpi::find(api, version) != mpi::Found::yes)
     return;
@@ -145,7 +148,7 @@ void prepare_sums() {
     mpi::make_hidden_world(api);
 }
 
-// Tells the user, with SLIMPI_LOG=info, that slimpi asks for another level.
+// Tells the user, with SLIMPI_LOG=info, that slimpi asks for another thread level.
 void tell_thread_level() {
   if (!is_first_process()) return;
   set_log(load_config(slimpi_environment()).config.log, -1);
@@ -154,8 +157,8 @@ void tell_thread_level() {
       "MPI_THREAD_MULTIPLE; SLIMPI_PROGRESS=calls leaves the level and these sums to MPI");
 }
 
-// Returns the wanted level. First calls find_abi(), which in a process with several MPIs chooses
-// that of the caller. This must happen before any MPI function is looked up.
+// Returns the wanted level. Calls find_abi() before that, which chooses the caller's MPI in a
+// process with several MPIs and must run before any MPI function is looked up.
 ThreadLevel wanted_level() {
   auto level = ThreadLevel::programs;
   (void)catch_all([&] {
@@ -169,7 +172,7 @@ int level_of_thread(int required) {
   return wanted_level() == ThreadLevel::multiple ? mpi::abi.thread_multiple : required;
 }
 
-// Prepares sums after MPI_Init or MPI_Init_thread has returned `code`, which is returned.
+// Prepares sums after MPI_Init or MPI_Init_thread has returned `code`. Returns `code`.
 int initialized(int code) {
   if (code != mpi::kSuccess) return code;
   (void)catch_all(note_process_manager);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions that complete, start, cancel or free requests. MPI cannot drive slimpi's
-// nonblocking sums, so waits and tests do it while sums are in flight: MPI_Wait and MPI_Waitall
-// wait for the sums among the requests before they call the next definition, while MPI_Waitany and
-// MPI_Waitsome poll with the next MPI_Testany or MPI_Testsome. Without sums in flight slimpi adds
-// one test.
+// nonblocking sums, so these functions drive them as long as some are in flight: MPI_Wait and
+// MPI_Waitall wait for the sums among the requests before they call the next definition, while
+// MPI_Waitany and MPI_Waitsome poll with the next MPI_Testany or MPI_Testsome. Without sums in
+// flight, slimpi adds only one test.
 #include <dlfcn.h>
 
 #include <optional>
@@ -19,7 +19,7 @@ using Completed = Completing::Completed;
 
 namespace {
 
-// How arrays differ between the languages. In C, indices begin at 0.
+// How arrays are passed in C, where indices begin at 0. F08 has the same functions for Fortran.
 struct C {
   static int first_index() { return 0; }
   static void* statuses(void* array) { return array; }
@@ -115,7 +115,7 @@ int wait_for_some(int count, const void* requests, const auto& test) {
 
 // Runs an MPI function that tests requests. `finish` calls its next definition, MPI's or another
 // tool's, and says which requests it has completed. `ends` is false for MPI_Request_get_status and
-// its forms _all, _any and _some, which do not free these requests.
+// its forms _all, _any and _some, which do not free completed requests.
 int test(int count, const void* requests, const auto& finish, bool ends = true) {
   Completed completed;
   if (!takes_part(count, requests)) [[likely]]
@@ -127,8 +127,9 @@ int test(int count, const void* requests, const auto& finish, bool ends = true) 
   return raise(*completing, code, completed, ends);
 }
 
-// The work of each intercepted function, with the arguments of C. `next` calls the next definition
-// of the function itself, and `test` that of its testing form, MPI_Testany or MPI_Testsome.
+// Each of these does the work of one intercepted function, with the arguments of C. `next` calls
+// the next definition of the function itself, and `test` that of its testing form, MPI_Testany or
+// MPI_Testsome.
 
 int wait_one(const auto& next, void* request, void* status) {
   return wait_for_all(
@@ -234,7 +235,7 @@ int free_one(const auto& next, void* request) {
   return request == nullptr ? next(request) : call::free_request(request, next);
 }
 
-// Refuses to cancel a sum, and returns the code of an error.
+// Refuses to cancel a sum by returning the code of an error. Forwards the call for other requests.
 int cancel(const auto& next, void* request) {
   int code = 0;
   (void)catch_all([&] { code = call::refuse_to_cancel(request); });

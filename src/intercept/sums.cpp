@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// MPI_Allreduce, MPI_Reduce_scatter_block and MPI_Reduce_scatter, with their nonblocking,
+// Defines MPI_Allreduce, MPI_Reduce_scatter_block and MPI_Reduce_scatter, with their nonblocking,
 // persistent and large-count forms. Their arguments differ only in the counts: one count, or an
 // array with a count for each rank.
 #include <cstdint>
@@ -60,7 +60,8 @@ struct RanksCounts : SumCounts {
   }
 };
 
-// The common code of this file's exported functions, which take() completes.
+// Shared by this file's exported functions: describes the call as a Request and passes it to
+// take().
 template <Way way, typename Counts, typename Count, typename... More>
 [[gnu::always_inline]] inline int sum(Next<Counts>& next, Form form, const void* in, void* out,
                                       Count counts, Word datatype, Word op, Word comm,
@@ -91,8 +92,8 @@ SLIMPI_COLLECTIVE(SLIMPI_SUM_OF_BLOCKS, RanksCounts, Reduce_scatter, Ireduce_sca
 
 namespace slimpi::call {
 
-// Lets MPI run the call. Called inside the catch-all, which lets exceptions of the program's error
-// handlers pass.
+// Lets MPI run the call. If the program's error handler throws an exception, programs_code() marks
+// it, so that catch_all(), which is around this call, passes it on.
 int call_mpi_unstaged(const Request& request) {
   using namespace intercept;
   // Tests g_fibers, the number of sums in flight, first: if it is 0, no thread is in a fiber. A sum

@@ -69,7 +69,8 @@ struct alignas(64) Abi {
   // which slimpi intercepts by their own names, mpi_..._f08_.
   bool fortran_calls_pmpi;
 
-  // Whether messages of MPI_Comm_create_group can match receives of the program on the parent.
+  // Whether messages of MPI_Comm_create_group can match receives of the program on the parent
+  // communicator.
   bool create_group_is_seen;
 
   // The layout of MPI_Status: the positions of MPI_SOURCE, MPI_TAG and MPI_ERROR, in ints from the
@@ -106,8 +107,8 @@ Handle cut_known(Word word) {
   return Handle(word & abi.handle_bits);
 }
 
-// Returns the handle in a word that came from the program. A handle of MPICH is an int, so the
-// upper half of the word, an argument's register, is undefined; cut() makes it 0.
+// Returns the handle in a word that came from the program. An MPICH handle is an int, so the upper
+// half of the register in which it was passed is undefined; cut() sets that half to 0.
 template <typename Handle>
 Handle cut(Word word) {
   find_abi();
@@ -119,7 +120,7 @@ inline std::size_t handle_bytes() {
   return abi.handle_bits == ~Word(0) ? sizeof(Word) : sizeof(int);
 }
 
-// Reads the handle that the program's pointer refers to, like cut(). Returns 0 for null.
+// Reads a handle from the program's memory. Returns 0 if the pointer is null.
 template <typename Handle>
 Handle read(const void* pointer) {
   find_abi();
@@ -144,7 +145,7 @@ void write(void* pointer, Handle handle) {
 }
 
 // Returns whether the handle shows that the datatype is predefined, so that its elements begin at
-// the buffer's address. False means unknown.
+// the buffer's address. A false result means unknown.
 inline bool is_predefined(Datatype type) {
   for (const auto& [first, end] : abi.predefined)
     if (Word(type) - first < end - first) return true;

@@ -25,8 +25,8 @@ void find_predefined(Abi& made) {
   }
 }
 
-// Returns whether the chosen MPI has the standard ABI. MPICH 5 and Intel MPI also have a library
-// with their own ABI, whose MPI_Abi_get_version, if there is one, returns no version above 0.
+// Returns whether the chosen MPI has the standard ABI. MPICH 5 and Intel MPI also come as a library
+// with their own ABI, where MPI_Abi_get_version is missing or returns no version above 0.
 bool has_standard_abi() {
   using Ask = int(int*, int*);
   auto* const ask = reinterpret_cast<Ask*>(lookup("PMPI_Abi_get_version"));
@@ -232,8 +232,8 @@ Status check_revoked(Comm comm) {
   return fail(Status::revoked, "the program has revoked the communicator");
 }
 
-// MPICH is not asked, because it would ask the process manager for failed processes, over the
-// connection where lost_rank() looks for a line.
+// Only Open MPI's function is called. MPICH's would ask the process manager for failed processes,
+// over the connection from which lost_rank() reads.
 Status check_failed(const Api& api, Comm comm) {
   static auto* const get_failed =
       abi.name != std::string_view("Open MPI")

@@ -13,9 +13,9 @@
 
 namespace slimpi::mpi {
 
-// A function of MPI. A call inside a fiber runs on the thread's own stack, because MPI may run
-// functions of the program while it makes progress, such as an MPI_Op of another request, and it is
-// unknown how much stack these need.
+// A function of MPI. A call inside a fiber runs on the thread's own stack. While MPI makes progress
+// it may run functions of the program, such as an MPI_Op of another request, and how much stack
+// these need is unknown.
 template <typename... Arguments>
 class Function {
  public:
@@ -42,9 +42,9 @@ struct Api {
 #include "mpi/functions.def"
 };
 
-// The result of find(). unknown: slimpi does not know the process's MPI, or the MPI lacks
-// functions. unclear: there are several MPIs, and slimpi cannot tell which of them the program
-// calls.
+// The result of find(). `unknown` means that slimpi does not know the process's MPI, or that this
+// MPI lacks functions; `unclear`, that there are several MPIs, and slimpi cannot tell which of them
+// the program calls.
 enum class Found { yes, no_mpi, unknown, unclear };
 
 // Fills `api` if the process has an MPI that slimpi knows. Sets `description` to the MPI's version
@@ -83,12 +83,13 @@ CopyAttribute copy_no_attribute;
 std::string error_text(const Api& api, int code);
 
 // Fails with `what`, followed by MPI's text for an error code. The status is rank_failed or revoked
-// for codes of these error classes of ULFM, which the program must get, and Status::mpi otherwise.
+// if the code is of one of these error classes of ULFM, because the program must get that class;
+// otherwise it is Status::mpi.
 Status fail_by(const Api& api, const char* what, int code);
 
-// For an MPI with ULFM; always ok with other MPIs. check_revoked() fails if the program has revoked
-// the communicator, check_failed() if MPI knows that the process of a rank has failed. Both are
-// local.
+// Return ok with an MPI that lacks ULFM. Otherwise check_revoked() fails if the program has revoked
+// the communicator, and check_failed() if MPI knows that the process of a rank has failed. Neither
+// function communicates.
 Status check_revoked(Comm comm);
 Status check_failed(const Api& api, Comm comm);
 

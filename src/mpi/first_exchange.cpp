@@ -46,7 +46,8 @@ Status FirstExchange::begin(const Api& api, mpi::Comm comm, int number, Refusal 
   std::fill_n(words_, kShownRanks, -1);
   std::fill_n(ones_, kShownRanks, 1);
   std::fill_n(zeros_, kShownRanks, 0);
-  // A rank sends no message to itself: if MPI had no memory for it, the rank would wait for itself.
+  // A rank sends no message to itself. If MPI had no memory for that message, the rank would wait
+  // for itself.
   words_[rank] = own_;
   ones_[rank] = 0;
   std::iota(places_, places_ + kShownRanks, 0);

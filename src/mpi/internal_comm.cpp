@@ -74,10 +74,11 @@ mpi::Comm make_own(const Api& api, mpi::Group group) {
   return made;
 }
 
-// Returns whether MPI can make `wanted` more communicators in this process, by making and freeing
-// them; true if that is unknown. Local, and runs no error handler of the program. With Open MPI,
-// where this would wait for threads in MPI_Comm_create_group, makes none, and returns false if one
-// of these threads was abandoned.
+// Finds out whether MPI can make `wanted` more communicators in this process, by making and freeing
+// them. Returns true if there is no way to find out. Does not communicate, and runs no error
+// handler of the program. Under Open MPI, making communicators would wait for slimpi's threads in
+// MPI_Comm_create_group. So this function makes none there, and returns false if one of these
+// threads was abandoned.
 bool has_room(const Api& api, mpi::Group group, std::size_t wanted) {
   if (mpi::abi.create_group_is_seen) return g_abandoned == 0;
   std::vector<mpi::Comm> made(wanted, mpi::abi.comm_null);
@@ -112,8 +113,9 @@ class ServedPlace {
   bool kept_ = false;
 };
 
-// Makes errors on the program's communicator return, for its lifetime. Only for programs that do
-// not call MPI from several threads at once, where no other thread sees the changed handler.
+// Makes errors on the program's communicator return, for its lifetime. Used only in programs that
+// do not call MPI from several threads at once, because there no other thread sees the changed
+// handler.
 class Quiet {
  public:
   Quiet(const Api& api, mpi::Comm comm, bool wanted) : api_(api), comm_(comm), wanted_(wanted) {
@@ -260,8 +262,8 @@ void make_hidden_world(const Api& api) {
   api.Group_free(&group);
 }
 
-// Open MPI does not make a group's communicator from one that has lost a process, even if the group
-// has lost none.
+// Open MPI's MPI_Comm_create_group fails if the parent communicator has lost a process, even if the
+// group has lost none.
 bool can_make_internal_in_fiber(const Api& api) {
   return !mpi::abi.create_group_is_seen ||
          (g_has_hidden_world && check_failed(api, g_hidden_world) == Status::ok);

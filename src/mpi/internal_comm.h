@@ -36,8 +36,8 @@ constexpr int kMostServed = 32;  // communicators of the program with an interna
 constexpr int kMostLost = 256;   // internal communicators that failed and do not count as served
 
 // WaitFor is the caller's function that waits until poll(&done) sets `done`. `arrivals` has one
-// word per rank, negative until a message came from it, or is empty if that is unknown. A `limited`
-// wait fails with Status::absent after SLIMPI_TIMEOUT.
+// word per rank, which is negative until a message from that rank has arrived; it is empty if
+// arrivals are not known. A `limited` wait fails with Status::absent after SLIMPI_TIMEOUT.
 using Poll = std::function<Status(bool* done)>;
 using WaitFor =
     std::function<Status(const Poll& poll, std::span<const int> arrivals, bool limited)>;
@@ -53,9 +53,11 @@ enum class Refusal {
   gave_up,          // the rank has waited for SLIMPI_TIMEOUT
 };
 
-// Returns the failure for a refusal, or ok if there is none. unsupported: a limit is reached, and
-// calls go to MPI without a warning. disagreement: the ranks that refused are in MPI's own sum and
-// get no message, so the caller must log the failure. absent: a rank gave up.
+// Returns the failure for a refusal, or ok if there is none. The Status is one of
+//   unsupported   a limit is reached, so calls go to MPI without a warning
+//   absent        a rank gave up
+//   disagreement  the ranks that refused are in MPI's own sum, where no message reaches them, so
+//                 the caller must log the failure
 Status refuse(Refusal why);
 
 // An exchange between the ranks of a communicator of the program, on that communicator. Each rank
@@ -69,7 +71,8 @@ class FirstExchange {
   Status begin(const Api& api, mpi::Comm comm, int number, Refusal refusal);
   // Waits until the request is complete.
   Status wait(const WaitFor& wait_for, bool limited);
-  // Returns one word per rank, negative until it comes; empty with more than kShownRanks ranks.
+  // Returns one word per rank, which is negative until the rank's message has arrived. With more
+  // than kShownRanks ranks, returns an empty list.
   std::span<const int> arrivals() const { return {words_, shown_}; }
   // Return the results after wait(), the same on all ranks. proposer() is a rank that proposed
   // number().
@@ -88,16 +91,16 @@ class FirstExchange {
   static Owner make() { return Owner(new FirstExchange); }
 
  private:
-  // Up to so many ranks, the words show which ranks have arrived.
+  // With at most this many ranks, words_ shows which ranks have arrived.
   static constexpr int kShownRanks = 64;
   const Api* api_ = nullptr;
   int own_ = 0;
   int words_[kShownRanks] = {};
   int ones_[kShownRanks], zeros_[kShownRanks], places_[kShownRanks];
-  std::size_t shown_ = 0;  // ranks; 0: maxima_ has the results
-  // The first word has the highest number and the rank that proposed it, the second the largest
-  // refusal. The highest bit is never set, because Debian's MPICH 4.0.2 compares unsigned integers
-  // as signed ones.
+  std::size_t shown_ = 0;  // ranks in words_; if 0, maxima_ has the results
+  // Reduced with MPI_MAX. maxima_[0] has the number in its upper 32 bits, and the rank that
+  // proposed it in the lower ones; maxima_[1] has the refusal. The highest bit is never set,
+  // because Debian's MPICH 4.0.2 compares unsigned integers as signed ones.
   std::uint64_t maxima_[2] = {};
 };
 
@@ -114,15 +117,15 @@ class FirstExchange {
 // kMostServed communicators, all ranks get one, with *refusal no_more, and free it after these
 // sums.
 //
-// A rank that gives up after SLIMPI_TIMEOUT must not leave the other ranks in MPI_Comm_create, so
-// two exchanges precede that. A rank gives up only in the first one, and says so in the second,
-// which all ranks that have completed the first wait for. In a fiber there is only the first
-// exchange. MPI_Comm_create_group then runs in a thread, which is abandoned if the wait for it
-// fails.
+// A rank that gives up after SLIMPI_TIMEOUT must not leave the other ranks waiting in
+// MPI_Comm_create, so the ranks make two exchanges before that call. A rank gives up only in the
+// first exchange, and says so in the second. All ranks that have completed the first exchange wait
+// for the second. In a fiber there is only the first exchange, and MPI_Comm_create_group runs in a
+// thread, which is abandoned if the wait for the thread fails.
 Status make_internal(const Api& api, mpi::Comm user, const WaitFor& wait, bool in_fiber,
                      mpi::Comm* made, int* number, Refusal* refusal);
 
-// Makes another communicator with the ranks of an internal communicator, which does not count
+// Makes another communicator with the ranks of an internal communicator. The copy does not count
 // towards kMostServed. Calls that run at the same time must have different `tag`s, from 0 to 4096.
 // Collective; may run in a fiber.
 Status copy_internal(const Api& api, mpi::Comm internal, int tag, mpi::Comm* made);
@@ -147,9 +150,9 @@ bool has_room_in_fiber(const Api& api, mpi::Comm comm);
 // elsewhere.
 bool can_help(const Api& api);
 
-// Set when slimpi starts, if a tool in front of slimpi calls the functions that start
-// (g_starts_hidden) or complete (g_completions_hidden) requests by their PMPI_ names, so that
-// slimpi does not see these calls.
+// Set when slimpi starts, if slimpi does not see the program's calls of functions that start
+// (g_starts_hidden) or complete (g_completions_hidden) requests, because a tool in front of slimpi
+// calls these functions by their PMPI_ names.
 inline std::atomic<bool> g_starts_hidden{false}, g_completions_hidden{false};
 
 // Returns a number that no communicator or channel of this process has.

@@ -19,8 +19,8 @@ constexpr char kMark[] = "PMPI_Get_library_version";
 
 std::atomic<void*> g_mark{nullptr};  // the mark of the chosen MPI
 
-// A loaded library: its handle, which is never closed, and its mark, which is that of the MPI that
-// the library is part of or linked to.
+// A loaded library, with a handle that is never closed. `mark` is the mark of the MPI that the
+// library is part of or linked to.
 struct Library {
   void* handle;
   void* mark = nullptr;
@@ -32,7 +32,8 @@ struct Library {
 
 Library library_of(const void* address) {
   Dl_info info{};
-  // Without a file, the handle is the program's, through which dlsym() finds all global symbols.
+  // If the address lies in no file, takes the handle of the program, through which dlsym() finds
+  // all global symbols.
   if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return Library("");
   return Library(info.dli_fname);
 }

@@ -53,9 +53,9 @@ class LoadedMpis {
 
 enum class Choice { none, made, unclear };  // unclear: several MPIs, the caller is linked to none
 
-// Chooses the MPI: the one that the program is linked to, which comes after slimpi in the search
-// order of symbols, or else the only one that is loaded, or else that of the library that has
-// called slimpi. Only one thread at a time may call this.
+// Chooses the MPI. If the program is linked to an MPI, which then comes after slimpi in the search
+// order of symbols, chooses that one. Otherwise chooses the only MPI that is loaded or, if there
+// are several, that of the library that has called slimpi. Only one thread at a time may call this.
 Choice choose_mpi();
 
 // Returns the version lines of all loaded MPIs, for a message.
