@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one table of codecs, the ways to encode the values of a message between nodes. Loops, encoded
-// sizes, names in the report, bits in the trace and the tests of all paths are generated from it,
-// for the host and for CUDA. A codec that SLIMPI_ALGORITHM can choose also needs a row in
-// src/options/algorithms.def (CONTRIBUTING.md).
+// The table of codecs, which are the ways to encode the values of a message between nodes. The
+// loops of the host and of CUDA, the encoded sizes, the names in the report, the bits in the trace
+// and the tests are generated from this table. A codec that SLIMPI_ALGORITHM can choose also needs
+// a row in src/options/algorithms.def (CONTRIBUTING.md).
 //
 // A value codec encodes each value by itself. It consists of a row here and a header in
-// kernels/math, included below. The header defines, for host and CUDA and without branches, so that
-// loops over it vectorize:
+// kernels/math, included below. The header defines the following for host and CUDA, without
+// branches, so that loops over these functions vectorize:
 //   struct TYPE { using Value = ...; };       an encoded value in memory, little endian
 //   Value encode_value(TYPE, float)           maps all NaNs to one NaN; float32 changes nothing
 //   float decode_value(TYPE, Value)           maps all NaNs to kNanBits; float32 changes nothing

@@ -9,10 +9,10 @@
 //                         and the boundaries of segments are even
 //   quantized             buckets one after the other; a bucket is
 //                           float minimum, float maximum, then `bits` bits per value, packed
-//                         The packed values are in groups of 8 values in `bits` bytes, value i of a
-//                         group in bits [i*bits, (i+1)*bits) of the little-endian group; the last
-//                         group may be short. Zeros pad them to a multiple of 4 bytes, so
-//                         every header is aligned to 4.
+//                         The values are packed in groups of 8. A group is a little-endian integer
+//                         of `bits` bytes, in which value i has bits [i*bits, (i+1)*bits); the last
+//                         group may be short. Zeros pad the packed values of a bucket to a multiple
+//                         of 4 bytes, so every header is aligned to 4.
 //   packed                tiles one after the other (kernels/math/packed.h); a tile takes
 //                         `bits` / 2 bits for each value, its header included
 #pragma once
@@ -25,7 +25,8 @@ namespace slimpi::kernels {
 
 constexpr int kMostBits = 16;  // the most bits of a level
 
-// The packed codec: how many values share a scale, and how many a tile has at most.
+// The packed codec gives kPackedBucket values a common scale; a tile has at most kMostPackedTile
+// values.
 constexpr std::uint32_t kPackedBucket = 64, kMostPackedTile = 65536;
 
 struct Format {
@@ -64,18 +65,18 @@ SLIMPI_HD std::uint64_t bucket_elements(const Format& format, std::uint64_t coun
 }
 
 // The sizes of a tile of `count` values of the packed codec: packed_buckets() returns the number of
-// its buckets, packed_header_bytes() the bytes before the levels, packed_tile_bytes() all bytes.
-// These are Format::bits / 2 bits per value, because Format::bits counts half bits with this codec.
-// A short last bucket takes as much as a full one, and a tile of one or two buckets may take more,
-// so that its header fits in.
+// its buckets, packed_header_bytes() the bytes before the levels, and packed_tile_bytes() the bytes
+// of the whole tile. With this codec Format::bits counts half bits, so a tile takes Format::bits /
+// 2 bits for each value. A last bucket that is not full takes as many bytes as a full one. A tile
+// of one or two buckets may take more, because its header must fit in.
 SLIMPI_HD std::uint64_t packed_buckets(std::uint64_t count) {
   return (count + kPackedBucket - 1) / kPackedBucket;
 }
 SLIMPI_HD std::uint64_t packed_header_bytes(std::uint64_t count) {
   return 8 + (packed_buckets(count) + 3) / 4 * 4;
 }
-// Returns the most values of a tile, such that a tile takes at most 16 KiB encoded, like a small
-// segment.
+// Returns the largest number of values with which an encoded tile takes at most 16 KiB, which is
+// the length of a small segment.
 SLIMPI_HD constexpr std::uint32_t longest_packed_tile(int half_bits) {
   const std::uint32_t values =
       (std::uint32_t)((16 << 14) / half_bits) / kPackedBucket * kPackedBucket;

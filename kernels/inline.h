@@ -5,7 +5,7 @@
 #if defined(__CUDACC__)
 #define SLIMPI_HD static __host__ __device__ __forceinline__
 #else
-// Internal linkage, because each instruction set compiles its own copy, which the linker must not
-// merge.
+// Internal linkage, because this code is compiled once for each instruction set, and the linker
+// must not merge the copies.
 #define SLIMPI_HD static inline __attribute__((always_inline, unused))
 #endif

@@ -59,11 +59,11 @@ struct Product {
 struct Kernels {
   const char* name;  // "generic", "avx2", "avx512", "cuda"
 
-  // out = encode(in + e). e is the residual (what earlier calls lost), clamped as math/feedback.h
-  // says, or 0 if `residual` is null. Unless it is null, residual = in + e - decode(out)
-  // afterwards, except that a bucket with a non-finite element, and a non-finite value of a value
-  // codec, keep their residuals. Writes all encoded_bytes(format, count) bytes of `out`, which `in`
-  // must not overlap.
+  // out = encode(in + e), where e is the residual (what earlier calls lost), clamped as
+  // math/feedback.h says, or 0 if `residual` is null. The new residual is then in + e -
+  // decode(out), except where values are not finite: a bucket with a value of this kind keeps its
+  // residuals, and with a value codec the value keeps its own. Writes all encoded_bytes(format,
+  // count) bytes of `out`, which must not overlap `in`.
   void (*encode)(const Format& format, const RandomStream& random, const float* in, float* residual,
                  std::size_t count, std::byte* out, Stream* stream);
 
@@ -81,9 +81,9 @@ struct Kernels {
   //   out = encode(total + e), with `residual` and e as in `encode`
   //   result = decode(out)
   // If `out` is null, the only output is result = total, uncompressed. `result` may be the memory
-  // of an addend of floats. With Codec::float64 doubles are added, and `residual` is null; only the
-  // host's tables have it, in the four functions that take a format. For sums near the greatest
-  // float see is_near_overflow() and saturated_sum() in math/quantizer.h.
+  // of an addend of floats. Codec::float64 adds doubles, and `residual` is then null. Only the
+  // host's tables support this codec, in the four functions that take a format. For sums near the
+  // greatest float see is_near_overflow() and saturated_sum() in math/quantizer.h.
   void (*sum_encode)(const Format& format, const RandomStream& random, const Addend* addends,
                      int addend_count, const float* carry, float* residual, std::size_t count,
                      std::byte* out, float* result, Stream* stream);
@@ -118,10 +118,11 @@ struct Kernels {
   void (*low_rank)(const LowRank& factors, const float* in, float share, float* residual,
                    std::size_t count, float* out, Stream* stream);
 
-  // Multiplies matrices. The host's tables produce the same bytes for finite numbers. The CUDA
-  // table calls a library that is loaded at the first call, and whose rounding depends on the
-  // machine. Returns false, having done nothing, if there is no such library; a Product with rows =
-  // 0 only asks for that. Null in a table that never multiplies.
+  // Multiplies matrices. All tables of the host produce the same bytes for finite numbers. The CUDA
+  // table calls cuBLAS, which is loaded at the first call, and whose rounding depends on the
+  // machine. Returns false without any other effect if the library is missing or fails to start; a
+  // caller that only wants to test this passes a Product with rows = 0. Null in a table that never
+  // multiplies.
   bool (*multiply)(const Product& product, Stream* stream) = nullptr;
 
   // Adds the inputs like `sum`, but in the order of a tree. Of n = 2^k + r inputs (r < 2^k) the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bucket loops of the min-max quantizer: encodes and decodes the buckets (values that share a
+// The loops of the min-max quantizer: they encode and decode the buckets (values that share a
 // minimum and a maximum) of a quantized segment, one L1-sized tile at a time. Included by loops.cpp
 // alone.
 #pragma once
@@ -26,7 +26,8 @@ struct TileScratch {
   double exact[kTile];
   std::uint32_t words[kTile + kRandomSlack];
 
-  // Returns the levels as `Level`; both types use the same memory, one at a time.
+  // Returns the memory of the levels as levels of type `Level`. Both types share this memory, and
+  // only one of them is in use at a time.
   template <typename Level>
   Levels<Level>& levels() {
     if constexpr (sizeof(Level) == sizeof(Narrow))
@@ -138,10 +139,10 @@ void encode_levels(const Format& format, const RandomStream& random, const Heade
                    const Values& values, std::size_t n, TileScratch& scratch, std::byte* packed) {
   const Scale<Real> scale = scale_of<Real>(header, format.bits, format.stochastic);
   const std::size_t packed_size = packed_bytes(format.bits, n);
-  // `direct`: levels of 8 or 16 bits go to the message without packing. `at_once`: one loop
-  // computes both levels and decoded values. `direct` excludes it, because the two outputs would
-  // then both lie outside the scratch memory in L1, and two loops are faster if two threads share a
-  // core.
+  // If `direct`, levels of 8 or 16 bits go to the message without packing. If `at_once`, one loop
+  // computes both the levels and the decoded values. The two exclude each other, because that loop
+  // would write to two arrays outside the scratch memory in L1, and two loops are then faster if
+  // two threads share a core.
   const bool direct = format.bits == kBits<Level>;
   const bool at_once =
       values.decoded != nullptr && values.residual == nullptr && !format.stochastic && !direct;
@@ -222,9 +223,9 @@ SLIMPI_HD Header with_residuals(const Format& format, const Header& fresh, const
   return keeps_header(format, fresh) ? fresh : header_of_sums(format, header_of(sums), limit);
 }
 
-// Encodes `in` + the clamped residual. The extremes of these sums need a pass before the rounding,
-// which keeps the sums for the encoder if the bucket fits into a tile; in a longer bucket the
-// encoder adds again.
+// Encodes `in` + the clamped residual. Rounding needs the extremes of these sums, so a pass before
+// it adds the residuals. If the bucket fits into a tile, this pass keeps the sums for the encoder;
+// in a longer bucket the encoder adds the residuals again.
 void encode_with_residual(const Format& format, const RandomStream& random, const float* in,
                           float* residual, std::size_t n, TileScratch& scratch, std::byte* out) {
   Extremes alone = no_extremes(), extremes = no_extremes();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sets the floating-point environment in which the loops produce the same bytes on every rank:
-// round to nearest even, keep subnormal numbers, no traps. The program may run in another
-// environment, so that is restored afterwards. Every file that includes this header gets its own
+// round to nearest even, keep subnormal numbers, no traps. The program may have set another
+// environment, which is restored afterwards. Every file that includes this header gets its own
 // copy, because each is compiled for another instruction set.
 #pragma once
 #if !defined(__SSE__)

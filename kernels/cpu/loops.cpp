@@ -126,8 +126,8 @@ namespace {
     }
     if (quantizes) {
       Header header = header_of(extremes);
-      // A non-finite bucket has no residuals added: parts of its `total` were not written
-      // (include_bucket()).
+      // Residuals are not added to a non-finite bucket, because parts of its `total` were not
+      // written (see include_bucket()).
       if (kept != nullptr && !is_nonfinite(header)) {
         const float limit = residual_limit(format, header);
         extremes = no_extremes();

@@ -64,8 +64,8 @@ void open_packed(const Format& format, const std::byte* in, std::size_t n, Packe
   tile.damaged = units + tile.header.marks > tile.room;
 }
 
-// Decodes the levels of a bucket of one width to `to`; with `adds`, to = sum + values, and `to` may
-// be `sum`. Without `adds`, `sum` is not read.
+// Decodes a bucket of this width to `to`. With `adds`, to = sum + the decoded values, and `to` may
+// be `sum`; without `adds`, `sum` is not read.
 template <int width, bool adds>
 [[gnu::noinline]] void decode_bucket(const PackedScale& scale, const std::byte* in,
                                      const float* sum, float* to) {
@@ -113,8 +113,8 @@ SLIMPI_HD void decode_packed_bucket(const PackedTile& tile, std::size_t bucket, 
   }
 }
 
-// Returns the marks of a bucket, given the units that all marks take (`all`, from
-// PackedHeader::marks) and the end of the tile's units.
+// Returns the marks of a bucket. `all` is the number of units that the marks of the whole tile take
+// (PackedHeader::marks), and `end` is the end of the tile's units.
 SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32_t buckets,
                                std::uint32_t bucket) {
   std::uint8_t* const bytes = end - all * kUnitBytes;
@@ -125,8 +125,8 @@ SLIMPI_HD PackedMarks marks_at(std::uint32_t all, std::uint8_t* end, std::uint32
   return {fit ? bytes[bucket] : kNanMark << 2, bytes + units * kUnitBytes};
 }
 
-// Adds the marked infinities and NaNs of elements first .. first + n - 1 of the tile to `to`, which
-// has their other values already.
+// Adds the marked infinities and NaNs of elements first .. first + n - 1 of the tile to `to`, where
+// these elements have already been decoded as if they were 0.
 [[gnu::noinline]] void add_marks(const PackedTile& tile, std::size_t first, std::size_t n,
                                  float* to) {
   auto* const end = (std::uint8_t*)tile.units + tile.room * kUnitBytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The first half of packed encoding: from the extremes of a tile's buckets, makes the tile's
-// header, the bucket bytes, and the width and step of each scale. encode_packed() in packed.h then
-// rounds by this plan. Included by loops.cpp alone.
+// The first half of encoding a packed tile: makes the plan, which has the tile's header, the bucket
+// bytes, and the width and step of each scale, from the extremes of the buckets. encode_packed() in
+// packed.h then rounds the values by this plan. Included by loops.cpp alone.
 #pragma once
 #include "kernels/cpu/tiles.h"
 #include "kernels/cpu/vectors.h"
@@ -38,7 +38,7 @@ void fill_table(const PackedHeader& header, PackedTable& table) {
     }
 }
 
-// The analysis of a tile, from which its values are then rounded.
+// The result of make_plan() for a tile, from which encode_packed() then rounds the values.
 struct PackedPlan {
   PackedHeader header;
   FoundExtremes extremes[kMostBuckets];
@@ -80,9 +80,9 @@ std::uint32_t units_with(const ScaleCounts& counts, std::int32_t detail) {
   return (std::uint32_t)units;
 }
 
-// Counts the infinities and NaNs of the buckets that have any, and replaces kNonfinite in
-// plan.numbers by the scale number of the bucket's finite values with its marks byte. Returns the
-// units that the tile's marks take.
+// For each bucket with infinities or NaNs, replaces kNonfinite in plan.numbers by the scale number
+// of the bucket's finite values, combined with its marks byte. Returns the number of units that the
+// marks of the tile take.
 [[gnu::noinline]] std::uint32_t find_marks(const float* in, std::size_t n, PackedPlan& plan) {
   std::uint32_t units = units_of_marks(packed_buckets(n));
   for (std::size_t i = 0; i < n; i += kPackedBucket) {

@@ -101,7 +101,7 @@ void unpack(const std::byte* SLIMPI_RESTRICT in, std::size_t room, std::size_t n
   }
 }
 
-// The same two functions with the number of bits, 1 to 7, known only at run time. (Levels of 8 bits
+// pack() and unpack() with the number of bits, 1 to 7, known only at run time. (Levels of 8 bits
 // need no packing.)
 void pack(int bits, Levels<Narrow>& levels, std::size_t n, bool last, std::byte* out,
           std::size_t room) {

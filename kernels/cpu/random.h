@@ -49,11 +49,12 @@ SLIMPI_HD WordLanes multiply_low(WordLanes a, WordLanes b) {
 constexpr int kLanes = sizeof(WordLanes) / sizeof(std::uint64_t);
 constexpr std::size_t kDrawnAtOnce = 4 * kLanes;
 
-// How many words a buffer needs besides those that are asked for.
+// How many words the buffer of random_words() must have beyond the n words that are asked for.
 constexpr std::size_t kRandomSlack = kDrawnAtOnce + 3;
 
-// Writes the blocks numbered by the lanes of `block` to words[0 .. kDrawnAtOnce - 1]: the blocks of
-// the even lanes, then those of the odd lanes. `even` holds the shuffle's indices.
+// Computes the blocks whose numbers are in the lanes of `block`, and writes them to words[0 ..
+// kDrawnAtOnce - 1]: first the blocks of the even lanes, then those of the odd lanes. `even` has
+// the indices for the shuffle that picks the even lanes.
 SLIMPI_HD void random_blocks(const RandomStream& random, WordLanes block, WordLanes even,
                              std::uint32_t* words) {
   const std::uint64_t call_high = (random.call >> 32 & 0xffff) << 16;

@@ -115,8 +115,8 @@ SLIMPI_HD void read_source(const Source& source, std::size_t first, std::size_t 
     decode_values(source.codec, source.data, first, n, to);
 }
 
-// to = sum + elements first .. first + n - 1 of the source. `to` may be `sum` or the source's
-// floats.
+// to = sum + elements first .. first + n - 1 of the source. `to` may be `sum` or, if the source is
+// floats, the memory of these floats.
 SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n, const float* sum,
                           float* to) {
   if (source.codec == Codec::quantized) {
@@ -131,8 +131,8 @@ SLIMPI_HD void add_source(const Source& source, std::size_t first, std::size_t n
   }
 }
 
-// Adds like add_source(), and collects the extremes of the sums. For the last addend of a bucket
-// that will be quantized, so the source is quantized or floats.
+// Adds like add_source(), and collects the extremes of the sums. Called for the last addend of a
+// bucket that is then quantized, so the source is quantized or floats.
 SLIMPI_HD void include_source(Extremes& extremes, const Source& source, std::size_t first,
                               std::size_t n, const float* sum, float* to) {
   if (source.codec == Codec::quantized)

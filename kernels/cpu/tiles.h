@@ -110,8 +110,8 @@ void to_nearest_levels(const Scaling& shared_scale, const float* SLIMPI_RESTRICT
   for (std::size_t i = 0; i < n; ++i) levels[i] = (Level)nearest_level(scale, from[i]);
 }
 
-// Rounds to levels in the same way, and writes what they decode to to `decoded`, which may be
-// `from`.
+// Rounds to levels like the overload above, and also writes the decoded values to `decoded`, which
+// may be `from`.
 template <typename Scaling, typename Level>
 void to_nearest_levels(const Scaling& shared_scale, const float* from, std::size_t n,
                        Level* SLIMPI_RESTRICT levels, float* decoded) {
@@ -166,7 +166,7 @@ void include_sum(Extremes& extremes, const Scaling& shared_scale,
   include(extremes, found);
 }
 
-// residual = from - what the levels decode to, and decoded = what they decode to. `from` may be
+// decoded = the values that the levels stand for, and residual = from - decoded. `from` may be
 // `residual` or `decoded`. The overload without `decoded` writes only the residual.
 template <typename Scaling, typename Level>
 void subtract_levels(const Scaling& shared_scale, const Level* SLIMPI_RESTRICT levels,

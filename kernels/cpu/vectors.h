@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Bucket loops of the packed codec in x86 vector instructions, with the same results as the plain
-// loops. They are explicit because g++ 12 makes about twice as many instructions of plain loops: it
-// reduces each extreme separately, clamps levels as 32-bit integers, and masks levels before it
-// narrows them to bytes. Included by loops.cpp alone.
+// loops. The instructions are explicit, because g++ 12 compiles the plain loops to about twice as
+// many: it reduces each extreme separately, clamps levels as 32-bit integers, and masks levels
+// before it narrows them to bytes. Included by loops.cpp alone.
 #pragma once
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -85,8 +85,9 @@ SLIMPI_HD void to_bucket_levels(const PackedScale& scale, const float* from, Nar
 }
 #endif
 
-// Decodes a bucket of any width up to 8 bits. It masks off the bits that the width does not have,
-// because widths change from bucket to bucket and a CPU would often mispredict a branch on them.
+// decode_any() decodes a bucket of any width up to 8 bits without a branch on the width: the width
+// changes from bucket to bucket, so a CPU would often mispredict this branch. Instead, bits that
+// the width does not have are masked off.
 #if defined(__AVX2__)
 constexpr bool kAnyWidth = true;
 // The float with the bits kByteBaseBits | byte << 8 is kByteBase + byte.

@@ -9,8 +9,9 @@
 
 namespace slimpi::kernels::cuda {
 
-// The scale of a bucket, which one thread computes for its whole team. If the teams are warps, the
-// lanes of one warp compute the scales of all teams of the block, in the time of one.
+// The scale of a bucket, computed by one thread and shared by the whole team. encode_buckets() and
+// open_sources() let neighboring threads compute the scales of several buckets, so that these take
+// as long as one.
 struct SharedScale {
   bool nonfinite, extended;
   Scale<float> scale_float;
@@ -47,12 +48,13 @@ SLIMPI_DEVICE void write_header(const Header& header, std::uint32_t* at) {
 
 template <typename Team, bool stochastic>
 struct EncodeShared {
-  // The random words of the tile. There is room for those of a Philox block before the tile's first
-  // word, which are not used.
+  // The random words of the tile. Philox computes blocks of four words, and the tile may begin in
+  // the middle of a block, so there is room for four more words, which are not used.
   static constexpr std::uint32_t kWords = stochastic ? kElements<Team> + 4 : 1;
   alignas(16) std::uint32_t words[kWords];
-  // The levels: one byte each if they have up to 8 bits. Wider ones take two bytes, here with
-  // nearest rounding; with stochastic rounding each replaces its random word in `words`.
+  // The levels of the tile, one byte each if they have up to 8 bits. With nearest rounding, wider
+  // levels take two bytes each here. With stochastic rounding they are not stored here: each
+  // overwrites, in `words`, the random word with which it was rounded.
   alignas(16) std::uint8_t levels[kElements<Team> * (stochastic ? 1 : 2)];
   Extremes partial[kWarpsOfBlock];
   float limit;
@@ -75,16 +77,17 @@ SLIMPI_DEVICE const std::uint32_t* random_words(const RandomStream& random, std:
   return shared.words + skip;
 }
 
-// The outputs that a caller wants besides the encoded bytes: pointers to the tile's first element,
-// or null. x is a value of the tile, and x' what it decodes to.
+// The outputs that a caller wants besides the encoded bytes. Each pointer refers to the tile's
+// first element, or is null if the output is not wanted. x is a value of the tile, and x' the
+// decoded value.
 struct Wanted {
   float* residual;  // x - x'
   float* decoded;   // x'
 };
 
-// Rounds the values of a tile to `levels`, and writes the wanted outputs. With `full`, every thread
-// has all its values, so none tests for the end of the tile. Each output has its own loop, so that
-// no loop tests which outputs are wanted.
+// Rounds the values of a tile to `levels`, and writes the wanted outputs. `full` means that the
+// tile is as long as the team can hold, so no thread has to test where the tile ends. Each output
+// has its own loop, so that no loop tests which outputs are wanted.
 template <typename Team, bool stochastic, bool full, typename Level>
 SLIMPI_DEVICE void round_values(const Scale<float>& scale, const Tile& tile,
                                 const float (&values)[Team::values], const std::uint32_t* words,
@@ -267,13 +270,13 @@ SLIMPI_DEVICE const float* at_or_null(const float* memory, std::uint64_t first) 
   return memory == nullptr ? nullptr : memory + first;
 }
 
-// The extremes of a bucket too long for one block of threads. The blocks collect them in the first
-// three words of the bucket's own memory in the message, until the bucket is encoded:
-//   0 and 1   the minimum and the maximum, as keys; the header replaces them later
-//   2         the limit of residuals, if there are residuals; the first levels replace it later.
-//             If the sign bit of word 2 is set, the limit is its magnitude, and words 0 and 1 stay
-//             the extremes of the values without residuals (keeps_header()). A NaN: the bucket is
-//             not finite
+// The extremes of a bucket that is too long for one block of threads. Until the bucket is encoded,
+// the blocks collect them in the first three words of the bucket's own memory in the message:
+//   0 and 1   the minimum and the maximum, as keys, until the header replaces them
+//   2         the limit of residuals, if there are residuals, until the first levels replace it.
+//             If the sign bit of this word is set, the limit is its magnitude, and words 0 and 1
+//             stay the extremes of the values without residuals (keeps_header()). If the word is a
+//             NaN, the bucket is not finite
 // A key is an unsigned integer that sorts like its float. The blocks collect keys by atomic
 // operations, so the result does not depend on the order of the blocks.
 constexpr std::uint32_t kNonfiniteKey = 0xffffffff;  // as the maximum: some value is a NaN

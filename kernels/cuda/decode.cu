@@ -4,8 +4,8 @@
 
 namespace slimpi::kernels::cuda {
 
-// Writes to `out` what the levels decode to. If `added`, adds that to `before`, the old contents of
-// `out`, and writes the sums.
+// Writes the decoded values to `out`. If `added`, writes their sums with `before` instead, which
+// has the old contents of `out`.
 template <typename Team, bool added>
 SLIMPI_DEVICE void write_values(const Scale<float>& scale, const Tile& tile,
                                 const Levels<Team>& levels, const float (&before)[Team::values],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The macros that define kernels and device functions. nvcc compiles this directory for GPUs. The
 // host's compiler also compiles it, for tests that define these macros and CUDA's own names
-// themselves (tests/helper/emulated_cuda.h).
+// themselves (tests/helper/devices/emulated_cuda.h).
 #pragma once
 #include "kernels/cuda/arguments.h"
 

@@ -18,9 +18,9 @@ struct Levels {
   }
 };
 
-// Loads the word that holds each of `values` levels of this thread, from its level `from` on. The
-// words of two successive levels are `step` words apart. A level beyond the end of the tile is
-// loaded as 0.
+// Loads `values` levels of this thread, beginning with its level `from`: for each of them, the
+// 32-bit word in which the level begins. Successive levels are `step` words apart. A level beyond
+// the end of the tile is loaded as 0.
 template <typename Team, int from, int values>
 SLIMPI_DEVICE void load_words(const Tile& tile, const std::uint32_t* words, std::uint32_t step,
                               std::uint32_t* loaded) {
@@ -101,8 +101,8 @@ SLIMPI_DEVICE std::uint64_t pack_group_of(int bits, std::uint64_t spread) {
   }
 }
 
-// Writes a packed group of `bits` bytes. `to` is a multiple of `bits` bytes after an aligned word,
-// so the stores of 2 and 4 bytes are aligned.
+// Writes a packed group: 8 levels, which take `bits` bytes. The distance of `to` from a 4-byte
+// boundary must be a multiple of `bits`, so that the stores of 2 and 4 bytes are aligned.
 SLIMPI_DEVICE void put_group(int bits, std::uint64_t packed, std::uint8_t* to) {
   if (bits % 2 != 0) {
     for (int i = 0; i < bits; ++i) to[i] = (std::uint8_t)(packed >> 8 * i);

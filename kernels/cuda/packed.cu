@@ -42,9 +42,9 @@ struct PackedShared {
   const std::byte* tile[kPackedSources];   // encoded: the tile's first unit
 };
 
-// Returns the sum, computed in double, of value j of this lane in a bucket of the slice. For a
-// float sum that is not finite where a source is huge (has values above 2^100). Takes no pointer to
-// the kernel's arguments, because nvcc would turn it into a generic pointer.
+// Returns the sum of value j of this lane in a bucket of the slice, computed in double. Called
+// where the float sum is not finite and a source is huge (has values above 2^100). The function
+// takes no pointer to the kernel's arguments, because nvcc would turn it into a generic pointer.
 SLIMPI_DEVICE_RARE float huge_sum(const PackedShared& shared, int sources, std::uint32_t bucket,
                                   std::uint32_t element, int j) {
   double exact = 0, slack = 0;
@@ -135,8 +135,8 @@ SLIMPI_DEVICE void packed_sum(const PackedSumArguments& a) {
   write_numbers(slice, sums, numbers_in(slice, a.out));
 }
 
-// Writes to `out` the scale numbers of a single addend of floats: packed_sum() where nothing is
-// summed.
+// Writes the scale numbers of a single addend of floats to `out`. Replaces packed_sum() if there is
+// nothing to add.
 SLIMPI_DEVICE void packed_numbers(const PackedSumArguments& a) {
   const PackedSlice slice = packed_slice(a.shape);
   PackedValues values;
@@ -144,7 +144,7 @@ SLIMPI_DEVICE void packed_numbers(const PackedSumArguments& a) {
   write_numbers(slice, values, numbers_in(slice, a.out));
 }
 
-// The buckets of one thread in packed_plan, enough for the longest tile.
+// The number of buckets that one thread of packed_plan handles, enough for the longest tile.
 constexpr int kPlanBuckets = (int)kMostBuckets / kThreads;
 static_assert(kPlanBuckets == 4);  // the bytes of a word
 

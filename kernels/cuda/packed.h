@@ -151,9 +151,10 @@ SLIMPI_DEVICE PackedMarks marks_in(const PackedBucket& bucket, const std::byte* 
   return {bucket.marks & 15u, (std::uint8_t*)units + (bucket.marks >> 4) * kUnitBytes};
 }
 
-// Returns into how many parts the header of a tile is divided, each of which one warp reads. In the
-// last part, the warp reads the bucket bytes of the slice and makes its PackedBuckets. In every
-// other part, it reads 128 bucket bytes, 4 per lane, and counts their units.
+// Returns the number of parts into which the reading of a tile's header is divided; one warp reads
+// each part. All parts but the last are 128 bucket bytes of the tile, 4 per lane, whose units the
+// warp counts. In the last part, the warp reads the bucket bytes of its slice and makes the
+// PackedBuckets.
 SLIMPI_DEVICE int parts_of(const PackedSlice& slice) {
   return (int)(slice.tile.buckets + 4 * kWarpThreads - 1) / (4 * kWarpThreads) + 1;
 }
@@ -276,7 +277,7 @@ SLIMPI_DEVICE void decode_packed(const PackedSlice& slice, const PackedSource& s
   }
 }
 
-// Adds the source's infinities and NaNs to `sums`, which have its other values already.
+// Adds the source's infinities and NaNs to `sums`, which already include its finite values.
 SLIMPI_DEVICE void add_marks(const PackedSlice& slice, PackedSource& source, const std::byte* in,
                              PackedValues& sums) {
   if (source.header.marks == 0) return;

@@ -57,7 +57,7 @@ SLIMPI_DEVICE void open_sources(const SumArguments& a, SharedSources (&all)[Team
   __syncthreads();
 }
 
-// Returns element i of the tile as one source has it.
+// Returns the value that one source has for element i of the tile.
 SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) {
   if (source.exact != nullptr) return source.exact[i];
   if (source.scale.nonfinite) return nan_value();
@@ -66,8 +66,8 @@ SLIMPI_DEVICE float element_of(const Source& source, int bits, std::uint32_t i) 
                                : level_value(source.scale.scale_float, level);
 }
 
-// Returns element i summed over all sources in double. For a float sum that is not finite where a
-// source has a near-overflow bucket (values above 2^100).
+// Returns element i summed over all sources in double. Called where the float sum is not finite and
+// a source has a near-overflow bucket (values above 2^100).
 SLIMPI_DEVICE_RARE float near_overflow_sum(const SharedSources& shared, int sources, int bits,
                                            std::uint32_t i) {
   double exact = 0, slack = 0;
@@ -104,8 +104,8 @@ SLIMPI_DEVICE void sum_values(const SumArguments& a, const Tile& tile, const Sha
   for (int s = 0; s < a.addend_count; ++s) {
     const Source& source = shared.source[s];
     any_near_overflow = any_near_overflow || source.near_overflow;
-    // The pointers come from the arguments, because nvcc knows that those point to global memory;
-    // of the same pointers in `source`, which is shared memory, it would not know that.
+    // The pointers come from the arguments of the kernel, which nvcc knows to point to global
+    // memory. Pointers that are read from `source`, in shared memory, could point anywhere.
     const std::byte* const encoded = a.addends[s].encoded;
     if (encoded == nullptr) {
       float exact[Team::values];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Error feedback: how much of a residual e (what earlier calls lost) is added to a value x before x
-// + e is encoded; x' is what that decodes to. The residual may belong to another tensor
-// (comm/tensor_state.h), so |e| is clamped to a few steps u, where u is the step with which the
-// values would be encoded without residuals. What exceeds this limit is dropped. As long as
-// residuals belong to their tensor, they stay below it, so the mean of many sums approaches the
-// exact mean.
+// Error feedback: how much of a residual e (what earlier calls lost) is added to a value x before
+// encoding. x' is the decoded value of x + e. The residual may belong to another tensor
+// (comm/tensor_state.h), so |e| is clamped to a limit of a few steps u, where u is the step with
+// which the values would be encoded if there were no residuals; the excess is dropped. Residuals
+// that belong to their tensor stay below the limit, so the mean of many sums approaches the exact
+// mean.
 //
 // Quantized, in a bucket with L = 2^bits - 1:
 //   stochastic       Limit u. The levels are those of the values alone. Residuals stay below u,
@@ -20,10 +20,11 @@
 //                    is clamped only if the range of x fell below 1/2 + 1/L of the previous range.
 //
 // Packed: limit 4 u, where u is the step of the value's bucket (math/packed.h). Residuals reach
-// about 4 u, because those of other buckets raise the scales there, which takes bits from this
-// bucket, and because a value beyond the last level loses up to a step. In a bucket of width 0 each
-// call adds the whole values to the residuals, until these are large enough for the bucket to get a
-// bit. To let them grow that far, u is at least the greatest scale that has width 0 in the tile.
+// about 4 u for two reasons: the residuals of other buckets raise the scales of those buckets,
+// which then take bits from this one, and a value beyond the last level loses up to a step. In a
+// bucket of width 0 each call adds the whole values to the residuals, until the residuals are large
+// enough for the bucket to get a bit. So that they can grow that far, u is at least the greatest
+// scale that has width 0 in the tile.
 //
 // Value codecs: limit spacing(x), which is 1 to 3 distances between the encodable values around x.
 // |x' - x| <= 3/2 spacing(x).
@@ -33,15 +34,16 @@
 
 namespace slimpi::kernels {
 
-// Returns the limit for values of magnitudes up to `greatest`: `steps`, reduced where needed so
-// that no sum of a finite value and a clamped residual overflows.
+// Returns the limit of residuals in a bucket whose values have magnitudes up to `greatest`: `steps`
+// or, near the greatest float, less, so that no sum of a finite value and a clamped residual
+// overflows.
 SLIMPI_HD float residual_limit(float steps, float greatest) {
   const float room = (0x1.fffffep127f - greatest) * 0.5f;
   return steps < room ? steps : room;
 }
 
-// Returns the limit in a quantized bucket whose values alone have this header; 0 if the bucket is
-// constant or not finite.
+// Returns the limit of residuals in a quantized bucket; `header` is that of the values without
+// residuals. The limit is 0 if the bucket is constant or not finite.
 SLIMPI_HD float residual_limit(const Format& format, const Header& header) {
   if (!is_finite(header)) return 0;
   const float step = (header.max - header.min) / (float)((1 << format.bits) - 1);
@@ -49,18 +51,18 @@ SLIMPI_HD float residual_limit(const Format& format, const Header& header) {
                         header.max > -header.min ? header.max : -header.min);
 }
 
-// Returns the limit in a packed bucket of this step and scale number.
+// Returns the limit of residuals in a packed bucket with this step and scale number.
 SLIMPI_HD float residual_limit(const PackedHeader& header, float step, std::uint16_t number) {
   const float least = scale_without_bits(header);
   return residual_limit(4 * (step > least ? step : least), greatest_of_number(number));
 }
 
-// Returns whether adding residuals leaves a bucket the header that its values alone have.
+// Returns whether a bucket keeps the header of its values when residuals are added to them.
 SLIMPI_HD bool keeps_header(const Format& format, const Header& header) {
   return format.stochastic || (format.bits == 1 && (header.min > 0 || header.max < 0));
 }
-// Returns the header of a bucket whose header changes with residuals (keeps_header() is false).
-// `sums` has the extremes of value + clamped residual.
+// Returns the header of a bucket after residuals were added, if keeps_header() is false. `sums` has
+// the extremes of value + clamped residual.
 SLIMPI_HD Header header_of_sums(const Format& format, const Header& sums, float limit) {
   if (format.bits != 1 || !is_finite(sums)) return sums;
   const float step = limit * 0.5f;

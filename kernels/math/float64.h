@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The condition under which float32 can hold a vector of doubles. It is tested per block of
-// Float64Limits::block consecutive values; the last block also has the values that fill no block.
-// float32 can hold a block if it has no NaN and no magnitude above Float64Limits::greatest, and if
+// Float64Limits::block consecutive values; the last block also has the remaining values, which are
+// too few for a block. float32 can hold a block if it has no NaN and no magnitude above
+// Float64Limits::greatest, and if
 //   every value is a float32, so that nothing is rounded, or
 //   max - min >= 2^-11 m and >= 2^-137, where m is the greatest magnitude.
 // Rounding changes a value x by at most 2^-24 |x|, or a subnormal value by at most 2^-150. Under

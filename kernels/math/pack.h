@@ -7,7 +7,8 @@
 
 namespace slimpi::kernels {
 
-// Returns a mask of the low `width` bits of each field of `field` bits of a 64-bit word.
+// Returns a mask for a 64-bit word that consists of fields of `field` bits: the low `width` bits of
+// each field.
 SLIMPI_HD constexpr std::uint64_t field_mask(int field, int width) {
   std::uint64_t mask = 0;
   const std::uint64_t low = width == 64 ? ~0ull : (1ull << width) - 1;
@@ -15,9 +16,9 @@ SLIMPI_HD constexpr std::uint64_t field_mask(int field, int width) {
   return mask;
 }
 
-// One step of packing or unpacking a word of fields of `field` bits, each of which holds `width`
-// bits in its low bits. join_pairs() joins every two fields into one that holds 2 * width bits;
-// split_pairs() is the inverse.
+// One step of packing, and its inverse. The word consists of fields of `field` bits, each with a
+// number in its low `width` bits. join_pairs() joins every two fields into one, which has both
+// numbers in its low 2 * width bits; split_pairs() separates them again.
 template <int field, int width>
 SLIMPI_HD std::uint64_t join_pairs(std::uint64_t word) {
   constexpr std::uint64_t even = field_mask(2 * field, width);

@@ -11,13 +11,14 @@
 //   | 8 bytes      | 1 a bucket   | width units        |     |       |       |
 //   +--------------+--------------+--------------------+- - -+-------+-------+
 // A bucket byte has the scale in bits 0 to 6 and the side in bit 7. The bucket bytes are
-// zero-filled up to a multiple of 4, and so are the levels of a last bucket of less than 64 values.
+// zero-filled up to a multiple of 4. A last bucket of less than 64 values is encoded as if zeros
+// followed these values.
 //
 // The message has no widths: width_of() computes the width of a bucket from its scale and from the
 // level of detail, the precision of the tile. Since the length of a tile depends only on
 // Format::bits and the number of its values, the encoder takes the largest level of detail whose
-// units fit into the tile. In the units that are left, as many of the first buckets as possible
-// (PackedHeader::finer) get a level of detail that is greater by 1.
+// units fit into the tile. The units that are left go to the first buckets of the tile: as many of
+// them as possible (PackedHeader::finer) get a level of detail that is greater by 1.
 //
 // Each level is cut into pieces, beginning at its lowest bits; with width 13 they have 8, 4 and 1
 // bits. The pieces of all levels of a bucket are stored together:
@@ -28,14 +29,14 @@
 //   1 bit, if width & 1     8 bytes; byte i has levels i, i + 8, ... i + 56
 // Neither vector registers nor warps then have to move bits between distant lanes.
 //
-// A scale is a float with three bits of mantissa, so there are 8 scales per octave. A bucket has
-// the least scale that is at least its greatest magnitude, and which is therefore at most 9/8 of
-// it. The scale number is the bits of this float, shifted right by kScaleShift, so that consecutive
-// scales have consecutive numbers. A tile has 127 scales, which span almost 16 octaves. The last
-// one is that of its greatest bucket, unless that is tiny. A bucket byte holds the scale number
-// minus PackedHeader::base. A bucket with a smaller scale, or one of at most 2^-110, gets scale 0,
-// and all its values decode to 0. With
-// half = 2^(width - 1) and step = scale / half, the levels stand for q * step, with
+// A scale is a float with three bits of mantissa, so there are 8 scales per octave. The scale of a
+// bucket is the least one that is not below the greatest magnitude of its values, so it is at most
+// 9/8 of that magnitude. The scale number is the bits of this float, shifted right by kScaleShift,
+// so that consecutive scales have consecutive numbers. A tile has 127 scales, which span almost 16
+// octaves. The last of them is the scale of the bucket with the greatest values, unless these are
+// tiny. A bucket byte holds the scale number minus PackedHeader::base. A bucket whose scale would
+// be below these 127, or at most 2^-110, gets scale 0, and all its values decode to 0. With half =
+// 2^(width - 1) and step = scale / half, the levels stand for q * step, with
 //   -half < q <= half    if the value with the greatest magnitude is positive
 //   -half <= q < half    if that value is negative: the side
 // The product q * step is exact. With u = 2^-24, a value x decodes to x' with |x' - x| <= step/2 +
@@ -43,11 +44,11 @@
 // + 3 u |x|. With width 0, step = 2 * scale and x' = 0. The value 0 is exact, as +0. The greatest
 // scale is the greatest float, whose multiples may be rounded.
 //
-// An infinity or a NaN is 0 among the levels, and has a mark: 1 for infinity, 2 for -infinity, 3
-// for a NaN. The marks are the last PackedHeader::marks units of a tile. They begin with a marks
-// byte for each bucket, zero-filled up to a whole unit. Bits 0 and 1 of this byte say how many
-// units of marks the bucket has; these units follow in the order of the buckets. Bits 2 and 3 hold
-// a mark:
+// An infinity or a NaN is encoded as 0 among the levels, and also has a mark: 1 for infinity, 2 for
+// -infinity, 3 for a NaN. The marks are the last PackedHeader::marks units of a tile. They begin
+// with a marks byte for each bucket, zero-filled up to a whole unit. Bits 0 and 1 of this byte say
+// how many units of marks the bucket has; these units follow in the order of the buckets. Bits 2
+// and 3 hold a mark:
 //   0 units   all values of the bucket have this mark; if it is 0, no value has a mark
 //   1 unit    value i has this mark if bit i of the unit is set
 //   2 units   the first has the low bits of the marks of all values, the second the high bits
@@ -74,8 +75,9 @@ struct PackedHeader {
   std::uint16_t marks;  // how many units the marks take
 };
 
-// The extremes of a bucket's values, collected by the encoder: the greatest of their bits as signed
-// integers, which is the greatest number, and as unsigned integers, which is the most negative one.
+// The extremes of a bucket's values, found by the encoder, which compares the values' bits as
+// integers. `high` is the greatest of them as signed integers, which belongs to the greatest
+// number; `low` is the greatest as unsigned integers, which belongs to the most negative number.
 struct BucketExtremes {
   std::int32_t high = INT32_MIN;
   std::uint32_t low = 0;
@@ -85,8 +87,8 @@ SLIMPI_HD void include(BucketExtremes& extremes, std::uint32_t bits) {
   extremes.high = extremes.high > number ? extremes.high : number;
   extremes.low = extremes.low > bits ? extremes.low : bits;
 }
-// Return, as bits, the magnitude of the greatest positive number and of the most negative one; 0 if
-// there is no number of that sign.
+// positive_of() returns the bits of the greatest positive number, negative_of() those of the
+// magnitude of the most negative number. Both return 0 if there is no number of that sign.
 SLIMPI_HD std::uint32_t positive_of(const BucketExtremes& extremes) {
   return extremes.high > 0 ? (std::uint32_t)extremes.high : 0;
 }
@@ -107,17 +109,17 @@ SLIMPI_HD std::uint16_t scale_number(const BucketExtremes& extremes) {
   const std::uint32_t side = positive >= negative ? 0 : kNegative;
   return (std::uint16_t)(magnitude >= kInfinityBits ? kNonfinite : finite | side);
 }
-// Returns the scale of a bucket as a float. `scale` is the one in the bucket byte, which counts
-// from `base`, the base of the tile.
+// Returns the scale of a bucket as a float. `base` is PackedHeader::base, and `scale` is the scale
+// in the bucket byte, which counts from this base.
 SLIMPI_HD float scale_value(std::uint32_t base, std::uint32_t scale) {
   const std::uint32_t bits = (base + scale) << kScaleShift;
   return float_of(bits < kInfinityBits ? bits : kInfinityBits - 1);
 }
-// Returns the number without side and marks byte.
+// Returns a scale number without the bits of the side and the marks byte.
 SLIMPI_HD std::uint32_t finite_number(std::uint16_t number) {
   return number & ((1u << kMarksShift) - 1);
 }
-// Returns the marks byte that a scale number includes; 0: no marks.
+// Returns the marks byte that a scale number includes, or 0 if the bucket has no marks.
 SLIMPI_HD std::uint32_t marks_of(std::uint16_t number) {
   return number >> kMarksShift & 15;
 }
@@ -133,7 +135,7 @@ SLIMPI_HD std::uint32_t base_for(std::uint32_t most) {
   return (most > kLeastBase + kScales ? most : kLeastBase + kScales) - kScales;
 }
 // Returns the bucket byte for a scale number. A bucket of zeros has no side. `marks` says whether
-// the tile has room for marks; without it, a bucket that needs them becomes non-finite.
+// the tile has room for marks; if not, all values of a bucket that needs marks will decode to NaN.
 SLIMPI_HD std::uint8_t scale_byte(std::uint16_t number, std::uint32_t base, bool marks) {
   const std::uint32_t finite = finite_number(number);
   const std::uint32_t scale = finite > base ? finite - base : 0;
@@ -144,7 +146,7 @@ SLIMPI_HD std::uint8_t scale_byte(std::uint16_t number, std::uint32_t base, bool
 
 // width_of() returns the width of a bucket with this bucket byte: floor((detail + half_scale) / 8),
 // limited to 0 .. kMostWidth. The width grows by half a bit per octave of scales, so the step of a
-// bucket is about proportional to the square root of its scale. Zeros have width 0.
+// bucket is about proportional to the square root of its scale. A bucket of zeros has width 0.
 constexpr std::int32_t kMostWidth = 16;
 SLIMPI_HD std::int32_t half_scale(std::uint8_t byte) {
   return (byte & 0x7f) == 0 ? -0x100000 : (byte & 0x7f) >> 1;
@@ -158,7 +160,8 @@ SLIMPI_HD std::int32_t width_of(std::uint8_t byte, std::int32_t detail) {
   return width_of_half(half_scale(byte), detail);
 }
 // Returns the greatest scale whose buckets have width 0 in the tile, or the scale with the number
-// `base` if there is none. (The `finer` buckets of this scale may have width 1.)
+// `base` if there is none. (Buckets of this scale may still have width 1 if they are among the
+// first PackedHeader::finer.)
 SLIMPI_HD float scale_without_bits(const PackedHeader& header) {
   const std::int32_t scale = 2 * (7 - header.detail) + 1, most = (std::int32_t)kScales;
   const std::int32_t low = scale > 0 ? scale : 0;
@@ -196,7 +199,8 @@ SLIMPI_HD std::uint32_t units_of_marks(std::uint64_t buckets) {
 }
 
 // Returns whether an encoder can have written this header for a tile of so many buckets. A tile
-// with any other header, or with levels and marks that exceed it, decodes to NaN.
+// with any other header decodes to NaN, and so does a tile that is too short for its levels and
+// marks.
 SLIMPI_HD bool is_header(const PackedHeader& header, std::uint64_t buckets) {
   return header.base >= kLeastBase && header.base <= kMostScale - kScales &&
          (header.marks == 0 || header.marks >= units_of_marks(buckets)) &&
@@ -212,15 +216,15 @@ SLIMPI_HD float marked_value(std::uint32_t mark) {
   const std::uint32_t infinity = kInfinityBits | (mark & 2) << 30;
   return float_of(mark == 0 ? 0 : mark == kNanMark ? kNanBits : infinity);
 }
-// Returns the marks byte of a bucket, where `counts` is the sum of 1 << 8 * mark_of(x) over its
-// values x.
+// Returns the marks byte of a bucket. Byte m of `counts` is the number of its values x with
+// mark_of(x) == m.
 SLIMPI_HD std::uint32_t marks_with(std::uint32_t counts) {
   const std::uint32_t mark = counts >> 24 != 0 ? kNanMark : (counts >> 16) != 0 ? 2 : 1;
   if ((counts & 0xffffff00 & ~(0xffu << 8 * mark)) != 0) return 2;
   return mark << 2 | ((counts & 0xff) != 0 ? 1 : 0);
 }
-// Returns the scale number, with the marks byte, of a bucket with these counts (see marks_with())
-// whose finite values have these extremes.
+// Returns the scale number of a bucket with infinities or NaNs, combined with its marks byte.
+// `finite` has the extremes of its finite values; for `counts` see marks_with().
 SLIMPI_HD std::uint16_t marked_number(std::uint32_t counts, const BucketExtremes& finite) {
   return (std::uint16_t)(scale_number(finite) | marks_with(counts) << kMarksShift);
 }
@@ -231,7 +235,8 @@ struct PackedMarks {
   std::uint32_t byte;
   std::uint8_t* units;
 };
-// Returns bit `bit` of a value's mark in the form that the bucket stores; `byte` is its marks byte.
+// Returns bit `bit` of a value's mark as the bucket stores it; `byte` is the bucket's marks byte.
+// With one unit of marks, a bucket only stores whether a value has a mark.
 SLIMPI_HD std::uint32_t mark_bit(std::uint32_t byte, std::uint32_t mark, std::uint32_t bit) {
   return (byte & 2) == 0 ? (mark != 0 ? 1 : 0) : mark >> bit & 1;
 }
@@ -264,7 +269,8 @@ SLIMPI_HD float step_of(std::uint32_t base, std::uint32_t scale, std::int32_t wi
 SLIMPI_HD float inverse_step_of(std::uint32_t base, std::uint32_t scale, std::int32_t width) {
   return float_of((std::uint32_t)(126 + width) << 23) / scale_value(base, scale);
 }
-// Returns the PackedScale of a bucket with this bucket byte. A decoder may pass any inverse_step.
+// Returns the PackedScale of a bucket with this bucket byte. A decoder does not need inverse_step
+// and may pass anything.
 SLIMPI_HD PackedScale packed_scale(float step, float inverse_step, std::uint8_t byte,
                                    std::int32_t width) {
   const std::int32_t levels = 1 << width, half = levels >> 1;

@@ -31,10 +31,11 @@
 // rounded to nearest, as +0.
 //
 // An infinite bucket has infinities but no NaNs. Its header has the extremes of the finite values,
-// the maximum first; if they are equal, the next float serves as the maximum. Level 0 is -infinity
-// and the last level +infinity, so L is 2 less for the finite levels between them. With 1 bit, the
-// header is the infinity and the value between the extremes that is nearest to 0, and all finite
-// values decode to this value; a bucket with both infinities is then non-finite.
+// the maximum first; if they are equal, the next float serves as the maximum. Level 0 stands for
+// -infinity and the last level for +infinity, so L, which counts the finite levels between them, is
+// less by 2. With 1 bit, the header is the infinity and the value between the extremes that is
+// nearest to 0, and all finite values decode to this value; a bucket with both infinities is then
+// non-finite.
 #pragma once
 #include "kernels/format.h"
 #include "kernels/math/bits.h"
@@ -167,9 +168,9 @@ SLIMPI_HD std::int32_t clamp_level(const Scale<Real>& scale, std::int32_t level)
   return level < scale.last_level ? level : scale.last_level;
 }
 
-// Returns the level of x among all levels of the bucket, of which that of -infinity is the first
-// and that of +infinity the last. `level` is its level among the finite ones, which is the result
-// if the bucket has no infinities.
+// Returns the level of x among all levels of its bucket, given its `level` among the finite ones.
+// The level of -infinity comes before the finite levels, and that of +infinity after them. Only
+// buckets with a Scale<double> can have infinities, so with a Scale<float> the result is `level`.
 SLIMPI_HD std::int32_t with_infinities(const Scale<float>&, float, std::int32_t level) {
   return level;
 }
@@ -213,7 +214,8 @@ SLIMPI_HD bool is_near_overflow(const Header& header) {
   const Header finite = finite_part(header);
   return !is_nonfinite(header) && (finite.max > 0x1p100f || finite.min < -0x1p100f);
 }
-// Returns a bound of what rounding adds to the magnitude of a value: about half a step, or a step.
+// Returns an upper bound of what rounding can add to the magnitude of a value: a step if it is
+// stochastic, otherwise about half a step.
 SLIMPI_HD double slack_of(const Header& header, int bits, bool stochastic) {
   const double step = scale_of<double>(header, bits, stochastic).step;
   return stochastic ? step : 0.5 * step + 0x1p107;

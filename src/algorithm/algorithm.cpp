@@ -43,8 +43,8 @@ struct Prepared : comm::Attachment {
   void options_changed() override { largest.clear(); }
 
   // The largest count that all ranks were ready for, by algorithm, bits, bucket, hierarchy, hook
-  // and collective. These counts are the same on all ranks, because they decide whether prepare()
-  // communicates.
+  // and collective. These counts must be the same on all ranks, because they decide whether
+  // prepare() communicates.
   std::map<
       std::tuple<const Algorithm*, int, std::uint32_t, Hierarchy, const std::string*, Collective>,
       std::uint64_t>

@@ -14,8 +14,8 @@
 
 namespace slimpi::algorithm {
 
-// The functions of an algorithm; several algorithms may share them. Only `run` is never null.
-// Another function is null if the algorithm needs nothing done there.
+// The functions of an algorithm, which several algorithms may share. Every algorithm has `run`; any
+// other function is null if the algorithm has nothing to do in that step.
 struct Functions {
   comm::Verdict (*run)(comm::Call& call);  // never null
   // Reserves the scratch memory that `run` needs. The call has its plan, buffers and scratch by
@@ -30,11 +30,11 @@ struct Functions {
   // `uninitialized`. Called after reserve_state, once input and output are in memory of one device.
   // Does not communicate.
   Status (*state_fits)(comm::Call& call, bool* fits) = nullptr;
-  // Opens what calls of this plan need, such as a hook, before prepare(). Collective; every rank
-  // returns an error of any rank.
+  // Called before prepare(). Opens what calls of this plan need, such as a hook. Collective: if it
+  // fails on one rank, it returns an error on all ranks.
   Status (*open)(const comm::Call& call) = nullptr;
-  // Returns the rows and columns of the matrix that a call makes of its buffer. The ranks compare
-  // these shapes if Algorithm::shapes is set.
+  // Returns the rows and columns of the matrix that a call makes of its buffer. If
+  // Algorithm::shapes is set, the ranks compare these shapes.
   Shape (*shape)(const comm::Plan& plan, const Config& config, std::uint64_t count) = nullptr;
   // Whether these functions also take reduce-scatters (Call::scatter) and all-gathers
   // (Call::gather).
@@ -91,10 +91,11 @@ struct Algorithm {
 const Algorithm* find(std::string_view value);
 std::span<const Algorithm> all();
 
-// Reserves memory for the call by Functions::reserve, and opens its streams. If the count is larger
-// than before, the ranks ask each other, and *ready says whether all of them succeeded. Otherwise
-// *ready is about this rank alone, and a failure is an error of the call. Once the ranks know that
-// some rank has buffers on a staged device, the communicator keeps to the segment class `large`.
+// Reserves the memory of a call (Functions::reserve) and opens its streams. If the count is larger
+// than in earlier calls, the ranks communicate, and *ready says whether all of them succeeded.
+// Otherwise *ready is about this rank alone, and its failure is returned as an error of the call.
+// As soon as the ranks know that some rank has buffers on a staged device, the communicator uses
+// the segment class `large` in all calls.
 Status prepare(const comm::Call& call, bool* ready);
 
 }  // namespace slimpi::algorithm

@@ -69,8 +69,9 @@ Status AllGather::pass(const Ranges& shards, const comm::InterNodeGroup& group) 
   return intra::intra_all_gather(call_, group);
 }
 
-// Brings the blocks of ranks that own no shard to the owners, which encode them. The empty
-// reduce-scatter that comes first chooses the transport and compares the calls of the node's ranks.
+// Brings the blocks of ranks that own no shard to the owners, which encode them. The reduce-scatter
+// at the beginning has no elements; it only chooses the transport and compares the calls of the
+// ranks of this node.
 Status AllGather::hand_over() {
   const Ranges none = ranges(std::size_t(group_.shards));
   call_.shards = none;

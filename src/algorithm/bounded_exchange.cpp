@@ -273,7 +273,8 @@ void Bounded::add_sent(const kernels::Format& format, comm::Range chunk, Tiles* 
 }
 
 // Sets *excess to the error bound divided by the allowed error, or to infinity if the error has no
-// bound. Up to 1 the check passes. Collective; the last bits of *excess may differ between ranks.
+// bound. The check passes if *excess is at most 1. Collective; the last bits of *excess may differ
+// between ranks.
 Status Bounded::measure(double* excess) {
   const Timed timed(call_.communicator.statistics(), Stage::encode, "check", 4 * shard_.count);
   Tiles tiles(call_, group_);
@@ -294,9 +295,10 @@ Status Bounded::measure(double* excess) {
         double(members - 1) * kRounding * std::sqrt(device::squared_norm(host_in_, shard_.count));
   }
   SLIMPI_TRY(tiles.gather(call_.communicator.exchange(), sums));
-  // sums[1] bounds the rounding of the additions by the norms of the values before encoding. The
-  // owners add decoded values, whose norms may be larger by the encoding error. That raises the
-  // bound by kRounding times this error per addition, which the factor 1.0001 covers.
+  // sums[1] bounds the rounding errors of the additions, computed from the norms of the values
+  // before encoding. But the owners add decoded values, whose norms may exceed those by the
+  // encoding error. This raises the bound by a tiny fraction of that error (kRounding per
+  // addition); the factor 1.0001 allows for it.
   const double error = (std::sqrt(tiles.energy_bound()) + sums[1]) * 1.0001;
   // max_error is relative to the norm of the exact sum. That norm is at least the norm of the
   // result minus the error.

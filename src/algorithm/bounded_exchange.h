@@ -4,12 +4,13 @@
 // (codec_choice.h). Afterwards all ranks check the error together. If it exceeds the bound, they
 // repeat the exchange with a finer codec; the last resort is float32, which needs no check.
 //
-// For the check, every rank compares the values that it encoded with what they decode to, tile by
-// tile: the sums of its node as a sender, and the sums of its chunk as an owner. Then the ranks sum
-// the numbers that error_energy_bound() needs. The rounding of float additions is bounded by the
-// norms of the addends.
+// For the check, every rank compares the values that it encoded with their decoded values, tile by
+// tile. As a sender it encoded the sums of its node, as an owner the sums of its chunk. Then the
+// ranks sum the numbers that error_energy_bound() needs. The rounding of float additions is bounded
+// by the norms of the addends.
 //
-// The check costs each rank one more encoding and decoding of its shard, and at most 160 KiB sent.
+// The check costs each rank one more encoding and decoding of its shard, and at most 160 KiB of
+// messages.
 #pragma once
 #include <cstdint>
 #include <memory_resource>
@@ -40,14 +41,14 @@ constexpr double kMissProbability = 1e-6;  // of the sampled bound of a call bei
 
 // The errors of all ranks in one tile (values whose error is bounded together).
 struct ErrorTile {
-  std::uint64_t count = 0;  // the sum of the ranks' L2 norms of their errors
-  double norm = 0;          // the sum of the ranks' largest absolute errors
-  double largest = 0;       // the sum of the ranks' errors at each drawn element
-  double at[kPlaces] = {};  // sum over the ranks of their errors at the drawn elements
+  std::uint64_t count = 0;  // the number of elements
+  double norm = 0;          // the sum of the ranks' L2 norms of their errors
+  double largest = 0;       // the sum of the ranks' largest absolute errors
+  double at[kPlaces] = {};  // the sum of the ranks' errors at each drawn element
 };
 
-// Returns an upper bound of the squared L2 norm of the error, infinite if some tile has no finite
-// bound. Temporary lists are allocated from `memory`.
+// Returns an upper bound of the squared L2 norm of the error. The bound is infinite if that of some
+// tile is. Temporary lists are allocated from `memory`.
 double error_energy_bound(std::span<const ErrorTile> tiles,
                           std::pmr::memory_resource* memory = std::pmr::get_default_resource());
 
@@ -56,7 +57,7 @@ double error_energy_bound(std::span<const ErrorTile> tiles,
 // number and with it the size of the message.
 std::uint64_t check_tile_elements(std::uint64_t count);
 
-// Returns the element of a tile of `count` elements that is drawn as number `place`. `stream`
+// Returns which element of a tile of `count` elements is drawn as number `place`. `stream`
 // identifies the call.
 std::uint64_t place_in(std::uint64_t stream, std::uint64_t tile, int place, std::uint64_t count);
 

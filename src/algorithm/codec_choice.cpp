@@ -14,15 +14,15 @@ namespace {
 using kernels::Codec;
 
 // The short value codec. `error` is about the mean relative error of its rounding, `most` the
-// largest.
+// largest relative error.
 constexpr struct {
   Codec codec;
   double error, most;
 } kShort{Codec::fp16, 0x1p-13, 0x1p-11};
 constexpr int kShortIndex = kQuantizers;
 
-// How many times the levels that it needs the next quantizer gets. The error is only about
-// inversely proportional to the levels, and the sum should not narrowly fail the check.
+// The next quantizer gets kMargin times the levels that it seems to need. The error is only about
+// inversely proportional to the number of levels, and the sum should not narrowly fail the check.
 constexpr double kMargin = 1.05;
 double levels(int index) {
   return std::exp2(index + 1) - 1;
@@ -62,8 +62,8 @@ int next_codec(int index, double excess, double max_error, double peak) {
     if (!passed) return kUncompressed;
     return index == kUncompressed && held ? kShortIndex : kQuantizers - 1;
   }
-  // `share` is the bound of the error divided by the norm of the result, which contains the error.
-  // If that is 1 or more, the error relative to the exact sum is unknown.
+  // `share` is the bound of the error divided by the norm of the result. The result contains the
+  // error, so if `share` is 1 or more, nothing is known of the error relative to the exact sum.
   const double share = excess * max_error / (1 + max_error);
   if (!passed)
     excess =

@@ -18,8 +18,8 @@
 namespace slimpi::algorithm {
 
 // The codecs that SLIMPI_MAX_ERROR chooses from, cheapest first: quantizers of 1 to 16 bits, a
-// short value codec (fp16), and the exact codec (float32). In messages a codec is its index in this
-// list.
+// short value codec (fp16), and the exact codec (float32). The ranks exchange the index of a codec
+// in this list.
 constexpr int kQuantizers = kernels::kMostBits, kCodecs = kQuantizers + 2;
 constexpr int kUncompressed = kCodecs - 1;
 
@@ -37,8 +37,8 @@ bool holds(int index, double peak);
 //      `peak`
 //   3  the exact codec
 // If excess <= 1, the returned codec is for later sums: the coarsest one that is worth a try. After
-// one of the last two codecs, whose errors say nothing about those of a quantizer, that is the next
-// cheaper codec; the short value codec is skipped unless rule 2 allows it.
+// the short value codec or the exact codec, whose errors say nothing about those of a quantizer,
+// the next cheaper codec is returned; the short value codec is skipped unless rule 2 allows it.
 int next_codec(int index, double excess, double max_error, double peak);
 
 // Returns the cheapest codec that probably keeps `max_error` for normally distributed values.
@@ -50,8 +50,8 @@ class CodecChoice {
   // Returns the codec to start with.
   int first(double max_error) const;
 
-  // Records a sum that began with codec `first` and passed with codec `last`. Its error was so
-  // small that codec `coarsest` would have passed, too.
+  // Records a sum that began with codec `first` and passed with codec `last`. `coarsest` is the
+  // coarsest codec that would have passed, to judge by the error.
   void passed(int first, int last, int coarsest);
 
  private:

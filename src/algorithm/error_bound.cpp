@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kFewestElements = 1024, kMostTiles = 2048;
 
 // Returns ln(2 / p) for the Bernstein inequality (bounded_exchange.h), where p is kMissProbability
-// divided among `bounds` bounds.
+// divided by `bounds`, the number of bounds that can fail.
 double log_of_chance(std::size_t bounds) {
   return std::log(2 * double(bounds) / kMissProbability);
 }
@@ -30,9 +30,11 @@ double triangle_of(std::span<const ErrorTile* const> tiles) {
   return energy;
 }
 
-// Returns the bound of the squared error of all tiles that follows from the elements drawn at
-// random. No tile has a squared error above `most`. Each drawn element contributes a `share` from 0
-// to 1, whose expected value is the squared error of its tile divided by `most`.
+// Returns an upper bound of the squared error of all tiles together, estimated from the elements
+// drawn at random (the sampled bound of bounded_exchange.h). `log_chance` sets how rarely the
+// estimate may be too low. `most` is at least the squared error of any tile. Each drawn element
+// contributes a `share` from 0 to 1, whose expected value is the squared error of its tile divided
+// by `most`.
 double sampled_energy(std::span<const ErrorTile* const> tiles, double log_chance) {
   double largest = 0;
   std::uint64_t count = 0;

@@ -27,7 +27,7 @@ constexpr std::uint64_t kPiece = 65536, kLongestPiece = std::uint64_t(1) << 28;
 constexpr std::uint64_t kMostBytes = std::uint64_t(1) << 30;  // of a segment's payload
 constexpr char kGuard = '\xa5';
 
-// Counts the thread as inside a hook function for its lifetime; see inside_hook().
+// While an InsideHook exists, its thread counts as inside a hook function; see inside_hook().
 struct InsideHook {
   InsideHook() {
     ++t_locals.inside_hook;
@@ -75,9 +75,9 @@ struct Hook::Arguments {
     about.count = call.count;
     if (call.state != nullptr) {
       about.slot = call.state->number;
-      // If only the buffer's address identifies a slot (tensor state), the slot may belong to
-      // another tensor by now, and nothing would bound the effect of old data on the sum. So the
-      // hook is told 0, which makes it drop the data.
+      // If a slot (tensor state) is identified only by the address of a buffer, it may belong to
+      // another tensor by now, and nothing would bound the effect of its old data on the sum. So
+      // the hook is told that the slot has had 0 calls, which makes it drop the data.
       about.slot_calls = call.state->uninitialized || !call.state->named() ? 0 : call.state->calls;
     }
     about.seed = call.communicator.config().seed;
@@ -108,7 +108,7 @@ Hook::~Hook() {
   if (comm_ != mpi::abi.comm_null) api_.Comm_free(&comm_);
 }
 
-// Returns the entry of a set of paths. The set is never destroyed, because plans point into it and
+// Returns the copy of `path` in a set. The set is never destroyed, because plans point into it and
 // exit handlers may still make calls. It grows only with the number of different paths.
 const std::string& hook_file(const std::string& path) {
   static std::mutex mutex;

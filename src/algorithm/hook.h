@@ -16,9 +16,9 @@
 
 namespace slimpi::algorithm {
 
-// Returns a string with this path that lives until the process ends, always the same one for equal
-// paths. Plans (comm::Plan) hold only its address, so comparing these addresses compares hooks. Any
-// thread may call this.
+// Returns a string that equals `path` and lives until the process ends. Equal paths give the same
+// string, and plans (comm::Plan) hold only its address, so two plans have the same hook if their
+// addresses are equal. Any thread may call this function.
 const std::string& hook_file(const std::string& path);
 
 // Fails with "SLIMPI_ALGORITHM=hook:PATH cannot be used: " followed by `why`.
@@ -51,8 +51,8 @@ class Hook {
   bool takes_device_memory() const { return (table_->flags & SLIMPI_HOOK_DEVICE_MEMORY) != 0; }
   std::uint64_t identity() const;  // the same on ranks that loaded the same hook
 
-  // Return the length of the codec's longest segment, in floats, and the most payload bytes that
-  // any segment has.
+  // Return the length of the codec's longest segment, in floats, and the largest number of payload
+  // bytes that a segment can have.
   std::uint64_t piece() const { return piece_; }
   std::uint64_t most_bytes() const { return most_bytes_; }
 
@@ -63,9 +63,9 @@ class Hook {
     bool total;
   };
 
-  // Encode and decode a segment. `out` of encode() has most_bytes() + kGuardBytes bytes; by those
-  // beyond the bound of this piece, encode() detects an overrun. *bytes is set to the number of
-  // bytes that the hook wrote.
+  // Encode and decode a segment. `out` of encode() must have room for most_bytes() + kGuardBytes
+  // bytes; encode() uses those beyond the bound of this piece to detect an overrun. It sets *bytes
+  // to the number of bytes that the hook wrote.
   Status encode(const comm::Call& call, const Piece& piece, const float* in, std::byte* out,
                 std::uint64_t* bytes) const;
   Status decode(const comm::Call& call, const Piece& piece, const std::byte* in,

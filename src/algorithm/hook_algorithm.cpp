@@ -52,8 +52,8 @@ Hook* hook_of(comm::Communicator& communicator, const comm::Plan& plan) {
   return nullptr;
 }
 
-// Makes the ranks agree whether any of them failed. `mine` is this rank's failure text, or "". If a
-// rank failed, all ranks get the text of the lowest such rank. Collective.
+// Makes the ranks agree whether any of them failed. `mine` is this rank's failure text, or "". If
+// any rank failed, all ranks get the text of the lowest rank that failed. Collective.
 Status agree_on_failure(comm::Communicator& communicator, const std::string& mine) {
   comm::Exchange& exchange = communicator.exchange();
   const int rank = communicator.rank(), size = communicator.size();
@@ -98,7 +98,7 @@ Status open_hook(const comm::Call& call) {
   return Status::ok;
 }
 
-// Returns the same call on host memory, with `copy` as both input and result.
+// Returns the call with its buffers in host memory: `copy` is both input and result.
 comm::Call call_on_host(const comm::Call& call, float* copy) {
   return {.communicator = call.communicator,
           .scratch = call.scratch,
@@ -138,8 +138,8 @@ void put_marked(const std::byte* marks, std::uint64_t count, float* values) {
   }
 }
 
-// Encodes, adds and decodes for the pairwise schedule by the functions of a hook. In host memory
-// each payload follows its header.
+// Runs a hook as the codec of the pairwise schedule: encodes, adds and decodes segments with the
+// functions of the hook. In host memory each payload follows its header.
 class HookCodec : public inter::ChunkCodec {
  public:
   HookCodec(const comm::Call& call, const Hook& hook, const inter::Context& context,

@@ -73,7 +73,7 @@ class Difference : public inter::PeerCodec {
   Difference(comm::Call& call, const Replicas& replicas, const NodeShard& shard)
       : call_(call), kernels_(*call.device.kernels()), replicas_(replicas), shard_(shard) {}
 
-  // Writes z to the result buffer, where the input may be, too; it is not needed once z is
+  // Writes z to the result buffer. This may overwrite the input, which is not needed once z is
   // computed.
   void encode(const comm::Range& part, std::byte* payload) override {
     const std::uint64_t n = part.count;
@@ -165,8 +165,8 @@ comm::Verdict run_low_precision(comm::Call& call) {
   return Status::ok;
 }
 
-// The greatest distance that a worker allows between its replica and this rank's values, as a
-// fraction of the norm of these values. Beyond it the replica does not fit.
+// The largest distance between this worker's replica and this rank's values with which the replica
+// still fits the values, as a fraction of their norm.
 constexpr double kFarthest = 0.5;
 
 // Sets *fits to whether this worker's replica is close enough to this rank's values in the shard.

@@ -16,13 +16,13 @@ namespace slimpi::algorithm {
 
 namespace {
 
-// The partial sums of dot(), so many that compilers vectorize it while the order of additions is
-// fixed.
+// The number of partial sums in dot(). With several of them, compilers can vectorize dot() without
+// changing the order of its additions.
 constexpr int kLanes = 8;
 
 // orthonormalize_in_double() subtracts from a vector its projections on the vectors before it. If
-// the norm falls to kNothingLeft times its old value, the remainder is only rounding noise, since
-// anything else that float inputs leave is far larger.
+// this reduces the norm to kNothingLeft times its old value, the remainder is only rounding noise,
+// because any other remainder of float inputs is far larger.
 constexpr double kNothingLeft = 1e-12;
 
 // The largest element that Q may have without P Q^T overflowing: a row of P has at most 64 numbers,
@@ -156,7 +156,8 @@ LowRankStep::LowRankStep(comm::Call& call, const Matrices& matrices, bool on_dev
 
 // Visits the tiles of the matrix's first `count` elements: first those of the complete rows, then
 // the last row if that is incomplete. Calls visit(tile, values, distance), where `values` is the
-// input plus the used part of the residual and `distance` is that of the rows, in floats.
+// input plus the used part of the residual, and `distance` is the number of floats from one row of
+// the tile to the next.
 template <typename Visit>
 void LowRankStep::for_each_part(const Matrix& matrix, Visit visit) {
   const std::uint64_t width = std::min(matrix.columns, tile_size_.columns);
@@ -206,8 +207,9 @@ void LowRankStep::keep_limited(const Matrix& matrix) {
     kernels_.combine(factor, error, 0.0f, nullptr, matrix.count, error, on_.stream);
 }
 
-// Returns a tile of `in` plus the used part of the residual. *distance is that of the tile's rows,
-// in floats. Without a residual, the returned tile is `in` itself.
+// Returns a tile of `in` plus the used part of the residual, and sets *distance to the number of
+// floats from one row of the tile to the next. Without a residual, the returned tile is `in`
+// itself.
 const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int* distance) {
   const std::uint64_t first = matrix.first + part.row * matrix.columns + part.column;
   if (error_ == nullptr) {
@@ -227,9 +229,9 @@ const float* LowRankStep::load_part(const Matrix& matrix, const Part& part, int*
   return tile_;
 }
 
-// Sets Q to that of the last call, orthonormalized. A vector that is zero, and in a first call
-// every vector, is drawn at random. The lengths of the vectors do not affect the sum; length 1
-// avoids overflow and underflow with very large and very small matrices.
+// Sets Q to the orthonormalized Q of the last call. Vectors that are zero, as all are in a first
+// call, are drawn at random. The lengths of the vectors do not affect the sum; length 1 avoids
+// overflow and underflow with very large and very small matrices.
 void LowRankStep::start_q(const Matrix& matrix) {
   float* const q = q_ + matrix.q;
   std::memcpy(q, last_q_ + matrix.q, matrix.q_floats() * sizeof(float));
@@ -261,7 +263,7 @@ Status LowRankStep::first_products() {
   kernels_.fill(near_p_, 0.0f, matrices_.p, on_.stream);
   for (const Matrix& matrix : matrices_.low_rank)
     for_each_part(matrix, [&](const Part& part, const float* m, int distance) {
-      // multiply() cannot fail, because multiplies() has asked.
+      // multiply() cannot fail here, because multiplies() has tested it
       (void)kernels_.multiply(
           {1, matrix.rank, int(part.rows), int(part.columns), near_q_ + matrix.q + part.column,
            int(matrix.columns), m, distance, near_p_ + matrix.p + part.row, int(matrix.rows)},

@@ -31,8 +31,8 @@ Status sum_in_node(comm::Call& call);
 NodeShard node_shard(comm::Call& call);
 Status share_in_node(comm::Call& call);
 
-// Runs the three steps. `exchange` is called once on every rank, even on one that owns no shard,
-// and must leave the result in its argument's `out`.
+// Runs sum_in_node(), `exchange` and share_in_node(). `exchange` is called once on every rank, even
+// on one that owns no shard, and must leave the result in its argument's `out`.
 template <typename Exchange>
 Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
   SLIMPI_TRY(sum_in_node(call));
@@ -41,10 +41,11 @@ Status run_in_nodes(comm::Call& call, const Exchange& exchange) {
 }
 
 // Sets *residual to what earlier calls lost of `shard` by compression: an array in the call's
-// tensor state, allocated at its first use. Null without error feedback or without a state.
+// tensor state, allocated at its first use. Without error feedback or without a state, sets it to
+// null.
 Status find_residual(comm::Call& call, const comm::Range& shard, float** residual);
 
-// Allocates that array before the exchange, which then needs no memory for it.
+// Allocates the array of find_residual() in advance, so that the exchange needs no memory for it.
 Status reserve_residual(comm::Call& call);
 
 }  // namespace slimpi::algorithm

@@ -76,8 +76,8 @@ std::string refuse_algorithm(const Config& config, const std::string& name, doub
   return "SLIMPI_MAX_ERROR cannot be combined with " + name + "; accepted: " + able + "auto, off";
 }
 
-// Returns an error text if two results would have the same file, where the later one would replace
-// the earlier; otherwise "". A stream or a device may receive several.
+// Returns an error text if two of these results would be written to the same file, because the
+// later one would replace the earlier; otherwise "". A stream or a device can take several results.
 std::string refuse_files(const Config& config) {
   const std::pair<const char*, const std::optional<std::string>*> results[] = {
       {"SLIMPI_REPORT", &config.report},

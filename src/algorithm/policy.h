@@ -15,8 +15,8 @@ namespace slimpi::algorithm {
 struct Decision {
   bool take = false;                        // slimpi takes the call; otherwise MPI runs it (bypass)
   BypassReason reason = BypassReason::off;  // why the call is left to MPI
-  // One plan; with SLIMPI_ALGORITHM=auto several, of which (and of plain MPI) the autotuner finds
-  // the fastest.
+  // One plan or, with SLIMPI_ALGORITHM=auto, several. The autotuner then finds the fastest of these
+  // plans and plain MPI.
   std::vector<comm::Plan> plans;
   bool automatic = false;
   std::vector<const char*> candidates;  // MPI and the plans' algorithms, as the report names them
@@ -31,9 +31,9 @@ bool rules_apply(const Config& config);
 Decision make_decision(const Config& config, const Rule* rule,
                        Collective collective = Collective::allreduce);
 
-// Drops the plans that would send no fewer bits per value than a type of `bits` bits has. Exact
-// sums of doubles are kept, and so are exact sums of any type with SLIMPI_HIERARCHY=flat. If no
-// plan is left, MPI runs the call.
+// Drops the plans that would send at least as many bits per value as the type of the values has
+// (`bits`). Exact sums of doubles are kept, and so are exact sums of any type with
+// SLIMPI_HIERARCHY=flat. If no plan is left, MPI runs the call.
 void keep_shorter(Decision& decision, int bits);
 
 // Returns the reason why these options cannot be used together or in this build, or "".

@@ -22,9 +22,9 @@ std::uint64_t side_of_square(std::uint64_t count) {
   return side;
 }
 
-// Returns the size of the matrix for `count` floats of which the program has described no matrices:
-// the one that SLIMPI_POWERSGD_SHAPES has for this count, or else the smallest square that holds
-// them.
+// Returns the size of the matrix into which a buffer of `count` floats is arranged, if the program
+// has described no matrices: the shape that SLIMPI_POWERSGD_SHAPES has for this count or, if it has
+// none, the smallest square with room for `count` floats.
 MatrixSize whole_matrix(const comm::Plan& plan, const Config& config, std::uint64_t count) {
   if (plan.algorithm->shapes && config.powersgd_shapes)
     for (const Shape& shape : *config.powersgd_shapes)

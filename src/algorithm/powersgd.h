@@ -10,9 +10,9 @@
 //   out = P Q^T
 // With error feedback, a rank keeps M - out / N as its residual, which it adds to its next M.
 //
-// The error has a bound, whichever tensor the residuals E and the last Q belong to. Norms are L2
-// norms of all elements, and sums are over the ranks. The columns of P are orthonormal or zero, so
-// P P^T is a projection, whichever the Q. Then
+// The error has a bound, even if the residuals E and the last Q belong to another tensor. Norms are
+// L2 norms of all elements, and sums are over the ranks. The columns of P are orthonormal or zero,
+// so P P^T is a projection, whatever Q is. Then
 //   out            = P P^T (sum of M + E)
 //   out - sum of M = P P^T (sum of E) - (I - P P^T) (sum of M)
 // The two terms of the last line are orthogonal, so
@@ -26,8 +26,8 @@
 //
 // Cost: two uncompressed exchanges, (rows + columns) * rank floats in all, 4 * rank * n operations.
 // Error: only rounding if the sum of the matrices has at most rank `rank`. Otherwise the result
-// lacks the remaining directions, which error feedback adds in later calls. The algorithm is of no
-// use for a matrix without dominant directions, nor for a thin one. Thin matrices and floats
+// lacks the remaining directions, which error feedback adds in later calls. The algorithm does not
+// help with a matrix without dominant directions or with a thin one. Thin matrices and floats
 // outside of matrices are summed uncompressed, together with P.
 #pragma once
 #include <cstdint>
@@ -138,8 +138,8 @@ Status open_state(comm::Call& call, const Matrices& matrices, bool on_device, fl
                   float** last_q);
 
 // Runs one low-rank sum (low_rank_step.cpp). It works on M in tiles, so the sum of input and
-// residual takes memory for one tile only; just the residual in the tensor state has the length of
-// the buffer.
+// residual takes memory for one tile only; the only array as long as the buffer is the residual in
+// the tensor state.
 class LowRankStep {
  public:
   // Prepares the sum. `in` and `out` are in memory of the call's device if `on_device`, otherwise

@@ -6,15 +6,16 @@
 
 namespace slimpi::algorithm {
 
-// Returns the limit a = greatest / (most N) for N ranks. `most` exceeds the products below by a
-// margin for rounding. The sum of a node with k ranks is at most k a.
+// Returns the limit a = greatest / (most N) for N ranks, where `most` exceeds all factors of N a
+// below by a margin for rounding. If no input exceeds a, the sum of a node with k ranks is at most
+// k a.
 //
 // Quantized: a step is at most 2 k a, and a residual at most two steps.
-//   node    5 k a = k a + 2 * 2 k a with its residual; decoding does not increase it
-//   owner   5 N a for the sum of all nodes, 25 N a with the owner's residual
+//   sum of a node    with its residual k a + 2 * 2 k a = 5 k a; decoding does not increase it
+//   sum of all       at its owner 5 N a; with the owner's residual 25 N a
 // Packed: a step is at most 9/4 of the greatest value, and a residual at most four steps.
-//   node    10 k a = k a + 4 * 9/4 k a with its residual; at most 9/8 of that when decoded
-//   owner   less than 113 N a with the owner's residual; less than 127 N a when decoded
+//   sum of a node    with its residual k a + 4 * 9/4 k a = 10 k a; at most 9/8 of it when decoded
+//   sum of all       with the owner's residual less than 113 N a; when decoded less than 127 N a
 // Value codec: a clamped residual is less than 1/64 of its value.
 float safe_limit(const kernels::Format& format, int ranks) {
   const float most = format.codec == kernels::Codec::packed      ? 128
@@ -57,7 +58,7 @@ double most_packed_error(const kernels::Format& format, double bucket, double ti
          most_packed_error(format, bucket + added(scale), tile + added(top), false, nodes);
 }
 
-// Squares of floats, and sums of these, neither overflow nor underflow in double.
+// The arguments are sums of squares of floats in double, which neither overflow nor underflow.
 float residual_factor(double values, double residual) {
   if (!std::isfinite(values) || !std::isfinite(residual)) return 0;
   const double limit = kResidualNorms * kResidualNorms * values;

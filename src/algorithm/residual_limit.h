@@ -20,11 +20,11 @@ float safe_limit(const kernels::Format& format, int ranks);
 // sum, each for the values without residuals.
 double most_steps(const kernels::Format& format);
 
-// Returns a bound of |decoded - original| for one encoding by packed, if no value of the bucket
-// exceeds `bucket` in magnitude and none of its tile exceeds `tile`. With `feedback`, the bound
-// covers any residuals. As a function f(bucket, tile, nodes) it is concave, and f(c b, c t, c n) =
-// c f(b, t, n), so for sums of the magnitudes of `nodes` nodes it is at least the sum of the nodes'
-// own bounds.
+// Returns a bound of |decoded - original| for one encoding with the packed codec, if no value of
+// the bucket exceeds `bucket` in magnitude and none of its tile exceeds `tile`. With `feedback`,
+// the bound covers any residuals. As a function f(bucket, tile, nodes) it is concave, and f(c b, c
+// t, c n) = c f(b, t, n), so if `bucket` and `tile` are sums over `nodes` nodes, the bound is at
+// least the sum of the nodes' own bounds.
 double most_packed_error(const kernels::Format& format, double bucket, double tile, bool feedback,
                          int nodes = 1);
 

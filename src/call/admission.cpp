@@ -34,10 +34,10 @@ void ask_mpi_about_devices() {
   device::set_mpi_takes_device_memory(takes);
 }
 
-// Looks for kinds of memory, such as a GPU's, that have come into the process since the last call.
-// If the buffers of a call may be on a device, this happens early, because MPI may need copies of
-// them. Otherwise admit_sum() does it last, so that most calls that are left to MPI do not pay for
-// it.
+// Loads the support for kinds of memory, such as a GPU's, that the process has begun to use since
+// the last call. If the buffers of a call may be on a device, this is called early, because MPI may
+// need copies of them. Otherwise admit_sum() calls it last, so that most calls that are left to MPI
+// do not pay for it.
 void find_devices() {
   device::load_plugins();
   if (device::others()) ask_mpi_about_devices();
@@ -98,27 +98,15 @@ Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   return runtime.report.offer(communicator);
 }
 
-// Ends a call after a collective step has failed: as a failure, or by leaving it to MPI if slimpi
-// cannot use the communicator at all.
-Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
-                      Status status) {
-  if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
-  // Status::unsupported is not an error: MPI's limit of communicators is reached (mpi::refuse).
-  if (communicator.rank() == 0)
-    log_failure_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
-                     "calls on a communicator go to MPI");
-  return bypass(runtime, BypassReason::failure, communicator, request);
-}
-
-// Ends a call of which a step has failed, or has left it to MPI on all ranks.
+// Ends a call after a step that has failed, or that has left the call to MPI on all ranks.
 Outcome end_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
                  const comm::Verdict& verdict) {
   return verdict.left() ? bypass(runtime, *verdict.left(), communicator, request)
                         : fail_or_leave(runtime, communicator, request, verdict.status());
 }
 
-// Ends the job if only some of the ranks have left the sum to MPI. The ranks that are inside MPI
-// could not be told of an error.
+// Ends the job if only some of the ranks have left the sum to MPI, because an error cannot be
+// reported to ranks that are inside MPI.
 void end_if_unlike(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.refusal() < mpi::Refusal::single_threaded) return;
   runtime.errors.end_job(communicator.user(), failure_text());
@@ -139,12 +127,12 @@ Outcome estimate_call(Runtime& runtime, comm::Communicator& communicator, const 
       CallEstimate::running()->call_mpi(request, communicator.layout().nodes()));
 }
 
-// Runs a sum that slimpi takes, by its decision.
+// Runs a sum that slimpi takes, under a plan of the decision.
 Outcome run_taken(Runtime& runtime, comm::Communicator& communicator,
                   const algorithm::Decision& decision, const Request& request) {
   const std::vector<comm::Plan>& plans = decision.plans;
-  // Only here, because setting the floating-point environment costs more than all steps of a call
-  // that is left to MPI.
+  // The floating-point environment is set only here, because setting it costs more than all steps
+  // of a call that is left to MPI.
   const OwnFloats environment;
   const ActiveCall active(subject(communicator, request));
   const comm::Verdict found = find_nodes_and_memory(runtime, communicator, request);
@@ -186,6 +174,20 @@ Outcome bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& 
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator) {
   communicator.attachment<Decisions>().prepare(communicator.config(),
                                                runtime.rules_of(communicator), communicator.name());
+}
+
+void warn_of_unusable(const comm::Communicator& communicator, Status status) {
+  if (communicator.rank() != 0) return;
+  // Status::unsupported is not an error: MPI's limit of communicators is reached (mpi::refuse).
+  log_failure_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
+                   "calls on a communicator go to MPI");
+}
+
+Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
+                      Status status) {
+  if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
+  warn_of_unusable(communicator, status);
+  return bypass(runtime, BypassReason::failure, communicator, request);
 }
 
 Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
@@ -312,7 +314,8 @@ namespace {
   if (communicator == nullptr)
     return {raised ? Outcome::finished(*raised) : bypass_for(BypassReason::comm)};
   if (!runtime->option_error.empty()) runtime->errors.end_job(comm, runtime->option_error);
-  // Runtime::gathers may be true on some ranks only, whereas the options of the communicator agree.
+  // Runtime::gathers may be true on some ranks only, but the options of the communicator are the
+  // same on all ranks.
   if (request.gathers() && !communicator->config().calls.has(Collective::allgather))
     return {bypass(*runtime, BypassReason::function)};
   const bool has_peers = communicator->has_peers();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The first steps of every call, blocking, nonblocking or persistent, which decide whether slimpi
 // takes the call or leaves it to MPI. admit() decides locally, from facts that agree on all ranks
-// (except SLIMPI_TYPES: a rank that leaves a type to MPI tells the others). decide() communicates:
-// unless the ranks have already compared their options, it makes them do so, and then decides by
-// the options.
+// (except SLIMPI_TYPES: a rank that leaves a type to MPI tells the others). decide() lets the ranks
+// compare their options if they have not done so yet, which needs communication, and then decides
+// by the options.
 //
 //   blocking     dispatch(): the steps of admit(), decide(), run()
 //   nonblocking  admit(); then decide() and run() in a fiber (base/fiber.h), or without a fiber if
@@ -64,6 +64,15 @@ void take_description(Request& request);
 // Fills the communicator's table of decisions (Decisions) for calls of every size and type, from
 // this rank's options.
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
+
+// Says on rank 0, once, that MPI makes all calls of a communicator that slimpi cannot use. status:
+// that of the step in which the ranks found out.
+void warn_of_unusable(const comm::Communicator& communicator, Status status);
+
+// Ends a call after a collective step has failed: as a failure, or by leaving it to MPI if slimpi
+// cannot use the communicator at all.
+Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
+                      Status status);
 
 // Counts a float sum that goes to MPI for this reason, and its bytes.
 void count_bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,

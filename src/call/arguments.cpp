@@ -62,8 +62,8 @@ const char* owner_of(const Request& request) {
 
 }  // namespace
 
-// The counts of the blocks need a comparison of their own, because messages only show a difference
-// in the count of the whole vector, on which their tag depends.
+// The block counts must be compared here: the tags of messages are computed from the count of the
+// whole vector, so a difference in the blocks alone would go unnoticed.
 Status agree_on_blocks(comm::Communicator& communicator, const Request& request, bool init) {
   if (request.blocks.agreed) return Status::ok;
   if (request.gathers() && request.in != mpi::abi.in_place &&

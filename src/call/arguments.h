@@ -34,9 +34,9 @@ Status agree_on_blocks(comm::Communicator& communicator, const Request& request,
 // compared their options.
 comm::Verdict agree_on_memory(comm::Communicator& communicator, const Request& request);
 
-// Returns whether MPI makes the sum because the ranks share one node, without asking any rank about
-// its buffers: no rank has a GPU, or the sum is short, or slimpi never sums this type or collective
-// on one node.
+// Returns whether MPI makes the sum because all ranks share one node. Decides without
+// communication: true if no rank has a GPU, if the sum is short, or if slimpi never sums this type
+// or collective on one node.
 bool stays_on_node(const comm::Communicator& communicator, const Request& request);
 
 // Returns the description of a call that ActiveCall records, for the trace and for messages. `init`

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Begins nonblocking sums. Where no other rank is needed for it, decides at once whether slimpi
-// takes the sum; otherwise the sum's fiber decides.
+// Begins nonblocking sums. If this rank can decide alone whether slimpi takes over a sum, it does
+// so at once; otherwise the sum's fiber decides together with the other ranks.
 #include <memory>
 #include <utility>
 
@@ -22,9 +22,10 @@ namespace slimpi::call {
 
 namespace {
 
-// A nonblocking sum, whose request is a generalized request. Unlike a persistent sum it cannot use
-// a message to this process: until the ranks have an internal communicator, that message would need
-// a communicator of this process alone, on which MPICH's messages are not safe among threads.
+// A nonblocking sum, whose request is a generalized request. The request of a persistent sum, a
+// receive from this process itself, would not do here: before the ranks have an internal
+// communicator, the message would need a communicator of this process alone, and on such
+// communicators MPICH's messages are not thread-safe.
 class GeneralizedSum final : public HeldSum {
  public:
   GeneralizedSum(Runtime& its_runtime, comm::Communicator& its_communicator, Request its_request)
@@ -50,8 +51,8 @@ int GeneralizedSum::query(void* extra, mpi::MessageStatus* status) {
   GeneralizedSum& sum = *static_cast<GeneralizedSum*>(extra);
   sum.runtime.api.Status_set_cancelled(status, 0);
   sum.runtime.api.Status_set_elements(status, mpi::abi.type_byte, 0);
-  // If slimpi does not intercept the function that completes the request, the code that this
-  // callback returns is all that tells the program of the error.
+  // If slimpi does not intercept the function that completes the request, only the code returned
+  // here tells the program of the error.
   return is_completing() || !sum.forget_failure() ? mpi::kSuccess : mpi::abi.err_other;
 }
 
@@ -70,19 +71,19 @@ bool can_meet_in_fiber(const Runtime& runtime) {
   return mpi::can_help(runtime.api) && mpi::can_make_internal_in_fiber(runtime.api);
 }
 
-// Returns whether the ranks can run nonblocking sums of the communicator; all ranks get the same
-// answer at the same call. They can if they have the internal communicator and MPI_THREAD_MULTIPLE,
-// or if the first such sum can create that communicator in its fiber. A rank that cannot tells the
-// others.
+// Returns whether slimpi can run nonblocking sums on the communicator. At the same call all ranks
+// get the same answer. The answer is yes if the ranks have the internal communicator and
+// MPI_THREAD_MULTIPLE, or if the first nonblocking sum can create that communicator in its fiber.
+// If this rank cannot create it, it tells the other ranks (refuse_to_meet()).
 bool meet_or_refuse(Runtime& runtime, comm::Communicator& communicator) {
   if (communicator.unusable()) return communicator.nonblocking.next_is_undecided();
-  // Once a sum has begun, its fiber changes what is tested below, at a different time on each rank.
-  // The ranks would get different answers, so they no longer test.
+  // The fiber of a sum changes what is tested below, at a different time on each rank. So once a
+  // sum has begun, the ranks no longer test, because they would get different answers.
   if (communicator.nonblocking.any()) return true;
   if (communicator.connected()) return communicator.threaded();
   if (can_meet_in_fiber(runtime)) {
-    // Once MPI has had no free context id, nonblocking sums of the communicator stay refused, even
-    // when it has one again, because the ranks could not change their answer at the same call.
+    // Once MPI has run out of context ids, nonblocking sums on this communicator stay refused, even
+    // when MPI has a free id again: the ranks could not all change their answer at the same call.
     if (!communicator.refused() && communicator.has_room()) return true;
     communicator.refuse_to_meet(mpi::Refusal::no_room);
     return false;
@@ -107,7 +108,7 @@ Status begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const 
 }
 
 // Begins a nonblocking sum in a fiber, or decides at once that MPI makes it. The caller holds
-// HoldFibers, and no comparison of how many sums each rank has begun is going on.
+// HoldFibers, and has checked that the ranks are not just comparing how many sums each has begun.
 Outcome decide_or_begin(const Admission& admitted, const Request& request, void* handle) {
   Runtime& runtime = *admitted.runtime;
   comm::Communicator& communicator = *admitted.communicator;
@@ -163,12 +164,12 @@ bool make_complete_request(int (&handles)[2]) {
 }
 
 Outcome begin_nonblocking(Request& request, void* handle) {
-  // Inside a fiber, this is the call of a hook, or of a callback that MPI runs, and goes to MPI. So
-  // does a call with a null handle, so that MPI reports the error.
+  // A call inside a fiber comes from a hook, or from a callback that MPI runs, and is left to MPI.
+  // So is a call with a null handle, because MPI reports that error.
   if (Fiber::inside() || handle == nullptr) return {};
   if (const Runtime* const runtime = Runtime::started();
       request.gathers() && runtime != nullptr && !runtime->gathers)
-    return {};  // the default, where no call may wait to hold the fibers
+    return {};  // all-gathers are off, so this call must not wait below
   take_description(request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
     const HoldFibers held;

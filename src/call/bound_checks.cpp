@@ -125,8 +125,9 @@ void fill_steps(const comm::Call& call, const float* in, double* words) {
   }
 }
 
-// Compares each element with its bound. What the owner encodes already has the errors of phase 1,
-// which can widen its range; the factor 1 + 2 most / last_level covers that.
+// Compares each element with its bound. The owner encodes a sum that already contains the errors of
+// phase 1 (the reduce-scatter). These errors can widen the range of a bucket, and the factor 1 + 2
+// most / last_level allows for that.
 void compare_elements(const comm::Call& call, const Verified& verified, const double* words) {
   const Blocks blocks = blocks_of(call);
   const double most = algorithm::most_steps(call.plan.format);

@@ -21,8 +21,8 @@ struct Verified {
   comm::Range range;
 };
 
-// One kind of check. Each rank computes numbers from its input (the words), whose sums over all
-// ranks determine the bound.
+// One kind of check. Each rank computes a few numbers from its input, called words. Their sums over
+// all ranks determine the bound.
 struct BoundCheck {
   bool (*applies)(const comm::Call& call);
   std::size_t (*word_count)(const comm::Call& call);
@@ -36,7 +36,7 @@ struct BoundCheck {
 // Returns the check for a call of floats, or null if there is none. All ranks get the same answer.
 const BoundCheck* bound_check_of(const comm::Call& call);
 
-// Adds elements that exceed their bound to the wrong elements in the report.
+// Counts elements that exceed their bound among the wrong elements of the report.
 void count_beyond(const comm::Call& call, std::uint64_t elements);
 
 }  // namespace slimpi::call

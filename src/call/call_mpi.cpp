@@ -91,9 +91,9 @@ int call_mpi(const Request& request, std::optional<BypassReason> reason) {
 
 namespace {
 
-// Returns the number of elements of a whole call, also of one with blocks whose type slimpi does
-// not take, so that count_blocks() has not run yet. The communicator is valid, since MPI has just
-// used it.
+// Returns the number of elements of a whole call. The blocks of a reduce-scatter or all-gather are
+// counted here, because if slimpi does not take the type, count_blocks() has not run yet. The
+// communicator is valid, since MPI has just used it.
 std::int64_t count_of_all(Runtime& runtime, const Request& request) {
   if (request.collective == Collective::allreduce) return request.count;
   Request measured = request;

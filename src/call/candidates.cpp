@@ -20,8 +20,8 @@ namespace slimpi::call {
 
 namespace {
 
-// Returns the decisions for calls of one row of the rules. Null is for the calls that no row
-// matches.
+// Returns the decisions for the calls that a row of the rules matches or, if `rule` is null, for
+// the calls that no row matches.
 Decisions::ByCall prepared(const Config& config, const Rule* rule, std::size_t number) {
   Decisions::ByCall decisions;
   for (std::size_t i = 0; i < decisions.size(); ++i) {
@@ -88,7 +88,8 @@ struct Ran {
   std::uint64_t verifying = 0;
 };
 
-// Calls MPI from inside slimpi's floating-point environment, in the program's.
+// Forwards a call to MPI in the program's floating-point environment, although the thread is in
+// slimpi's.
 int call_mpi_from_inside(const Request& request, std::optional<BypassReason> reason) {
   const CallersFloats environment;
   return call_mpi(request, reason);

@@ -27,8 +27,9 @@ class Decisions : public comm::Attachment {
   // compare their options.
   void prepare(const Config& config, const Rules& rules, const std::string& name);
 
-  // Return the decision for a call, or for a call of so many bytes. It is valid until prepare(),
-  // and the same on all ranks. slimpi must be able to sum the type.
+  // Return the decision for a call, or for a call of `bytes` bytes. The reference is valid until
+  // the next prepare(), and the decision is the same on all ranks. slimpi must be able to sum the
+  // type.
   const algorithm::Decision& find(const Request& request) noexcept;
   const algorithm::Decision& find(std::uint64_t bytes, ElementType type = ElementType::float32,
                                   Collective collective = Collective::allreduce) noexcept;

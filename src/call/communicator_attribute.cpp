@@ -52,8 +52,8 @@ comm::Communicator* Registry::find_or_follow(mpi::Comm comm, std::optional<int>*
   return found;
 }
 
-// Forgets what find_or_follow() and the threads remember by a communicator's handle, because MPI
-// may give this handle to another communicator.
+// Invalidates everything that is remembered under a communicator's handle, here and by each thread
+// in find_or_follow(), because MPI may give the handle to another communicator.
 void Registry::handles_end() {
   for (auto& comm : refused_types) comm.store(mpi::Comm(), std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
@@ -78,10 +78,10 @@ mpi::Comm Registry::largest() {
   return found;
 }
 
-// Finds or makes the state of a communicator whose handle may be invalid. The first MPI call below
-// finds that out, and no other follows if it fails. Its return code is not enough under MPICH 5: if
-// the program's error handler is a function, a failed call returns MPI_SUCCESS there, but leaves
-// `known` unset.
+// Finds or makes the state of a communicator whose handle may be invalid. If it is, the first MPI
+// call below fails, and no other call is made. Under MPICH 5 the return code alone does not show
+// that: if the program's error handler is a function, the failed call returns MPI_SUCCESS, but
+// leaves `known` unset.
 comm::Communicator* Registry::follow(mpi::Comm comm, std::optional<int>* raised) {
   constexpr int kUnset = -1;
   const Pin pin(*this);
@@ -146,8 +146,8 @@ int Registry::forget(mpi::Comm comm, int, void* value, void* self) {
   auto* const registry = static_cast<Registry*>(self);
   auto* const communicator = static_cast<comm::Communicator*>(value);
   // If requests are pending, MPI frees a communicator only when the last of them completes, long
-  // after the program's free has returned. forget() is then called inside other work, where no MPI
-  // function may be called.
+  // after the program's free has returned. forget() is then called in the middle of another MPI
+  // call, where no MPI function may be called.
   const bool late = !registry->abandoned_ && !Freeing::is_freeing(comm);
   registry->handles_end();
   {
@@ -278,9 +278,9 @@ void finish_on(mpi::Comm comm) {
   communicator->set_freed();
 }
 
-// Detects that MPI has ended although the process continues: the last session is finalized, and
-// MPI_COMM_WORLD is not in use. MPI then forgets communicators, keyvals, error classes and codes,
-// and everything else, and the next session starts it anew.
+// Detection of the end of MPI in a process that continues: the last session has been finalized, and
+// MPI_COMM_WORLD is not in use. MPI has then forgotten communicators, keyvals, error classes and
+// codes, and everything else, and the next session starts MPI anew.
 
 namespace {
 std::atomic<int> g_open{0}, g_seen{0};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Follows the program's communicators: slimpi's state of a communicator is kept in an attribute of
-// it. When the communicator is freed, MPI calls the attribute's delete callback, which drops the
-// state. The keyval of the attribute exists only while some communicator is followed, because MPI
-// forgets it when it ends, and a program with sessions may start MPI again.
+// Follows the program's communicators: slimpi keeps its state of a communicator in an attribute of
+// the communicator. When the communicator is freed, MPI calls the attribute's delete callback,
+// which drops the state. The keyval of the attribute exists only while some communicator is
+// followed, because MPI forgets keyvals when it ends, and a program with sessions may start MPI
+// again.
 #pragma once
 #include <array>
 #include <atomic>
@@ -43,8 +44,8 @@ class Registry {
   void drop_late();
 
   // Waits until all ranks have called MPI_Finalize. Meanwhile this rank answers ranks that wait for
-  // it in a sum, which would otherwise hang instead of failing. Calls `meet`, unless empty, again
-  // and again, and returns its last result: true once all ranks are there, false if this rank gives
+  // it in a sum, which would otherwise hang instead of failing. Repeatedly calls `meet`, unless it
+  // is empty, and returns its last result: true once all ranks are there, false if this rank gives
   // up waiting for them.
   bool wait_for_finalize(const std::function<std::optional<bool>()>& meet);
 
@@ -92,7 +93,7 @@ class Freeing {
   Freeing& operator=(const Freeing&) = delete;
 
   // Returns whether this thread is freeing `comm`. A relaxed load is enough, because a thread sees
-  // its own increment at once, and those of others do not matter.
+  // its own increment at once, and the increments of other threads do not matter.
   static bool is_freeing(mpi::Comm comm) {
     return alive_.load(std::memory_order_relaxed) != 0 && frees(comm);
   }

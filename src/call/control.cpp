@@ -60,7 +60,8 @@ void take_key(Runtime& runtime, comm::Communicator& communicator, const std::str
   if (error.empty() && option == Option::rules) error = read_rules(communicator);
   if (!error.empty()) runtime.errors.end_job(communicator.user(), error);
   if (config.calls.has(Collective::allgather)) runtime.gathers = true;
-  // A file of the same name may have new contents.
+  // An option whose value is the name of a file counts as changed even if the name is the same,
+  // because the file may have new contents.
   if (config.value_text(*option) != before ||
       option_rows()[std::size_t(*option)].scope == Scope::contents)
     communicator.options_changed();

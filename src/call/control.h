@@ -21,7 +21,8 @@ int take_info(mpi::Comm comm, mpi::Info info);
 // have different limits. Returns false if slimpi cannot follow the communicator.
 bool set_timeout(mpi::Comm comm, std::uint64_t seconds);
 
-// Returns the line that says why an option of a communicator cannot have this value, or "".
+// Returns the line that says why an option of a communicator cannot have this value, or "" if it
+// can.
 std::string check_option(const char* name, const char* value);
 
 // Returns the process's value of an option, "" if it is unset, or std::nullopt if there is no such

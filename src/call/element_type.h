@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The types of elements that slimpi sums: their names in MPI, and the codec between them and
-// floats. A new type needs a row in kElementRows (options/option_types.h), and its name in
+// The types of elements that slimpi sums: their names in MPI, and the codecs that convert between
+// them and floats. A new type needs a row in kElementRows (options/option_types.h), and its name in
 // element_type(), mpi_has() and codec_of().
 #pragma once
 #include <cstdint>
@@ -35,7 +35,7 @@ inline bool mpi_has(ElementType type) {
 }
 
 // Returns the codec that encodes a float as one element of the type, and decodes each element
-// exactly. Nothing for doubles, which kernels/math/float64.h converts.
+// exactly. Returns nothing for doubles, which kernels/math/float64.h converts.
 constexpr std::optional<kernels::Codec> codec_of(ElementType type) {
   switch (type) {
     case ElementType::float32:
@@ -55,7 +55,7 @@ inline ElementType type_of(const Request& request) {
   return element_type(request.datatype).value_or(ElementType::float32);
 }
 
-// Returns the bytes of the program's input.
+// Returns the bytes of the whole vector in the program's type.
 inline std::uint64_t bytes_of(const Request& request) {
   return std::uint64_t(request.count) * row_of(type_of(request)).bytes;
 }

@@ -15,35 +15,35 @@ namespace slimpi::call {
 
 // admission.cpp
 
-// Runs a blocking call, or leaves it to MPI, as the outcome says. Like begin_nonblocking() and
-// init_persistent(), it sets the counts of a call with blocks (count_blocks()), unless an earlier
-// step leaves the call to MPI.
+// Runs a blocking call, or leaves it to MPI; the outcome says which. Like begin_nonblocking() and
+// init_persistent(), this also sets the counts of a reduce-scatter or all-gather (count_blocks()),
+// unless the call goes to MPI before that.
 Outcome dispatch(Request& request);
 
 // raise_error.cpp
 
-// Ends the job with one line about the failure `status`, because other ranks may wait for this one
-// in a sum. Called if a sum's call or MPI_Start fails, and in MPI_Finalize if MPI's own would
-// crash. Does nothing before slimpi has started.
+// Logs the failure `status` in one line and ends the job, because other ranks may be waiting for
+// this one in a sum. Called if an exception interrupts a sum's call or MPI_Start, and in
+// MPI_Finalize if MPI's own MPI_Finalize would crash. Does nothing before slimpi has started.
 void end_for(mpi::Comm comm, Status status);
 
-// Raises an MPI error on the communicator, after an exception in any other function. Returns the
-// code for the program.
+// Raises an MPI error on the communicator, after an exception that need not end the job (see
+// end_for()). Returns the code for the program.
 int fail_on(mpi::Comm comm, Status status);
 
 // call_mpi.cpp
 
-// Forwards the call to the next definition of the function, another tool's or MPI's, with copies of
-// buffers that MPI cannot take. `reason` is what the trace shows; without a reason, SLIMPI_ESTIMATE
-// does not record the call.
+// Forwards the call to the next definition of the function, another tool's or MPI's, with staged
+// copies of buffers that MPI cannot access. The trace shows `reason`. Without a reason,
+// SLIMPI_ESTIMATE does not record the call.
 int call_mpi(const Request& request, std::optional<BypassReason> reason);
 
-// Calls the next definition without staging, trace and estimate. src/intercept defines it.
+// Calls the next definition without staging, trace and estimate. Defined by src/intercept.
 int call_mpi_unstaged(const Request& request);
 
-// Counts the bytes of a call that MPI made because of its type, for the share of compressed bytes
-// in the report. count_other_bytes() leaves out MPI_MAX and MPI_MIN only, because an operation that
-// the program has defined may be a sum.
+// Count the bytes of a call that went to MPI because of its datatype; the report compares them with
+// the bytes that were compressed. count_other_bytes() excludes only MPI_MAX and MPI_MIN, because an
+// operation that the program has defined may be a sum.
 void count_bytes_of(const Request& request);
 inline void count_other_bytes(const Request& request, int code) {
   if (code == mpi::kSuccess && request.op != mpi::abi.op_max && request.op != mpi::abi.op_min)
@@ -110,10 +110,10 @@ inline bool sums_in_flight() {
 // Waits until all sums in flight are complete.
 void wait_for_all_sums();
 
-// Lets MPI make the sum of the calling fiber, on slimpi's own communicator: on its own one the
-// program may have begun other collectives meanwhile, in an order that differs among ranks. begin()
-// must call MPI's nonblocking function for the same collective, because another one may add in
-// another order. Returns MPI's code.
+// Lets MPI make the sum of the calling fiber on slimpi's internal communicator. The program's
+// communicator would not do: the program may have begun other collectives on it meanwhile, in an
+// order that differs among ranks. begin() must call MPI's nonblocking function for the same
+// collective, because a different one may add in a different order. Returns MPI's code.
 int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi::Request* handle));
 
 // communicator_attribute.cpp
@@ -122,8 +122,8 @@ int sum_by_mpi(const Request& request, int (*begin)(const Request& request, mpi:
 void wait_for_sums_on(mpi::Comm comm);
 
 // Called before a communicator is freed. Waits for its nonblocking sums, which use its state, and
-// for slimpi's own requests on it: MPI would keep a communicator that has a request, and
-// MPI_Comm_disconnect would wait.
+// for slimpi's own requests on it, because with a request pending MPI would keep the communicator
+// and MPI_Comm_disconnect would wait.
 void finish_on(mpi::Comm comm);
 
 }  // namespace slimpi::call

@@ -35,7 +35,7 @@ class CallEstimate {
   // Forwards to MPI a call that slimpi would compress between `nodes` nodes, and counts it.
   int call_mpi(const Request& request, int nodes);
 
-  // Returns all calls so far. `job` describes the job.
+  // Returns the estimate for all calls so far. `job` describes the job.
   Estimate result(const Report& job) const;
 
  private:

@@ -36,7 +36,8 @@ int raise_failure(const Held& held, const Failure& failure) {
   return held.runtime.errors.raise(comm, fail(failure.status, failure.text), failure.logging);
 }
 
-// Sets MPI_SUCCESS in the statuses, because MPI sets their errors only if it returns an error.
+// Sets the error fields of the statuses to MPI_SUCCESS, because MPI leaves them unset if it returns
+// no error.
 void clear_errors(const Completing::Completed& completed) {
   for (int i = 0; i < completed.count; ++i) mpi::set_error(completed.statuses, i, mpi::kSuccess);
 }
@@ -75,7 +76,8 @@ class Start {
   bool begins_ = false;
 };
 
-// Starts the requests that slimpi does not know, in one call of MPI. MPI may change their handles.
+// Starts the requests that slimpi has no work for in one call of MPI, which may change their
+// handles.
 int start_others(const std::deque<Start>& starts, std::ptrdiff_t own,
                  const std::function<int(int, void*)>& next) {
   const int count = int(std::ptrdiff_t(starts.size()) - own);
@@ -146,9 +148,10 @@ HeldRequests::Entry HeldRequests::take(const Held& held) noexcept {
   return taken;
 }
 
-// After an error of MPI_Startall, nothing tells which requests MPI has started: a request that is
-// complete at once looks like an inactive one. So the requests that slimpi knows are started one by
-// one, after all others, among which is the one that MPI refuses.
+// When MPI_Startall fails, nothing tells which requests MPI has started, because a request that is
+// complete at once looks like an inactive one. So MPI first starts the requests that slimpi has no
+// work for, in one call; if there is one that MPI refuses, it is among these. slimpi's own requests
+// follow one by one.
 int start_requests(int count, void* handles, const std::function<int(int, void*)>& next) {
   const auto start_all = [&] { return programs_code([&] { return next(count, handles); }); };
   int first = 0;
@@ -180,7 +183,7 @@ int refuse_to_cancel(const void* address) {
 }
 
 // Removes the request from the table before MPI frees it, because MPI may give the handle to
-// another request at once. Puts it back if MPI fails, or still uses something of it.
+// another request at once. Puts it back if MPI fails, or if MPI still uses its buffers (freed()).
 int free_request(void* address, const std::function<int(void*)>& next) {
   const auto held = held_at(address);
   if (held == nullptr) return next(address);
@@ -220,7 +223,8 @@ Completing::Completing(int count, const void* handles) : array_(handles) {
   for (int i = 0; i < count; ++i) {
     const auto handle = mpi::read_at<mpi::Request>(handles, i);
     Noted& noted = noted_.emplace_back(Noted{handle, HeldRequests::instance().find(handle)});
-    // MPI does not tell when it frees this request, and may use the handle in another thread.
+    // A nonblocking call on copies leaves the table now, before MPI may free its request and give
+    // the handle to another thread. The destructor puts it back if it is not complete.
     if (noted.held != nullptr && !noted.held->persistent && !noted.held->is_sum())
       noted.taken = HeldRequests::instance().take(*noted.held);
   }
@@ -245,9 +249,10 @@ Completing::Noted* Completing::find(const Completed& completed, int i) {
   return index >= 0 && std::size_t(index) < noted_.size() ? &noted_[std::size_t(index)] : nullptr;
 }
 
-// Called if MPI has returned an error, maybe of another request, and has kept this one. Returns
-// whether it is a persistent request that is complete. MPICH 5 may also keep a complete nonblocking
-// sum, whose status must not say success if slimpi knows that the sum has failed.
+// Called for a request that MPI has kept although it has returned an error, perhaps of another
+// request. Returns whether this is a persistent request that is complete. MPICH 5 may also keep a
+// complete nonblocking sum; if slimpi knows that this sum has failed, its status must not say
+// success.
 bool Completing::completed_beside_error(const Noted& noted, int code,
                                         const Completed& completed) const {
   const bool failed = noted.held->failed();
@@ -265,8 +270,9 @@ bool Completing::completed_beside_error(const Noted& noted, int code,
   return done != 0;
 }
 
-// Notes the failures of the completed requests, all of which are complete before an error handler
-// runs. `code` is MPI's.
+// Finishes the completed requests and notes their failures. raise() raises the errors afterwards,
+// so that all these requests are finished before an error handler runs. `code` is the code that MPI
+// returned.
 void Completing::finish_completed(int code, const Completed& completed, bool ends) {
   for (int i = 0; i < completed.count; ++i) {
     Noted* const noted = find(completed, i);

@@ -46,19 +46,19 @@ class Held : public std::enable_shared_from_this<Held> {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
 
-  // Returns the communicator to raise an error on: the program's or, if the program has freed that,
-  // MPI_COMM_WORLD. It was freed if slimpi has no state of `comm` any more, or a state whose id is
-  // not `of_comm` because MPI has reused the handle.
+  // Returns the communicator to raise an error on: the program's `comm` or, if the program has
+  // freed that, MPI_COMM_WORLD. The program has freed `comm` if slimpi no longer has state for the
+  // handle, or if this state has an id other than `of_comm`, because MPI has reused the handle.
   mpi::Comm comm_for_errors() const;
 
-  // Includes the request in those in flight, or excludes it. Functions of MPI that complete
-  // requests look for it only while it is included (sums_in_flight()).
+  // Counts the request as in flight, or no longer. Intercepted functions that complete requests,
+  // such as MPI_Wait, look for slimpi's requests only while some are in flight (sums_in_flight()).
   void set_in_flight(bool in_flight);
 
   // Returns whether slimpi makes the sum of the request; if not, MPI makes the call on copies.
   virtual bool is_sum() const { return true; }
-  // Returns whether a sum of the request is running. A function of MPI that waits for the request
-  // first lets this sum end.
+  // Returns whether a sum of the request is running. An intercepted function that waits for the
+  // request first lets this sum finish.
   virtual bool runs() const { return false; }
   // Returns whether the last sum has failed and no function has raised that error yet.
   virtual bool failed() const { return false; }
@@ -104,14 +104,14 @@ class HeldRequests {
   // Returns the only table. It is never destroyed, because exit handlers may still call MPI.
   static HeldRequests& instance();
 
-  // Adds the element of `entry`, whose handle is known now. Does not allocate, because a failure
+  // Adds the request in `entry`, which has its handle by now. Does not allocate, because a failure
   // here would lose MPI's request.
   void add(Entry& entry) noexcept;
 
   bool empty() const { return total_.load(std::memory_order_acquire) == 0; }
 
-  // Returns the request with this handle, or null if slimpi has no work for it. For nearly all
-  // other requests the test takes no lock.
+  // Returns the request with this handle, or null if slimpi has no work for it. In that case the
+  // lookup hardly ever takes a lock.
   std::shared_ptr<Held> find(mpi::Request handle);
 
   // Removes the request from the table, because MPI may reuse its handle.
@@ -141,7 +141,7 @@ class HeldRequests {
   }
 
   std::atomic<int> total_{0};  // requests in all buckets
-  std::mutex mutex_;  // guards the lists; MPI's callbacks lock it, so call no MPI meanwhile
+  std::mutex mutex_;  // guards the lists; MPI's callbacks lock it, so never call MPI under it
   std::array<Bucket, std::size_t(1) << kBucketBits> buckets_;
 };
 
@@ -154,7 +154,7 @@ class Completing {
   Completing(const Completing&) = delete;
   Completing& operator=(const Completing&) = delete;
 
-  // Returns whether there are sums among the requests that are not complete.
+  // Returns whether a sum of one of these requests is running.
   bool has_sums() const;
 
   // Which requests the function has completed, and where its statuses are.

@@ -14,9 +14,10 @@ namespace slimpi::call {
 
 namespace {
 
-// A call on copies. A nonblocking request counts as in flight until MPI frees it, even after its
-// result was copied: MPI then reuses the handle, so the table must not have it any more. A
-// persistent one counts while it is active.
+// A call that MPI runs on copies. A nonblocking call counts as in flight until MPI frees its
+// request, even if MPI_Request_get_status has already copied the result back: slimpi must see MPI
+// free the request, to remove it from the table before MPI reuses the handle. A persistent call
+// counts while it is active.
 class HeldCopy final : public Held {
  public:
   HeldCopy(Runtime& its_runtime, const Request& request, bool is_persistent)
@@ -37,7 +38,8 @@ class HeldCopy final : public Held {
   bool active_ = !persistent;  // the program does not have the result yet
 };
 
-// Leaves a request that is already active alone: MPI uses its copies, and refuses to start it.
+// Copies the input of a persistent call before MPI starts it. Does nothing if the request is
+// already active: MPI is using the copies, and will refuse to start it again.
 int HeldCopy::before_start(bool* begins) {
   if (!persistent || active_) return mpi::kSuccess;
   const Status status = call.bring_in();
@@ -58,8 +60,8 @@ bool HeldCopy::completed(bool ends) {
   return fails;
 }
 
-// Freeing the request of a nonblocking call is an error of the program, after which MPI may still
-// use the copies. So the table keeps them, without the handle.
+// A program that frees the request of a nonblocking call is in error, but MPI may still use the
+// copies. So this object stays in the table, without a handle.
 bool HeldCopy::freed() {
   if (!persistent) handle = mpi::abi.request_null;
   return persistent;
@@ -85,8 +87,8 @@ int begin_staged(const Request& request, void* handle, bool persistent,
   const int code = programs_code([&] { return next(made->call.copy()); });
   if (code != mpi::kSuccess) return code;
   made->handle = mpi::read<mpi::Request>(handle);
-  // The handle of a call that is complete at once identifies nothing, because MPI may use one
-  // handle for all these calls.
+  // A call that is complete at once is finished here, because its handle does not identify it: MPI
+  // may use one handle for all these calls.
   int done = 0;
   if (!persistent) runtime->api.Request_get_status(made->handle, &done, mpi::abi.status_ignore);
   if (done != 0) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A nonblocking sum, or a persistent sum with one start after another, which the queue of its
-// communicator runs (queue.h). For a nonblocking sum the program holds a generalized request. For a
-// persistent sum it holds a persistent receive of an empty message, which this process sends to
-// itself when the sum is complete.
+// A nonblocking sum, or a persistent sum that may be started again and again. The queue of its
+// communicator runs the sum (queue.h). For a nonblocking sum the program holds a generalized
+// request. For a persistent sum it holds a persistent receive of an empty message, which this
+// process sends to itself when the sum is complete.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -35,7 +35,8 @@ class HeldSum : public Held {
   void taken_back() override;
   bool completed(bool ends) override { return ends && forget_failure(); }
 
-  // Gives up raising the failure of the last sum. Returns whether that sum has failed.
+  // Discards the failure of the last sum, so that no function raises it. Returns whether there was
+  // one.
   bool forget_failure();
 
   // Notes that the program frees the request: no function will complete it, so a failure of its sum
@@ -54,9 +55,10 @@ class HeldSum : public Held {
   const algorithm::Decision* const decision;  // of a persistent sum; null if nonblocking
   std::optional<BypassReason> bypass = {};    // why MPI makes the sum; empty: the fiber decides
   bool accepted = false;                      // begin_sum() was called
-  // Float sums that the program started on the communicator while this sum was the last in the
-  // queue, and that did not join the queue because MPI made them or they are persistent.
-  // SLIMPI_CALLS_PER_STEP counts them when this sum ends, so that they count after it.
+  // How many float sums the program started on the communicator, while this sum was the last in the
+  // queue, that did not join the queue because MPI made them or they are persistent. When this sum
+  // ends, SLIMPI_CALLS_PER_STEP counts them, so that all sums count in the order in which they were
+  // started.
   std::uint64_t counted_later = 0;
 
  private:

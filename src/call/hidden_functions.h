@@ -7,9 +7,10 @@ namespace slimpi::call {
 
 class Runtime;
 
-// Not null while this thread makes a probe: slimpi calls a function of MPI as the program would, to
-// see whether the call comes back. slimpi's definition of the function then only sets *t_probe. It
-// tests t_probe only while g_fibers is above 0 (sums_in_flight()), so a probe also raises that.
+// Not null while this thread runs a probe: slimpi calls an MPI function as the program would, to
+// see whether the call reaches slimpi's own definition. During a probe, this definition only sets
+// *t_probe. It tests t_probe only while g_fibers is above 0 (sums_in_flight()), so a probe also
+// increments g_fibers.
 inline constinit thread_local bool* t_probe = nullptr;
 inline bool is_probe() {
   if (t_probe != nullptr) *t_probe = true;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Persistent sums. Ranks may start the sums of one communicator in different orders, so each sum
-// has its own channel (tags of messages) on the internal communicator and its own state. The ranks
-// make both together in MPI_Allreduce_init, where they also decide, by the options that the
-// communicator has then, whether and how the sum is compressed.
+// Persistent sums (MPI_Allreduce_init and its relatives). Ranks may start the persistent sums of a
+// communicator in different orders, so each sum has its own range of message tags on the internal
+// communicator, called its channel, and its own tensor state. The ranks set up both together in the
+// init function. There they also agree on whether and how the sum is compressed, from the options
+// that the communicator has at that time.
 #include "call/persistent.h"
 
 #include <memory>
@@ -28,8 +29,9 @@ namespace slimpi::call {
 
 namespace {
 
-// A part of the tags of the internal communicator. `number` names the channel in messages, as if it
-// were a communicator. `index` is -1 if some rank has no free channel.
+// A range of message tags on the internal communicator. `number` identifies the channel in
+// messages, where other sums have the number of their communicator. `index` is -1 if some rank has
+// no free channel.
 struct Channel {
   int number = 0, index = -1;
 };
@@ -73,21 +75,22 @@ void PersistentSum::started() {
   const bool bypassed = !Runtime::on;
   bypass = bypassed ? std::optional(BypassReason::off) : std::nullopt;
   begin_sum(*this);
-  // SLIMPI_CALLS_PER_STEP counts this start like any sum of the communicator, unless slimpi is off.
+  // A start counts for SLIMPI_CALLS_PER_STEP like any other sum on the program's communicator,
+  // unless slimpi is off.
   if (bypassed)
     count_bypass(runtime, BypassReason::off, own_, request);
   else if (parent != nullptr)
     count_in_order(*parent);
 }
 
-// The result of what the ranks tell each other at the init of a persistent sum.
+// Agreed among all ranks in the init function of a persistent sum.
 struct InitAnswer {
   bool stays = false;        // MPI makes the sum, because all ranks share one node
   bool starts_seen = false;  // slimpi sees the starts of requests on all ranks
 };
 
-// Fills in *answer, and makes the ranks compare the counts, because a sum whose counts differ would
-// hang at its first start. Collective.
+// Fills in *answer from all ranks, and compares the ranks' counts, because a sum with counts that
+// differ would hang at its first start. Collective over the communicator.
 Status compare_counts(comm::Communicator& communicator, const Request& request,
                       InitAnswer* answer) {
   const OwnFloats environment;
@@ -103,16 +106,16 @@ Status compare_counts(comm::Communicator& communicator, const Request& request,
   return Status::ok;
 }
 
-// Finds a channel and a communicator number for a new sum, the same on all ranks. On no rank does
-// another sum of the internal communicator use the channel, nor another communicator or channel of
-// the process the number. Collective.
+// Finds a channel and a number for a new sum, the same on all ranks. On every rank the channel is
+// free, and no other communicator or channel of the process has the number. Collective over the
+// communicator.
 Status find_channel(comm::Exchange& exchange, Channel* channel) {
   comm::InternalComm& internal = *exchange.internal();
   std::uint64_t words[] = {std::uint64_t(mpi::next_number()), 0};
   for (int proposed = 1;; proposed = channel->index + 1) {
     proposed = internal.free_channel(proposed);
-    // A rank without a free channel proposes the largest word, which all_max() returns to all
-    // ranks.
+    // A rank without a free channel proposes channels(), which is larger than any index, so
+    // all_max() returns it to all ranks.
     words[1] = std::uint64_t(proposed < 0 ? internal.channels() : proposed);
     SLIMPI_TRY(exchange.all_max(words));
     channel->index = int(words[1]);
@@ -121,13 +124,12 @@ Status find_channel(comm::Exchange& exchange, Channel* channel) {
     SLIMPI_TRY(exchange.all_true(&all));
     if (all) break;
   }
-  // Messages name the channel by a communicator number, as if it were a communicator.
   channel->number = int(words[0]);
   mpi::use_number(channel->number);
   return Status::ok;
 }
 
-// Makes a persistent sum that all ranks take, and writes its MPI request to `handle`.
+// Makes a persistent sum that slimpi runs on all ranks, and writes its MPI request to `handle`.
 Outcome make(Runtime& runtime, comm::Communicator& communicator,
              const algorithm::Decision& decision, const Request& request, void* handle) {
   Channel channel;
@@ -174,11 +176,11 @@ Outcome init_persistent(Request& request, void* handle) {
     active.emplace(subject(communicator, request, true));
     compared = compare_counts(communicator, request, &answer);
   }
-  // If MPI could not tell all ranks the nodes, the communicator is unusable, and its sums go to MPI
-  // from now on.
-  if (communicator.unusable() && decision->take)
-    return bypass(runtime, BypassReason::failure, communicator, request);
-  if (compared != Status::ok) return Outcome::finished(fail_call(runtime, communicator, compared));
+  if (compared != Status::ok) {
+    if (decision->take || !communicator.unusable())
+      return fail_or_leave(runtime, communicator, request, compared);
+    warn_of_unusable(communicator, compared);
+  }
   if (!decision->take) return outcome;
   if (answer.stays) return bypass(runtime, BypassReason::single_node, communicator, request);
   if (!communicator.threaded() || !answer.starts_seen)

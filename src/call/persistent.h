@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds the persistent sum of a tensor, whose state saved_state.cpp reads and replaces.
+// Finds the persistent sum of a tensor for saved_state.cpp, which saves and restores the sum's
+// state.
 #pragma once
 #include <string>
 

@@ -73,7 +73,7 @@ Queues& queues() {
   return *made;
 }
 
-// Returns the queue of a communicator, which it makes if there is none. The caller holds the mutex.
+// Returns the queue of a communicator, making one if there is none. The caller holds the mutex.
 Queue& queue_of(const comm::Communicator& communicator) {
   auto& busy = queues().busy;
   auto& free = queues().free;
@@ -163,8 +163,8 @@ comm::WaitPolicy::Time time_to_poll() {
                                             kLongestBetweenPolls);
 }
 
-// The loop of the helper thread. Runs the sums while no thread of the program does, because the
-// threads compute or block in MPI and other ranks may wait for this rank.
+// The loop of the helper thread. Runs the sums while the program's threads compute or block in MPI,
+// because other ranks may be waiting for this rank.
 void help() {
   sigset_t every;
   sigfillset(&every);
@@ -226,9 +226,9 @@ void wait_until_idle(const comm::Communicator* communicator) {
 
 }  // namespace
 
-// Does nothing if another thread is in the fibers, because that thread serves all sums, or if this
-// thread runs a sum: a hook may start a persistent sum in the fiber of this sum, which cannot be
-// entered again, and fail_sum() may wait.
+// Does nothing if another thread is in the fibers, because that thread serves all sums. Also does
+// nothing if this thread is already running a sum, whose fiber cannot be entered again: a hook in
+// this fiber may start a persistent sum, and fail_sum() may wait.
 void enter_fibers() noexcept {
   if (t_running != nullptr) return;
   if (!t_helps) g_entries.fetch_add(1, std::memory_order_relaxed);

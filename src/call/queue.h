@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The queues of nonblocking sums and of the starts of persistent sums. Each sum runs in a fiber
 // (base/fiber.h), which it leaves at every wait (comm::Waiter). The program's MPI calls enter the
-// fiber again, or else a helper thread does: always with SLIMPI_PROGRESS=thread, otherwise after 1
-// ms without any of these calls. The sums of one communicator run in the order in which they began,
-// one at a time, while those of different communicators and of persistent requests run side by
-// side.
+// fiber again. So does a helper thread, with SLIMPI_PROGRESS=thread all the time, otherwise once
+// the program has made none of these calls for 1 ms. The sums of one communicator run one at a
+// time, in the order in which they began, while those of different communicators and of persistent
+// requests run side by side.
 #pragma once
 #include <memory>
 
@@ -23,11 +23,13 @@ void enter_fibers() noexcept;
 // sum is in the queue already, because its request is active.
 bool add_sum(std::shared_ptr<HeldSum> sum);
 
-// Begins a sum of add_sum() as soon as it is the first in its queue. Called once MPI has accepted
-// the request, so nothing here can fail. The sum may be complete when this returns.
+// Lets a sum that add_sum() has queued begin as soon as it is the first in its queue. Called once
+// MPI has accepted the request, so this function must not fail. The sum may be complete when it
+// returns.
 void begin_sum(HeldSum& sum) noexcept;
 
-// Removes a sum of add_sum() that has not begun, because MPI has refused its request.
+// Removes a sum that add_sum() has queued and that has not begun, because MPI has refused its
+// request.
 void remove_sum(HeldSum& sum) noexcept;
 
 // Counts, for SLIMPI_CALLS_PER_STEP, a sum that does not join the queue of the communicator because

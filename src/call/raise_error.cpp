@@ -117,7 +117,7 @@ void Errors::mpi_ended() {
   codes_.fill(0);
 }
 
-// Without memory for the text, the line is empty.
+// If there is no memory for the text, the line that is logged is empty.
 void end_for(mpi::Comm comm, Status status) {
   Runtime* const runtime = Runtime::started();
   if (runtime == nullptr) return;

@@ -19,8 +19,8 @@ namespace slimpi::call {
 
 using mpi::Word;
 
-// The blocks of the ranks: how many elements of a reduce-scatter each rank gets, or of an
-// all-gather each rank sends.
+// The block sizes of the ranks: how many elements each rank receives in a reduce-scatter, or
+// contributes to an all-gather.
 struct BlockCounts {
   std::int64_t each = 0;        // the count of every rank if there is no array
   const void* array = nullptr;  // recvcounts, of int or of MPI_Count
@@ -53,16 +53,16 @@ struct BlockCounts {
   std::shared_ptr<std::int64_t[]> kept = nullptr;
 };
 
-// The block that this rank sends in an all-gather. Without meaning if MPI_IN_PLACE is used.
+// The block that this rank sends in an all-gather. Ignored if the call uses MPI_IN_PLACE.
 struct SentBlock {
   std::int64_t count = 0;
   mpi::Datatype datatype{};
 };
 
-// The arguments of a call to a function of SLIMPI_CALLS, with handles that went through cut()
-// (mpi/abi.h). Owns the tensor's description and, after keep(), the counts. The operation of an
-// all-gather is MPI_SUM, since its result is the sum of vectors that each have one rank's block
-// only.
+// The arguments of a call to one of the functions that SLIMPI_CALLS can name. Handles have already
+// been through cut() (mpi/abi.h). Owns the tensor's description and, after keep(), the counts. In
+// an all-gather `op` is MPI_SUM, since the result equals a sum of vectors each of which has the
+// block of one rank and zeros elsewhere.
 struct Request {
   const void* in;
   void* out;

@@ -37,8 +37,8 @@ std::atomic<bool> g_inert{false};  // this MPI is not supported, and slimpi said
 }
 
 // Makes the paths of files that are written at the end of the job absolute, because the process may
-// have changed directory by then. In the path of the trace, a percent sign of the directory is
-// doubled.
+// have changed directory by then. In the path of the trace, percent signs of the directory are
+// doubled, because that path has placeholders such as %r.
 void keep_directory(Config& config) {
   for (std::optional<std::string>* const path : {&config.report, &config.estimate})
     if (*path && !is_stream(**path)) *path = path_from_start(**path);

@@ -82,8 +82,8 @@ class Runtime {
   Errors errors{*this};
   JobReport report{*this};
 
-  // Considers a communicator of a program without MPI_COMM_WORLD; the largest one stands for the
-  // job.
+  // Called for each communicator of a program without MPI_COMM_WORLD, where the largest
+  // communicator so far stands for the whole job.
   void add_session(const comm::Communicator& communicator);
 
  private:

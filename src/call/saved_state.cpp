@@ -26,7 +26,7 @@ using comm::StateArray;
 
 constexpr char kMagic[] = "slimpi2";  // the first word, with its zero byte
 
-// The header of each saved state, which is followed by a Head and floats for each array.
+// Each saved state is a Header, followed by a Head and floats for each of its arrays.
 struct Header {
   char magic[sizeof(std::uint64_t)];
   std::uint64_t rank, size;  // of this rank in the communicator

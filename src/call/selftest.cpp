@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SLIMPI_SELFTEST: sums integers that every rank knows, by the messages and the shared memory of
-// the communicator's own sums, and as a reduce-scatter if the program's call is one. Either all
-// ranks of the call run the test, or none does.
+// SLIMPI_SELFTEST: sums integers that every rank can compute by itself, with the messages and the
+// shared memory that the communicator's own sums use. If the program's call is a reduce-scatter,
+// the test is one, too. Either all ranks of the call run the test, or none does.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -105,8 +105,8 @@ bool adds(const comm::Call& call, std::uint64_t element) {
   return group.shard_index >= 0 && holds(chunk, element - shard.first);
 }
 
-// Fails with a text about a wrong element, which `word` identifies: the word of the first rank that
-// found one, as run_selftest() makes it. Collective.
+// Fails with a text about a wrong element. `word` says which element is wrong, and which rank is
+// the first that found it so; run_selftest() composes this word. Collective.
 Status fail_for_wrong_element(const comm::Call& call, const Numbers& numbers, std::uint64_t word) {
   comm::Communicator& communicator = call.communicator;
   const std::uint64_t element = word & UINT32_MAX;
@@ -138,8 +138,8 @@ Status fail_for_wrong_element(const comm::Call& call, const Numbers& numbers, st
 
 }  // namespace
 
-// Called before the call is prepared: preparing the test may lengthen the segments
-// (SegmentClass::large), after which every size is prepared again.
+// Called before the call is prepared, because preparing the test may lengthen the segments
+// (SegmentClass::large), and then calls of every size must be prepared again.
 Status Sum::run_selftest() {
   Tested& tested = communicator_.attachment<Tested>();
   if (tested.sums % communicator_.config().selftest != 0) {

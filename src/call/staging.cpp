@@ -17,9 +17,9 @@ namespace {
 
 using device::Location;
 
-constexpr std::size_t kAlignment = 256;  // a copy has the address of its buffer modulo this
+constexpr std::size_t kAlignment = 256;  // buffer and copy have equal addresses modulo this
 
-// Keeps the staging memory of calls that MPI runs on copies, for later calls. Thread-safe.
+// Keeps the staging buffers of finished calls, so that later calls reuse them. Thread-safe.
 class StagingPool {
  public:
   // Returns the only pool. It is never destroyed, because exit handlers may still call MPI after
@@ -29,8 +29,9 @@ class StagingPool {
     return *pool;
   }
 
-  // Takes a free staging buffer of `bytes` at the location; if none fits, enlarges one or makes a
-  // new one. The buffer belongs to the caller until release(), even if this function fails.
+  // Takes a free staging buffer of `bytes` at the location. If none is large enough, enlarges one
+  // or makes a new one. Even if this function fails, the buffer belongs to the caller until
+  // release().
   Status take(const device::Location& location, std::size_t bytes, Statistics& statistics,
               StagingBuffer** buffer);
   void release(StagingBuffer* buffer);
@@ -43,8 +44,8 @@ class StagingPool {
   std::vector<StagingBuffer*> free_;                  // the buffers that no call uses
 };
 
-// Drops the stream and the memory of a buffer whose stream has failed: a failed stream never works
-// again, and its copies may still write to the memory.
+// Drops the stream and the memory of a buffer whose stream has failed. A failed stream never works
+// again, and a copy that it has begun may still write to the memory.
 void drop_if_failed(StagingBuffer& buffer) {
   bool reached = false;
   const device::Device& device = *buffer.location.device;
@@ -116,8 +117,8 @@ bool find_span(const mpi::Api& api, mpi::Datatype type, std::int64_t count, Span
   return span->bytes != 0;
 }
 
-// Returns the number of elements from the output of an all-gather to the end of its last block, or
-// a negative number, which find_span() rejects, if a block begins before the output.
+// Returns where the last block of an all-gather ends, in elements from the start of the output. If
+// a block begins before the output, returns a negative number, which find_span() rejects.
 std::int64_t end_of_blocks(const Request& request, int ranks) {
   std::int64_t end = 0;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -174,8 +175,8 @@ StagedCall::StagedCall(Runtime& runtime, const Request& request, const Spans& sp
 StagedCall::Spans StagedCall::measure(const Request& request) {
   if (request.comm == mpi::abi.comm_null) return {};
   const mpi::Api& api = Runtime::started()->api;
-  // If the reduce-scatter was left to MPI before count_blocks() (entry.h), the request does not
-  // have its counts yet.
+  // A call with blocks may have been left to MPI before count_blocks() (entry.h) set its counts, so
+  // they are set here, in a copy of the request.
   Request measured = request;
   const int ranks = ranks_with_blocks(api, request);
   if (request.collective != Collective::allreduce) {
@@ -215,7 +216,7 @@ Status StagedCall::open() {
 
 Status StagedCall::bring_in() {
   // The output is copied in if it is also the input, or if there are bytes between its elements,
-  // because bring_back() writes these.
+  // because bring_back() overwrites these bytes.
   if (copies_out_ && (in_place_ || aliased_ || spans_.in.gaps)) SLIMPI_TRY(out_.bring_in());
   return copies_in_ ? in_.bring_in() : Status::ok;
 }

@@ -12,7 +12,8 @@
 
 namespace slimpi::call {
 
-// The memory for a copy of a buffer at `location`, and its stream. Used by one call at a time.
+// Memory for the copy of a buffer at `location`, and the stream that copies between the two. Used
+// by one call at a time.
 struct StagingBuffer {
   device::Location location;
   device::Stream* stream = nullptr;
@@ -58,7 +59,8 @@ class StagedCall {
   StagedCall(Runtime& runtime, const Request& request)
       : StagedCall(runtime, request, measure(request)) {}
 
-  // Returns whether MPI cannot take some buffer. False if MPI will reject the call.
+  // Returns whether there is a buffer that MPI cannot access. If MPI will reject the call anyway,
+  // returns false.
   bool needed() const { return copies_in_ || copies_out_; }
 
   Status open();        // makes the copies, without values
@@ -67,7 +69,7 @@ class StagedCall {
   void count();         // counts the call in the report
   std::size_t bytes() const { return spans_.in.bytes; }  // of the input
 
-  // Returns the call for MPI, once open() has made the copies.
+  // Returns the call to pass to MPI, with the copies as its buffers. Valid after open().
   const Request& copy() const { return copy_; }
 
  private:

@@ -39,9 +39,9 @@ comm::Plan plan_for(const comm::Plan& plan, ElementType type) {
   return result;
 }
 
-// Makes the trace show the bits of the plan beside the parts of the thread's call, for its
-// lifetime. It ends with the plan, because the slice of a call that then goes to MPI must not show
-// them.
+// For its lifetime, the trace shows the plan's bits per value in the slices of this thread's call.
+// If the plan then leaves the call to MPI, the slice of the whole call shows no bits, because this
+// object is gone by then.
 class TracedBits {
  public:
   explicit TracedBits(const comm::Plan& plan) : call_(ActiveCall::current()) {
@@ -175,19 +175,17 @@ std::byte* Sum::programs_block(int rank) const {
 }
 
 // Converts the values to floats. Does nothing if the buffers are on a GPU, because the ranks leave
-// that call to MPI. Clears float32_holds_ if float32 cannot hold the doubles, and then they leave
-// the call to MPI, too. A double may be as large as algorithm::safe_limit(), the limit of error
-// feedback (used here in any case), so that the sum in float32 cannot overflow.
+// that call to MPI. If float32 cannot hold the doubles, clears float32_holds_, and the ranks leave
+// the call to MPI as well. The largest double that float32 is taken to hold is
+// algorithm::safe_limit(), the limit for error feedback, so that the sum in float32 cannot
+// overflow.
 Status Sum::take_floats() {
   if (left_on_device_) return Status::ok;
   comm::Memory& copy = call_.scratch.floats;
-  // The input of an all-gather is stored after the result, because its place there is not known
-  // yet.
-  const std::uint64_t before = request_.gathers() ? call_.count : 0;
-  SLIMPI_TRY(copy.reserve(call_.location, device::Place::device,
-                          (before + input_count_) * sizeof(float), runtime_.statistics));
+  SLIMPI_TRY(copy.reserve(call_.location, device::Place::device, call_.count * sizeof(float),
+                          runtime_.statistics));
   call_.out = copy.floats();
-  float* const in = call_.out + before;
+  float* const in = call_.out + own_place();
   call_.in = in;
   const Timed timed(runtime_.statistics, Stage::encode, "to float32", bytes_of(request_));
   const kernels::Kernels& host = *device::host().kernels();
@@ -258,8 +256,8 @@ comm::Verdict Sum::run_in_node() {
   intra::NodeState& node = intra::NodeState::of(communicator_);
   if (!node.ready()) SLIMPI_TRY(node.prepare(call_));
   if (!*node.ready()) return BypassReason::single_node;
-  // The memory is reserved at every call, because a call may lease another set of scratch memory
-  // that has less of it.
+  // The memory is reserved at every call, because each call may lease a different set of scratch
+  // memory, and this set may be smaller.
   SLIMPI_TRY(intra::reserve_intra_allreduce(call_));
   SLIMPI_TRY(communicator_.stream_for(call_.location, &call_.stream));
   SLIMPI_TRY(colocate_buffers());
@@ -274,8 +272,8 @@ comm::Verdict Sum::run_in_node() {
 Status Sum::colocate_buffers() {
   if (call_.in == call_.out || in_location_ == call_.location) return Status::ok;
   const device::Device &from = *in_location_.device, &to = *call_.location.device;
-  const std::uint64_t own = gather_ ? gather_->place(communicator_.rank()).first : 0;
-  float* const copy = call_.scatter == nullptr ? call_.out + own : call_.scratch.colocated.floats();
+  float* const copy =
+      call_.scatter == nullptr ? call_.out + own_place() : call_.scratch.colocated.floats();
   if (&from == &to || &to == &device::host()) {
     device::Stream* stream = nullptr;
     SLIMPI_TRY(communicator_.stream_for(in_location_, &stream));
@@ -313,15 +311,15 @@ void Sum::count(std::uint64_t nanoseconds, std::uint64_t sent) {
   runtime_.statistics.compressed(done);
 }
 
-// Warns once per job that sums are rounded. There is no warning for users who chose the algorithm,
-// the bits, the error or rules, because they know it.
+// Warns once per job that sums are rounded. Users who chose the algorithm, the bits, the error
+// bound or rows of rules know it, so they get no warning.
 void Sum::warn_of_rounding() {
   if (runtime_.world_rank != 0 || plan_.format.codec != kernels::Codec::quantized ||
       runtime_.rounding_told.load(std::memory_order_relaxed))
     return;
   const Config& config = communicator_.config();
   if (config.is_set(Option::algorithm) || config.is_set(Option::bits) || config.max_error ||
-      config.rules)
+      !runtime_.rules_of(communicator_).empty())
     return;
   if (runtime_.rounding_told.exchange(true)) return;
   const std::uint64_t least = config.min_size;
@@ -350,12 +348,12 @@ void Sum::log_banner() {
   log_info(text);
 }
 
-// The end of a call that slimpi took and that has failed.
+// Failures of calls that slimpi has taken over.
 
 namespace {
 
-// Adds the call to the text of a bad message unless it is there already: check_message() names only
-// the fields that differ.
+// Adds a description of the call to the failure text of a bad message, unless the text has it
+// already: check_message() names only the header fields that differ.
 Status add_call_to_failure(Status status) {
   const ActiveCall* const active = ActiveCall::current();
   const std::string text = failure_text();

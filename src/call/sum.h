@@ -17,8 +17,8 @@ class Sum {
  public:
   Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
       const Request& request);
-  // After a failure, waits until no stream uses the program's buffers any more, and gives up the
-  // scratch memory if MPI or a stream may still use it.
+  // After a failure, waits until no stream uses the program's buffers any more. If MPI or a stream
+  // may still use the scratch memory, leaks it.
   ~Sum() {
     const bool idle = ended_ || communicator_.streams_end({call_.location, in_location_});
     if (!idle || communicator_.exchange().memory_left()) scratch_.leave();
@@ -26,8 +26,8 @@ class Sum {
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;
 
-  // Runs the plan or, if all ranks share one node, adds the values there without compression. After
-  // an error the ranks may have stopped at different points.
+  // Runs the plan or, if all ranks share one node, adds the values there without compression. If
+  // the sum fails, the ranks may have stopped at different points.
   comm::Verdict run() {
     const comm::Verdict verdict = run_steps();
     ended_ = verdict.status() == Status::ok;
@@ -38,15 +38,15 @@ class Sum {
   std::uint64_t verify_nanoseconds() const { return verify_nanoseconds_; }
 
  private:
-  // The words that the ranks exchange before a call, each of which becomes its maximum over all
-  // ranks.
+  // Integers that the ranks reduce with MPI_MAX before a call, to agree on how the call runs.
   struct Agreement;
 
-  // Returns whether a copy of the values as floats replaces both buffers between take_floats() and
-  // give_result(). It does for 16-bit floats, and for doubles that are compressed.
+  // Returns whether the sum runs on a copy of the values as floats instead of the program's
+  // buffers, from take_floats() to give_result(). True for 16-bit floats and for doubles that are
+  // compressed.
   bool converts() const { return type_ != ElementType::float32 && !adds_doubles(); }
-  // Returns whether doubles are added as doubles, so that two floats of the buffers are one
-  // double.
+  // Returns whether doubles are added as doubles. The buffers of call_ then hold doubles, each of
+  // which counts as two floats.
   bool adds_doubles() const { return plan_.format.codec == kernels::Codec::float64; }
   Status take_floats();
   void give_result();
@@ -57,6 +57,10 @@ class Sum {
   }
   std::byte* programs_block(int rank) const;
   void make_blocks();
+  // Returns where this rank's block begins in the output of an all-gather; 0 in a sum.
+  std::uint64_t own_place() const {
+    return gather_ ? gather_->place(communicator_.rank()).first : 0;
+  }
   // Returns whether call_.in holds the values of the call. If the elements are not floats, it is
   // the copy of take_floats(), which must have succeeded.
   bool can_be_read() const {
@@ -103,7 +107,7 @@ class Sum {
   Status conversion_ = Status::ok;    // the result of take_floats()
   bool float32_holds_ = true;         // whether float32 can hold the values
   device::Location in_location_;      // of call_.in
-  const comm::TensorKey key_;         // if the plan needs state; without key.placement
+  const comm::TensorKey key_;         // only if the plan needs state; key.placement is not set
   std::uint64_t verify_nanoseconds_ = 0;
   bool ended_ = false;                    // run() has not failed, so no work is in flight
   std::optional<comm::Scatter> scatter_;  // only in a reduce-scatter; in memory of scratch_
@@ -112,8 +116,8 @@ class Sum {
 
 // Handles a failure in the middle of a call: reports it to the other ranks and raises an MPI error
 // on the program's communicator. Returns the code for the program. Later calls on this communicator
-// fail, too, because messages may still be in flight, unless all ranks know of the failure, which
-// leaves no message in flight.
+// fail as well, because messages may still be in flight. The exception is a failure that all ranks
+// know of, because it leaves no message in flight.
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status);
 
 }  // namespace slimpi::call

@@ -45,7 +45,7 @@ void Sum::describe_state(const comm::TensorState& state, Agreement* agreement) c
 }
 
 // Hands the tensor state, if the call has one, to the plan's algorithm, and reserves its arrays if
-// they are needed. Then fills in this rank's words and exchanges them.
+// they are needed. Then fills in this rank's part of the agreement and reduces it over all ranks.
 Status Sum::exchange_agreement(Agreement* agreement) {
   comm::TensorState* const state = call_.state;
   if (state != nullptr) state->claim(plan_.algorithm, call_.location);
@@ -111,8 +111,8 @@ comm::Verdict Sum::act_on(const Agreement& agreement) {
   }
   if (!agreement.shape.same()) {
     // The length of a factor depends on the shape, so some ranks have made a new factor in
-    // exchange_agreement(). All ranks drop it now, because otherwise a sum after the program has
-    // corrected the shape would mix two factors.
+    // exchange_agreement(). All ranks drop the factor now: the program may correct the shape, and
+    // the next sum must not mix an old factor with a new one.
     call_.state->close({comm::StateArray::factor});
     return fail_for_shapes();
   }
@@ -174,9 +174,9 @@ Status Sum::check_values(Agreement* agreement) {
   return Status::ok;
 }
 
-// Checks whether this rank's state can belong to the values. state_fits() needs input and output on
-// one device, so the input may first be copied to the output. That is safe, because no rank reads
-// its output before the call ends.
+// Checks whether this rank's state fits the values of the call. state_fits() needs input and output
+// on one device, so the input may first be copied to the output, which is safe because no rank
+// reads its output before the call ends.
 Status Sum::check_state(Agreement* agreement) {
   const auto fits = plan_.algorithm->functions->state_fits;
   if (fits == nullptr || call_.state == nullptr || call_.state->uninitialized) return Status::ok;
@@ -205,7 +205,7 @@ std::uint64_t Sum::digest_placement() const {
   const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);
   Fnv1a digest;
   digest.add(group.owners);
-  if (gather_) digest.add(std::uint64_t(Collective::allgather));  // a state that only counts calls
+  if (gather_) digest.add(std::uint64_t(Collective::allgather));  // the state only counts calls
   if (!scatter_) digest.add(group.shards == 1 ? 0 : comm::chunk_alignment(plan_.format));
   for (std::size_t rank = 0; scatter_ && rank < scatter_->blocks.size(); ++rank) {
     digest.add(scatter_->blocks[rank].count);

@@ -68,8 +68,8 @@ double* words_of_check(const comm::Call& call) {
   return reinterpret_cast<double*>(call.scratch.exact.data() + bytes_of_sum(call));
 }
 
-// Sets *result to the call's result as `count` contiguous floats, which are a copy if they are on a
-// GPU or are the blocks of an all-gather.
+// Sets *result to the call's result as `count` contiguous floats in host memory. A result on a GPU
+// and the blocks of an all-gather are copied there.
 Status find_result(const comm::Call& call, std::uint64_t count, const float** result) {
   *result = call.out;
   float* const copy = call.scratch.result.floats();

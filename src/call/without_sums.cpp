@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of a process in which slimpi never started, because the program has no MPI or sums by
-// other means. If slimpi-run was asked to print something, silence would look like success.
+// Runs at the end of a process in which slimpi never started, because the program has no MPI or
+// sums by other means. If slimpi-run was asked for output, silence would look like success.
 #include <sys/resource.h>
 #include <unistd.h>
 

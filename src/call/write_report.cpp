@@ -131,8 +131,9 @@ void JobReport::add_up(mpi::Comm comm, Totals& totals) const {
   totals.hosts = gather_hosts(comm, totals.rank, size);
 }
 
-// The ranks meet for a limited time, because a rank that never frees the communicator must not keep
-// the others waiting. They all choose the largest communicator that any of them has added up.
+// The ranks wait for each other only for a limited time, because a rank that never frees the
+// communicator must not block the others. All of them choose the largest communicator that any of
+// them has added up.
 void JobReport::collect(comm::Communicator& communicator) {
   // MPI_Finalize has written the report, and has left the communicators of open sessions to MPI.
   if (runtime_.finished || !communicator.without_world() || !communicator.reports() ||

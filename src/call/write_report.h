@@ -21,8 +21,8 @@ class JobReport {
  public:
   explicit JobReport(Runtime& runtime) : runtime_(runtime) {}
 
-  // Keeps a copy of the communicator, over which the numbers of all ranks are added, if it has all
-  // ranks of the job and there is no copy yet. Collective.
+  // Keeps a copy of the communicator for adding up the numbers of all ranks later, if the
+  // communicator has all ranks of the job and there is no copy yet. Collective.
   Status offer(comm::Communicator& communicator);
 
   // Called on all ranks before MPI frees a communicator. In a program without MPI_COMM_WORLD, where

@@ -70,7 +70,7 @@ struct NcclTransport {
     void* in;
     std::size_t bytes;
   };
-  // Queues transfers on the stream as one group. Requires that ready() has said true. Transfers
+  // Queues transfers on the stream as one group. ready() must have said true before. Transfers
   // between two processes match in the order in which each process lists them.
   Status (*exchange)(NcclCommunicator* communicator, const Transfer* transfers, int count,
                      Stream* stream);
@@ -104,9 +104,9 @@ struct Device {
   Status (*allocate)(const Location& location, std::size_t bytes, Place place, void** memory);
   void (*release)(void* memory, Place place);
 
-  // Opens a stream for memory at the location, without waiting. The first work on a stream, and the
-  // next work after query() has found the last event reached, waits for all work that the program
-  // has queued until then on its own default stream.
+  // Opens a stream for memory at the location, without waiting. Work that is queued on an idle
+  // stream first waits for all work that the program has queued until then on its own default
+  // stream. A stream is idle when it is new, and when query() has found its last event reached.
   Status (*open_stream)(const Location& location, Stream** stream);
   void (*close_stream)(Stream* stream);
 
@@ -131,9 +131,9 @@ struct Device {
   // The library that exchanges data between GPUs of this row, or null.
   const NcclTransport* nccl = nullptr;
 
-  // Copies by non-temporal stores, which leave nothing in the caches, for bytes that no core reads
-  // soon, or that a core that shares no cache with this one reads next. Null if `copy` leaves
-  // nothing in this core's caches anyway.
+  // Copies with non-temporal stores, which leave nothing in the caches. Used for bytes that no core
+  // reads soon, or that are read next by a core that shares no cache with this one. Null if `copy`
+  // leaves nothing in this core's caches anyway.
   decltype(copy) copy_nontemporal = nullptr;
 
   // `pin` pins host memory that was not allocated through this Device, such as a shared mapping, so
@@ -146,7 +146,7 @@ struct Device {
 
   // Kernels may read and write encoded values in staging memory if a bucket (values that share a
   // scale) has at most this many floats, because they then access each byte once. Unless this is 0,
-  // kernels for 16-bit floats and float32 may, too.
+  // kernels for 16-bit floats and float32 may do so, too.
   std::uint32_t staging_bucket = 0;
 };
 

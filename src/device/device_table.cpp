@@ -17,8 +17,8 @@ std::atomic<const Device*> g_rows[kMaxAdded];
 std::mutex g_adding;
 std::atomic<bool> g_mpi_takes{false};
 
-// The answers of locate() in this thread's call. Plain data, so that a new thread runs no
-// constructor.
+// The answers of locate() in the call that this thread is making. The struct is plain data, so that
+// a new thread runs no constructor.
 struct Known {
   const void* pointer;
   const Device* device;

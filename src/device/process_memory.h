@@ -7,8 +7,9 @@
 
 namespace slimpi::device {
 
-// Returns true if the byte at `pointer` is certainly there. False means unknown: mapped memory may
-// be a GPU's, but also a large block of malloc() or the stack of another thread.
+// Returns true if the byte at `pointer` is certainly in the executable's static data, the heap or
+// the main thread's stack. False means unknown: other memory may be a GPU's, but may also be a
+// large block of malloc() or the stack of another thread.
 bool in_process_memory(const void* pointer);
 
 }  // namespace slimpi::device

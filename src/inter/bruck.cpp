@@ -56,7 +56,8 @@ class BruckExchange {
   Status gather(int step);
   Status decode();
 
-  // The message that swap() sends to a member, or receives from one; none if it has 0 bytes.
+  // The message that swap() sends to a member, and the one that it receives from another. A message
+  // of 0 bytes is left out.
   struct Outgoing {
     int to;
     const std::byte* data;
@@ -248,8 +249,8 @@ int BruckSteps::steps() const {
   return steps;
 }
 
-// Counts the numbers below group_size that have bit `step` set, which are the last `bit` of every 2
-// * bit consecutive numbers from 0 on.
+// Counts the numbers below group_size that have bit `step` set. Of every 2 * bit consecutive
+// numbers, counted from 0, these are the last `bit`.
 int BruckSteps::travelling(int step) const {
   const int bit = 1 << step;
   return group_size_ / (2 * bit) * bit + std::max(0, group_size_ % (2 * bit) - bit);

@@ -44,9 +44,8 @@ struct Cost {
   double memory = 0;     // bytes that a rank needs for message buffers
 };
 
-// Adds the cost of a pairwise exchange to `cost`, in which each of `flows` ranks of a node
-// exchanges a shard of this size. These ranks share the node's link, and `sharing` ranks share a
-// core.
+// Adds to `cost` the cost of a pairwise exchange in which each of `flows` ranks of a node exchanges
+// a shard of this size. These ranks share the node's link, and `sharing` ranks share a core.
 void add_pairwise(Cost& cost, const inter::ExchangeSize& size, double flows, double sharing,
                   const Constants& constants);
 // Adds the cost of a Bruck exchange, in which one rank of each node exchanges a shard of this size.

@@ -57,8 +57,8 @@ class CopyStreams {
   Status trace_finished_copies();
 
   const Context& context_;
-  // Only for the trace: h2d copies that the host does not wait for and, by role, until when each
-  // stream was traced.
+  // Used only for the trace: the h2d copies that the host does not wait for, and for each stream
+  // (by role) the time until when its work was traced.
   std::pmr::deque<Event> pending_copies_;
   Trace::Clock::time_point traced_until_[3] = {};
 };

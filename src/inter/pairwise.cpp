@@ -57,10 +57,11 @@ namespace {
 //   buffers                 a segment is finished, decoded and posted again before a step uses its
 //                           buffers for the segment `depth` later. PairwiseSteps::ready ensures
 //                           this for send buffers. For receive buffers the depth does: it is the
-//                           number of segments that may be in flight, plus at least three. In one
-//                           phase alone any number of steps may be in flight, because steps of
-//                           empty chunks have 0 bytes. It posts a segment again right after the
-//                           segment's last step, which `ready` awaits.
+//                           number of segments that may be in flight, plus at least three. In an
+//                           exchange of one phase alone any number of steps may be in flight,
+//                           because steps of empty chunks have 0 bytes. It posts the buffers of a
+//                           segment again right after the segment's last step, and `ready` waits
+//                           for that step.
 //
 // Why no rank hangs: all ranks have the same sequence of segments and rounds, and step i of a rank
 // receives the message that another rank sends in its step i. Let i be the lowest step that a rank

@@ -18,14 +18,14 @@ namespace {
 constexpr std::size_t kSmallBytes = 16 << 10, kLargeBytes = 288 << 10;
 constexpr std::size_t kNeighborBytes = 64 << 10;  // of a segment of a neighbor exchange
 
-// How many segments a chunk has in the class large: at least kPipeline, so that the pipeline stages
-// overlap. If they would then be shorter than kDeviceBytes, at least kShortPipeline suffice,
-// because a rank waits about 15 us for its GPU in every step, and the transfer of a message should
-// take no less.
+// With SegmentClass::large a chunk has at least kPipeline segments, so that the pipeline stages
+// overlap. If these would be shorter than kDeviceBytes, kShortPipeline segments suffice: a rank
+// waits about 15 us for its GPU in every step, and the transfer of a message should not be shorter
+// than that.
 constexpr std::size_t kPipeline = 4, kShortPipeline = 2, kDeviceBytes = 64 << 10;
 
-// The bytes in flight may always be this many: enough that the link never waits for arithmetic, and
-// few enough that flows rarely compete for a link.
+// As many bytes as this may always be in flight: enough that the link never waits for arithmetic,
+// and few enough that flows rarely compete for a link.
 constexpr std::size_t kSmallInFlight = 144 << 10;
 
 // How many segments are being encoded, summed or decoded at a time. With a GPU or with

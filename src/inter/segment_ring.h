@@ -24,8 +24,8 @@ class SegmentRing {
   SegmentRing(const Context& context, const SegmentedLayout& layout, std::span<const int> ranks,
               comm::Range shard, PayloadUse use);
 
-  // Posts all receives of a segment, whose buffers must be free. Receives are posted ahead and
-  // never in answer to a send, so every send finds its receive, however late it comes.
+  // Posts all receives of a segment, whose buffers must be free. Receives are posted in advance and
+  // never in answer to a send, so every send, however late, finds its receive.
   Status post(std::int64_t number);
 
   // Called once the kernel that writes a step's message is queued. stage_out() records an event

@@ -68,8 +68,8 @@ struct RanksBlocks {
   }
 };
 
-// The common body of this file's exported functions; see take(). The operation of the request is
-// MPI_SUM (call/request.h).
+// The common code of this file's exported functions, which take() completes. The operation of the
+// request is MPI_SUM, as call/request.h explains.
 template <Way way, typename Counts, typename... More>
 [[gnu::always_inline]] inline int gather(Next<Counts>& next, Form form, const void* in,
                                          std::int64_t sent, Word sent_type, void* out,

@@ -60,7 +60,7 @@ struct RanksCounts : SumCounts {
   }
 };
 
-// The common body of this file's exported functions; see take().
+// The common code of this file's exported functions, which take() completes.
 template <Way way, typename Counts, typename Count, typename... More>
 [[gnu::always_inline]] inline int sum(Next<Counts>& next, Form form, const void* in, void* out,
                                       Count counts, Word datatype, Word op, Word comm,

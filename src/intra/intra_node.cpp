@@ -70,8 +70,9 @@ Status intra_allreduce(comm::Call& call) {
   return call.node_path == comm::NodePath::nccl ? allreduce_by_nccl(call, group) : Status::ok;
 }
 
-// Besides the memory of shm, reserves call.scratch.sums, where add_in_pairs() may write sums with
-// any number of ranks, and add_in_order() only with more than kMaxAddends.
+// Reserves the memory of shm, and always call.scratch.sums: add_in_pairs() may need it for
+// intermediate sums with any number of ranks, whereas reserve_for_shm() reserves it only for more
+// than kMaxAddends ranks.
 Status reserve_intra_allreduce(const comm::Call& call) {
   const comm::InterNodeGroup group = one_node_group(call.communicator);
   SLIMPI_TRY(reserve_for_shm(call, group));

@@ -92,8 +92,8 @@ std::uint64_t step(std::uint64_t probe) {
 // another cache, 0.7 to 1.5 us (docs/DESIGN.md).
 constexpr std::uint64_t kCrossCacheNanoseconds = 550;
 
-// Once due() has probed every rank twice, at least so many bytes are exchanged between two probes,
-// so that a probe costs little in comparison.
+// Once due() has probed every rank twice, at least this many bytes are exchanged between two
+// probes, so that a probe costs little in comparison.
 constexpr std::uint64_t kProbeIntervalBytes = 512 << 10;
 
 using ProbeWord = std::atomic<std::uint64_t>;

@@ -27,10 +27,10 @@ class CacheLocality {
   static constexpr std::size_t kProbeBytes = NodeSegment::kProbeBytes;
 
   // Called at every barrier; returns whether to probe there. If so, every rank writes its probe
-  // lines before the barrier, and afterwards reads those of one node-local rank. `bytes` is how
-  // many passed through a message buffer since the last barrier, the same on all ranks. Returns
-  // true until every node-local rank was probed twice, and rarely from then on, so that the probes
-  // cost next to nothing.
+  // lines before the barrier, and afterwards reads those of one node-local rank. `bytes` is the
+  // number of bytes that passed through a message buffer since the last barrier, the same on all
+  // ranks. Returns true until every node-local rank was probed twice, and rarely from then on, so
+  // that the probes cost next to nothing.
   bool due(std::uint64_t bytes);
   void write_probe_lines(std::byte* mine) const;
 

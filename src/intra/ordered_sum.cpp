@@ -23,7 +23,8 @@ void add_in_order(const device::DeviceStream& on, const kernels::Format& format,
     } else {
       table.sum(group, size, count, to, on.stream);
     }
-    // As the first addend of the next group, the sum so far keeps the order.
+    // The sum so far becomes the first addend of the next group, which keeps the order of the
+    // additions.
     group[0] = partial;
     size = 1;
   }

@@ -89,16 +89,16 @@ class NcclPass : NodePass {
 };
 
 // Finds the stream for NCCL, which is the communicator's stream for copies to the GPU, and waits
-// until it is idle, because only the next work of an idle stream waits for the work that the
-// program has queued on its default stream (Device::open_stream).
+// until it is idle. Only then does its next work wait for the work that the program has queued on
+// its default stream (Device::open_stream).
 Status NcclPass::find_stream() {
   SLIMPI_TRY(call_.communicator.stream_for(call_.location, &nccl_stream_, comm::StreamRole::h2d));
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
   return comm::hold_up(call_.device, nccl_stream_, call_.stream);
 }
 
-// Waits until both streams have completed all their work, so that their next work starts after what
-// the program has queued on its default stream until then.
+// Waits until both streams are idle, so that the next work on each of them waits for the work that
+// the program has queued on its default stream by then.
 Status NcclPass::finish() {
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
   return nccl_.wait(exchange_, call_.stream);
@@ -200,9 +200,9 @@ NcclGroup::Note& NcclGroup::note_of(NodeBarrier& shared, int local) {
   return *reinterpret_cast<Note*>(shared.segment().note(local));
 }
 
-// Reads only what this rank knows. Before the call's first barrier each rank publishes this result,
-// as a field of its word (transports.h). The ranks use NCCL if all published `ready`, try to open
-// it first if all published `not_open`, and use shm otherwise.
+// Decides from what this rank alone knows. Before the call's first barrier, each rank publishes the
+// result as a field of its word (transports.h). The ranks use NCCL if all published `ready`, try to
+// open it first if all published `not_open`, and use shm otherwise.
 NcclGroup::Readiness NcclGroup::readiness(const device::Location& location) const {
   if (intra_ == Intra::shm || refused_ || !location.device->staged) return unavailable;
   if (!location_) return not_open;

@@ -91,7 +91,7 @@ void set_activity_rank(int rank, int size);
 void set_stall_limit(std::chrono::seconds limit);
 std::chrono::seconds stall_limit();
 
-// Owns the record of the calling thread's call for its lifetime.
+// While an ActiveCall exists, the calling thread's call has a record.
 class ActiveCall {
  public:
   struct Subject {

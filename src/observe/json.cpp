@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The JSON of the report and of the estimate. Both are in one file, because the library's templates
-// cost a compiler two seconds per file.
+// The JSON of the report and of the estimate. Both are in one file, because the templates of the
+// JSON library cost the compiler two seconds per file.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -54,7 +54,7 @@ void log(LogLevel level, std::string_view text) {
 void log_once(LogLevel level, std::string_view text) {
   if (!log_enabled(level)) return;
   static std::mutex mutex;
-  // Never destroyed, because the end of the process logs, too.
+  // The set is never destroyed, because texts are still logged while the process ends.
   static auto* const logged = new std::set<std::string, std::less<>>;
   std::unique_lock lock(mutex);
   const bool is_new = logged->emplace(text).second;

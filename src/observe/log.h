@@ -7,7 +7,8 @@
 
 namespace slimpi {
 
-// Microseconds that a launcher has to forward a line before some rank ends the job.
+// How many microseconds a rank waits before it ends the job, so that the launcher can forward the
+// lines that were logged.
 constexpr unsigned kTimeToForward = 200'000;
 
 // Sets the log level, and the rank to show in each line (-1: unknown so far).

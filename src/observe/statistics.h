@@ -68,8 +68,8 @@ struct Share {
 // How far a sum is from the exact sum, in numbers that can be added up over sums.
 struct Deviation {
   double error = 0, exact = 0;  // sums of squares
-  // nonzero: values of the exact sum other than 0. zeros and wrong_signs: how many of them are 0,
-  // or have the other sign, in the result.
+  // `nonzero` counts the values of the exact sum that are not 0. `zeros` and `wrong_signs` count
+  // those of them that are 0, or have the other sign, in the result.
   std::uint64_t nonzero = 0, zeros = 0, wrong_signs = 0;
 
   // Returns the squared error divided by the squared L2 norm of the exact sum, or just the squared
@@ -108,7 +108,7 @@ struct VerifiedErrors {
     zeros += more.zeros;
     wrong_signs += more.wrong_signs;
   }
-  // Returns the mean over the checked calls, given the sum over them; 0 if none was checked.
+  // Returns the mean per checked call, given the sum over these calls, or 0 if no call was checked.
   double mean(double sum) const { return checked == 0 ? 0 : sum / double(checked); }
   // Returns `values` as a share, 0 to 1, of the values that are not 0 in the exact sums.
   double share(std::uint64_t values) const {
@@ -157,8 +157,8 @@ struct Stage {
 // between nodes.
 using Candidates = std::span<const char* const>;
 
-// The trials of the autotuner, which times candidates (ways to run a call) and chooses the fastest,
-// for buffers of from_bytes to 2 from_bytes - 1 bytes, and its last choice.
+// The trials of the autotuner for buffers of from_bytes to 2 * from_bytes - 1 bytes, and its last
+// choice. The autotuner times candidates, which are ways to run a call, and chooses the fastest.
 struct AutoChoice {
   struct Candidate {
     std::string name;
@@ -194,8 +194,8 @@ class Statistics {
   void count(Counter number, std::uint64_t amount = 1) { add(counts_.*number, amount); }
   // Adds the error of a call whose buffer has `bytes` bytes.
   void error(std::uint64_t bytes, const Deviation& deviation);
-  // Add memory that is held from now on, or subtract, by a negative number, memory that no longer
-  // is.
+  // Count memory that is held from now on or, if the number is negative, memory that is no longer
+  // held.
   void scratch(std::int64_t bytes_more) {
     hold(counts_.scratch_bytes, counts_.most_scratch, bytes_more);
   }
@@ -205,8 +205,8 @@ class Statistics {
   }
 
   Counts counts() const;
-  // Reads the counts into `now`, which need not be on the caller's stack, where there may be no
-  // room.
+  // Reads the counts into `now`. A caller whose stack may have no room for them can keep them
+  // elsewhere.
   void read(Counts& now) const;
   // Reads the errors, by the size classes of Counts::sizes.
   void read(std::array<VerifiedErrors, kSizeClasses>& errors) const;
@@ -224,8 +224,8 @@ class Statistics {
   std::array<VerifiedErrors, kSizeClasses> errors_{};
 };
 
-// Measures the time of its lifetime, and adds it to a stage or another counter and, if `name` is
-// given and a trace runs, as a slice to the trace.
+// Measures how long this object exists, and adds the time to a stage or to another counter. If
+// `name` is given and a trace runs, it also adds a slice to the trace.
 class Timed {
  public:
   Timed(Statistics& statistics, Counter stage, const char* name = nullptr, std::uint64_t bytes = 0)

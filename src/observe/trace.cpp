@@ -137,7 +137,8 @@ bool Trace::grow() {
 
 void Trace::start() {
   if (running() != nullptr) return;
-  // Never destroyed, because exit handlers may still call MPI after static destruction.
+  // The trace is never destroyed, because exit handlers may still call MPI after static
+  // destruction.
   Trace* const trace = new (std::nothrow) Trace;
   if (trace == nullptr) log_warn("SLIMPI_TRACE: no memory; there will be no trace");
   running_.store(trace, std::memory_order_release);
@@ -223,7 +224,8 @@ int Trace::write(const char* path, int rank) const {
   for (std::size_t i = 0; i < events_; ++i) {
     const Event& event = chunks_[i / kChunk][i % kChunk];
     const Microseconds begin(event.begin - steady_), spent(event.end - event.begin);
-    // By "bp", the end of an arrow belongs to the slice that encloses it, not to the next slice.
+    // With "bp", the end of an arrow belongs to the slice that encloses it; without, to the next
+    // slice.
     file.add(
         ",\n{{\"ph\":{},\"name\":\"{}\",\"cat\":\"slimpi\",\"pid\":{},\"tid\":{},\"ts\":{}.{:03},",
         event.kind == Kind::slice        ? "\"X\""

@@ -16,8 +16,9 @@ class Trace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The message that the calling thread has just waited for. The thread's next slice shows it as an
-  // argument, or none if there were several. `phase` is a literal, or null for a barrier.
+  // The message that the calling thread has just waited for, which the thread's next slice shows as
+  // an argument. If the thread has waited for several messages since its last slice, the slice
+  // shows none. `phase` is a string literal, or null for a barrier.
   struct Message {
     std::int32_t peer = -1;  // in the communicator; in a barrier the first rank of the node
     std::uint32_t step = 0;  // number of the message between the two ranks in this phase, from 0;
@@ -26,7 +27,7 @@ class Trace {
     std::uint32_t count = 0;  // how many messages since the last slice
   };
 
-  // One event: a slice, or one end of a flow arrow. `name` must be a literal.
+  // One event: a slice, or one end of a flow arrow. `name` must be a string literal.
   enum class Kind : std::uint8_t { slice, flow_start, flow_end };
   struct Event {
     const char* name;
@@ -99,10 +100,11 @@ class Trace {
   std::chrono::system_clock::time_point wall_;
 };
 
-// Adds a slice for its lifetime to the running trace, if there is one and `bytes` is not 0.
+// Adds a slice to the running trace, if there is one and `bytes` is not 0. The slice lasts as long
+// as this object exists.
 class Slice {
  public:
-  // `name` must be a literal.
+  // `name` must be a string literal.
   Slice(const char* name, std::uint64_t bytes)
       : trace_(bytes == 0 ? nullptr : Trace::running()), name_(name), bytes_(bytes) {
     if (trace_ != nullptr) begin_ = Trace::Clock::now();

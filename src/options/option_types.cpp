@@ -179,7 +179,8 @@ std::string AlgorithmName::accepted() const {
 
 namespace {
 
-// Reads the names of rows, separated by commas, as a set where bit i is row i.
+// Parses names of rows of `table`, separated by commas, to a set in which bit i stands for row i.
+// Returns false if there is no row with one of these names.
 template <typename Row, std::size_t rows>
 bool parse_names(std::string_view text, const Row (&table)[rows], unsigned& bits) {
   bits = 0;

@@ -95,9 +95,9 @@ struct Shape {
 std::string_view trimmed(std::string_view text);  // without white space at either end
 std::string lower_case(std::string_view text);    // also trimmed
 
-// Returns what line `number` (from 1) of a file of options or rules says, without white space at
-// either end, without the comment, which begins at a # that is first on the line or follows white
-// space, and without the byte order mark that Windows editors write before the first line.
+// Returns the content of line `number` (from 1) of a file of options or rules, without white space
+// at either end and without the comment, which begins at a # that is first on the line or follows
+// white space. In the first line, also skips the byte order mark that Windows editors write there.
 std::string_view content_of_line(std::string_view line, int number);
 bool parse_integer(std::string_view text, std::uint64_t& value);
 
@@ -124,7 +124,8 @@ struct Integer {
   std::string text(std::uint64_t value) const { return std::to_string(value); }
 };
 
-// How often to do something. N: at every Nth sum; 0: never (off); kFirst: at the first sum only.
+// How often something is done. N means at every Nth sum, 0 never (off), and kFirst at the first sum
+// only.
 struct Frequency {
   static constexpr std::uint64_t kFirst = UINT64_MAX;
   bool parse(std::string_view text, std::uint64_t& value) const;

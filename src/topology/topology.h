@@ -27,7 +27,7 @@ struct NumaNode {
 struct Device {
   std::string bus_id;  // "0000:3b:00.0"; "" if it is not on PCI
   std::string name;    // "ib0, mlx5_0"; may be ""
-  std::string model;   // of the nearest NUMA node; -1: no single one is nearest
+  std::string model;   // see DeviceNames; "" if it is not on PCI
   int numa_node = -1;  // number of the nearest NUMA node; -1: no single one is nearest
 };
 
@@ -41,10 +41,10 @@ struct Topology {
   int bound_numa_node = -1;         // of the calling thread; -1: not bound to a single node
 };
 
-// Where the models of devices come from. pci_numbers: PCI numbers such as "10de:2335", where
-// hwloc's symbols stay invisible to the process. pci_database: names in the PCI database. To read
-// these, hwloc may load a plug-in that must see hwloc's symbols, which the whole process then sees,
-// so only slimpi's own programs use pci_database.
+// Where the models of devices come from. With pci_numbers, a model is the PCI numbers, such as
+// "10de:2335", and hwloc's symbols stay invisible to the process. With pci_database, it is the name
+// in the PCI database. To read this, hwloc may load a plug-in that must see hwloc's symbols, which
+// the whole process then sees, so only slimpi's own programs use pci_database.
 enum class DeviceNames { pci_numbers, pci_database };
 
 // Reads the topology of this machine, or of the machine that HWLOC_XMLFILE or HWLOC_SYNTHETIC

@@ -4,7 +4,7 @@
 
 #include "algorithm/algorithm.h"
 #include "options/config.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // Tests which codec the next sum under SLIMPI_MAX_ERROR starts with.
 #include "algorithm/codec_choice.h"
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using slimpi::algorithm::CodecChoice;
 using slimpi::algorithm::CodecChoices;

@@ -2,7 +2,7 @@
 // Tests which codec follows a codec whose error was too large.
 #include "algorithm/codec_choice.h"
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using slimpi::algorithm::codec_at;
 using slimpi::algorithm::kUncompressed;

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi::algorithm;
 

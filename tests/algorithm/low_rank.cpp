@@ -7,7 +7,7 @@
 #endif
 
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 using algorithm::draw_normal;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 using algorithm::make_decision;

@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <limits>
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 namespace {
 

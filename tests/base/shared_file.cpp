@@ -8,7 +8,7 @@
 
 #include <ctime>
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using slimpi::FileOffer;
 using slimpi::FileRequest;

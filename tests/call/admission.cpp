@@ -5,8 +5,8 @@
 #include "call/control.h"
 #include "call/entry.h"
 #include "call/runtime.h"
-#include "tests/helper/fake_mpi.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/mpi/fake_mpi.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 using call::Request;

@@ -9,8 +9,8 @@
 #include "call/entry.h"
 #include "call/sum.h"
 #include "comm/autotuner.h"
-#include "tests/helper/fake_mpi.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/mpi/fake_mpi.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 using call::Request;

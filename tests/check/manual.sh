@@ -68,7 +68,7 @@ cut -d '|' -f 1 "$scratch/rows" | sed 's/ *$//' >"$scratch/first"
 sed 's/ *|.*//' "$scratch/ways" | diff "$scratch/first" - ||
   { echo "tests/README.md: the two tables have other rows (<: the first table)" && status=1; }
 for test in $(grep -o '`[^` ]*`' "$scratch/ways" | tr -d '`' | sort -u); do
-  ls ../tests/*/"${test%.sh}".* >/dev/null 2>&1 ||
+  find ../tests -name "${test%.sh}.*" | grep -q . ||
     { echo "tests/README.md: there is no test $test" && status=1; }
 done
 # As HTML: every link leads to a page of ours or out of html/.

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Addresses and undefined behaviour: unit tests and some MPI tests, built anew with the sanitizers.
-. "$top_srcdir/tests/helper/sanitize.sh"
-scripts="one_node lifetimes feedback failures sums tensor_state powersgd"
+. "$top_srcdir/tests/helper/scripts/sanitize.sh"
+scripts="values/one_node state/lifetimes state/feedback failures/failures values/sums
+  state/tensor_state values/powersgd"
 # shellcheck disable=SC2046
 build yes base/precompiled.h.gch/program slimpi-hwloc.la $(unit_tests "$usual") || exit
 # Some tests ask for too much memory. Leaks of MPI itself are not reported. After a failure slimpi

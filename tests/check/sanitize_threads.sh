@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Races of threads: some MPI tests, built anew with the sanitizer.
-. "$top_srcdir/tests/helper/sanitize.sh"
-scripts="isolation lifetimes nonblocking progress"
+. "$top_srcdir/tests/helper/scripts/sanitize.sh"
+scripts="calls/isolation state/lifetimes calls/nonblocking calls/progress"
 build thread || exit
 # MPI_Finalize holds a lock that MPI takes elsewhere while a communicator is made, which no thread
 # does by then.

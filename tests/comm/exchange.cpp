@@ -9,8 +9,8 @@
 #include <set>
 
 #include "observe/activity.h"
-#include "tests/helper/message_status.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/mpi/message_status.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 using comm::Tag;

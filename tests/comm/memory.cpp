@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 

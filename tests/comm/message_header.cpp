@@ -3,7 +3,7 @@
 // that may not be touched, so that a read beyond them dies.
 #include "comm/message_header.h"
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 #include "tests/kernels/data.h"
 #include "tests/kernels/memory.h"
 

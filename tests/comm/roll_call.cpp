@@ -4,8 +4,8 @@
 #include "comm/roll_call.h"
 
 #include "comm/point_to_point.h"
-#include "tests/helper/message_status.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/mpi/message_status.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 using comm::RollCall;

@@ -4,7 +4,7 @@
 #include "comm/tensor_state.h"
 
 #include "device/device.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 using comm::StateArray;

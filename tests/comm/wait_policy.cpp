@@ -3,7 +3,7 @@
 // threads have the core for a given time.
 #include "comm/wait_policy.h"
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using slimpi::comm::ArrivalRate;
 using slimpi::comm::WaitPolicy;

@@ -3,7 +3,7 @@
 #include "comm/waiter.h"
 
 #include "base/fiber.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 using comm::Waiter;

@@ -14,7 +14,7 @@
 #include "device/cuda/numa.h"
 #include "device/device.h"
 #include "device/plugins.h"
-#include "tests/helper/cuda_row.h"
+#include "tests/helper/devices/cuda_row.h"
 
 using namespace slimpi;
 using namespace slimpi::device;

@@ -3,7 +3,7 @@
 // the fake driver; tests/device/fake_driver.sh runs it.
 #include "device/cuda/stream.h"
 #include "device/plugins.h"
-#include "tests/helper/cuda_row.h"
+#include "tests/helper/devices/cuda_row.h"
 
 using namespace slimpi;
 using namespace slimpi::device;

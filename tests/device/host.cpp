@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "device/device.h"
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 using namespace slimpi::device;

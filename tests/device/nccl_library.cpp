@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 
 #include "device/cuda/nccl.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi::device::cuda;
 

@@ -12,8 +12,8 @@
 
 #include "device/device.h"
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/protected_device.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/devices/protected_device.h"
+#include "tests/helper/base/unit_test.h"
 #include "tests/kernels/data.h"
 
 using namespace slimpi;

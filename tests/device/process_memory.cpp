@@ -7,7 +7,7 @@
 
 #include <thread>
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using slimpi::device::in_process_memory;
 

@@ -4,7 +4,7 @@
 # with real jobs, and others under signals, fork, and limits. Longer, by hand:
 #   make check TESTS=tests/fuzz/fuzz.sh FUZZ_SECONDS=600 [FUZZ_SEED=1000]
 # goes through seeds, each with other ranks, options and disturbances, until the time is over.
-. "$top_srcdir/tests/helper/mpi.sh"
+. "$top_srcdir/tests/helper/scripts/mpi.sh"
 export UCX_LOG_LEVEL=error SLIMPI_CALLS=allreduce,reduce_scatter,allgather
 program=$top_builddir/tests/fuzz/fuzz
 

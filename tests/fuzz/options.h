@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/fuzz/draws.h"
-#include "tests/mpi/oracle.h"
+#include "tests/mpi/values/oracle.h"
 
 namespace fuzz {
 
@@ -29,7 +29,7 @@ struct Options {
   bool decentralized() const { return algorithm.ends_with("decentralized"); }
   bool flat() const { return hierarchy == "flat" || algorithm == "qsgd"; }
   bool keeps_error() const;
-  // The options as tests/mpi/oracle.h takes them, for algorithms that have a bound.
+  // The options as tests/mpi/values/oracle.h takes them, for algorithms that have a bound.
   Scheme scheme() const;
   std::string text() const;
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "tests/fuzz/answer.h"
-#include "tests/helper/collectives.h"
-#include "tests/helper/program.h"
-#include "tests/mpi/numbers.h"
+#include "tests/helper/mpi/collectives.h"
+#include "tests/helper/base/program.h"
+#include "tests/mpi/values/numbers.h"
 
 namespace fuzz {
 
@@ -216,7 +216,8 @@ void sum_floats(Run& run, Communicator& on, Draws& draws) {
     if (run.faults) run.end_by(error_text(code));
     return complain(std::string("failed: ") + error_text(code));
   }
-  // MPI's nonblocking and persistent sums may add in another order (tests/helper/another_way.c).
+  // MPI's nonblocking and persistent sums may add in another order
+  // (tests/helper/mpi/another_way.c).
   const char* const way = std::getenv("TEST_WAY");
   const bool same_way =
       is_blocking(collective) && (way == nullptr || std::strcmp(way, "blocking") == 0);

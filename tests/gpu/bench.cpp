@@ -18,7 +18,7 @@
 
 #include "device/device.h"
 #include "device/plugins.h"
-#include "tests/helper/gpu.h"
+#include "tests/helper/devices/gpu.h"
 #include "tests/kernels/data.h"
 
 using namespace slimpi;

@@ -2,10 +2,10 @@
 /* Thousands of float sums of GPU buffers, on communicators that come and go: nothing is taken after
  * the first call of a size, and nothing is left behind. Usage: calls CALLS [COUNT]; with COUNT all
  * sums are of that many floats. Run under the preload; exits 77 without a GPU. */
-#include "tests/helper/program.h"
+#include "tests/helper/base/program.h"
 
-#include "tests/helper/fake_driver.h"
-#include "tests/helper/gpu.h"
+#include "tests/helper/devices/fake_driver.h"
+#include "tests/helper/devices/gpu.h"
 
 static size_t g_counts[] = {1000, 4096, 70001};
 enum { COUNTS = sizeof g_counts / sizeof *g_counts };

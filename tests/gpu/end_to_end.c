@@ -5,9 +5,9 @@
  * 77 without a GPU. Usage: end_to_end FILE SIZE... (such as 64K, 16M, 1G). With GPU_RANKS=n only
  * the first n ranks have GPU buffers, the others host buffers: on a machine with one GPU, ranks
  * that share it measure its time slices. The file is complete after every size. */
-#include "tests/helper/program.h"
+#include "tests/helper/base/program.h"
 
-#include "tests/helper/gpu.h"
+#include "tests/helper/devices/gpu.h"
 
 enum { TURNS = 7 };
 

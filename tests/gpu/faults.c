@@ -9,10 +9,10 @@
  * stream   the same, of work that was queued before: the driver says so when it is asked
  * copy     a copy of the second rank fails once, of a call that MPI does: an error there, and the
  *          next call works */
-#include "tests/helper/program.h"
+#include "tests/helper/base/program.h"
 
-#include "tests/helper/fake_driver.h"
-#include "tests/helper/gpu.h"
+#include "tests/helper/devices/fake_driver.h"
+#include "tests/helper/devices/gpu.h"
 
 enum { COUNT = 20000, UNKNOWN = 999, NO_MEMORY = 2, NO_BINARY = 209 };
 

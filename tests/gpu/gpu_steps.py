@@ -143,7 +143,7 @@ class Machine:
 
     def ranks(self, number, program, options="", tool="", libraries=None, way=""):
         """A command line that runs a program on ranks under the library; the tool runs without.
-        way: in which the program's MPI_Allreduce is made (tests/helper/another_way.c)."""
+        way: in which the program's MPI_Allreduce is made (tests/helper/mpi/another_way.c)."""
         preload = f"{self.preload}"
         if way:
             preload = f"{self.build}/tests/helper/.libs/libanother_way.so:{preload} TEST_WAY={way}"

@@ -9,12 +9,12 @@
  * reset    the GPU is reset between sums, and before MPI_Finalize, as by cudaDeviceReset()
  * fork     a child of the process ends by exit() between sums: the driver is the parent's
  * The sums are of whole numbers, exact with SLIMPI_ALGORITHM=allreduce. */
-#include "tests/helper/program.h"
+#include "tests/helper/base/program.h"
 
 #include <sys/wait.h>
 
-#include "tests/helper/fake_driver.h"
-#include "tests/helper/gpu.h"
+#include "tests/helper/devices/fake_driver.h"
+#include "tests/helper/devices/gpu.h"
 
 enum { COUNT = 50000, CALLS = 3 };
 

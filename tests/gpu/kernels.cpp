@@ -6,8 +6,8 @@
 #include "device/device.h"
 #include "device/plugins.h"
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/gpu.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/devices/gpu.h"
+#include "tests/helper/base/unit_test.h"
 #include "tests/kernels/checksums.h"
 #include "tests/kernels/data.h"
 

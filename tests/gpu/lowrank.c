@@ -2,9 +2,9 @@
 /* Matrices of low rank in GPU memory, summed by powersgd: the sum comes back, in the same bytes on
  * every rank, the last of which has its buffers in host memory. Usage: lowrank COLUMNS COUNT. Run
  * under the preload; exits 77 without a GPU. */
-#include "tests/helper/program.h"
+#include "tests/helper/base/program.h"
 
-#include "tests/helper/gpu.h"
+#include "tests/helper/devices/gpu.h"
 
 static float value(size_t i, size_t columns, int call, int rank) {
   const double row = (double)(i / columns), column = (double)(i % columns);

@@ -9,10 +9,10 @@
  * send, later        on the second rank NCCL fails at the second call, at once or while the GPU
  *                    works: that is an MPI error on every rank, with NCCL's text on the one
  * Run under the preload; exits 77 without a GPU. */
-#include "tests/helper/program.h"
+#include "tests/helper/base/program.h"
 
-#include "tests/helper/fake_driver.h"
-#include "tests/helper/gpu.h"
+#include "tests/helper/devices/fake_driver.h"
+#include "tests/helper/devices/gpu.h"
 
 static __typeof__(&slimpi_fake_fail) g_tell;
 

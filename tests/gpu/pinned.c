@@ -7,10 +7,10 @@
  * refuse  the driver pins no memory that it has not allocated: sums are right all the same
  * After the first sum no copy is of memory that is not pinned, and nothing is pinned any more;
  * after MPI_Finalize nothing is left pinned. */
-#include "tests/helper/program.h"
+#include "tests/helper/base/program.h"
 
-#include "tests/helper/fake_driver.h"
-#include "tests/helper/gpu.h"
+#include "tests/helper/devices/fake_driver.h"
+#include "tests/helper/devices/gpu.h"
 
 enum { COUNT = 300000, CALLS = 6, NOT_SUPPORTED = 801 };
 

@@ -7,12 +7,12 @@
  *            how many of them may be copies. Each costs the CPU 0.2 to 5 microseconds, and with
  *            many ranks they, not the wire, limit a GPU's sums. Queries of events and streams do
  *            not count: how many there are depends on how fast others are */
-#include "tests/helper/program.h"
+#include "tests/helper/base/program.h"
 
 #include <sys/mman.h>
 
-#include "tests/helper/fake_driver.h"
-#include "tests/helper/gpu.h"
+#include "tests/helper/devices/fake_driver.h"
+#include "tests/helper/devices/gpu.h"
 
 enum { COUNT = 20000 };
 /* Inside a node, MPI makes the first sums, until the ranks have compared slimpi's order of addition

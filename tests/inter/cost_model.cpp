@@ -2,7 +2,7 @@
 #include "tools/bench/cost.h"
 
 #include "inter/schedule.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi::cost;
 

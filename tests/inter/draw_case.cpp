@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 
-#include "tests/helper/chance.h"
+#include "tests/helper/base/chance.h"
 #include "tests/inter/run.h"
 
 namespace slimpi::test {

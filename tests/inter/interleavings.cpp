@@ -21,10 +21,10 @@
 // Before CMocka, which has a macro of the name of a function in base/status.h.
 #include "comm/exchange.h"
 #include "comm/waiter.h"
-#include "tests/helper/fibers.h"
+#include "tests/helper/base/fibers.h"
 #include "tests/inter/run.h"
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 namespace {
 

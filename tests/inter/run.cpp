@@ -14,8 +14,8 @@
 #include "inter/pairwise.h"
 #include "inter/schedule.h"
 #include "inter/segment_length.h"
-#include "tests/helper/late_device.h"
-#include "tests/helper/memory_exchange.h"
+#include "tests/helper/devices/late_device.h"
+#include "tests/helper/mpi/memory_exchange.h"
 #include "tests/inter/reference.h"
 
 namespace slimpi::test {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "inter/schedule.h"
-#include "tests/helper/memory_exchange.h"
+#include "tests/helper/mpi/memory_exchange.h"
 
 namespace slimpi::test {
 

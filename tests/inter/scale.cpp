@@ -11,7 +11,7 @@
 #include "inter/cost_model.h"
 #include "tests/inter/run.h"
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 namespace {
 

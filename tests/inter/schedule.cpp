@@ -2,7 +2,7 @@
 #include "inter/schedule.h"
 
 #include "inter/neighbor_exchange.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 #include "tests/kernels/data.h"
 
 namespace {

@@ -12,7 +12,7 @@
 #include "comm/waiter.h"
 #include "tests/inter/run.h"
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <initializer_list>
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 #include "tests/kernels/data.h"
 
 namespace {

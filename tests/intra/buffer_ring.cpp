@@ -6,7 +6,7 @@
 #include <deque>
 #include <random>
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using slimpi::intra::BufferRing;
 

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <set>
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using slimpi::intra::CacheLocality;
 

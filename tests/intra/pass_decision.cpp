@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using slimpi::intra::decide;
 using slimpi::intra::NcclGroup;

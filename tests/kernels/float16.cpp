@@ -2,7 +2,7 @@
 // fp16 and bf16 against their definition, on every path.
 
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 #include "tests/kernels/data.h"
 
 using namespace slimpi;

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "tests/helper/cmocka_cxx.h"
+#include "tests/helper/base/cmocka_cxx.h"
 
 namespace slimpi::test {
 

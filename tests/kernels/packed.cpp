@@ -7,7 +7,7 @@
 
 #include "algorithm/residual_limit.h"
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 #include "tests/kernels/data.h"
 #include "tests/kernels/memory.h"
 

@@ -4,7 +4,7 @@
 #include <cfenv>
 
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 #include "tests/kernels/checksums.h"
 #include "tests/kernels/data.h"
 #include "tests/kernels/memory.h"

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "kernels/cpu/cpu.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 #include "tests/kernels/data.h"
 #include "tests/kernels/memory.h"
 #include "tests/kernels/oracle.h"

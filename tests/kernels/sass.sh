@@ -27,4 +27,4 @@ for code in "$work"/*.cubin; do
   nvdisasm --print-code "$code" >"${code%.cubin}.sass"
 done
 cd "$work"
-python3 "$top_srcdir/tests/helper/sass.py" ./*.sass
+python3 "$top_srcdir/tests/helper/python/sass.py" ./*.sass

@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/cpu.h"
 #include "kernels/math/philox.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 #include "tests/kernels/data.h"
 
 using namespace slimpi;

@@ -7,7 +7,7 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/math/feedback.h"
 #include "kernels/math/packed.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 #include "tests/kernels/data.h"
 #include "tests/kernels/memory.h"
 

@@ -5,8 +5,8 @@
 #include "mpi/internal_comm.h"
 
 #include "base/status.h"
-#include "tests/helper/message_status.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/mpi/message_status.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 

@@ -13,7 +13,7 @@
 // Before CMocka, which has a macro of the name of a function in base/status.h.
 #include "tools/info/attach.h"
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 using Clock = std::chrono::steady_clock;

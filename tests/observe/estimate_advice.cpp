@@ -2,7 +2,7 @@
 // The reason that the advice of an estimate is about.
 #include "observe/estimate.h"
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 

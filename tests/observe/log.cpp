@@ -7,7 +7,7 @@
 
 #include "base/process.h"
 #include "base/status.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <set>
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "options/config.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 

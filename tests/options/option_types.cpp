@@ -2,7 +2,7 @@
 // Every kind of option value: what it takes, what it refuses, and that a refusal changes nothing.
 #include "options/option_types.h"
 
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Advice that slimpi prints works as printed: advice.txt has a program for each text.
-. "$top_srcdir/tests/helper/mpi.sh"
-. "$top_srcdir/tests/helper/torch.sh"
+. "$top_srcdir/tests/helper/scripts/mpi.sh"
+. "$top_srcdir/tests/helper/scripts/torch.sh"
 package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
 sums="$steps init sum:50000 sum:50000 finalize"
 ln -s "$steps" python3

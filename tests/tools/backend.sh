@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The backend slimpi of torch.distributed: its sums, its errors, and sharded models. It needs a
 # newer PyTorch than Debian's: that of tools/check --pytorch, or of the Python that PYTHON names.
-. "$top_srcdir/tests/helper/mpi.sh"
-. "$top_srcdir/tests/helper/torch.sh"
+. "$top_srcdir/tests/helper/scripts/mpi.sh"
+. "$top_srcdir/tests/helper/scripts/torch.sh"
 need_backend
 programs=$top_srcdir/tests/programs
 export OMP_NUM_THREADS=1 SLIMPI_ALGORITHM=allreduce

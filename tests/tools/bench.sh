@@ -6,7 +6,7 @@ set -u
 bench="$top_builddir/tools/slimpi-bench"
 lab="$top_builddir/tools/slimpi-lab"
 library="$top_builddir/.libs/libslimpi.so"
-# Ranks that share a core give it away; see helper/mpi.sh.
+# Ranks that share a core give it away; see helper/scripts/mpi.sh.
 preload=$library:$top_builddir/tests/helper/.libs/libyielding_ucx.so
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # The words that bash offers behind slimpi's commands.
-. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+. "${top_srcdir:?is set by make check}/tests/helper/scripts/mpi.sh"
 need bash
 file=$top_srcdir/tools/completion/slimpi
 cat >offer.sh <<'E'

@@ -5,7 +5,7 @@
 # one node. Some tests of tests/mpi, Fortran, Open MPI, training, a hook, slimpi-run and the wheel
 # run, too. Skips without the cross compiler, qemu, or Debian's servers. The build stays in aarch64
 # of the build directory.
-. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+. "${top_srcdir:?is set by make check}/tests/helper/scripts/mpi.sh"
 need aarch64-linux-gnu-g++ qemu-aarch64 apt-get dpkg-deb mpiexec.mpich
 case $MPIEXEC in *mpich*) ;; *) skip "the build is not for MPICH" ;; esac
 [ ! -e "$top_srcdir/config.status" ] || skip "the source directory is configured itself"
@@ -17,18 +17,18 @@ host=aarch64-linux-gnu usual=$top_builddir arm=$top_builddir/aarch64 seconds=300
   fail "tools/cross"
   exit
 }
-tests="attributes doubles pcontrol"
+tests="calls/attributes values/doubles calls/pcontrol"
 if command -v $host-gfortran >/dev/null; then
-  tests="$tests fortran"
+  tests="$tests programs/fortran"
 else
   echo "NOTE no Fortran for aarch64 (Debian: gfortran-$host)"
 fi
 scripts=
 for test in $tests; do scripts="$scripts tests/mpi/$test.sh"; done
 # shellcheck disable=SC2046,SC2086 # words
-make -s -j2 -C "$arm" tests/mpi/golden tests/mpi/hooks tests/mpi/ordered tests/kernels/paths \
-  tests/kernels/float16 tests/inter/schedule \
-  $(sh "$top_srcdir/tests/helper/programs_of.sh" $scripts) >build.txt 2>&1 || {
+make -s -j2 -C "$arm" tests/mpi/values/golden tests/mpi/values/hooks tests/mpi/values/ordered \
+  tests/kernels/paths tests/kernels/float16 tests/inter/schedule \
+  $(sh "$top_srcdir/tests/helper/scripts/programs_of.sh" $scripts) >build.txt 2>&1 || {
   tail -n 20 build.txt
   fail "the programs of the tests"
   exit
@@ -52,7 +52,7 @@ here() {
 }
 for kind in aarch64 mixed; do
   shows "the digests of docs/data/digests.csv, $kind ranks" \
-    here $kind sh "$top_srcdir/tests/mpi/digests.sh"
+    here $kind sh "$top_srcdir/tests/mpi/values/digests.sh"
 done
 for test in $tests; do
   shows "$test" here aarch64 sh "$top_srcdir/tests/mpi/$test.sh"
@@ -65,23 +65,24 @@ in_order() { # COMMAND...
   SLIMPI_ALGORITHM=allreduce SLIMPI_HIERARCHY=flat SLIMPI_TYPES=float,double "$@" 97 70001
 }
 preload=$usual/.libs/libslimpi.so
-in_order under 3 "$usual/tests/mpi/ordered" >usual.txt 2>err.txt ||
+in_order under 3 "$usual/tests/mpi/values/ordered" >usual.txt 2>err.txt ||
   fail "in rank order: $(cat err.txt)"
 preload=$arm/.libs/libslimpi.so MPIEXEC=$arm/mpiexec
 for both in '' "$usual"; do
   export CROSS_WITH="$both"
-  in_order under 3 "$arm/tests/mpi/ordered" >arm.txt 2>err.txt ||
+  in_order under 3 "$arm/tests/mpi/values/ordered" >arm.txt 2>err.txt ||
     fail "in rank order: $(cat err.txt)"
   same usual.txt arm.txt "sums in rank order, with ${both:+some }ranks of aarch64"
-  SLIMPI_BITS=4 SLIMPI_RANKS_PER_NODE=2 under 4 "$arm/tests/mpi/golden" bytegrad-4-2 >arm.txt \
-    2>err.txt || fail "golden: $(cat err.txt)"
-  holds "the bytes of tests/mpi/golden.txt" grep -qxFf arm.txt "$top_srcdir/tests/mpi/golden.txt"
+  SLIMPI_BITS=4 SLIMPI_RANKS_PER_NODE=2 under 4 "$arm/tests/mpi/values/golden" bytegrad-4-2 \
+    >arm.txt 2>err.txt || fail "golden: $(cat err.txt)"
+  holds "the bytes of tests/mpi/values/golden.txt" \
+    grep -qxFf arm.txt "$top_srcdir/tests/mpi/values/golden.txt"
 done
 unset CROSS_WITH
 
 MPICC=$arm/mpicc hook topk topk
 SLIMPI_ALGORITHM=hook:$work/topk.so SLIMPI_RANKS_PER_NODE=1 shows "a hook" \
-  under 3 "$arm/tests/mpi/hooks" exact 70000
+  under 3 "$arm/tests/mpi/values/hooks" exact 70000
 expect "$(report report.json calls compressed)" 2 "the hook's calls were taken over"
 if [ -d /usr/share/datasets/fashion-mnist ]; then
   SLIMPI_RANKS_PER_NODE=1 shows "training" \
@@ -93,7 +94,7 @@ fi
 export QEMU_LD_PREFIX="$arm/sysroot"
 shows "slimpi-run" timeout "$seconds" mpiexec.mpich -n 2 env UCX_TLS=posix,self "$arm/run" \
   "$arm/tools/slimpi-run" --bits 4 --ranks-per-node 1 \
-  qemu-aarch64 "$arm/tests/mpi/golden" any
+  qemu-aarch64 "$arm/tests/mpi/values/golden" any
 holds "slimpi-run preloads the library" test "$(report report.json calls compressed)" -gt 0
 
 # The wheel, in an environment of aarch64's Python. pip itself is any machine's.
@@ -130,12 +131,12 @@ if command -v mpiexec.openmpi >/dev/null; then
   export CROSS_MPIEXEC="mpiexec.openmpi --oversubscribe --mca btl_vader_single_copy_mechanism none"
   for program in golden ordered; do
     "$arm/mpicc.openmpi" -I"$top_srcdir" -I"$top_srcdir/include" -o $program \
-      "$top_srcdir/tests/mpi/$program.c" -lm || fail "$program for Open MPI"
+      "$top_srcdir/tests/mpi/values/$program.c" -lm || fail "$program for Open MPI"
   done
   SLIMPI_BITS=4 SLIMPI_RANKS_PER_NODE=2 under 4 ./golden bytegrad-4-2 >arm.txt 2>err.txt ||
     fail "golden, Open MPI: $(cat err.txt)"
-  holds "the bytes of tests/mpi/golden.txt, Open MPI" \
-    grep -qxFf arm.txt "$top_srcdir/tests/mpi/golden.txt"
+  holds "the bytes of tests/mpi/values/golden.txt, Open MPI" \
+    grep -qxFf arm.txt "$top_srcdir/tests/mpi/values/golden.txt"
   shows "sums in rank order, Open MPI" in_order under 3 ./ordered
 fi
 

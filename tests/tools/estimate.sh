@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # slimpi-run --estimate: all calls go to MPI, and the table at the end is right: calls, bytes now
 # and at fewer bits, reasons; values that cannot be used are refused.
-. "$top_srcdir/tests/helper/mpi.sh"
+. "$top_srcdir/tests/helper/scripts/mpi.sh"
 export UCX_LOG_LEVEL=error SLIMPI_RANKS_PER_NODE=1
-golden=$top_builddir/tests/mpi/golden
+golden=$top_builddir/tests/mpi/values/golden
 run=$top_builddir/tools/slimpi-run
 program="init sum:100000 sum:100000 sum:100000 sum:20000 sum:10 int:3 isum:1000 psum:100000
   pcontrol:0 sum:100000 pcontrol:1 split:2 sum:100000 sum:20000 finalize"
@@ -128,7 +128,7 @@ SLIMPI_ESTIMATE=$work under 2 "$steps" init sum:100000 finalize >out.txt 2>err.t
   fail "a directory is accepted as the file"
 holds "a directory in place of a file" grep -q "SLIMPI_ESTIMATE=.* cannot be written: Is a dir" \
   err.txt
-under 2 "$top_srcdir/tests/helper/on_rank.sh" 1 SLIMPI_ESTIMATE=stderr "$steps" init sum:100000 \
+under 2 "$on_rank" 1 SLIMPI_ESTIMATE=stderr "$steps" init sum:100000 \
   finalize >out.txt 2>err.txt && fail "ranks that differ are accepted"
 holds "ranks that differ" grep -q "SLIMPI_ESTIMATE differs between the ranks" err.txt
 SLIMPI_ESTIMATE=stderr under 2 "$steps" init info:slimpi_estimate=stdout sum:100000 finalize \

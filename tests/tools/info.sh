@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # slimpi-info: what it lists, as text and as JSON, and what it says of bad options.
-. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+. "${top_srcdir:?is set by make check}/tests/helper/scripts/mpi.sh"
 info=$top_builddir/tools/slimpi-info
 for name in $(env | sed -n 's/^\(SLIMPI_[A-Z_]*\)=.*/\1/p'); do unset "$name"; done
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The files that make install puts in their places, and that the tree still works when it is moved
 # as a whole. The files of a release.
-. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+. "${top_srcdir:?is set by make check}/tests/helper/scripts/mpi.sh"
 seconds=120
 MAKEFLAGS='' timeout 120 make -s -C "$top_builddir" install DESTDIR="$work/stage" >log 2>&1 ||
   { cat log && fail "make install"; }
@@ -70,7 +70,7 @@ cp -r .libs tools/.libs
 "tools/tests$bindir/slimpi-info" -t >topology 2>&1 || :
 for algorithm in bytegrad powersgd; do
   SLIMPI_ALGORITHM=$algorithm LD_PRELOAD=$(echo "$work/tools/tests$libdir"/libslimpi.so.*.*) \
-    timeout 20 "$top_builddir/tests/mpi/steps" init sum:50000 finalize </dev/null >log 2>&1 || :
+    timeout 20 "$steps" init sum:50000 finalize </dev/null >log 2>&1 || :
 done
 holds "plugins of others are not opened" test ! -e opened
 "tools/tests$bindir/slimpi-run" true >log 2>&1 || :

@@ -119,7 +119,7 @@ if [ -e "$library" ]; then
   check "the library reads no variable of the lab" same "$(grep -c SLIMPILAB "$library")" 0
   timeout 60 "$lab" --hosts 2 --ranks-per-host 2 --env LD_PRELOAD="$library" \
     --env SLIMPI_REPORT="$work/nodes.json" -- \
-    "$top_builddir/tests/mpi/steps" init sum:100000 finalize >"$work/out" 2>&1
+    "$top_builddir/tests/mpi/calls/steps" init sum:100000 finalize >"$work/out" 2>&1
   check "slimpi in the lab: $(cat "$work/out")" same $? 0
   check "nodes are hosts" same "$(python3 -c 'import json, sys
 report = json.load(open(sys.argv[1]))
@@ -134,7 +134,7 @@ many() { # HOSTS
     timeout 300 "$lab" --hosts "$1" --env LD_PRELOAD="$preload" --env SLIMPI_BITS=$bits \
       --env SLIMPI_BUCKET=512 --env SLIMPI_REPORT="$work/many.json" \
       --env SLIMPI_TRACE="$work/trace" -- \
-      "$top_builddir/tests/mpi/steps" init sum:16384 sum:65536 finalize >"$work/out" 2>&1
+      "$top_builddir/tests/mpi/calls/steps" init sum:16384 sum:65536 finalize >"$work/out" 2>&1
     check "$1 hosts, $bits bits" same $? 0
     check "$1 hosts, $bits bits: bytes and messages" python3 - "$1" $bits "$work" <<'EOP'
 import collections, glob, json, sys
@@ -158,9 +158,9 @@ EOP
     rm -f "$work"/trace.*
   done
   timeout 300 "$lab" --hosts "$1" \
-    --env LD_PRELOAD="$preload:$top_builddir/tests/mpi/.libs/libfaults.so" \
+    --env LD_PRELOAD="$preload:$top_builddir/tests/mpi/failures/.libs/libfaults.so" \
     --env TEST_FAULT=send:5:3 -- \
-    "$top_builddir/tests/mpi/steps" init return sum:300000 dup sum:20000 finalize \
+    "$top_builddir/tests/mpi/calls/steps" init return sum:300000 dup sum:20000 finalize \
     >"$work/out" 2>"$work/said"
   check "$1 hosts: an error on every rank" same \
     "$? $(grep -c '^[0-9]* sum:300000 error slimpi: ' "$work/out") $(

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The packages: one version everywhere, every installed file in one Debian package, what these need
 # for building is what tools/packages installs, and packages that dpkg can read.
-. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+. "${top_srcdir:?is set by make check}/tests/helper/scripts/mpi.sh"
 seconds=120
 packaging=$top_srcdir/tools/packaging
 version=$(sed -n 's/^AC_INIT(\[slimpi\], \[\([^]]*\)\].*/\1/p' "$top_srcdir/configure.ac")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # slimpi-run: what it sets, what it refuses, and what it starts.
-. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+. "${top_srcdir:?is set by make check}/tests/helper/scripts/mpi.sh"
 run=$top_builddir/tools/slimpi-run
 for name in LD_PRELOAD PMI_RANK $(env | sed -n 's/^\(SLIMPI_[A-Z_]*\)=.*/\1/p'); do
   unset "$name"

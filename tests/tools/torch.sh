@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # slimpi-run --torch and slimpi.torch: DistributedDataParallel programs that know nothing of slimpi.
 # Without compression, two ranks have the bits of gloo's own sums, whatever DDP does.
-. "$top_srcdir/tests/helper/mpi.sh"
+. "$top_srcdir/tests/helper/scripts/mpi.sh"
 need pgrep
-. "$top_srcdir/tests/helper/torch.sh"
+. "$top_srcdir/tests/helper/scripts/torch.sh"
 python=
 for candidate in "$PYTHON" /usr/bin/python3; do
   if "$candidate" -c 'import torch.distributed' >/dev/null 2>&1; then

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # torchrun starts the ranks, and no launcher of MPI: unchanged programs, programs that call slimpi,
 # jobs side by side and on two hosts, ranks that fail, restarts. Nothing is left of any.
-. "$top_srcdir/tests/helper/mpi.sh"
+. "$top_srcdir/tests/helper/scripts/mpi.sh"
 [ -z "$sanitizer" ] || skip "a sanitized library wants to be the first in a process"
-. "$top_srcdir/tests/helper/torch.sh"
+. "$top_srcdir/tests/helper/scripts/torch.sh"
 python=
 package=$(CDPATH='' cd "$top_srcdir/tools/python" && pwd)
 for candidate in "$PYTHON" /usr/bin/python3; do

@@ -3,7 +3,7 @@
 # slimpi-trace: the share of each stage, the slowest rank and the longest waits of a made-up trace,
 # and of traces that slimpi wrote; a rank that comes late to a call, between nodes, inside a node
 # and in an agreement; what it says of files that are none.
-. "${top_srcdir:?is set by make check}/tests/helper/mpi.sh"
+. "${top_srcdir:?is set by make check}/tests/helper/scripts/mpi.sh"
 need "$PYTHON"
 trace=$top_builddir/tools/slimpi-trace
 says() { "$PYTHON" -B "$trace" "$@" >out.txt 2>err.txt && status=0 || status=$?; }
@@ -139,7 +139,7 @@ expect "$status $(ls all.json 2>&1 | grep -c 'No such')" "1 1" "no file after a 
 
 # Traces of slimpi: every rank is there, and the files say the same by themselves and merged.
 export SLIMPI_RANKS_PER_NODE=1
-SLIMPI_TRACE=$work/t.json under 3 "$top_builddir/tests/mpi/steps" init sum:200000 sum:100000 \
+SLIMPI_TRACE=$work/t.json under 3 "$steps" init sum:200000 sum:100000 \
   sum:9 finalize >said.txt || fail "a job with a trace"
 says --merge all.json t.json.0 t.json.1 t.json.2
 expect "$status $(sed -n -e '/^Waits/q' -e 's/^  \([012]\)  .*/\1/p' out.txt | xargs)" "0 0 1 2" \
@@ -155,7 +155,7 @@ holds "waits name ranks" grep -Eq ' receive +rank [012] ' out.txt
 # Inside nodes of two, 300,000 floats are three blocks: a barrier after each, in the sum and in the
 # share.
 SLIMPI_RANKS_PER_NODE=2 SLIMPI_HIERARCHY=leader SLIMPI_INTRA=shm SLIMPI_TRACE=$work/node.json \
-  under 4 "$top_builddir/tests/mpi/steps" init sum:300000 sum:300000 finalize >said.txt 2>&1 ||
+  under 4 "$steps" init sum:300000 sum:300000 finalize >said.txt 2>&1 ||
   fail "a job on two nodes of two"
 says node.json.?
 for rank in 0 1 2 3; do
@@ -163,7 +163,7 @@ for rank in 0 1 2 3; do
   holds "nodes of two: barriers" test "$barriers" -ge 8
 done
 holds "nodes of two: copies" grep -Eq '"node copy(, non-temporal)?"' node.json.0
-holds "nodes of two: slices nest" "$PYTHON" "$top_srcdir/tests/helper/nests.py" node.json.?
+holds "nodes of two: slices nest" "$PYTHON" "$top_srcdir/tests/helper/python/nests.py" node.json.?
 
 # Rank 3 of 4 is late by 30 ms four times, whatever the others wait in.
 late_rank() { # NAME OPTION...
@@ -172,7 +172,7 @@ late_rank() { # NAME OPTION...
   export SLIMPI_TRACE="$work/late-rank.json" "$@"
   late='3?sleep:30 sum:262144'
   # shellcheck disable=SC2086
-  under 4 "$top_builddir/tests/mpi/steps" init $late $late $late $late finalize >said.txt ||
+  under 4 "$steps" init $late $late $late $late finalize >said.txt ||
     fail "$name: a job with a late rank"
   says late-rank.json.?
   holds "$name: rank 3 is the slowest" grep -Eq \

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Compressed gathers of weights of FSDP and ZeRO: which weights are rounded, in how many bits, and
 # in which order. It needs a newer PyTorch, as backend.sh does.
-. "$top_srcdir/tests/helper/mpi.sh"
-. "$top_srcdir/tests/helper/torch.sh"
+. "$top_srcdir/tests/helper/scripts/mpi.sh"
+. "$top_srcdir/tests/helper/scripts/torch.sh"
 need_backend
 programs=$top_srcdir/tests/programs
 export OMP_NUM_THREADS=1 SLIMPI_ALGORITHM=allreduce

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The wheel, installed into an environment of its own and used from there, with every MPI that is
 # here: nothing of it is found in the build tree.
-. "$top_srcdir/tests/helper/mpi.sh"
+. "$top_srcdir/tests/helper/scripts/mpi.sh"
 need readelf make
 /usr/bin/python3 -c 'import ensurepip, numpy' >/dev/null 2>&1 ||
   skip "no venv or no NumPy (Debian: python3-venv, python3-numpy)"

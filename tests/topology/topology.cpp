@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/plugin.h"
-#include "tests/helper/unit_test.h"
+#include "tests/helper/base/unit_test.h"
 
 using namespace slimpi;
 using namespace slimpi::topology;

@@ -41,7 +41,8 @@ const void* image_of(Module module) {
 
 std::mutex g_mutex;
 
-// Never destroyed, because programs may free communicators after static destruction.
+// The known contexts. The list is never destroyed, because programs may free communicators after
+// static destruction.
 std::list<Context>& contexts() {
   static auto* const all = new std::list<Context>;
   return *all;

@@ -18,7 +18,8 @@ enum class Kernel {
 };
 
 // A context with slimpi's data for it; never freed. After a reset of the GPU, the driver may reuse
-// the handle for a new context, in which no object of the old one exists. Only their ids differ.
+// the handle for a new context, which has none of the objects of the old one. Only the id tells
+// these contexts apart.
 struct Context {
   CUcontext handle = nullptr;
   std::uint64_t id = 0;             // 0: the driver is too old to have ids
@@ -31,15 +32,16 @@ struct Context {
 // its streams, events, modules and memory are gone, and slimpi must not pass them to the driver.
 bool exists(const Context& context);
 
-// Makes a context current for its lifetime, then restores the caller's. Check status() first. With
-// Use::anything, slimpi's calls neither fail because a thread of the program captures a CUDA graph,
-// nor end the capture. Use::queues saves the time of this protection; it is for code that only
-// queues work on slimpi's own streams, which runs most often.
+// While a Current exists, its context is current; afterwards the caller's context is current again.
+// Check status() first. Use::anything protects slimpi and the program from each other if a thread
+// of the program captures a CUDA graph: slimpi's calls do not fail because of the capture, and do
+// not end it. Use::queues saves the time of this protection in code that only queues work on
+// slimpi's own streams, which is the code that runs most often.
 class Current {
  public:
   enum Use { anything, queues };
   explicit Current(CUcontext context, Use use = anything);
-  // Find the context to work in, at a location or on memory that the driver knows.
+  // Find the context to work in, given a location or memory that the driver knows.
   explicit Current(const Location& location);
   explicit Current(const void* memory);
   ~Current();

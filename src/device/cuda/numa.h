@@ -23,12 +23,12 @@ inline int numa_node_of(const std::string& bus_id,
   return file >> node ? node : -1;
 }
 
-// Makes this thread prefer memory of `node` for its lifetime, then restores the old preference.
-// Does nothing for node -1, or if the system does not allow it.
+// While a Preferred exists, its thread prefers memory of `node`; afterwards the old preference is
+// restored. Does nothing for node -1, or if the system does not allow it.
 class Preferred {
  public:
   // Makes the system calls directly, so that libnuma is not needed. Linux uses one bit less of the
-  // mask than the length that set_mempolicy is given, so that length is kNodes + 1.
+  // mask than set_mempolicy() is told, so the length passed here is kNodes + 1.
   explicit Preferred(int node) {
     if (node < 0 || unsigned(node) >= kNodes) return;
     if (syscall(SYS_get_mempolicy, &policy_, nodes_, kNodes, nullptr, 0) != 0) return;

@@ -42,7 +42,7 @@ Status wait_event(Stream* stream, Stream* other, std::uint64_t event);
 // Called before work is queued, with the stream's context current.
 void begin_work(CudaStream& stream);
 
-// Stores `result`, that of the operation `what`, in the stream if it is the stream's first failure.
+// Stores the result of the operation `what` in the stream if it is the first failure there.
 void note(CudaStream& stream, CUresult result, const char* what);
 
 }  // namespace slimpi::device::cuda
