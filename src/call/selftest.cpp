@@ -140,7 +140,7 @@ Status fail_for_wrong_element(const comm::Call& call, const Numbers& numbers, st
 
 // Called before the call is prepared, because preparing the test may lengthen the segments
 // (SegmentClass::large), and then calls of every size must be prepared again.
-Status Sum::run_selftest(const comm::Call& call) {
+Status Sum::run_selftest() {
   Tested& tested = communicator_.attachment<Tested>();
   if (tested.sums % communicator_.config().selftest != 0) {
     ++tested.sums;
@@ -149,31 +149,31 @@ Status Sum::run_selftest(const comm::Call& call) {
   comm::Plan plan;
   plan.algorithm = algorithm::find("allreduce");
   plan.hierarchy = plan_.hierarchy;
-  const std::uint64_t count = floats_for(call, plan.format);
+  const std::uint64_t count = floats_for(call_, plan.format);
   const std::size_t bytes = count * sizeof(float);
   const device::Location host;
-  comm::Memory& memory = call.scratch.exact;
-  comm::Memory& near = location_ == host ? memory : call.scratch.colocated;
+  comm::Memory& memory = call_.scratch.exact;
+  comm::Memory& near = call_.location == host ? memory : call_.scratch.colocated;
   Status status = memory.reserve(host, device::Place::device, bytes, runtime_.statistics);
   if (status == Status::ok)
-    status = near.reserve(location_, device::Place::device, bytes, runtime_.statistics);
+    status = near.reserve(call_.location, device::Place::device, bytes, runtime_.statistics);
   bool ready = status == Status::ok;
   comm::Exchange& exchange = communicator_.exchange();
   SLIMPI_TRY(exchange.all_true(&ready));
   float* const values = memory.floats();
   float* const data = near.floats();
   comm::Call test{.communicator = communicator_,
-                  .scratch = call.scratch,
+                  .scratch = call_.scratch,
                   .plan = plan,
                   .in = data,
                   .out = data,
                   .count = count,
-                  .location = location_,
+                  .location = call_.location,
                   .number = communicator_.compressed_calls};
   std::optional<comm::Scatter> scatter;
-  if (call.scatter != nullptr) {
+  if (call_.scatter != nullptr) {
     scatter.emplace(communicator_.layout(), communicator_.inter_node_group(plan.hierarchy),
-                    equal_blocks(call, count), &call.scratch.objects);
+                    equal_blocks(call_, count), &call_.scratch.objects);
     test.scatter = &*scatter;
   }
   if (ready) SLIMPI_TRY(algorithm::prepare(test, &ready));
@@ -181,7 +181,7 @@ Status Sum::run_selftest(const comm::Call& call) {
     log_once(LogLevel::warn, "no memory for SLIMPI_SELFTEST on some rank");
     return Status::ok;
   }
-  SLIMPI_TRY(communicator_.stream_for(location_, &test.stream));
+  SLIMPI_TRY(communicator_.stream_for(call_.location, &test.stream));
   const Numbers numbers(communicator_.size(), tested.sums);
   for (std::uint64_t i = 0; i < count; ++i) values[i] = numbers.of(communicator_.rank(), i);
   if (data != values) SLIMPI_TRY(test.device.copy(data, values, bytes, test.stream));

@@ -62,33 +62,37 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
          const Request& request)
     : runtime_(runtime),
       communicator_(communicator),
-      plan_(plan_for(plan, type_of(request))),
       request_(request),
-      in_(static_cast<const float*>(programs_input())),
-      out_(static_cast<float*>(request.out)),
       type_(type_of(request)),
-      count_(floats_of(request.count)),
+      plan_(plan_for(plan, type_)),
+      call_{.communicator = communicator,
+            .scratch = *scratch_,
+            .plan = plan_,
+            .in = static_cast<const float*>(programs_input()),
+            .out = static_cast<float*>(request.out),
+            .count = floats_of(request.count),
+            .location = type_ == ElementType::float32 ? device::locate(request.buffer())
+                                                      : device::Location()},
       input_count_(floats_of(request.input_count())),
       result_count_(floats_of(request.result_count())),
       left_on_device_(type_ != ElementType::float32 &&
                       (device::locate(request.buffer()).device != &device::host() ||
-                       device::locate(in_).device != &device::host())),
-      location_(type_ == ElementType::float32 ? device::locate(request.buffer())
-                                              : device::Location()),
-      in_location_(type_ != ElementType::float32 || in_ == out_ || input_count_ == 0
-                       ? location_
-                       : device::locate(in_)),
+                       device::locate(call_.in).device != &device::host())),
+      in_location_(type_ != ElementType::float32 || call_.in == call_.out || input_count_ == 0
+                       ? call_.location
+                       : device::locate(call_.in)),
       key_(plan.needs_state ? tensor_key() : comm::TensorKey()) {
+  if (request.collective != Collective::allreduce) make_blocks();
   if (plan.algorithm->shapes && request.tensor != nullptr) use_matrices();
 }
 
 // Passes the described matrices to the algorithm, if they fit into the buffer.
 void Sum::use_matrices() {
-  std::uint64_t left = count_;
+  std::uint64_t left = call_.count;
   for (const auto& [rows, columns] : request_.tensor->matrices) {
     if (rows * columns > left) {  // slimpi_describe_next has checked the product
       log_once(LogLevel::warn,
-               "slimpi_describe_next: the matrices of a sum of " + std::to_string(count_) +
+               "slimpi_describe_next: the matrices of a sum of " + std::to_string(call_.count) +
                    " floats have more than that, so they are ignored; describe the parts of its "
                    "buffer");
       return;
@@ -113,50 +117,49 @@ comm::Verdict Sum::run_steps() {
   const Timed inside(runtime_.statistics, &Counts::nanoseconds);
   if (communicator_.on_one_node()) return run_in_node();
   if (converts()) conversion_ = take_floats();
-  comm::Call call = make_call();
-  SLIMPI_TRY(plan_.algorithm->open(call));
+  SLIMPI_TRY(plan_.algorithm->open(call_));
   if (plan_.hierarchy != Hierarchy::flat)
     SLIMPI_TRY(intra::NodeState::of(communicator_).open_shared(communicator_));
   if (communicator_.config().selftest != 0)
-    SLIMPI_TRY(timed_verify([&] { return run_selftest(call); }));
+    SLIMPI_TRY(timed_verify([&] { return run_selftest(); }));
   bool ready = false;
-  SLIMPI_TRY(algorithm::prepare(call, &ready));
+  SLIMPI_TRY(algorithm::prepare(call_, &ready));
   if (!ready) return BypassReason::failure;
-  SLIMPI_TRY(communicator_.stream_for(location_, &call.stream));
-  SLIMPI_TRY(agree(call));
+  SLIMPI_TRY(communicator_.stream_for(call_.location, &call_.stream));
+  SLIMPI_TRY(agree());
   log_banner();
   (void)caught([&] { warn_of_rounding(); });  // out of memory here costs only the warning
   const TracedBits bits(plan_);
-  call.number = ++communicator_.compressed_calls;
+  call_.number = ++communicator_.compressed_calls;
   const std::uint64_t every = communicator_.config().verify;
-  bool verify = every != 0 && call.number % every == 0;
-  if (verify) SLIMPI_TRY(timed_verify([&] { return keep_input(call, &verify); }));
-  SLIMPI_TRY(run_plan(call));
+  bool verify = every != 0 && call_.number % every == 0;
+  if (verify) SLIMPI_TRY(timed_verify([&] { return keep_input(&verify); }));
+  SLIMPI_TRY(run_plan());
   if (!verify) return Status::ok;
-  return timed_verify([&] { return verify_result(call); });
+  return timed_verify([&] { return verify_result(); });
 }
 
 // Brings input and output to one device, runs the algorithm, and waits until the device has
 // finished.
-comm::Verdict Sum::run_plan(comm::Call& call) {
+comm::Verdict Sum::run_plan() {
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t sent_before = communicator_.exchange().bytes_sent();
-  SLIMPI_TRY(colocate_buffers(call));
-  const comm::Verdict verdict = plan_.algorithm->run(call);
+  SLIMPI_TRY(colocate_buffers());
+  const comm::Verdict verdict = plan_.algorithm->run(call_);
   SLIMPI_TRY(verdict.status());
-  SLIMPI_TRY(comm::synchronize(call.device_stream()));
+  SLIMPI_TRY(comm::synchronize(call_.device_stream()));
   if (verdict.left()) return verdict;
   if (converts()) give_result();
   const auto end = std::chrono::steady_clock::now();
   if (Trace* const trace = Trace::running(); trace != nullptr)
     trace->add(plan_.algorithm->name, start, end, bytes_of(request_));
-  if (call.state != nullptr) {
-    ++call.state->calls;
-    call.state->uninitialized = false;
+  if (call_.state != nullptr) {
+    ++call_.state->calls;
+    call_.state->uninitialized = false;
   }
   const auto nanoseconds = std::uint64_t(std::chrono::nanoseconds(end - start).count());
   const std::uint64_t sent = communicator_.exchange().bytes_sent() - sent_before;
-  count(call, nanoseconds, sent);
+  count(nanoseconds, sent);
   return Status::ok;
 }
 
@@ -177,15 +180,12 @@ std::byte* Sum::programs_block(int rank) const {
 // also count as too large, so that the sum in float32 cannot overflow.
 Status Sum::take_floats() {
   if (left_on_device_) return Status::ok;
-  comm::Memory& copy = scratch_.take()->floats;
-  // The input of an all-gather goes behind the space for the result, because make_blocks() has not
-  // yet computed where in the result it belongs.
-  const std::uint64_t before = request_.gathers() ? count_ : 0;
-  SLIMPI_TRY(copy.reserve(location_, device::Place::device, (before + input_count_) * sizeof(float),
+  comm::Memory& copy = call_.scratch.floats;
+  SLIMPI_TRY(copy.reserve(call_.location, device::Place::device, call_.count * sizeof(float),
                           runtime_.statistics));
-  out_ = copy.floats();
-  float* const in = out_ + before;
-  in_ = in;
+  call_.out = copy.floats();
+  float* const in = call_.out + own_place();
+  call_.in = in;
   const Timed timed(runtime_.statistics, Stage::encode, "to float32", bytes_of(request_));
   const kernels::Kernels& host = *device::host().kernels();
   if (const auto codec = codec_of(type_)) {
@@ -214,26 +214,14 @@ void Sum::give_result() {
     else
       host.widen(from, count, reinterpret_cast<double*>(to), nullptr);
   };
-  if (!gather_) return give(out_, result_count_, static_cast<std::byte*>(request_.out));
+  if (!gather_) return give(call_.out, result_count_, static_cast<std::byte*>(request_.out));
   for (int rank = 0; rank < communicator_.size(); ++rank)
     if (const comm::Range block = gather_->place(rank); block.count != 0)
-      give(out_ + block.first, block.count, programs_block(rank));
+      give(call_.out + block.first, block.count, programs_block(rank));
 }
 
-comm::Call Sum::make_call() {
-  comm::Call call{.communicator = communicator_,
-                  .scratch = *scratch_.take(),
-                  .plan = plan_,
-                  .in = in_,
-                  .out = out_,
-                  .count = count_,
-                  .location = location_};
-  if (request_.collective != Collective::allreduce) make_blocks(call);
-  return call;
-}
-
-void Sum::make_blocks(comm::Call& call) {
-  std::pmr::memory_resource* const memory = &call.scratch.objects;
+void Sum::make_blocks() {
+  std::pmr::memory_resource* const memory = &call_.scratch.objects;
   std::pmr::vector<comm::Range> blocks(std::size_t(communicator_.size()), memory);
   std::uint64_t first = 0;
   for (int rank = 0; rank < communicator_.size(); ++rank) {
@@ -247,65 +235,64 @@ void Sum::make_blocks(comm::Call& call) {
       gather_->places.push_back(converts() ? blocks[std::size_t(rank)].first
                                            : floats_of(request_.blocks.place_of(rank)));
     gather_->blocks = std::move(blocks);
-    call.gather = &*gather_;
+    call_.gather = &*gather_;
     return;
   }
   scatter_.emplace(communicator_.layout(), communicator_.inter_node_group(plan_.hierarchy),
                    std::move(blocks), memory);
-  call.scatter = &*scatter_;
-  call.copies_input = in_location_ != location_;
+  call_.scatter = &*scatter_;
+  call_.copies_input = in_location_ != call_.location;
 }
 
-// Returns which elements of the sum are in out_ after the call.
+// Returns which elements of the sum are in the output after the call.
 comm::Range Sum::result_range() const {
-  return scatter_ ? scatter_->blocks[std::size_t(communicator_.rank())] : comm::Range{0, count_};
+  return scatter_ ? scatter_->blocks[std::size_t(communicator_.rank())]
+                  : comm::Range{0, call_.count};
 }
 
 // Sums floats among ranks that share one node, where some rank has its buffer on a GPU.
 comm::Verdict Sum::run_in_node() {
   intra::NodeState& node = intra::NodeState::of(communicator_);
-  comm::Call call = make_call();
-  if (!node.ready()) SLIMPI_TRY(node.prepare(call));
+  if (!node.ready()) SLIMPI_TRY(node.prepare(call_));
   if (!*node.ready()) return BypassReason::single_node;
   // The memory is reserved at every call, because each call may lease a different set of scratch
   // memory, and this set may be smaller.
-  SLIMPI_TRY(intra::reserve_intra_allreduce(call));
-  SLIMPI_TRY(communicator_.stream_for(location_, &call.stream));
-  SLIMPI_TRY(colocate_buffers(call));
-  SLIMPI_TRY(intra::intra_allreduce(call));
+  SLIMPI_TRY(intra::reserve_intra_allreduce(call_));
+  SLIMPI_TRY(communicator_.stream_for(call_.location, &call_.stream));
+  SLIMPI_TRY(colocate_buffers());
+  SLIMPI_TRY(intra::intra_allreduce(call_));
   runtime_.statistics.count(&Counts::exact_in_node);
-  return comm::synchronize(call.device_stream());
+  return comm::synchronize(call_.device_stream());
 }
 
 // Copies the input if input and output are on different devices or different GPUs. The sum runs on
 // the output's device, so the copy goes to the output or, in an all-gather, to this rank's block of
 // it. The output of a reduce-scatter is too short, so the copy goes to scratch memory.
-Status Sum::colocate_buffers(comm::Call& call) {
-  if (in_ == out_) return Status::ok;
-  if (in_location_ == location_) return Status::ok;
-  const device::Device &from = *in_location_.device, &to = *location_.device;
-  const std::uint64_t own = gather_ ? gather_->place(communicator_.rank()).first : 0;
-  float* const copy = call.scatter == nullptr ? out_ + own : call.scratch.colocated.floats();
+Status Sum::colocate_buffers() {
+  if (call_.in == call_.out || in_location_ == call_.location) return Status::ok;
+  const device::Device &from = *in_location_.device, &to = *call_.location.device;
+  float* const copy =
+      call_.scatter == nullptr ? call_.out + own_place() : call_.scratch.colocated.floats();
   if (&from == &to || &to == &device::host()) {
     device::Stream* stream = nullptr;
     SLIMPI_TRY(communicator_.stream_for(in_location_, &stream));
-    SLIMPI_TRY(from.copy(copy, in_, input_count_ * sizeof(float), stream));
+    SLIMPI_TRY(from.copy(copy, call_.in, input_count_ * sizeof(float), stream));
     SLIMPI_TRY(comm::synchronize({from, stream}));
   } else {
-    SLIMPI_TRY(to.copy(copy, in_, input_count_ * sizeof(float), call.stream));
+    SLIMPI_TRY(to.copy(copy, call_.in, input_count_ * sizeof(float), call_.stream));
   }
-  call.in = in_ = copy;
-  in_location_ = location_;
+  call_.in = copy;
+  in_location_ = call_.location;
   return Status::ok;
 }
 
 // Counts a call that slimpi ran between nodes.
-void Sum::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent) {
+void Sum::count(std::uint64_t nanoseconds, std::uint64_t sent) {
   const comm::NodeLayout& layout = communicator_.layout();
   CompressedCall done;
   done.algorithm = plan_.algorithm->id;
-  done.codec = call.used_codec.value_or(plan_.hook == nullptr ? comm::used_codec(plan_.format)
-                                                              : comm::kHookCodec);
+  done.codec = call_.used_codec.value_or(plan_.hook == nullptr ? comm::used_codec(plan_.format)
+                                                               : comm::kHookCodec);
   done.bytes = bytes_of(request_);
   done.type = type_;
   done.collective = request_.collective;
@@ -314,12 +301,12 @@ void Sum::count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t
   done.plain_bytes = layout.part_of(all_ranks, plan_.hierarchy);
   if (const comm::InterNodeGroup& group = communicator_.inter_node_group(plan_.hierarchy);
       scatter_ && !group.flat && group.shard_index >= 0)
-    done.plain_bytes = done.bytes / count_ *
+    done.plain_bytes = done.bytes / call_.count *
                        (scatter_->shards[std::size_t(group.shard_index)].count -
                         scatter_->chunks[std::size_t(group.index)].count);
   done.sent_bytes = sent;
   done.nanoseconds = nanoseconds;
-  done.on_device = location_.device != &device::host();
+  done.on_device = call_.location.device != &device::host();
   runtime_.statistics.compressed(done);
 }
 
@@ -351,8 +338,8 @@ void Sum::log_banner() {
   std::string text = std::string("slimpi ") + SLIMPI_PACKAGE_VERSION + ": " +
                      algorithm::describe(plan_) + "; " + std::to_string(communicator_.size()) +
                      " ranks on " + std::to_string(communicator_.layout().nodes()) + " nodes; " +
-                     location_.device->name + " memory, " + location_.device->kernels()->name +
-                     " kernels; " + runtime_.mpi_version;
+                     call_.location.device->name + " memory, " +
+                     call_.location.device->kernels()->name + " kernels; " + runtime_.mpi_version;
   const auto& rows = option_rows();
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (communicator_.config().is_set(Option(i)))

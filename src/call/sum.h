@@ -6,6 +6,7 @@
 
 #include "call/request.h"
 #include "call/runtime.h"
+#include "comm/call.h"
 #include "comm/memory.h"
 #include "comm/scatter.h"
 #include "comm/verdict.h"
@@ -19,7 +20,7 @@ class Sum {
   // After a failure, waits until no stream uses the program's buffers any more. If MPI or a stream
   // may still use the scratch memory, leaks it.
   ~Sum() {
-    const bool idle = ended_ || communicator_.streams_end({location_, in_location_});
+    const bool idle = ended_ || communicator_.streams_end({call_.location, in_location_});
     if (!idle || communicator_.exchange().memory_left()) scratch_.leave();
   }
   Sum(const Sum&) = delete;
@@ -40,52 +41,53 @@ class Sum {
   // Integers that the ranks reduce with MPI_MAX before a call, to agree on how the call runs.
   struct Agreement;
 
-  // Returns the call as the layers below see it, and leases its scratch memory. The caller sets
-  // stream, number and state later.
-  comm::Call make_call();
   // Returns whether the sum runs on a copy of the values as floats instead of the program's
   // buffers, from take_floats() to give_result(). This is so for 16-bit floats, and for doubles
   // that are compressed.
   bool converts() const { return type_ != ElementType::float32 && !adds_doubles(); }
-  // Returns whether doubles are added as doubles. in_ and out_ then point to doubles, each of which
-  // counts as two floats.
+  // Returns whether doubles are added as doubles. The buffers of call_ then hold doubles, each of
+  // which counts as two floats.
   bool adds_doubles() const { return plan_.format.codec == kernels::Codec::float64; }
   Status take_floats();
   void give_result();
   const void* programs_input() const;
-  // Returns how many floats of in_ and out_ correspond to `elements` of the program.
+  // Returns how many floats of the buffers correspond to `elements` of the program.
   std::uint64_t floats_of(std::int64_t elements) const {
     return std::uint64_t(elements) * (adds_doubles() ? 2 : 1);
   }
   std::byte* programs_block(int rank) const;
-  void make_blocks(comm::Call& call);
-  // Returns whether in_ holds the values of the call. If the elements are not floats, in_ is the
-  // copy of take_floats(), which must have succeeded.
+  void make_blocks();
+  // Returns where this rank's block begins in the output of an all-gather; 0 in a sum.
+  std::uint64_t own_place() const {
+    return gather_ ? gather_->place(communicator_.rank()).first : 0;
+  }
+  // Returns whether call_.in holds the values of the call. If the elements are not floats, it is
+  // the copy of take_floats(), which must have succeeded.
   bool can_be_read() const {
     return !left_on_device_ && conversion_ == Status::ok && float32_holds_;
   }
   comm::Verdict run_steps();
-  comm::Verdict run_plan(comm::Call& call);
+  comm::Verdict run_plan();
   comm::Verdict run_in_node();
   template <typename Step>
   Status timed_verify(const Step& step);
-  Status keep_input(const comm::Call& call, bool* kept);
-  Status verify_result(const comm::Call& call);
-  Status run_selftest(const comm::Call& call);
-  comm::Verdict agree(comm::Call& call);
+  Status keep_input(bool* kept);
+  Status verify_result();
+  Status run_selftest();
+  comm::Verdict agree();
   Status fail_for_shapes();
   comm::TensorKey tensor_key() const;
   std::uint64_t digest_placement() const;
-  Status find_state(comm::Call& call);
+  Status find_state();
   void use_matrices();
   void describe_state(const comm::TensorState& state, Agreement* agreement) const;
-  Status exchange_agreement(comm::Call& call, Agreement* agreement);
-  Status share_state(comm::Call& call, Agreement* agreement);
-  comm::Verdict act_on(const Agreement& agreement, comm::Call& call);
-  void count(const comm::Call& call, std::uint64_t nanoseconds, std::uint64_t sent);
-  Status check_values(const comm::Call& call, Agreement* agreement);
-  Status check_state(comm::Call& call, Agreement* agreement);
-  Status colocate_buffers(comm::Call& call);
+  Status exchange_agreement(Agreement* agreement);
+  Status share_state(Agreement* agreement);
+  comm::Verdict act_on(const Agreement& agreement);
+  void count(std::uint64_t nanoseconds, std::uint64_t sent);
+  Status check_values(Agreement* agreement);
+  Status check_state(Agreement* agreement);
+  Status colocate_buffers();
   comm::Range result_range() const;
   void log_banner();
   void warn_of_rounding();
@@ -94,23 +96,20 @@ class Sum {
   // programs_input(), converts() and tensor_key(), which use members above.
   Runtime& runtime_;
   comm::Communicator& communicator_;
-  comm::Plan plan_;
   const Request& request_;
-  const float* in_;
-  float* out_;
-  const ElementType type_;            // of the program's elements
-  const std::uint64_t count_;         // floats of the whole vector
-  const std::uint64_t input_count_;   // floats of in_
+  const ElementType type_;  // of the program's elements
+  comm::Plan plan_;
+  comm::CallScratchLease scratch_;
+  comm::Call call_;                   // as the layers below see the sum
+  const std::uint64_t input_count_;   // floats of call_.in
   const std::uint64_t result_count_;  // floats of the result
   const bool left_on_device_;         // a GPU has elements other than floats: MPI makes the sum
   Status conversion_ = Status::ok;    // the result of take_floats()
   bool float32_holds_ = true;         // whether float32 can hold the values
-  const device::Location location_;   // where out_ is and the sum runs
-  device::Location in_location_;
-  const comm::TensorKey key_;  // only if the plan needs state; key.placement is not set
+  device::Location in_location_;      // of call_.in
+  const comm::TensorKey key_;         // only if the plan needs state; key.placement is not set
   std::uint64_t verify_nanoseconds_ = 0;
-  bool ended_ = false;  // run() has not failed, so no work is in flight
-  comm::CallScratchLease scratch_;
+  bool ended_ = false;                    // run() has not failed, so no work is in flight
   std::optional<comm::Scatter> scatter_;  // only in a reduce-scatter; in memory of scratch_
   std::optional<comm::Gather> gather_;    // only in an all-gather; in memory of scratch_
 };

@@ -93,18 +93,18 @@ Status find_result(const comm::Call& call, std::uint64_t count, const float** re
 // Keeps a copy of the input before the call changes it, in double if the program's elements are
 // doubles, otherwise in float. *kept is false on all ranks if some rank has no memory for the copy
 // and the result. Collective.
-Status Sum::keep_input(const comm::Call& call, bool* kept) {
+Status Sum::keep_input(bool* kept) {
   const bool doubles = type_ == ElementType::float64;
   const device::Location host;
-  const std::size_t bytes = count_ * sizeof(float);
+  const std::size_t bytes = call_.count * sizeof(float);
   const auto elements = std::size_t(request_.count);
-  const BoundCheck* const check = type_ == ElementType::float32 ? bound_check_of(call) : nullptr;
-  const std::size_t behind = check == nullptr ? 0 : check->word_count(call) * sizeof(double);
-  Status status = call.scratch.exact.reserve(
+  const BoundCheck* const check = type_ == ElementType::float32 ? bound_check_of(call_) : nullptr;
+  const std::size_t behind = check == nullptr ? 0 : check->word_count(call_) * sizeof(double);
+  Status status = call_.scratch.exact.reserve(
       host, device::Place::device,
-      doubles ? elements * sizeof(double) : bytes_of_sum(call) + behind, runtime_.statistics);
-  if (status == Status::ok && (location_ != host || gather_))
-    status = call.scratch.result.reserve(host, device::Place::device, bytes, runtime_.statistics);
+      doubles ? elements * sizeof(double) : bytes_of_sum(call_) + behind, runtime_.statistics);
+  if (status == Status::ok && (call_.location != host || gather_))
+    status = call_.scratch.result.reserve(host, device::Place::device, bytes, runtime_.statistics);
   *kept = status == Status::ok;
   SLIMPI_TRY(communicator_.exchange().all_true(kept));
   if (!*kept) {
@@ -115,39 +115,39 @@ Status Sum::keep_input(const comm::Call& call, bool* kept) {
   // zeros elsewhere.
   const std::uint64_t first =
       gather_ ? gather_->blocks[std::size_t(communicator_.rank())].first : 0;
-  if (gather_) std::memset(exact_of(call), 0, doubles ? elements * sizeof(double) : bytes);
+  if (gather_) std::memset(exact_of(call_), 0, doubles ? elements * sizeof(double) : bytes);
   if (input_count_ == 0) return Status::ok;
   if (doubles) {
-    std::memcpy(exact_of(call) + (adds_doubles() ? 1 : 2) * first, programs_input(),
+    std::memcpy(exact_of(call_) + (adds_doubles() ? 1 : 2) * first, programs_input(),
                 std::size_t(request_.input_count()) * sizeof(double));
     return Status::ok;
   }
   device::Stream* stream = nullptr;
   SLIMPI_TRY(communicator_.stream_for(in_location_, &stream));
-  SLIMPI_TRY(
-      in_location_.device->copy(exact_of(call) + first, in_, input_count_ * sizeof(float), stream));
+  SLIMPI_TRY(in_location_.device->copy(exact_of(call_) + first, call_.in,
+                                       input_count_ * sizeof(float), stream));
   return comm::synchronize({*in_location_.device, stream});
 }
 
 // Called after the sum: lets MPI add the kept inputs, and records the error of the result. For
 // 16-bit floats the result is what the program received, and MPI adds 32-bit floats. Collective.
-Status Sum::verify_result(const comm::Call& call) {
+Status Sum::verify_result() {
   const bool doubles = type_ == ElementType::float64;
   const Timed verifying(runtime_.statistics, &Counts::verify_nanoseconds);
   comm::Exchange& exchange = communicator_.exchange();
-  float* const exact = exact_of(call);
+  float* const exact = exact_of(call_);
   // A rank that waits inside MPI's sum never learns that another rank has failed, so no rank begins
   // that sum before all ranks have come through the call.
   bool here = true;
   SLIMPI_TRY(exchange.all_true(&here));
   bool nonfinite = false;
-  if (!doubles && !call.plan.algorithm->talks_to_peers)
-    SLIMPI_TRY(find_nonfinite(call, exact, &nonfinite));
-  const BoundCheck* const check = type_ == ElementType::float32 ? bound_check_of(call) : nullptr;
+  if (!doubles && !call_.plan.algorithm->talks_to_peers)
+    SLIMPI_TRY(find_nonfinite(call_, exact, &nonfinite));
+  const BoundCheck* const check = type_ == ElementType::float32 ? bound_check_of(call_) : nullptr;
   int code = mpi::kSuccess;
   if (check != nullptr) {
-    check->fill(call, exact, words_of_check(call));
-    code = exchange.sum_by_mpi(mpi::abi.in_place, words_of_check(call), check->word_count(call),
+    check->fill(call_, exact, words_of_check(call_));
+    code = exchange.sum_by_mpi(mpi::abi.in_place, words_of_check(call_), check->word_count(call_),
                                mpi::abi.type_double, sizeof(double));
   }
   if (code == mpi::kSuccess)
@@ -164,17 +164,17 @@ Status Sum::verify_result(const comm::Call& call) {
       device::host().kernels()->decode({*codec}, static_cast<const std::byte*>(from), count, to,
                                        nullptr);
     };
-    if (!gather_) decode(request_.out, result_count_, call.out);
+    if (!gather_) decode(request_.out, result_count_, call_.out);
     for (int rank = 0; gather_ && rank < communicator_.size(); ++rank)
       decode(programs_block(rank), gather_->place(rank).count,
-             call.out + gather_->place(rank).first);
+             call_.out + gather_->place(rank).first);
   }
   const float* result = nullptr;
-  SLIMPI_TRY(find_result(call, result_count_, &result));
+  SLIMPI_TRY(find_result(call_, result_count_, &result));
   const comm::Range range = result_range();
   const Verified verified{exact, result, range};
-  if (check != nullptr) check->compare(call, verified, words_of_check(call));
-  if (nonfinite) compare_nonfinite(call, verified);
+  if (check != nullptr) check->compare(call_, verified, words_of_check(call_));
+  if (nonfinite) compare_nonfinite(call_, verified);
   if (range.count == 0) return Status::ok;
   const auto* const exact_doubles = reinterpret_cast<const double*>(exact);
   const Deviation deviation =
@@ -187,7 +187,7 @@ Status Sum::verify_result(const comm::Call& call) {
   if (std::isfinite(relative)) runtime_.statistics.error(bytes_of(request_), deviation);
   if (log_enabled(LogLevel::debug))
     log_debug(fmt::format("call {}: relative L2 error {:.6g}, {} zeros, {} wrong signs",
-                          call.number, relative, deviation.zeros, deviation.wrong_signs));
+                          call_.number, relative, deviation.zeros, deviation.wrong_signs));
   return Status::ok;
 }
 

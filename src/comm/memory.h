@@ -133,7 +133,7 @@ class CallScratchPool {
 // Holds one set of scratch memory for the duration of a call.
 class CallScratchLease {
  public:
-  CallScratchLease() = default;
+  CallScratchLease() : set_(CallScratchPool::instance().take()) {}  // throws std::bad_alloc
   ~CallScratchLease() {
     if (set_ != nullptr) CallScratchPool::instance().release(std::move(set_));
   }
@@ -143,10 +143,7 @@ class CallScratchLease {
   // Leaks the set instead of giving it back, because MPI may still use its memory.
   void leave() { (void)set_.release(); }
 
-  CallScratch* take() {
-    if (set_ == nullptr) set_ = CallScratchPool::instance().take();
-    return set_.get();
-  }
+  CallScratch& operator*() const { return *set_; }
 
  private:
   std::unique_ptr<CallScratch> set_;
