@@ -142,7 +142,8 @@ expect "$(PATH=$work:$PATH "$run" own-script b)" "plain script b" "a program fou
 # Programs that a preload cannot reach are started, with a warning from the first rank.
 warned() {
   "$run" "./$1" >out 2>err && status=0 || status=$?
-  expect "$(cat err)" "slimpi-run: warning: ./$1 $2, so slimpi cannot be preloaded into it" "$2"
+  expect "$(head -n 1 err)" \
+    "slimpi-run: warning: ./$1 $2, so slimpi cannot be preloaded into it" "$2"
 }
 echo 'int main(void) { return 7; }' >seven.c
 if ${CC:-cc} -static -o static seven.c 2>/dev/null; then
@@ -165,8 +166,8 @@ else
   holds "another architecture" grep -q "is built for another architecture" err
 fi
 expect "$("$run" true 2>&1)" "" "no warning for a dynamic program"
-# A program whose dynamic linker is that of another C library, such as musl's.
-"$PYTHON" - /bin/true <<'END' || fail "a program with another C library"
+# Programs whose dynamic linker is that of an older glibc, or of another C library, such as musl's.
+"$PYTHON" - /bin/true <<'END' || fail "programs with another C library"
 import os, struct, sys
 program = bytearray(open(sys.argv[1], "rb").read())
 start, = struct.unpack_from("<Q", program, 32)
@@ -175,13 +176,18 @@ for at in range(start, start + count * size, size):
     if struct.unpack_from("<I", program, at)[0] == 3:  # PT_INTERP
         where, = struct.unpack_from("<Q", program, at + 8)
         linker = program[where:program.index(0, where)].decode()
-        program[where:where + 5] = b"./ld\0"
-open("libc", "wb").write(program)
-open("ld", "wb").write(open(linker, "rb").read().replace(b"GLIBC_2.34", b"GLIBC_2.11"))
-for name in "libc", "ld": os.chmod(name, 0o755)
+for name, version in ("old", b"GLIBC_2.34"), ("foreign", b"GLIBC_PRIVATE"):
+    program[where:where + len(name) + 6] = b"./ld-" + name.encode() + b"\0"
+    open(name, "wb").write(program)
+    bytes = open(linker, "rb").read().replace(version, b"GLIBC_2.11".ljust(len(version)))
+    open("ld-" + name, "wb").write(bytes)
+    for file in name, "ld-" + name: os.chmod(file, 0o755)
 END
-warned libc "has another C library than glibc, or glibc before 2.34"
-expect "$("$run" --dry-run ./libc 2>/dev/null | grep -c LD_PRELOAD)" 0 "no LD_PRELOAD"
+warned old "has a glibc before 2.34"
+warned foreign "has another C library than glibc"
+for program in old foreign; do
+  expect "$("$run" --dry-run ./$program 2>/dev/null | grep -c LD_PRELOAD)" 0 "no LD_PRELOAD"
+done
 
 # Installed somewhere else, with and without the library.
 from_bin=$(realpath -m --relative-to="${bindir:-/usr/local/bin}" "${libdir:-/usr/local/lib}")
@@ -193,6 +199,10 @@ mkdir -p "prefix/bin/$from_bin"
 cp -L "$library" "prefix/bin/$from_bin/"
 installed=$(realpath "prefix/bin/$from_bin")/libslimpi.so
 expect "$(prefix/bin/slimpi-run --dry-run true | head -1)" "env LD_PRELOAD=$installed \\" "moved"
+# A library like that of the wheel, which is linked to an older glibc.
+sed -i 's/GLIBC_2\.34/GLIBC_2.27/' "$installed"
+expect "$(prefix/bin/slimpi-run --dry-run ./old 2>&1 | head -1)" "env LD_PRELOAD=$installed \\" \
+  "a library for an older glibc"
 ln -s prefix/bin/slimpi-run linked-run
 expect "$(./linked-run --dry-run true | head -1)" "env LD_PRELOAD=$installed \\" \
   "through a symbolic link"

@@ -82,18 +82,21 @@ class Wheel:
         self._archive = zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9)
         self._info, self._rows = info, []
 
-    def add(self, name, data, executable=False):
+    def _write(self, name, data, mode=0o644):
         entry = zipfile.ZipInfo(name, (2026, 1, 1, 0, 0, 0))
-        entry.external_attr = (0o100755 if executable else 0o100644) << 16
+        entry.external_attr = (0o100000 | mode) << 16
         entry.compress_type = zipfile.ZIP_DEFLATED
         self._archive.writestr(entry, data)
+
+    def add(self, name, data, executable=False):
+        self._write(name, data, 0o755 if executable else 0o644)
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         self._rows.append(f"{name},sha256={digest},{len(data)}")
 
     def close(self):
         record = f"{self._info}/RECORD"
         self._rows.append(f"{record},,")
-        self._archive.writestr(record, "\n".join(self._rows) + "\n")
+        self._write(record, "\n".join(self._rows) + "\n")
         self._archive.close()
 
 

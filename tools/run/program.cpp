@@ -53,17 +53,22 @@ std::string interpreter_of(std::ifstream& file, const Elf64_Ehdr& header) {
   return "";
 }
 
-// Returns whether the dynamic linker belongs to another C library than glibc, or to an older glibc
-// than libslimpi needs. A program that has this linker would not start with libslimpi preloaded.
-// The name of the linker decides, because only glibc 2.34 and later use it.
-bool is_of_other_libc(const std::string& linker) {
-#if __GLIBC_PREREQ(2, 34)
+// Returns "", or how the C library of this dynamic linker differs from the one that the preloaded
+// library needs. A program that has this linker would not start. glibc's linker names its private
+// version, and from 2.34 on also that version. Libraries that are linked to an older glibc do
+// not name 2.34. Their names stand at the beginning, before the code.
+std::string differs_in_libc(const std::string& linker, std::ifstream& preload) {
   std::ifstream file(linker, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  return !bytes.empty() && bytes.find("GLIBC_2.34") == bytes.npos;
-#else
-  return linker.find("musl") != linker.npos;
-#endif
+  if (bytes.empty()) return "";
+  std::string names(std::size_t(64) << 10, '\0');
+  preload.seekg(0);
+  preload.read(names.data(), std::streamsize(names.size()));
+  if (bytes.find("GLIBC_PRIVATE") == bytes.npos) return "has another C library than glibc";
+  const char* const newer = "GLIBC_2.34";
+  return names.find(newer) != names.npos && bytes.find(newer) == bytes.npos
+             ? "has a glibc before 2.34"
+             : "";
 }
 
 }  // namespace
@@ -107,8 +112,9 @@ std::string unreachable(const std::string& path, const std::string& library, boo
   if (ours.e_ident[EI_CLASS] == ELFCLASS64) {
     const std::string linker = interpreter_of(program, header);
     if (linker.empty()) return "is statically linked";
-    *starts = !is_of_other_libc(linker);
-    if (!*starts) return "has another C library than glibc, or glibc before 2.34";
+    const std::string difference = differs_in_libc(linker, preload);
+    *starts = difference.empty();
+    if (!*starts) return difference;
   }
   struct stat file;
   if (stat(path.c_str(), &file) == 0 && (((file.st_mode & S_ISUID) && file.st_uid != getuid()) ||
