@@ -4,6 +4,7 @@
 // ranks decide in the same way whether they leave the call to MPI.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "algorithm/algorithm.h"
 #include "algorithm/residual_limit.h"
@@ -145,7 +146,13 @@ comm::Verdict Sum::agree(comm::Call& call) {
     return Status::ok;
   Agreement agreement{};
   SLIMPI_TRY(share_state(call, &agreement));
-  return act_on(agreement, call);
+  const comm::Verdict verdict = act_on(agreement, call);
+  if (call.state == nullptr) return verdict;
+  if (verdict.left())
+    communicator_.states.give_back(*std::exchange(call.state, nullptr));
+  else
+    communicator_.states.keep(*call.state);
+  return verdict;
 }
 
 // Fails because the ranks have different shapes from slimpi_describe_next().
