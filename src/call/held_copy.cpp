@@ -84,6 +84,7 @@ int begin_staged(const Request& request, void* handle, bool persistent,
   if (!made->call.needed()) return next(request);
   const int code = programs_code([&] { return next(made->call.copy()); });
   if (code != mpi::kSuccess) return code;
+  made->call.accepted();
   made->handle = mpi::read<mpi::Request>(handle);
   // The handle of a call that is complete at once identifies nothing, because MPI may use one
   // handle for all these calls.
