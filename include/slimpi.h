@@ -61,9 +61,8 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
 /* The state of a named tensor on a communicator, for checkpoints: the residual of error feedback,
  * and the data that powersgd and batched_powersgd keep, for each function and counts with which the
  * tensor was summed. Other algorithms, and hooks, have no state to get. A persistent request has a
- * state of its own, which MPI_Request_free ends. If other sums have the same name, both functions
- * use the state of the request that was made first. `comm` points at the program's MPI_Comm. The
- * state is this rank's own: each rank keeps its bytes, and gives them back as the same rank of a
+ * state of its own, which MPI_Request_free ends. `comm` points at the program's MPI_Comm. The state
+ * is this rank's own: each rank keeps its bytes, and gives them back as the same rank of a
  * communicator of the same size. Call both functions between the sums of the communicator, from the
  * thread that makes these sums.
  *
@@ -71,12 +70,12 @@ int slimpi_describe_next(const slimpi_tensor_t* tensor);
  * `state` is NULL, it writes only the length. Returns 0, or 1 if there is no such state or *size is
  * too small.
  *
- * slimpi_set_state copies `state`, and the next sum of that name begins with it; if `state` is NULL
- * and `size` 0, that sum begins without a state. All ranks must do the same between the same two
- * sums of that name, in whatever order they make other sums. If some rank does not, all ranks drop
- * the state at the next sum of that name, and rank 0 warns. They also drop a state that was saved
- * for another function, other counts or another hierarchy. Returns 0, or 1 if the bytes are not a
- * state of this rank or slimpi makes no sums on the communicator. */
+ * slimpi_set_state copies `state`, and the next sum of that name that slimpi compresses begins with
+ * it; if `state` is NULL and `size` 0, that sum begins without a state. All ranks must do the same
+ * between the same two sums of that name, in whatever order they make other sums. If some rank does
+ * not, all ranks drop the state at the next sum of that name, and rank 0 warns. They also drop a
+ * state that was saved for another function, other counts or another hierarchy. Returns 0, or 1 if
+ * the bytes are not a state of this rank or slimpi makes no sums on the communicator. */
 int slimpi_get_state(const void* comm, const char* name, void* state, uint64_t* size);
 int slimpi_set_state(const void* comm, const char* name, const void* state, uint64_t size);
 

@@ -119,10 +119,13 @@ Outcome decide_or_begin(const Admission& admitted, const Request& request, void*
     return estimate_begun(runtime, communicator, request);
   }
   if (!meet_or_refuse(runtime, communicator)) {
-    if (bytes_of(request) >= communicator.config().min_size) count_in_order(communicator);
+    const bool small = bytes_of(request) < communicator.config().min_size;
+    if (!small) count_in_order(communicator);
     const bool could = communicator.refused() && can_meet_in_fiber(runtime);
     return bypass(runtime,
-                  communicator.unusable() || could       ? BypassReason::failure
+                  communicator.unusable()                ? BypassReason::failure
+                  : small                                ? BypassReason::small
+                  : could                                ? BypassReason::failure
                   : stays_on_node(communicator, request) ? BypassReason::single_node
                                                          : BypassReason::nonblocking,
                   communicator, request);

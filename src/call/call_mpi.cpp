@@ -33,7 +33,9 @@ int call_mpi_staged(const Request& request) {
     SLIMPI_TRY(staged.open());
     SLIMPI_TRY(staged.bring_in());
     code = call_mpi_unstaged(staged.copy());
-    return code == mpi::kSuccess ? staged.bring_back() : Status::ok;
+    if (code != mpi::kSuccess) return Status::ok;
+    staged.accepted();
+    return staged.bring_back();
   });
   if (status != Status::ok) return runtime.errors.raise(request.comm, status);
   if (code != mpi::kSuccess) return code;

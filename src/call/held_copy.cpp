@@ -86,6 +86,7 @@ int begin_staged(const Request& request, void* handle, bool persistent,
   if (!made->call.needed()) return next(request);
   const int code = programs_code([&] { return next(made->call.copy()); });
   if (code != mpi::kSuccess) return code;
+  made->call.accepted();
   made->handle = mpi::read<mpi::Request>(handle);
   // A call that is complete at once is finished here, because its handle does not identify it: MPI
   // may use one handle for all these calls.

@@ -145,8 +145,6 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator,
       std::make_shared<PersistentSum>(runtime, communicator, decision, request, channel);
   HeldRequests::Entry entry{made};
   if (const int code = made->make_request(); code != mpi::kSuccess) return Outcome::finished(code);
-  if (request.tensor != nullptr && !request.tensor->name.empty())
-    communicator.states.move_restored(request.tensor->name, made->communicator.states);
   mpi::write(handle, made->handle);
   HeldRequests::instance().add(entry);
   return Outcome::finished(mpi::kSuccess);
@@ -188,14 +186,17 @@ Outcome init_persistent(Request& request, void* handle) {
   return make(runtime, communicator, *decision, request, handle);
 }
 
-comm::Communicator* find_persistent(const comm::Communicator& communicator,
-                                    const std::string& name) {
+std::vector<std::shared_ptr<comm::Communicator>> find_persistent(
+    const comm::Communicator& communicator, const std::string& name) {
   const auto found = HeldRequests::instance().find_all([&](const Held& one) {
     if (!one.persistent || !one.is_sum() || one.of_comm != communicator.id) return false;
     const auto& tensor = static_cast<const PersistentSum&>(one).request.tensor;
     return tensor != nullptr && tensor->name == name;
   });
-  return found.empty() ? nullptr : &static_cast<PersistentSum&>(*found.front()).communicator;
+  std::vector<std::shared_ptr<comm::Communicator>> communicators;
+  for (const auto& one : found)
+    communicators.emplace_back(one, &static_cast<PersistentSum&>(*one).communicator);
+  return communicators;
 }
 
 }  // namespace slimpi::call

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds the persistent sum of a tensor for saved_state.cpp, which saves and restores the sum's
-// state.
+// Finds the persistent sums of a tensor, whose states saved_state.cpp reads and replaces.
 #pragma once
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 
 namespace slimpi::call {
 
-// Returns the private communicator of the persistent sum of the named tensor, or null if there is
-// none.
-comm::Communicator* find_persistent(const comm::Communicator& communicator,
-                                    const std::string& name);
+// Returns the private communicators of the persistent sums of the named tensor.
+std::vector<std::shared_ptr<comm::Communicator>> find_persistent(
+    const comm::Communicator& communicator, const std::string& name);
 
 }  // namespace slimpi::call

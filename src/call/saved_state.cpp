@@ -42,6 +42,13 @@ bool is_kept(StateArray::What what) {
          what == StateArray::factor;
 }
 
+bool is_kept(const comm::TensorState& state) {
+  const auto& arrays = state.arrays();
+  return state.algorithm() != nullptr && state.algorithm()->id != AlgorithmId::hook &&
+         std::all_of(arrays.begin(), arrays.end(),
+                     [](const auto& entry) { return is_kept(entry.first.what); });
+}
+
 template <typename Type>
 void append(std::vector<std::byte>& bytes, const Type* from, std::size_t count) {
   const auto* const first = reinterpret_cast<const std::byte*>(from);
@@ -129,60 +136,67 @@ std::optional<SavedState> copy_of(comm::Communicator& communicator,
   return copy;
 }
 
-// Waits until no sum is in flight on the communicator, and returns the communicator that owns the
-// states of a name: that of the persistent sum of this name, or else the program's. Returns null if
-// slimpi does not know `comm`.
-comm::Communicator* find_owner(mpi::Comm comm, const std::string& name) {
+// Returns the communicators that own states of a name, once no sum is in flight on them: the
+// program's, then those of the persistent sums of this name. Returns none if slimpi does not know
+// `comm`.
+std::vector<std::shared_ptr<comm::Communicator>> find_owners(mpi::Comm comm,
+                                                             const std::string& name) {
   Runtime* const runtime = Runtime::get(comm);
-  if (runtime == nullptr || runtime->finished) return nullptr;
+  if (runtime == nullptr || runtime->finished) return {};
   wait_for_sums_on(comm);
   comm::Communicator* const communicator = runtime->communicators.find_or_follow(comm);
-  if (communicator == nullptr) return nullptr;
-  comm::Communicator* const persistent = find_persistent(*communicator, name);
-  if (persistent == nullptr) return communicator;
-  wait_for_sums(*persistent);
-  return persistent;
+  if (communicator == nullptr) return {};
+  auto owners = find_persistent(*communicator, name);
+  for (const auto& persistent : owners) wait_for_sums(*persistent);
+  owners.emplace(owners.begin(), std::shared_ptr<void>(), communicator);
+  return owners;
+}
+
+// Replaces the states of a name with those of `saved`, which the next sum of the name may take.
+void replace(const std::vector<std::shared_ptr<comm::Communicator>>& owners,
+             const std::string& name, std::vector<SavedState> saved) {
+  for (const auto& owner : owners) owner->states.restore(name, {});
+  owners.front()->states.restore(name, std::move(saved));
 }
 
 }  // namespace
 
 std::optional<std::vector<std::byte>> save_state(mpi::Comm comm, const std::string& name) {
-  comm::Communicator* const communicator = find_owner(comm, name);
-  if (communicator == nullptr) return {};
+  const auto owners = find_owners(comm, name);
+  if (owners.empty()) return {};
   std::vector<std::byte> bytes;
-  for (const SavedState& restored : communicator->states.find_restored(name))
-    append_state(bytes, *communicator, restored);
-  for (const comm::TensorState* const state : communicator->states.find_named(name)) {
-    const auto& arrays = state->arrays();
-    if (state->algorithm() == nullptr || state->algorithm()->id == AlgorithmId::hook ||
-        !std::all_of(arrays.begin(), arrays.end(),
-                     [](const auto& entry) { return is_kept(entry.first.what); }))
-      continue;
-    const auto copy = copy_of(*communicator, *state);
-    if (!copy) return {};
-    append_state(bytes, *communicator, *copy);
-  }
+  owners.front()->states.for_restored(name, [&](const SavedState& restored) {
+    append_state(bytes, *owners.front(), restored);
+  });
+  for (const auto& owner : owners)
+    for (const comm::TensorState* const state : owner->states.find_named(name)) {
+      if (!is_kept(*state)) continue;
+      const auto copy = copy_of(*owner, *state);
+      if (!copy) return {};
+      append_state(bytes, *owner, *copy);
+    }
   if (bytes.empty()) return {};
   return bytes;
 }
 
 bool restore_state(mpi::Comm comm, const std::string& name, std::span<const std::byte> bytes) {
-  comm::Communicator* const communicator = find_owner(comm, name);
-  if (communicator == nullptr || bytes.empty()) return false;
+  const auto owners = find_owners(comm, name);
+  if (owners.empty() || bytes.empty()) return false;
   std::vector<SavedState> states;
   while (!bytes.empty()) {
-    auto state = take_state(*communicator, bytes);
+    auto state = take_state(*owners.front(), bytes);
     if (!state) return false;
     states.push_back(std::move(*state));
   }
-  communicator->states.restore(name, std::move(states));
+  replace(owners, name, std::move(states));
   return true;
 }
 
 bool drop_state(mpi::Comm comm, const std::string& name) {
-  comm::Communicator* const communicator = find_owner(comm, name);
-  if (communicator != nullptr) communicator->states.restore(name, {});
-  return communicator != nullptr;
+  const auto owners = find_owners(comm, name);
+  if (owners.empty()) return false;
+  replace(owners, name, {});
+  return true;
 }
 
 }  // namespace slimpi::call

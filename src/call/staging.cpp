@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
+#include "base/exceptions.h"
 #include "call/arguments.h"
 #include "comm/stream_wait.h"
 #include "observe/log.h"
@@ -99,27 +103,54 @@ StagingBuffer* StagingPool::pick(const device::Location& location, std::size_t b
   return found;
 }
 
-// Finds the bytes that `count` elements of a type span (none if count is 0). Returns false if the
-// elements have no bytes, or if MPI will reject the call.
-bool find_span(const mpi::Api& api, mpi::Datatype type, std::int64_t count, Span* span) {
+// Finds the layout of a type, and the bytes that `count` elements span (none if count is 0).
+// Returns false if the elements have no bytes, or if MPI will reject the call.
+bool find_span(const mpi::Api& api, mpi::Datatype type, std::int64_t count, ElementLayout* layout,
+               Span* span) {
   if (count < 0 || type == mpi::abi.datatype_null) return false;
   if (count == 0) return true;
-  mpi::Aint low = 0, extent = 0, true_low = 0, true_extent = 0;
-  mpi::Count size = 0;
-  if (api.Type_get_extent(type, &low, &extent) != mpi::kSuccess ||
-      api.Type_get_true_extent(type, &true_low, &true_extent) != mpi::kSuccess ||
-      api.Type_size_x(type, &size) != mpi::kSuccess)
+  mpi::Aint low = 0;
+  if (api.Type_get_extent(type, &low, &layout->extent) != mpi::kSuccess ||
+      api.Type_get_true_extent(type, &layout->true_low, &layout->true_extent) != mpi::kSuccess ||
+      api.Type_size_x(type, &layout->size) != mpi::kSuccess)
     return false;
-  // With a negative extent, the last element begins before the first.
-  const std::ptrdiff_t last = std::ptrdiff_t(count - 1) * extent;
-  span->low = true_low + (last < 0 ? last : 0);
-  span->bytes = std::size_t((last < 0 ? -last : last) + true_extent);
-  span->gaps = size != true_extent || (count > 1 && extent != true_extent);
+  *span = layout->span({0, count});
   return span->bytes != 0;
 }
 
-// Returns where the last block of an all-gather ends, in elements from the start of the output. If
-// a block begins before the output, returns a negative number, which find_span() rejects.
+// Finds which bytes of an element belong to it: makes MPI pack one whose bytes are all ones, and
+// unpack it over zeros. Leaves *pieces empty if MPI cannot.
+void find_pieces(const Request& request, const ElementLayout& layout, std::vector<Span>* pieces) {
+  using Size = int(int, mpi::Datatype, mpi::Comm, int*);
+  using Pack = int(const void*, int, mpi::Datatype, void*, int, int*, mpi::Comm);
+  using Unpack = int(const void*, int, int*, void*, int, mpi::Datatype, mpi::Comm);
+  auto* const size_of = reinterpret_cast<Size*>(mpi::next_definition("PMPI_Pack_size"));
+  auto* const pack = reinterpret_cast<Pack*>(mpi::next_definition("PMPI_Pack"));
+  auto* const unpack = reinterpret_cast<Unpack*>(mpi::next_definition("PMPI_Unpack"));
+  int room = 0, end = 0, position = 0;
+  if (size_of == nullptr || pack == nullptr || unpack == nullptr ||
+      layout.size > std::numeric_limits<int>::max() / 2 ||
+      size_of(1, request.datatype, request.comm, &room) != mpi::kSuccess)
+    return;
+  std::vector<std::byte> element(std::size_t(layout.true_extent), std::byte(255));
+  std::vector<std::byte> packed{std::size_t(room)};
+  std::byte* const address = element.data() - layout.true_low;
+  if (pack(address, 1, request.datatype, packed.data(), room, &end, request.comm) != mpi::kSuccess)
+    return;
+  std::fill(element.begin(), element.end(), std::byte(0));
+  if (unpack(packed.data(), end, &position, address, 1, request.datatype, request.comm) !=
+      mpi::kSuccess)
+    return;
+  for (std::size_t i = 0; i < element.size(); ++i) {
+    if (element[i] == std::byte(0)) continue;
+    const std::ptrdiff_t low = layout.true_low + std::ptrdiff_t(i);
+    if (i == 0 || element[i - 1] == std::byte(0)) pieces->push_back({low, 0});
+    ++pieces->back().bytes;
+  }
+}
+
+// Returns the number of elements from the output of an all-gather to the end of its last block, or
+// a negative number, which find_span() rejects, if a block begins before the output.
 std::int64_t end_of_blocks(const Request& request, int ranks) {
   std::int64_t end = 0;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -131,6 +162,17 @@ std::int64_t end_of_blocks(const Request& request, int ranks) {
 }
 
 }  // namespace
+
+Span ElementLayout::span(const Block& block) const {
+  // With a negative extent, the last element begins before the first.
+  const std::ptrdiff_t last = std::ptrdiff_t(block.count - 1) * extent;
+  return {std::ptrdiff_t(block.first) * extent + true_low + std::min<std::ptrdiff_t>(last, 0),
+          std::size_t(std::abs(last) + true_extent)};
+}
+
+bool ElementLayout::has_gaps(const Block& block) const {
+  return size != true_extent || (block.count > 1 && extent != true_extent);
+}
 
 CallBuffer::CallBuffer(const void* program, const Span& span)
     : program_(static_cast<const std::byte*>(program)),
@@ -157,21 +199,35 @@ void* CallBuffer::pointer() const {
   return reinterpret_cast<void*>(address - std::uintptr_t(span_.low));
 }
 
-Status CallBuffer::move(const char* name, std::byte* to, const std::byte* from) {
-  return comm::copy_and_wait({*buffer_->location.device, buffer_->stream}, name, to, from,
-                             span_.bytes);
+Status CallBuffer::bring_in() {
+  return comm::copy_and_wait({*buffer_->location.device, buffer_->stream}, "copy out", copy_,
+                             begin(), span_.bytes);
 }
 
-StagedCall::StagedCall(Runtime& runtime, const Request& request, const Spans& spans)
+Status CallBuffer::bring_back(const std::vector<Span>& parts) {
+  const device::DeviceStream on{*buffer_->location.device, buffer_->stream};
+  std::size_t bytes = 0;
+  for (const Span& part : parts) bytes += part.bytes;
+  const Slice slice("copy in", bytes);
+  for (const Span& part : parts)
+    SLIMPI_TRY(on.device.copy(const_cast<std::byte*>(program_) + part.low,
+                              copy_ + (part.low - span_.low), part.bytes, on.stream));
+  return comm::synchronize(on);
+}
+
+StagedCall::StagedCall(Runtime& runtime, const Request& request, Spans spans)
     : runtime_(runtime),
       copy_(request),
-      spans_(spans),
+      spans_(std::move(spans)),
       in_place_(request.in == mpi::abi.in_place),
       aliased_(request.in == request.out),
-      in_(request.in, spans.in),
-      out_(request.out, spans.out),
-      copies_in_(spans.valid && !aliased_ && in_.needs_copy()),
-      copies_out_(spans.valid && out_.needs_copy()) {}
+      in_(request.in, spans_.in),
+      out_(request.out, spans_.out),
+      present_(request.out, spans_.out),
+      copies_in_(spans_.valid && !aliased_ && in_.needs_copy()),
+      copies_out_(spans_.valid && out_.needs_copy()) {
+  for (const Block& block : spans_.results) parts_.push_back(spans_.layout.span(block));
+}
 
 StagedCall::Spans StagedCall::measure(const Request& request) {
   if (request.comm == mpi::abi.comm_null) return {};
@@ -180,8 +236,8 @@ StagedCall::Spans StagedCall::measure(const Request& request) {
   // its counts, so they are set here, in a copy of the request.
   Request measured = request;
   const int ranks = ranks_with_blocks(api, request);
+  int rank = 0;
   if (request.collective != Collective::allreduce) {
-    int rank = 0;
     api.Comm_rank(request.comm, &rank);
     count_blocks(measured, rank, ranks);
   }
@@ -189,17 +245,38 @@ StagedCall::Spans StagedCall::measure(const Request& request) {
   Spans found;
   const auto type = request.datatype;
   if (request.gathers()) {
-    // The output is copied in, too, so that the bytes between blocks stay as they are.
+    ElementLayout sent;
     found.valid =
-        measured.count > 0 && find_span(api, type, end_of_blocks(measured, ranks), &found.out) &&
-        (in_place || find_span(api, request.sent.datatype, request.sent.count, &found.in));
-    found.in.gaps = true;
-    return found;
+        measured.count > 0 &&
+        find_span(api, type, end_of_blocks(measured, ranks), &found.layout, &found.out) &&
+        (in_place || find_span(api, request.sent.datatype, request.sent.count, &sent, &found.in));
+  } else {
+    found.valid = measured.count > 0 &&
+                  find_span(api, type, measured.count, &found.layout, &found.in) &&
+                  find_span(api, type, in_place ? measured.count : measured.result_count(),
+                            &found.layout, &found.out);
   }
-  found.valid =
-      measured.count > 0 && find_span(api, type, measured.count, &found.in) &&
-      find_span(api, type, in_place ? measured.count : measured.result_count(), &found.out);
+  if (found.valid) find_results(measured, rank, ranks, &found);
   return found;
+}
+
+// Finds the blocks of the result. The own block of an all-gather in place is only read.
+void StagedCall::find_results(const Request& measured, int rank, int ranks, Spans* found) {
+  const auto add = [&](const Block& block) {
+    if (block.count == 0) return;
+    auto& results = found->results;
+    if (!results.empty() && results.back().first + results.back().count == block.first)
+      results.back().count += block.count;
+    else
+      results.push_back(block);
+  };
+  if (!measured.gathers()) add({0, measured.result_count()});
+  for (int each = 0; measured.gathers() && each < ranks; ++each)
+    if (each != rank || measured.in != mpi::abi.in_place)
+      add({measured.blocks.place_of(each), measured.blocks.of(each)});
+  found->gaps =
+      std::any_of(found->results.begin(), found->results.end(),
+                  [&](const Block& block) { return found->layout.has_gaps(block); });
 }
 
 Status StagedCall::open() {
@@ -207,6 +284,7 @@ Status StagedCall::open() {
     SLIMPI_TRY(out_.open(runtime_.statistics));
     copy_.out = out_.pointer();
     if (aliased_) copy_.in = copy_.out;
+    if (spans_.gaps) SLIMPI_TRY(present_.open(runtime_.statistics));
   }
   if (copies_in_) {
     SLIMPI_TRY(in_.open(runtime_.statistics));
@@ -217,13 +295,37 @@ Status StagedCall::open() {
 
 Status StagedCall::bring_in() {
   // The output is copied in if it is also the input, or if there are bytes between its elements,
-  // because bring_back() overwrites these bytes.
-  if (copies_out_ && (in_place_ || aliased_ || spans_.in.gaps)) SLIMPI_TRY(out_.bring_in());
+  // because bring_back() overwrites these bytes unless it knows where they are.
+  if (copies_out_ && (in_place_ || aliased_ || spans_.gaps)) SLIMPI_TRY(out_.bring_in());
   return copies_in_ ? in_.bring_in() : Status::ok;
 }
 
+void StagedCall::accepted() {
+  if (copies_out_ && spans_.gaps)
+    (void)caught([&] { find_pieces(copy_, spans_.layout, &pieces_); });
+}
+
+// Between the elements, the program keeps what it has there now, which it may have written since
+// the call began.
 Status StagedCall::bring_back() {
-  return copies_out_ ? out_.bring_back() : Status::ok;
+  if (!copies_out_) return Status::ok;
+  if (pieces_.empty()) return out_.bring_back(parts_);
+  SLIMPI_TRY(present_.bring_in());
+  merge();
+  return present_.bring_back(parts_);
+}
+
+// Copies the elements of the result, without the bytes between them, to the copy of what the
+// program has now.
+void StagedCall::merge() {
+  const auto* const from = static_cast<const std::byte*>(out_.pointer());
+  auto* const to = static_cast<std::byte*>(present_.pointer());
+  for (const Block& block : spans_.results)
+    for (std::int64_t i = block.first; i < block.first + block.count; ++i)
+      for (const Span& piece : pieces_) {
+        const std::ptrdiff_t place = std::ptrdiff_t(i) * spans_.layout.extent + piece.low;
+        std::memcpy(to + place, from + place, piece.bytes);
+      }
 }
 
 void StagedCall::count() {

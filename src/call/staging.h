@@ -3,6 +3,8 @@
 // (staging). This works for every datatype and operation, and the result has MPI's own bytes.
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "base/status.h"
 #include "call/request.h"
@@ -20,11 +22,26 @@ struct StagingBuffer {
   comm::Memory memory;
 };
 
-// The bytes that the elements of a buffer span, relative to its address.
+// Bytes of a buffer, relative to its address.
 struct Span {
   std::ptrdiff_t low = 0;
   std::size_t bytes = 0;
-  bool gaps = false;  // some bytes belong to no element
+};
+
+// Elements of a buffer that follow one another.
+struct Block {
+  std::int64_t first = 0, count = 0;
+};
+
+// Where elements of a datatype lie.
+struct ElementLayout {
+  mpi::Aint extent = 0, true_low = 0, true_extent = 0;
+  mpi::Count size = 0;
+
+  // Returns the bytes from the first to the last one of the block.
+  Span span(const Block& block) const;
+  // Returns whether some of these bytes belong to no element.
+  bool has_gaps(const Block& block) const;
 };
 
 // A buffer of a call, with its copy if it needs one.
@@ -38,12 +55,11 @@ class CallBuffer {
   bool needs_copy() const;
   Status open(Statistics& statistics);  // reserves memory for the copy
   void* pointer() const;                // what MPI gets instead of the program's address
-  Status bring_in() { return move("copy out", copy_, begin()); }
-  Status bring_back() { return move("copy in", const_cast<std::byte*>(begin()), copy_); }
+  Status bring_in();
+  Status bring_back(const std::vector<Span>& parts);  // relative to the program's address
 
  private:
   const std::byte* begin() const { return program_ + span_.low; }
-  Status move(const char* name, std::byte* to, const std::byte* from);
 
   const std::byte* program_;
   const Span span_;
@@ -65,6 +81,7 @@ class StagedCall {
 
   Status open();        // makes the copies, without values
   Status bring_in();    // copies the program's buffers to the copies
+  void accepted();      // called once MPI has accepted the call, before the datatype can be freed
   Status bring_back();  // copies the result to the program
   void count();         // counts the call in the report
   std::size_t bytes() const { return spans_.in.bytes; }  // of the input
@@ -76,16 +93,24 @@ class StagedCall {
   struct Spans {
     Span in, out;
     bool valid = false;
+    ElementLayout layout = {};        // of the result
+    std::vector<Block> results = {};  // what MPI writes
+    bool gaps = false;                // some bytes of `results` belong to no element
   };
-  StagedCall(Runtime& runtime, const Request& request, const Spans& spans);
+  StagedCall(Runtime& runtime, const Request& request, Spans spans);
   static Spans measure(const Request& request);
+  static void find_results(const Request& measured, int rank, int ranks, Spans* found);
+  void merge();
 
   Runtime& runtime_;
   Request copy_;
   const Spans spans_;
   const bool in_place_, aliased_;
   CallBuffer in_, out_;
+  CallBuffer present_;  // what the program has in the output when the call is complete
   const bool copies_in_, copies_out_;
+  std::vector<Span> parts_;   // the bytes of spans_.results
+  std::vector<Span> pieces_;  // of one element, if there are gaps; empty: not known
 };
 
 }  // namespace slimpi::call

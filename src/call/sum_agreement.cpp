@@ -4,6 +4,7 @@
 // ranks decide in the same way whether they leave the call to MPI.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "algorithm/algorithm.h"
 #include "algorithm/residual_limit.h"
@@ -146,7 +147,13 @@ comm::Verdict Sum::agree() {
     return Status::ok;
   Agreement agreement{};
   SLIMPI_TRY(share_state(&agreement));
-  return act_on(agreement);
+  const comm::Verdict verdict = act_on(agreement);
+  if (call_.state == nullptr) return verdict;
+  if (verdict.left())
+    communicator_.states.give_back(*std::exchange(call_.state, nullptr));
+  else
+    communicator_.states.keep(*call_.state);
+  return verdict;
 }
 
 // Fails because the ranks have described different shapes (slimpi_describe_next()).

@@ -99,6 +99,7 @@ Communicator::Communicator(const mpi::Api& api, Statistics& statistics, const Co
 Communicator::Communicator(const Communicator& parent, int number, int channel)
     : id(next_id()),
       spans_other_world(parent.spans_other_world),
+      states(parent.states.restored()),
       api_(parent.api_),
       statistics_(parent.statistics_),
       config_(parent.config_),

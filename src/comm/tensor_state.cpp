@@ -40,21 +40,27 @@ TensorStates::States::iterator TensorStates::make(const TensorKey& key, Lost* lo
   made->number = number;
   if (!made->named()) next_number_ = std::max(next_number_, number + 1);
   by_key_.emplace(key, made);
-  const auto restored = restored_.find(key.name);
-  if (key.by != TensorKey::By::name || restored == restored_.end()) return made;
+  if (key.by == TensorKey::By::name) take_restored(*made, lost);
+  return made;
+}
+
+void TensorStates::take_restored(TensorState& state, Lost* lost) {
+  const TensorKey& key = state.key;
+  const std::lock_guard lock(restored_->mutex);
+  const auto restored = restored_->by_name.find(key.name);
+  if (restored == restored_->by_name.end()) return;
   std::vector<SavedState>& saved = restored->second;
-  const auto fitting = std::find_if(saved.begin(), saved.end(), [&](const SavedState& state) {
-    return state.count == key.count && state.placement == key.placement;
+  const auto fitting = std::find_if(saved.begin(), saved.end(), [&](const SavedState& one) {
+    return one.count == key.count && one.placement == key.placement;
   });
   if (fitting == saved.end()) {
     *lost = Lost::saved;
     saved.clear();
   } else {
-    made->restore(std::move(*fitting));
+    state.restore(std::move(*fitting));
     saved.erase(fitting);
   }
-  if (saved.empty()) restored_.erase(restored);
-  return made;
+  if (saved.empty()) restored_->by_name.erase(restored);
 }
 
 TensorState& TensorStates::use(const TensorKey& key, Lost* lost) {
@@ -137,26 +143,26 @@ std::vector<const TensorState*> TensorStates::find_named(const std::string& name
   return found;
 }
 
-const std::vector<SavedState>& TensorStates::find_restored(const std::string& name) const {
-  static const std::vector<SavedState> none;
-  const auto found = restored_.find(name);
-  return found == restored_.end() ? none : found->second;
-}
-
-void TensorStates::move_restored(const std::string& name, TensorStates& to) {
-  if (auto saved = restored_.extract(name); !saved.empty())
-    to.restore(name, std::move(saved.mapped()));
+void TensorStates::give_back(TensorState& state) {
+  if (!state.unused_) return;
+  {
+    const std::lock_guard lock(restored_->mutex);
+    restored_->by_name[state.key.name].push_back(state.save());
+  }
+  erase(by_key_.at(state.key));
 }
 
 void TensorStates::restore(const std::string& name, std::vector<SavedState> saved) {
   for (const TensorState* const state : find_named(name)) erase(by_key_.at(state->key));
+  const std::lock_guard lock(restored_->mutex);
+  auto& restored = restored_->by_name;
   if (saved.empty())
-    restored_.erase(name);
+    restored.erase(name);
   else
-    restored_.insert_or_assign(name, std::move(saved));
+    restored.insert_or_assign(name, std::move(saved));
   // The program will come back to all these states, like before the checkpoint.
   std::size_t all = 0;
-  for (const auto& [each, states] : restored_) all += states.size();
+  for (const auto& [each, states] : restored) all += states.size();
   limit_ = std::clamp(all, limit_, kMost);
 }
 
@@ -164,12 +170,21 @@ void TensorState::restore(SavedState saved) {
   algorithm_ = saved.algorithm;
   calls = saved.calls;
   uninitialized = saved.uninitialized;
+  unused_ = true;
   restored_ = std::move(saved.arrays);
   if (const auto factor = restored_.find({StateArray::factor}); factor != restored_.end()) {
     Fnv1a hash;
     for (const float value : factor->second) hash.add(std::bit_cast<std::uint32_t>(value));
     restored_factor_ = hash.value();
   }
+}
+
+// Undoes restore(). The state must be unused_.
+SavedState TensorState::save() {
+  SavedState saved{algorithm_, key.count, key.placement, calls, uninitialized, {}};
+  saved.arrays = std::move(restored_);
+  saved.arrays.merge(copied_);
+  return saved;
 }
 
 Status TensorState::open(const StateArray& which, std::uint64_t elements,
@@ -223,6 +238,7 @@ void TensorState::clear() {
   if (!arrays_.empty()) --owner_.holding_;
   arrays_.clear();
   restored_.clear();
+  unused_ = false;
   restored_factor_ = 0;
   uninitialized = true;
 }

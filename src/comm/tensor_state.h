@@ -25,6 +25,8 @@
 #include <cstdint>
 #include <list>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -135,6 +137,7 @@ class TensorState {
 
   void clear();
   void restore(SavedState saved);
+  SavedState save();
   Status copy_restored(const StateArray& which, std::uint64_t elements,
                        const device::Location& location, device::Stream* stream, Array& entry);
 
@@ -145,10 +148,18 @@ class TensorState {
   // Arrays of a checkpoint: restored_ has those that open() has not copied yet, copied_ those that
   // it has, which a device may read until the next call.
   std::map<StateArray, std::vector<float>> restored_, copied_;
+  bool unused_ = false;  // restored, and no sum of slimpi has used it yet
   // A digest of the restored factor. The next call compares the digests of all ranks, because a
   // factor is useless unless all ranks have the same one. 0 after this comparison.
   std::uint64_t restored_factor_ = 0;
   bool evicted_ = false;  // the arrays were freed to limit memory
+};
+
+// The states that TensorStates::restore() was given and that no sum has taken yet, by name.
+// Persistent sums, which the helper thread may run, share them with their communicator.
+struct RestoredStates {
+  std::mutex mutex;
+  std::map<std::string, std::vector<SavedState>> by_name;
 };
 
 class TensorStates {
@@ -160,7 +171,11 @@ class TensorStates {
   // The most states that are kept, with or without arrays.
   static constexpr std::size_t kMost = 4096;
 
-  TensorStates() = default;
+  TensorStates() : restored_(std::make_shared<RestoredStates>()) {}
+  // Makes the states of a persistent sum, which takes restored states from those of its
+  // communicator.
+  explicit TensorStates(std::shared_ptr<RestoredStates> restored)
+      : restored_(std::move(restored)) {}
   TensorStates(const TensorStates&) = delete;
   TensorStates& operator=(const TensorStates&) = delete;
   ~TensorStates() { drop_all(); }
@@ -195,15 +210,25 @@ class TensorStates {
 
   // Returns the states under a name.
   std::vector<const TensorState*> find_named(const std::string& name) const;
-  // Returns the states that restore() was given for a name and that no call has used.
-  const std::vector<SavedState>& find_restored(const std::string& name) const;
+  // Calls act() with each state that restore() was given for a name and that no sum has taken.
+  template <typename Act>
+  void for_restored(const std::string& name, const Act& act) const {
+    const std::lock_guard lock(restored_->mutex);
+    const auto found = restored_->by_name.find(name);
+    if (found == restored_->by_name.end()) return;
+    for (const SavedState& saved : found->second) act(saved);
+  }
   // Replaces the states of this name. The next sum of the name uses the saved state whose elements
   // match its own. All ranks must call this between the same two sums; otherwise they all drop the
   // state at the next sum of the name.
   void restore(const std::string& name, std::vector<SavedState> saved);
-  // Moves the states that find_restored() returns for the name to the states of another
-  // communicator.
-  void move_restored(const std::string& name, TensorStates& to);
+  // Called when all ranks leave a sum to MPI after use(). If the sum took a restored state, undoes
+  // that, so that the next sum of the name can take it, and `state` is gone.
+  void give_back(TensorState& state);
+  // Called when slimpi makes the sum.
+  void keep(TensorState& state) { state.unused_ = false; }
+
+  const std::shared_ptr<RestoredStates>& restored() const { return restored_; }
 
   std::size_t size() const { return states_.size(); }
   std::size_t limit() const { return limit_; }
@@ -215,6 +240,7 @@ class TensorStates {
 
   States::iterator look_up(const TensorKey& key);
   States::iterator make(const TensorKey& key, Lost* lost);
+  void take_restored(TensorState& state, Lost* lost);
   void erase(States::iterator state);
   void make_room();
   void forget();
@@ -223,8 +249,8 @@ class TensorStates {
   States states_;
   std::map<TensorKey, States::iterator> by_key_;
   std::map<std::uint64_t, std::uint64_t> index_counts_;      // the number of elements of each index
-  std::map<std::string, std::vector<SavedState>> restored_;  // by name
-  std::size_t holding_ = 0;                                  // states with arrays
+  const std::shared_ptr<RestoredStates> restored_;
+  std::size_t holding_ = 0;  // states with arrays
   std::uint64_t calls_ = 0, next_number_ = 0;
   std::size_t limit_ = kFirstLimit;
 };

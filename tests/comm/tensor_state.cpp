@@ -113,12 +113,45 @@ UNIT_TEST(by_placement, make, clear) {
   g_slots->restore("weight", {saved});
   by_name.placement = 0;
   assert_int_equal(use(by_name, TensorStates::Lost::saved).calls, 1);
-  assert_int_equal(g_slots->find_restored("weight").size(), 0);
+  g_slots->for_restored("weight", [](const comm::SavedState&) { fail(); });
   by_name.placement = 1;
   assert_int_equal(use(by_name).calls, 1);
   g_slots->restore("weight", {saved});
   g_slots->restore("weight", {});  // also what no call has used
   assert_int_equal(use(by_name).calls, 1);
+}
+
+// A persistent sum takes restored states from those of its communicator. If MPI makes the sum, the
+// next sum of the name can take the state, with all its arrays.
+UNIT_TEST(given_back, make, clear) {
+  const TensorKey key = TensorKey::of_name("weight", 2);
+  comm::SavedState saved;
+  saved.count = 2;
+  saved.calls = 20;
+  saved.uninitialized = false;
+  saved.arrays[{StateArray::residual}] = {1, 2};
+  saved.arrays[{StateArray::factor}] = {3};
+  g_slots->restore("weight", {saved});
+  TensorStates of_request(g_slots->restored());
+  TensorStates::Lost lost{};
+  TensorState& left = of_request.use(key, &lost);
+  left.claim(nullptr, device::host());
+  float* array = nullptr;
+  assert_true(left.open({StateArray::residual}, 2, device::host(), nullptr, g_statistics, &array) ==
+              Status::ok);
+  of_request.give_back(left);
+  assert_int_equal(of_request.size(), 0);
+  assert_int_equal(of_request.holding(), 0);
+  TensorState& taken = g_slots->use(key, &lost);
+  taken.claim(nullptr, device::host());
+  assert_true(taken.calls == 20 && !taken.uninitialized && taken.restored().size() == 2);
+  assert_true(taken.open({StateArray::residual}, 2, device::host(), nullptr, g_statistics,
+                         &array) == Status::ok);
+  assert_true(array[0] == 1 && array[1] == 2);
+  g_slots->keep(taken);
+  g_slots->give_back(taken);  // used: stays
+  assert_int_equal(g_slots->size(), 1);
+  assert_int_equal(of_request.use(key, &lost).calls, 0);
 }
 
 // A rank that knows no address goes by the number of the others, also after a realignment.

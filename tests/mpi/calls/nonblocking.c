@@ -251,6 +251,85 @@ static void digest(int nonblocking) {
   if (g_rank == 0) printf("%016" PRIx64 "\n", hash);
 }
 
+#ifdef SLIMPI_TEST_PROTECTED
+// Tests that bytes of the output that MPI does not write, between blocks and between elements, keep
+// what the program writes there while a call is in flight on copies.
+enum { kBlock = 5, kGap = 3, kPairs = 6 };
+static char* g_output;
+static int g_counts[64], g_places[64];
+static MPI_Datatype g_spread;  // of two floats with one between them, and one after them
+
+static void start_gather(MPI_Request* request) {
+  MPI_Iallgatherv(g_in[0], kBlock, MPI_INT, g_output, g_counts, g_places, MPI_INT, MPI_COMM_WORLD,
+                  request);
+}
+static void start_in_place(MPI_Request* request) {
+  MPI_Datatype freed;
+  MPI_Type_dup(g_spread, &freed);
+  MPI_Iallgather(MPI_IN_PLACE, 0, MPI_INT, g_output, 2, freed, MPI_COMM_WORLD, request);
+  MPI_Type_free(&freed);
+}
+static void start_pairs(MPI_Request* request) {
+  MPI_Iallreduce(g_in[0], g_output, kPairs, MPI_DOUBLE_INT, MPI_MAXLOC, MPI_COMM_WORLD, request);
+}
+#if HAS_PERSISTENT_SUMS
+static MPI_Request g_kept = MPI_REQUEST_NULL;
+static void start_kept(MPI_Request* request) {
+  if (g_kept == MPI_REQUEST_NULL)
+    MPI_Allgatherv_init(g_in[0], kBlock, MPI_INT, g_output, g_counts, g_places, MPI_INT,
+                        MPI_COMM_WORLD, MPI_INFO_NULL, &g_kept);
+  MPI_Start(&g_kept);
+  *request = g_kept;
+}
+#endif
+
+// Runs the call that start() begins. Its output is `size` elements of `step` bytes each, of which
+// MPI writes `used`, from `low` on.
+static void keeps_gaps(void (*start)(MPI_Request*), int size, int step, int low, int used,
+                       const char* what) {
+  char now[4096];
+  MPI_Request request;
+  memset(now, 1, sizeof now);
+  write_to(g_output, now, sizeof now);
+  start(&request);
+  memset(now, 2, sizeof now);
+  for (int i = 0; i <= size; ++i) {
+    const int from = i == 0 ? 0 : (i - 1) * step + low + used;
+    const int to = i == size ? (int)sizeof now : i * step + low;
+    write_to(g_output + from, now + from, (size_t)(to - from));
+  }
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  read_from(now, g_output, sizeof now);
+  for (int i = 0; i < (int)sizeof now; ++i) {
+    const int at = i / step < size ? i % step : step;
+    must(at >= low && at < low + used ? now[i] != 2 : now[i] == 2, what);
+  }
+}
+
+static void gaps(void) {
+  const int step = (kBlock + kGap) * (int)sizeof(int), used = kBlock * (int)sizeof(int);
+  MPI_Datatype both;
+  MPI_Type_vector(2, 1, 2, MPI_FLOAT, &both);
+  MPI_Type_create_resized(both, 0, 4 * sizeof(float), &g_spread);
+  MPI_Type_commit(&g_spread);
+  MPI_Type_free(&both);
+  g_output = take(4096);
+  for (int i = 0; i < g_size; ++i) {
+    g_counts[i] = kBlock;
+    g_places[i] = i * (kBlock + kGap) + kGap;
+  }
+  keeps_gaps(&start_gather, g_size, step, kGap * (int)sizeof(int), used, "between blocks");
+#if HAS_PERSISTENT_SUMS
+  for (int i = 0; i < 2; ++i)
+    keeps_gaps(&start_kept, g_size, step, kGap * (int)sizeof(int), used, "in a persistent call");
+  MPI_Request_free(&g_kept);
+#endif
+  keeps_gaps(&start_in_place, 4 * g_size, 8, 0, 4, "between elements of a derived type");
+  keeps_gaps(&start_pairs, kPairs, 16, 0, 12, "between pairs");
+  MPI_Type_free(&g_spread);
+}
+#endif
+
 // Makes a communicator that MPI frees only in MPI_Finalize, because a message on it is pending.
 static void freed_late(void) {
   MPI_Comm comm;
@@ -289,6 +368,9 @@ int main(int argc, char** argv) {
   refused_starts(MPI_COMM_WORLD);
 #endif
   two_communicators();
+#ifdef SLIMPI_TEST_PROTECTED
+  gaps();
+#endif
   if (!g_left) first_sums();
   if (!g_left) crossed_first_sums();
   doubles_meanwhile();
