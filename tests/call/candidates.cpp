@@ -55,12 +55,18 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
          const Request& request)
     : runtime_(runtime),
       communicator_(communicator),
-      plan_(plan),
       request_(request),
       type_(ElementType::float32),
-      count_(std::uint64_t(request.count)),
-      input_count_(count_),
-      result_count_(count_),
+      plan_(plan),
+      call_{.communicator = communicator,
+            .scratch = *scratch_,
+            .plan = plan_,
+            .in = static_cast<const float*>(request.in),
+            .out = static_cast<float*>(request.out),
+            .count = std::uint64_t(request.count),
+            .location = {}},
+      input_count_(call_.count),
+      result_count_(call_.count),
       left_on_device_(false) {}
 comm::Verdict Sum::run_steps() {
   if (!g_script.fallback) ::run(plan_.algorithm->name);
