@@ -4,6 +4,7 @@
 import gc
 import sys
 import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -132,6 +133,38 @@ def threads():
     others[1].zero_grad()
     others[0].grad = random()
     compressed("a gradient of an optimizer that this thread uses now", others[0].grad)
+    between_threads()
+
+
+def between_threads():
+    """A thread sums gradients, and waits for the other rank, while this one makes a sum."""
+    import slimpi.torch
+    seen, known = sys.modules["slimpi._seen"], slimpi.torch._functions._kinds
+    count = lambda: seen._calls.get("all_reduce", (0,))[0]
+    group, begun, ended = dist.new_group(), threading.Event(), threading.Event()
+
+    def sum_gradients():
+        with known.doing(known.GRADIENTS):
+            begun.set()
+            if rank:
+                ended.wait(60)
+            compressed_here = random()
+            dist.all_reduce(compressed_here, group=group)
+            sums.append(compressed_here)
+
+    sums, before = [], count()
+    other = threading.Thread(target=sum_gradients)
+    other.start()
+    begun.wait(60)
+    while rank == 0 and before and count() == before:
+        time.sleep(0.01)
+    exact("a sum beside a function for gradients in another thread", random())
+    ended.set()
+    other.join()
+    wanted = random()
+    exact("the same sum", wanted)
+    assert not torch.equal(*sums, wanted), "the sum of the other thread is exact"
+    assert before == 0 or count() == before + 3, f"{count() - before} of 3 sums were counted"
 
 
 def by_choice():

@@ -3,10 +3,11 @@
 # for each way: its name, the rank, and the loss of the last step, and checks that all ranks have
 # the bytes of one model. With --time it prints milliseconds of a step and of its sums, too, and the
 # most MiB of memory that the process has used. tp is tensor parallelism with fully_shard; a further
-# line says how many parameters differ of which its ranks have copies. stages is a pipeline of two
-# stages, each sharded by fully_shard. zero0, zero1, zero2 and zero3 are stages of DeepSpeed's ZeRO;
-# with one of them DeepSpeed begins torch.distributed. With --weights a line says whether the
-# weights that computed were rounded, and ranks check that their shards were not.
+# line says how many parameters differ of which its ranks have copies. fsdp2_again gathers weights
+# once more in the backward pass, among 2 ranks (reshard_after_forward=2). stages is a pipeline of
+# two stages, each sharded by fully_shard. zero0 to zero3 are stages of DeepSpeed's ZeRO; with one
+# of them DeepSpeed begins torch.distributed. With --weights a line says whether the weights that
+# computed were rounded, and ranks check that their shards were not.
 import argparse
 import contextlib
 import resource
@@ -90,7 +91,8 @@ def build(way):
         mesh = init_device_mesh(arguments.device, shape,
                                 mesh_dim_names=("replicate", "shard")[-len(shape):])
         for layer in layers[::2]:
-            fully_shard(layer, mesh=mesh, mp_policy=MixedPrecisionPolicy(short, short))
+            fully_shard(layer, mesh=mesh, mp_policy=MixedPrecisionPolicy(short, short),
+                        reshard_after_forward=2 if way == "fsdp2_again" else None)
         fully_shard(model, mesh=mesh, mp_policy=MixedPrecisionPolicy(short, short))
     if way == "tp":
         from torch.distributed.device_mesh import init_device_mesh
@@ -144,18 +146,34 @@ def shard(way, model, optimizer):
 
 def check_weights(way, model, optimizer, data):
     """Computes, then compares what a checkpoint gets with the shards. Returns what computed."""
-    before, parts = shard(way, model, optimizer), []
+    before, parts, again = shard(way, model, optimizer), [], []
+
+    def note(parts, layer):
+        parts.append([part.detach().reshape(-1).float().clone()
+                      for part in (layer.weight, layer.bias)])
+
+    def note_backward(layer, _, result):
+        if result.requires_grad:
+            result.register_hook(lambda _: note(again, layer))
+
     for layer in model.modules():
         if isinstance(layer, nn.Linear):
-            layer.register_forward_pre_hook(lambda layer, *_: parts.extend(
-                part.detach().reshape(-1).float().clone() for part in (layer.weight, layer.bias)))
-    with torch.no_grad():
-        model(data)
+            layer.register_forward_pre_hook(lambda layer, _: note(parts, layer))
+            layer.register_forward_hook(note_backward)
+    if way.startswith(("fsdp2", "hsdp")):
+        model(data).sum().backward()
+        optimizer.zero_grad()
+        assert len(again) == 3 and all(map(torch.equal, sum(parts, []), sum(again[::-1], []))), (
+            f"{way}: the backward pass had other weights than the forward pass")
+    else:
+        with torch.no_grad():
+            model(data)
+    parts = sum(parts, [])
     values, seen = whole_model(way, model), torch.cat(parts).view(torch.int32)
     every, differ = values.view(torch.float32), []
     for part, exact in zip(parts, every.split([part.numel() for part in parts])):
         # With bytegrad no two parameters of FSDP2 or ZeRO 3 share a range.
-        values_near = exact if way in ("fsdp2", "zero3") else every
+        values_near = exact if way in ("fsdp2", "fsdp2_again", "hsdp", "zero3") else every
         span, error = values_near.max() - values_near.min(), (part - exact).abs().max()
         # With 8 bits half a step; packed in 6 bits has no such bound for a parameter.
         most = span / 20 if way.endswith("bf16") else span / 510 * 1.0001
@@ -165,7 +183,7 @@ def check_weights(way, model, optimizer, data):
     check_same(f"{way}, computing", seen)
     parts = [None] * ranks
     dist.all_gather_object(parts, before)
-    masters = torch.cat(parts)
+    masters = torch.cat(parts[:ranks // 2] if way == "hsdp" else parts)
     if way not in ("zero1", "zero2"):  # ZeRO 1 and 2 have no copy but the one that computes
         fill = torch.tensor([0.0, 42.0]).view(torch.int32)  # 42 is FSDP1's
         kept = [one[~torch.isin(one, fill)].sort()[0] for one in (values, masters)]

@@ -10,17 +10,17 @@ export OMP_NUM_THREADS=1 SLIMPI_ALGORITHM=allreduce
 
 # Weights are rounded where they compute. The program checks that shards and checkpoints are exact,
 # and that all ranks compute with the same weights.
-weights() { # ALGORITHM BITS WAY...
-  algorithm=$1 bits=$2
-  shift 2
+weights() { # RANKS ALGORITHM BITS WAY...
+  count=$1 algorithm=$2 bits=$3
+  shift 3
   for sent in exact rounded; do
     more=
     if [ $sent = rounded ]; then more="--torch-weights $bits"; fi
     # shellcheck disable=SC2086
-    SLIMPI_ALGORITHM=$algorithm torch 2 --report $sent.json $more "$PYTHON" \
+    SLIMPI_ALGORITHM=$algorithm torch "$count" --report $sent.json $more "$PYTHON" \
       "$programs/sharded.py" --width 511 --weights "$@"
-    expect "$status $(grep -c " [01] $sent\$" out.txt)" "0 $((2 * $#))" "$*: weights are $sent"
-    grep ' [01] [0-9.]*$' out.txt >$sent.txt
+    expect "$status $(grep -c " [0-9] $sent\$" out.txt)" "0 $((count * $#))" "$*: weights are $sent"
+    grep ' [0-9] [0-9.]*$' out.txt >$sent.txt
   done
   what="$*, weights by $algorithm in $bits bits"
   expect "$(paste -d' ' exact.txt rounded.txt | awk '{ off = ($3 - $6) / $3
@@ -32,8 +32,10 @@ weights() { # ALGORITHM BITS WAY...
     fail "$what: slimpi took few of $gathers gathers"
 }
 if [ "$version" -ge 211 ]; then
-  weights bytegrad 8 fsdp1_orig fsdp2
-  deeper weights packed 6 fsdp1_bf16 fsdp2_bf16
+  weights 2 bytegrad 8 fsdp1_orig fsdp2
+  deeper weights 2 packed 6 fsdp1_bf16 fsdp2_bf16
+  # The weights that fsdp2_again gathers for the backward pass were rounded for the forward pass.
+  deeper weights 4 bytegrad 8 fsdp2_again hsdp
 fi
 cat >weights.py <<'PROGRAM'
 import sys
@@ -168,7 +170,7 @@ fi
 if ! expensive; then
   echo "NOTE ZeRO is of the second tier"
 elif has_deepspeed; then
-  MALLOC_PERTURB_=1 weights bytegrad 8 zero1 zero2 zero3
+  MALLOC_PERTURB_=1 weights 2 bytegrad 8 zero1 zero2 zero3
   # ZeRO 3 sums memory behind gradients that nothing has written.
   cat >gradients.py <<'PROGRAM'
 import sys
@@ -193,7 +195,7 @@ PROGRAM
   MALLOC_PERTURB_=1 torch 2 --algorithm bytegrad --report report.json "$PYTHON" gradients.py
   expect "$status $(report report.json calls compressed) $(grep -c 'right: True' out.txt)" "0 1 4" \
     "sums of gradients with unset padding"
-  weights packed 4 zero1 zero2
+  weights 2 packed 4 zero1 zero2
   echo '* * float32 allreduce *' >rules
   torch 2 --torch-weights 8 --rules rules "$PYTHON" "$programs/zero.py" 123 float32 nan
   expect "$(sed -n 's/^float32 zero[123] //p' out.txt | sort -u)" "moved kept moved 1" \
