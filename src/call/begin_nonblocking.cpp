@@ -2,6 +2,7 @@
 // Begins nonblocking sums. If this rank can decide alone whether slimpi takes over a sum, it does
 // so at once; otherwise the sum's fiber decides together with the other ranks.
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/exceptions.h"
@@ -92,63 +93,68 @@ bool meet_or_refuse(Runtime& runtime, comm::Communicator& communicator) {
   return false;
 }
 
-Status begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const Request& request,
-                      void* handle) {
-  const auto sum = std::make_shared<GeneralizedSum>(runtime, communicator, request);
+// Creates the program's request for a sum in the queue, and begins the sum.
+Status begin(const std::shared_ptr<GeneralizedSum>& sum, void* handle) {
   HeldRequests::Entry entry{sum};
-  add_sum(sum);
-  if (const int code = sum->make_request(); code != mpi::kSuccess) {
-    remove_sum(*sum);
-    return fail(Status::mpi, mpi::error_text(runtime.api, code));
-  }
+  if (const int code = sum->make_request(); code != mpi::kSuccess)
+    return fail(Status::mpi, mpi::error_text(sum->runtime.api, code));
   HeldRequests::instance().add(entry);
   mpi::write(handle, sum->handle);
   begin_sum(*sum);
   return Status::ok;
 }
 
-// Begins a nonblocking sum in a fiber, or decides at once that MPI makes it. The caller holds
-// HoldFibers, and has checked that the ranks are not just comparing how many sums each has begun.
-Outcome decide_or_begin(const Admission& admitted, const Request& request, void* handle) {
-  Runtime& runtime = *admitted.runtime;
-  comm::Communicator& communicator = *admitted.communicator;
-  if (CallEstimate::running() != nullptr) {
-    // Ranks without SLIMPI_ESTIMATE would wait for this rank, so it tells them that MPI makes the
-    // sum.
-    if (!communicator.connected()) communicator.refuse_to_meet();
-    return estimate_begun(runtime, communicator, request);
-  }
-  if (!meet_or_refuse(runtime, communicator)) {
-    const bool small = bytes_of(request) < communicator.config().min_size;
-    if (!small) count_in_order(communicator);
-    const bool could = communicator.refused() && can_meet_in_fiber(runtime);
-    return bypass(runtime,
-                  communicator.unusable()                ? BypassReason::failure
-                  : small                                ? BypassReason::small
-                  : could                                ? BypassReason::failure
-                  : stays_on_node(communicator, request) ? BypassReason::single_node
-                                                         : BypassReason::nonblocking,
-                  communicator, request);
-  }
+// Returns the outcome of a sum that MPI makes because the ranks cannot run it.
+Outcome refuse(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
+  const bool small = bytes_of(request) < communicator.config().min_size;
+  if (!small) count_in_order(communicator);
+  const bool could = communicator.refused() && can_meet_in_fiber(runtime);
+  return bypass(runtime,
+                communicator.unusable()                ? BypassReason::failure
+                : small                                ? BypassReason::small
+                : could                                ? BypassReason::failure
+                : stays_on_node(communicator, request) ? BypassReason::single_node
+                                                       : BypassReason::nonblocking,
+                communicator, request);
+}
+
+// Decides at once whether MPI makes the sum, if the ranks have agreed on that. Otherwise returns
+// nothing. The caller holds HoldFibers, and no comparison of how many sums each rank has begun is
+// going on.
+std::optional<Outcome> decide_at_once(Runtime& runtime, comm::Communicator& communicator,
+                                      const Request& request) {
   const std::uint64_t number = communicator.nonblocking.begin();
-  if (communicator.agreed() && communicator.nonblocking.began_agreed(number)) {
-    const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
-    const bool stays =
-        communicator.nonblocking.began_on_one_node(number) && stays_on_node(communicator, request);
-    if (!decision.take || stays) {
-      const BypassReason reason = decision.take ? BypassReason::single_node : decision.reason;
-      if (reason != BypassReason::small) count_in_order(communicator);
-      return bypass(runtime, reason, communicator, request);
-    }
+  if (!communicator.agreed() || !communicator.nonblocking.began_agreed(number)) return {};
+  const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
+  const bool stays =
+      communicator.nonblocking.began_on_one_node(number) && stays_on_node(communicator, request);
+  if (decision.take && !stays) return {};
+  const BypassReason reason = decision.take ? BypassReason::single_node : decision.reason;
+  if (reason != BypassReason::small) count_in_order(communicator);
+  return bypass(runtime, reason, communicator, request);
+}
+
+// Puts the sum into the queue of its communicator, or leaves it to MPI. Returns nothing if the sum
+// is in the queue, or *status says why it is not.
+std::optional<Outcome> decide_or_queue(Runtime& runtime, comm::Communicator& communicator,
+                                       const Request& request,
+                                       std::shared_ptr<GeneralizedSum>* sum, Status* status) {
+  // Until the first sum begins, no fiber uses the communicator, so no lock is needed to refuse it.
+  // MPI may then call the program's error handler.
+  std::optional<bool> meets;
+  if (!communicator.nonblocking.any()) meets = meet_or_refuse(runtime, communicator);
+  for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
+    const HoldFibers held;
+    if (communicator.nonblocking.comparing()) continue;
+    if (!meets) meets = meet_or_refuse(runtime, communicator);
+    if (!*meets) return refuse(runtime, communicator, request);
+    if (const auto outcome = decide_at_once(runtime, communicator, request)) return outcome;
+    *status = caught([&] {
+      *sum = std::make_shared<GeneralizedSum>(runtime, communicator, request);
+      add_sum(*sum);
+    });
+    return {};
   }
-  const Status status =
-      caught([&] { return begin_in_fiber(runtime, communicator, request, handle); });
-  if (status == Status::ok) return Outcome::finished(mpi::kSuccess);
-  // The other ranks run the sum, so this rank must tell them of the failure. Without an internal
-  // communicator it cannot, and the job ends.
-  if (!communicator.connected()) end_for(request.comm, status);
-  communicator.end_nonblocking();
-  return Outcome::finished(fail_call(runtime, communicator, status));
 }
 
 }  // namespace
@@ -174,13 +180,35 @@ Outcome begin_nonblocking(Request& request, void* handle) {
       request.gathers() && runtime != nullptr && !runtime->gathers)
     return {};  // all-gathers are off, so this call must not wait below
   take_description(request);
-  for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
-    const HoldFibers held;
-    const Admission admitted = admit(request, Way::nonblocking);
-    if (admitted.communicator == nullptr) return admitted.outcome;
-    if (!admitted.communicator->nonblocking.comparing())
-      return decide_or_begin(admitted, request, handle);
+  // No lock is held here, because MPI may call the program's error handler, which may wait for
+  // another thread or leave this function by longjmp.
+  const Admission admitted = admit(request, Way::nonblocking);
+  if (admitted.communicator == nullptr) return admitted.outcome;
+  Runtime& runtime = *admitted.runtime;
+  comm::Communicator& communicator = *admitted.communicator;
+  if (CallEstimate::running() != nullptr) {
+    // Ranks without SLIMPI_ESTIMATE would wait for this rank, so it tells them that MPI makes the
+    // sum.
+    if (!communicator.connected()) communicator.refuse_to_meet();
+    return estimate_begun(runtime, communicator, request);
   }
+  std::shared_ptr<GeneralizedSum> sum;
+  Status status = Status::ok;
+  if (const auto outcome = decide_or_queue(runtime, communicator, request, &sum, &status))
+    return *outcome;
+  if (status == Status::ok) status = caught([&] { return begin(sum, handle); });
+  if (status == Status::ok) return Outcome::finished(mpi::kSuccess);
+  if (sum != nullptr) remove_sum(*sum);
+  // The other ranks run the sum, so this rank must tell them of the failure. Without an internal
+  // communicator it cannot, and the job ends.
+  Logging logging{};
+  {
+    const HoldFibers held;
+    if (!communicator.connected()) end_for(request.comm, status);
+    communicator.end_nonblocking();
+    logging = report_failed_call(communicator, status);
+  }
+  return Outcome::finished(runtime.errors.raise(communicator.user(), status, logging));
 }
 
 }  // namespace slimpi::call

@@ -103,7 +103,7 @@ Held::~Held() {
 mpi::Comm Held::comm_for_errors() const {
   if (of_comm == 0) return comm;
   const comm::Communicator* const known = runtime.communicators.find(comm);
-  return known != nullptr && known->id == of_comm ? comm : mpi::abi.comm_world;
+  return known != nullptr && known->id == of_comm && !known->freed() ? comm : mpi::abi.comm_world;
 }
 
 void Held::set_in_flight(bool in_flight) {
@@ -232,6 +232,12 @@ Completing::Completing(int count, const void* handles) : array_(handles) {
 }
 
 Completing::~Completing() {
+  end();
+}
+
+// Gives back to the table what MPI has not completed.
+void Completing::end() {
+  if (std::exchange(ended_, true)) return;
   for (Noted& noted : noted_)
     if (!noted.taken.empty()) HeldRequests::instance().add(noted.taken);
   --t_completing;
@@ -290,6 +296,7 @@ void Completing::finish_completed(int code, const Completed& completed, bool end
 int Completing::raise(int code, const Completed& completed, bool ends) {
   finish_completed(code, completed, ends);
   if (std::none_of(noted_.begin(), noted_.end(), std::mem_fn(&Noted::fails))) return code;
+  end();  // an error handler may leave this function by longjmp
   const bool statuses = has_statuses(completed);
   if (statuses && code == mpi::kSuccess) clear_errors(completed);
   for (int i = 0; i < completed.count; ++i) {

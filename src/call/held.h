@@ -46,9 +46,9 @@ class Held : public std::enable_shared_from_this<Held> {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
 
-  // Returns the communicator to raise an error on: the program's `comm` or, if the program has
-  // freed that, MPI_COMM_WORLD. The program has freed `comm` if slimpi no longer has state for the
-  // handle, or if this state has an id other than `of_comm`, because MPI has reused the handle.
+  // Returns the communicator to raise an error on: the program's or, if the program has freed that,
+  // MPI_COMM_WORLD. The program has freed it if the state of `comm` says so, if slimpi no longer has
+  // state for the handle, or if the state's id is not `of_comm` because MPI has reused the handle.
   mpi::Comm comm_for_errors() const;
 
   // Counts the request as in flight, or no longer. Intercepted functions that complete requests,
@@ -87,7 +87,7 @@ class Held : public std::enable_shared_from_this<Held> {
 
   Runtime& runtime;
   const mpi::Comm comm;
-  const std::uint64_t of_comm;  // the id of slimpi's state of `comm`; 0 for copies
+  std::uint64_t of_comm;  // the id of slimpi's state of `comm`; 0 if it has none
   const bool persistent;
   mpi::Request handle = mpi::abi.request_null;
   Failure failure;
@@ -186,7 +186,9 @@ class Completing {
   Noted* find(const Completed& completed, int i);
   bool completed_beside_error(const Noted& noted, int code, const Completed& completed) const;
   void finish_completed(int code, const Completed& completed, bool ends);
+  void end();
 
+  bool ended_ = false;
   const void* const array_;  // the program's handles
   std::vector<Noted> noted_;
 };

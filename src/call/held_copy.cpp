@@ -97,6 +97,12 @@ int begin_staged(const Request& request, void* handle, bool persistent,
     const Status brought = made->call.bring_back();
     return brought == Status::ok ? code : runtime->errors.raise(request.comm, brought);
   }
+  // MPI would call the error handler of a communicator that the program frees before the request is
+  // complete by a handle that is no longer valid. A state of the communicator tells of that.
+  (void)caught([&] {
+    if (const auto* const known = runtime->communicators.find_or_follow(request.comm))
+      made->of_comm = known->id;
+  });
   HeldRequests::instance().add(entry);
   if (!persistent) made->started();
   return code;

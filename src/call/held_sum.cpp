@@ -13,8 +13,10 @@ int HeldSum::before_start(bool* begins) {
   if (!persistent) return mpi::kSuccess;
   const auto self = std::static_pointer_cast<HeldSum>(shared_from_this());
   const Status status = caught([&] { *begins = add_sum(self); });
+  if (status == Status::ok) return mpi::kSuccess;
   // The other ranks start this sum, so they must get an error, too.
-  return status == Status::ok ? mpi::kSuccess : fail_call(runtime, communicator, status);
+  const Logging logging = report_failed_call(communicator, status);
+  return runtime.errors.raise(comm_for_errors(), status, logging);
 }
 
 void HeldSum::taken_back() {

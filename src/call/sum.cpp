@@ -363,19 +363,21 @@ Status add_call_to_failure(Status status) {
 
 }  // namespace
 
-int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
+Logging report_failed_call(comm::Communicator& communicator, Status status) {
   // All ranks know that the hook has failed, and no message is in flight, so later calls can
   // succeed.
-  if (status == Status::hook) return runtime.errors.raise(communicator.user(), status);
+  if (status == Status::hook) return Logging::here;
   // All ranks know of a disagreement, too, and rank 0 has logged it.
-  if (status == Status::disagreement)
-    return runtime.errors.raise(communicator.user(), status, Logging::elsewhere);
+  if (status == Status::disagreement) return Logging::elsewhere;
   communicator.give_up(status);
   (void)caught([&] { return add_call_to_failure(status); });
   communicator.exchange().report_failure(status);
-  return runtime.errors.raise(
-      communicator.user(), status,
-      communicator.exchange().failure_reported() ? Logging::elsewhere : Logging::here);
+  return communicator.exchange().failure_reported() ? Logging::elsewhere : Logging::here;
+}
+
+int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status) {
+  const Logging logging = report_failed_call(communicator, status);
+  return runtime.errors.raise(communicator.user(), status, logging);
 }
 
 }  // namespace slimpi::call

@@ -120,4 +120,7 @@ class Sum {
 // failure and therefore have no message in flight.
 int fail_call(Runtime& runtime, comm::Communicator& communicator, Status status);
 
+// Does this without raising the error. Returns which rank logs the failure.
+Logging report_failed_call(comm::Communicator& communicator, Status status);
+
 }  // namespace slimpi::call

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tests which calls slimpi leaves to MPI before it looks at options and sizes, and what the levels
 // of MPI_Pcontrol and info keys do. The MPI of the tests has no processes.
+#include <setjmp.h>
+
+#include <chrono>
+#include <future>
+#include <thread>
+#include <utility>
+
 #include "call/communicator_attribute.h"
 #include "call/control.h"
 #include "call/entry.h"
+#include "call/queue.h"
 #include "call/runtime.h"
 #include "tests/helper/mpi/fake_mpi.h"
 #include "tests/helper/base/unit_test.h"
@@ -91,6 +99,31 @@ UNIT_TEST(an_invalid_communicator_is_passed_to_mpi_once) {
   const call::Outcome outcome = call::dispatch(request);
   assert_true(outcome.done);
   assert_int_equal(outcome.code, test::kErrorOfHandler);
+}
+
+// Returns whether another thread can enter the fibers.
+bool others_can_enter() {
+  std::packaged_task<void()> enter([] { const call::HoldFibers held; });
+  const auto entered = enter.get_future();
+  std::thread(std::move(enter)).detach();
+  return entered.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+}
+
+// The program's error handler may wait for a sum of another thread, or leave the call by longjmp.
+UNIT_TEST(an_error_handler_runs_without_a_lock) {
+  static jmp_buf back;
+  static Request request = floats(mpi::Comm(test::kInvalidComm));
+  test::fake_mpi().error_handler = [] {
+    assert_true(others_can_enter());
+    longjmp(back, 1);
+  };
+  if (setjmp(back) == 0) {
+    mpi::Request handle = mpi::abi.request_null;
+    (void)call::begin_nonblocking(request, &handle);
+    fail();
+  }
+  test::fake_mpi().error_handler = nullptr;
+  assert_true(others_can_enter());
 }
 
 UNIT_TEST(the_switch_turns_off_and_on) {

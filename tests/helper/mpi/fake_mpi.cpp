@@ -20,6 +20,11 @@ int g_keyvals = 0;
 int size_of(MPI_Comm comm) {
   return comm == MPI_COMM_SELF ? 1 : 2;
 }
+
+int refuse_comm() {
+  if (fake_mpi().error_handler) fake_mpi().error_handler();
+  return kErrorOfHandler;
+}
 }  // namespace
 
 #pragma GCC visibility push(default)
@@ -49,7 +54,7 @@ int PMPI_Comm_rank(MPI_Comm, int* rank) {
   return MPI_SUCCESS;
 }
 int PMPI_Comm_test_inter(MPI_Comm comm, int* flag) {
-  if (comm == kInvalidComm) return kErrorOfHandler;
+  if (comm == kInvalidComm) return refuse_comm();
   *flag = comm == kIntercommunicator ? 1 : 0;
   return MPI_SUCCESS;
 }
@@ -68,7 +73,7 @@ int PMPI_Comm_set_attr(MPI_Comm comm, int keyval, void* value) {
   return MPI_SUCCESS;
 }
 int PMPI_Comm_get_attr(MPI_Comm comm, int keyval, void* value, int* found) {
-  if (comm == kInvalidComm) return kErrorOfHandler;
+  if (comm == kInvalidComm) return refuse_comm();
   const auto entry = g_attributes.find({comm, keyval});
   *found = entry != g_attributes.end() ? 1 : 0;
   if (*found != 0) *static_cast<void**>(value) = entry->second;

@@ -6,6 +6,7 @@
 #pragma once
 #include <mpi.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@ struct FakeMpi {
   bool initialized = false;
   bool agrees = false;  // messages arrive: the other rank has the same values
   int allreduces = 0;   // calls that reached MPI_Allreduce
+  std::function<void()> error_handler;  // of the program; called for kInvalidComm
   std::vector<std::pair<std::string, std::string>> info;  // the keys of every info object
 };
 FakeMpi& fake_mpi();

@@ -8,6 +8,7 @@
 #include "tests/helper/base/program.h"
 
 #include "tests/helper/devices/protected_device.h"
+#include "tests/helper/mpi/mpi4.h"
 
 #define COUNT 200003
 #define BYTES (COUNT * sizeof(float))
@@ -69,6 +70,59 @@ static void run_out_after(size_t bytes) {
   MPI_Comm_free(&comm);
 }
 
+/* The text of the last error on MPI_COMM_WORLD, and errors on other communicators. */
+static char g_text[MPI_MAX_ERROR_STRING];
+static int g_elsewhere;
+
+static void note_error(MPI_Comm* comm, int* code, ...) {
+  snprintf(g_text, sizeof g_text, "%s", error_text(*code));
+  g_elsewhere += *comm != MPI_COMM_WORLD;
+}
+
+static void expect_error(int code, const char* what) {
+  slimpi_protected_repair();
+  if (code == MPI_SUCCESS || g_elsewhere != 0 ||
+      strstr(g_text, "the protected device is lost") == NULL)
+    wrong(what, (unsigned long)code);
+  g_text[0] = '\0';
+}
+
+/* Loses the device of rank 0 while maxima that MPI makes on copies are in flight, or wait for their
+ * start, and the program has freed their communicator. Another one may have got its handle. The
+ * error then belongs to MPI_COMM_WORLD. */
+static void lose_after_free(void) {
+  MPI_Errhandler handler;
+  MPI_Comm comm;
+  MPI_Request request;
+  char ready = 1;
+  MPI_Comm_create_errhandler(&note_error, &handler);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+  if (g_rank == 1) MPI_Recv(&ready, 1, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Iallreduce(g_in, g_out, COUNT, MPI_FLOAT, MPI_MAX, comm, &request);
+  if (g_rank == 0) MPI_Send(&ready, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
+  MPI_Comm_free(&comm);
+  if (g_rank == 0) slimpi_protected_lose(0);
+  const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (g_rank == 0) expect_error(code, "an error of a request whose communicator is freed");
+#if HAS_PERSISTENT_SUMS
+  MPI_Comm other;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, handler);
+  MPI_Allreduce_init(g_in, g_out, COUNT, MPI_FLOAT, MPI_MAX, comm, MPI_INFO_NULL, &request);
+  MPI_Comm_free(&comm);
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  MPI_Comm_set_errhandler(other, handler);
+  if (g_rank == 0) slimpi_protected_lose(0);
+  if (g_rank == 0) expect_error(MPI_Start(&request), "an error of a start after the free");
+  MPI_Request_free(&request);
+  MPI_Comm_free(&other);
+#endif
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Errhandler_free(&handler);
+}
+
 int main(int argc, char** argv) {
   begin_mpi();
   g_values = malloc(BYTES);
@@ -91,6 +145,7 @@ int main(int argc, char** argv) {
     PMPI_Bcast(&pieces, 1, MPI_UNSIGNED_LONG, 1, MPI_COMM_WORLD);
     for (int part = 0; part < 4; ++part) lose_after(pieces * (unsigned)part / 4);
     lose_after(pieces - 1);
+    lose_after_free();
   }
   return end_mpi();
 }
