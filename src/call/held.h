@@ -47,8 +47,9 @@ class Held : public std::enable_shared_from_this<Held> {
   Held& operator=(const Held&) = delete;
 
   // Returns the communicator to raise an error on: the program's or, if the program has freed that,
-  // MPI_COMM_WORLD. The program has freed it if the state of `comm` says so, if slimpi no longer has
-  // state for the handle, or if the state's id is not `of_comm` because MPI has reused the handle.
+  // MPI_COMM_WORLD. The program has freed it if the state of `comm` says so, if slimpi no longer
+  // has state for the handle, or if the state's id is not `of_comm` because MPI has reused the
+  // handle.
   mpi::Comm comm_for_errors() const;
 
   // Counts the request as in flight, or no longer. Intercepted functions that complete requests,
