@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Packs and unpacks the levels of a bucket of the packed codec, whose bits are stored in pieces
-// (kernels/math/packed.h), 16 bytes at a time. Included by loops.cpp alone.
+// Packs and unpacks, 16 bytes at a time, the levels of a bucket of the packed codec. The bits of a
+// level are stored in pieces (kernels/math/packed.h). Included by loops.cpp alone.
 #pragma once
 #include <cstring>
 

@@ -266,8 +266,9 @@ template <bool adds>
 SLIMPI_HD void decode_any(float, bool, std::uint32_t, const std::byte*, const float*, float*) {}
 #endif
 
-// bucket_extremes() returns the extremes of a bucket. The generic copy uses a plain loop, because
-// 32-bit integer minima and maxima need SSE4.1, and no copy is compiled for that.
+// bucket_extremes() returns the extremes of a bucket. This file is compiled once for each
+// instruction set. The generic build uses a plain loop here, because vectors have minima and maxima
+// of 32-bit integers only from SSE4.1 on, and there is no build for SSE4.1.
 #if defined(__AVX2__)
 // The vectors have 32 bytes, because a CPU computes either two maxima of 32 bytes at a time or one
 // of 64.

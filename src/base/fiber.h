@@ -111,9 +111,9 @@ void call_blocking(Function&& function) {
                 &function);
 }
 
-// Called inside a fiber. Runs function(), which may never return, in another thread. Meanwhile
-// calls wait(done), which returns ok once `done` is true, or a failure, and returns the status of
-// wait(). After a failure nothing waits for the other thread any more.
+// Called inside a fiber. Runs function(), which may never return, in another thread. Meanwhile this
+// fiber is in wait(done), whose status is the result. wait() must return ok once `done` is true, or
+// a failure at any time; after a failure nothing waits for the other thread any more.
 Status wait_for_blocking(std::function<void()> function,
                          const std::function<Status(const std::atomic<bool>& done)>& wait);
 

@@ -277,9 +277,8 @@ namespace {
   if (request.gathers() && !runtime->gathers.load(std::memory_order_relaxed)) return Outcome();
   if (!on_host(request)) find_devices();
   if (algorithm::inside_hook()) return Outcome();
-  // In a reduce-scatter or all-gather, src/intercept sets own_count to -1, and count_blocks() later
-  // replaces that.
-  if (request.own_count < 0)
+  // The blocks are not counted yet when the program's call arrives here.
+  if (request.collective != Collective::allreduce && request.own_count < 0)
     runtime->statistics.count(request.gathers() ? &Counts::allgathers : &Counts::reduce_scatters);
   if (!Runtime::on.load(std::memory_order_relaxed))
     return bypass(*runtime, BypassReason::off, &request);

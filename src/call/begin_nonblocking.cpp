@@ -119,8 +119,8 @@ Outcome refuse(Runtime& runtime, comm::Communicator& communicator, const Request
 }
 
 // Decides at once whether MPI makes the sum, if the ranks have agreed on that. Otherwise returns
-// nothing. The caller holds HoldFibers, and no comparison of how many sums each rank has begun is
-// going on.
+// nothing. The caller holds HoldFibers, and has made sure that the ranks are not just comparing how
+// many sums each of them has begun.
 std::optional<Outcome> decide_at_once(Runtime& runtime, comm::Communicator& communicator,
                                       const Request& request) {
   const std::uint64_t number = communicator.nonblocking.begin();

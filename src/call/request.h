@@ -72,12 +72,12 @@ struct Request {
   mpi::Comm comm;
   bool large = false;    // called through a function for large counts, such as ..._c
   bool fortran = false;  // called through a PMPI_ name: see intercept/names.h
+  Collective collective = Collective::allreduce;
   // The description that slimpi_describe_next() has left, or null.
   std::shared_ptr<const DescribedTensor> tensor = nullptr;
-  Collective collective = Collective::allreduce;
-  BlockCounts blocks = {};     // valid as long as the call needs them; unused in an allreduce
-  std::int64_t own_count = 0;  // elements of this rank's block; negative: not counted yet
-  SentBlock sent = {};         // only in an all-gather
+  BlockCounts blocks = {};      // valid as long as the call needs them; unused in an allreduce
+  std::int64_t own_count = -1;  // elements of this rank's block; negative: not counted
+  SentBlock sent = {};          // only in an all-gather
 
   bool gathers() const { return collective == Collective::allgather; }
   // Returns how many elements this rank receives.

@@ -40,8 +40,8 @@ struct Plan {
   double max_error = 0;      // bound of the relative L2 error that the codec must keep; 0: none
   const std::string* hook = nullptr;  // path of a hook (a user's algorithm), or null
   // The matrices of this buffer as slimpi_describe_next() describes them, together at most `count`
-  // floats. Owned by the program's call. The ranks compare them before algorithm/powersgd reads
-  // them.
+  // floats. Valid until the program's MPI call returns. The ranks compare the matrices before
+  // algorithm/powersgd reads them.
   std::span<const MatrixSize> matrices;
 };
 

@@ -20,8 +20,9 @@ namespace slimpi::comm {
 
 namespace {
 
-// A word with ActiveCall::sum_word (which identifies the sum) in its high bits and the rank in its
-// low bits. If any two ranks' sums differ, so do those in the largest and the smallest word.
+// To find out whether the ranks are in different sums, each rank contributes a word: the high bits
+// are ActiveCall::sum_word, which identifies the sum, and the low bits are the rank. If any two
+// ranks' sums differ, so do those in the largest and the smallest word.
 constexpr int kRankBits = 24, kSumBits = 64 - kRankBits;
 constexpr std::uint64_t kRanks = 1 << kRankBits;
 std::uint64_t sum_of(std::uint64_t word) {

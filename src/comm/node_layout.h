@@ -31,10 +31,11 @@ std::uint64_t chunk_alignment(const kernels::Format& format);
 // chunk.
 std::uint64_t segment_alignment(const kernels::Format& format);
 
-// Returns the format for exchanging `count` elements that are divided into `parts` chunks. Only the
-// packed codec is changed. Its `format.bucket` is the length of the longest allowed tile (values
-// whose buckets share a budget of bits). The `bucket` of the result is the tile length with which
-// the longest chunk has as few tiles as possible, all of about one length.
+// Returns the format for exchanging `count` elements that are divided into `parts` chunks. The
+// formats of all codecs but packed are returned as they are. With packed, `format.bucket` is the
+// longest tile allowed (values whose buckets share a budget of bits), and the `bucket` of the
+// result is the tile length that divides the longest chunk into the fewest tiles of about one
+// length.
 kernels::Format with_tiles(const kernels::Format& format, std::uint64_t count, int parts);
 // Does the same as with_tiles() for chunks, the longest of which has `longest` elements.
 kernels::Format with_tiles_for_longest(const kernels::Format& format, std::uint64_t longest);

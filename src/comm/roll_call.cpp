@@ -16,9 +16,10 @@ bool is_same_call(const RollCall::Place& place, const ActiveCall& call) {
 
 }  // namespace
 
-// Returns the answer to a rank that waits in a call of `communicator`: after MPI_Finalize this
-// rank's last call there, otherwise the call of this thread. (Other threads may be in calls on
-// other communicators.)
+// Returns what to answer a rank that waits in a call of `communicator` and asks where this rank is.
+// Once this rank is in MPI_Finalize, the answer is its last call on that communicator. Before that,
+// the answer is the call that this thread is in. (Other threads may be in calls on other
+// communicators.)
 RollCall::Place RollCall::own_place(std::uint32_t communicator) const {
   if (finalized_) {
     const auto last = last_calls_.find(communicator);

@@ -18,10 +18,11 @@ namespace {
 
 using std::chrono::seconds;
 
-// How many polls of a word in memory precede the first check and the first yield: one or two
-// microseconds.
+// A waiting thread polls, and between polls it checks now and then whether the wait must end
+// (Waiter::check()). This many polls of a word in memory come before the first check and the
+// first yield; they take one or two microseconds.
 constexpr unsigned kMemoryPolls = 64;
-// How many polls of MPI or a driver lie between two checks: a fraction of a millisecond.
+// How many polls of MPI or a driver lie between two checks; they take a fraction of a millisecond.
 constexpr unsigned kLibraryPolls = 1024;
 // How many polls of a nonblocking call, made in the program's MPI calls, lie between two checks.
 constexpr unsigned kFiberPolls = 16;

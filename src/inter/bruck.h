@@ -47,8 +47,9 @@ class BruckSteps {
 
   // In the all-gather, every member gets one block of each member. Before a step a member has
   // gathered(step) blocks, its own and those of the next members. In the step it gets the
-  // to_gather(step) blocks that follow, from the member gathered(step) positions further on: as
-  // many as it has, or as many as it lacks if that is less.
+  // to_gather(step) blocks that follow, from the member gathered(step) positions further on.
+  // to_gather(step) is gathered(step), or the number of blocks that are still missing if that is
+  // less.
   int gathered(int step) const { return 1 << step; }
   int to_gather(int step) const;
 
@@ -56,7 +57,8 @@ class BruckSteps {
   int group_size_;
 };
 
-// The lengths of the blocks for one size, and where they are in scratch memory.
+// The lengths of the blocks in a call of one ExchangeSize, and the offsets of these blocks in
+// scratch memory.
 class BruckLayout : public ExchangeLayout {
  public:
   // The most bytes of one message, unless a single block is longer.

@@ -79,7 +79,6 @@ template <Way way, typename Counts, typename... More>
   request.op = mpi::abi.op_sum;
   request.collective = Collective::allgather;
   request.blocks = std::move(blocks);
-  request.own_count = -1;
   request.sent = {sent, cut_known<Datatype>(sent_type)};
   return take<way>(next, form, request, more...);
 }

@@ -138,14 +138,18 @@ struct Next {
 [[gnu::always_inline]] inline Request request_of(Form form, const void* in, void* out, Word type,
                                                  Word comm) {
   mpi::find_abi();
-  return {in,
-          out,
-          0,
-          cut_known<Datatype>(type),
-          {},
-          cut_known<Comm>(comm),
-          form == Form::large,
-          form == Form::fortran};
+  // Member by member, because GCC would clear the whole of a braced list by "rep stos", which costs
+  // 4 ns in every call of the program.
+  Request request;
+  request.in = in;
+  request.out = out;
+  request.count = 0;
+  request.datatype = cut_known<Datatype>(type);
+  request.op = {};
+  request.comm = cut_known<Comm>(comm);
+  request.large = form == Form::large;
+  request.fortran = form == Form::fortran;
+  return request;
 }
 
 // The last part of every exported function: runs the call or leaves it to MPI. A call of a PMPI_

@@ -35,7 +35,6 @@ struct BlockCount : SumCounts {
   static void set(Request& request, std::int64_t count) {
     request.collective = Collective::reduce_scatter;
     request.blocks.each = count;
-    request.own_count = -1;
   }
   static int small(const Request& request) { return int(request.blocks.each); }
   static std::int64_t large(const Request& request) { return request.blocks.each; }
@@ -51,7 +50,6 @@ struct RanksCounts : SumCounts {
   static void set(Request& request, const Count* counts) {
     request.collective = Collective::reduce_scatter;
     request.blocks = {0, counts, sizeof(Count) == sizeof(std::int64_t)};
-    request.own_count = -1;
   }
   static Small small(const Request& request) { return static_cast<Small>(request.blocks.array); }
   static Large large(const Request& request) { return static_cast<Large>(request.blocks.array); }

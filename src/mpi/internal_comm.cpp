@@ -47,7 +47,8 @@ Reserved g_internal, g_copy;
 // an internal communicator. Checked only in programs with threads; see make_internal() below.
 constexpr int kEnoughRoom = 16;
 
-// The highest tag for MPI_Comm_create_group, whose tags are separate from those of messages.
+// The largest tag that slimpi passes to MPI_Comm_create_group. It may equal the tag of a message of
+// the program, because MPI keeps the two kinds of tags apart.
 constexpr int kGroupTag = 31739;
 
 bool is_threaded(const Api& api) {
