@@ -75,7 +75,13 @@ for name in libslimpi0 libslimpi-dev slimpi-tools; do
   file=$(echo "$work/packages/${name}_${version}"_*.deb)
   dpkg-deb --contents "$file" >"$name.txt" || fail "$name: dpkg does not read it"
   dpkg-deb --field "$file" Depends >"$name.depends" || fail "$name: it needs nothing"
+  dpkg-deb --extract "$file" root || fail "$name: dpkg does not unpack it"
 done
+installed=$(echo "$work"/root/usr/lib/*/libslimpi.so)
+expect "$(root/usr/bin/slimpi-run --dry-run true | head -n 1)" "env LD_PRELOAD=$installed \\" \
+  "slimpi-run finds the library"
+holds "the packages do not name the directories of the build" \
+  sh -c '! grep -rIl /usr/local root/usr --exclude-dir=doc --exclude-dir=man'
 holds "slimpi-tools has slimpi-run" grep -q ' ./usr/bin/slimpi-run$' slimpi-tools.txt
 holds "slimpi-tools needs what its programs link" \
   grep -q '^libc6 .*libstdc++6 .*python3' slimpi-tools.depends
