@@ -17,7 +17,7 @@ host=aarch64-linux-gnu usual=$top_builddir arm=$top_builddir/aarch64 seconds=300
   fail "tools/cross"
   exit
 }
-tests="attributes doubles pcontrol"
+tests="attributes doubles nonblocking pcontrol"
 if command -v $host-gfortran >/dev/null; then
   tests="$tests fortran"
 else
