@@ -21,9 +21,11 @@ SLIMPI_HD float decode_value(Bf16, std::uint16_t bits16) {
   return float_of((bits & 0x7fffffff) > kInfinityBits ? kNanBits : bits);
 }
 
+// Masks, as for Fp16.
 SLIMPI_HD float spacing(Bf16, float value) {
-  const float magnitude = float_of(bits_of(value) & 0x7fffffff);
-  return magnitude < 0x1p127f ? magnitude * 0x1p-7f + 0x1p-133f : 0.0f;
+  const std::uint32_t magnitude = bits_of(value) & 0x7fffffff;
+  const std::uint32_t mask = magnitude < bits_of(0x1p127f) ? ~0u : 0u;
+  return float_of(bits_of(float_of(magnitude) * 0x1p-7f + 0x1p-133f) & mask);
 }
 
 }  // namespace slimpi::kernels

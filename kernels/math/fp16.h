@@ -35,9 +35,12 @@ SLIMPI_HD float decode_value(Fp16, std::uint16_t bits16) {
   return float_of(magnitude > 0x7c00 ? kNanBits : bits);
 }
 
+// Masks the result where it is 0, because g++ copies the arithmetic that follows a choice between a
+// value and a constant, and loops then compute both copies.
 SLIMPI_HD float spacing(Fp16, float value) {
-  const float magnitude = float_of(bits_of(value) & 0x7fffffff);
-  return magnitude < 0x1p15f ? magnitude * 0x1p-10f + 0x1p-24f : 0.0f;
+  const std::uint32_t magnitude = bits_of(value) & 0x7fffffff;
+  const std::uint32_t mask = magnitude < bits_of(0x1p15f) ? ~0u : 0u;
+  return float_of(bits_of(float_of(magnitude) * 0x1p-10f + 0x1p-24f) & mask);
 }
 
 }  // namespace slimpi::kernels

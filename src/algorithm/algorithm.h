@@ -18,8 +18,8 @@ namespace slimpi::algorithm {
 // other function is null if the algorithm has nothing to do in that step.
 struct Functions {
   comm::Verdict (*run)(comm::Call& call);  // never null
-  // Reserves the memory that `run` needs in call.scratch. The call has its plan and buffers by then,
-  // but no stream, number or state.
+  // Reserves the memory that `run` needs in call.scratch. The call has its plan and buffers by
+  // then, but no stream, number or state.
   Status (*reserve)(const comm::Call& call) = nullptr;
   // Allocates the arrays in call.state (data that is kept from call to call) that `run` needs, so
   // that the ranks can agree on success before it runs. Not called for a call without state.

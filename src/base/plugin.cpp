@@ -52,9 +52,20 @@ bool usable(const path& file) {
 // can also replace the program.
 constexpr const char* kBuilt = ".dirstamp";
 
+// The subdirectory of lib where Debian's packages put libraries.
+#if defined(__x86_64__)
+constexpr const char* kDebian = "x86_64-linux-gnu";
+#elif defined(__aarch64__)
+constexpr const char* kDebian = "aarch64-linux-gnu";
+#else
+constexpr const char* kDebian = "";
+#endif
+
 // Returns the library directory that belongs to a program in the directory `own`, or "" if there is
-// none. In a build tree that is .libs, and in an installation with the program in bin it is lib.
-// Other directories are not searched, because users who did not install slimpi might write to them.
+// none. In a build tree that is .libs, and in an installation with the program in bin it is lib, or
+// kDebian in lib if build-deb made the package from a build that was configured for another
+// directory. Other directories are not searched, because users who did not install slimpi might
+// write to them.
 path libraries_of_program(const path& own) {
   if (usable(own / kBuilt)) {
     // Programs of a build tree are in tools/ and tests/..., its libraries in .libs/ beside those.
@@ -62,9 +73,11 @@ path libraries_of_program(const path& own) {
       if (inner.filename() == "tools" || inner.filename() == "tests")
         return inner.parent_path() / ".libs";
   }
-  if (own.filename() == path(SLIMPI_BINDIR).filename())
-    return own / path(SLIMPI_LIBDIR).lexically_relative(SLIMPI_BINDIR);
-  return "";
+  if (own.filename() != path(SLIMPI_BINDIR).filename()) return "";
+  const path library = own / path(SLIMPI_LIBDIR).lexically_relative(SLIMPI_BINDIR);
+  const path debian = own.parent_path() / "lib" / kDebian;
+  const char* const name = "libslimpi.so.0";
+  return usable(debian / name) && !usable(library / name) ? debian : library;
 }
 
 // Returns the path of the first of `names` that exists in slimpi's library directory, or "". This

@@ -97,9 +97,9 @@ Status NcclPass::find_stream() {
   return comm::hold_up(call_.device, nccl_stream_, call_.stream);
 }
 
-// Waits until both streams are idle. Work that is queued on a stream waits for the program's default
-// stream only if the stream was idle, so this makes the next call wait for what the program queues
-// there until then.
+// Waits until both streams are idle. Work that is queued on a stream waits for the program's
+// default stream only if the stream was idle, so this makes the next call wait for what the program
+// queues there until then.
 Status NcclPass::finish() {
   SLIMPI_TRY(nccl_.wait(exchange_, nccl_stream_));
   return nccl_.wait(exchange_, call_.stream);

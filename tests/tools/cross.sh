@@ -17,7 +17,7 @@ host=aarch64-linux-gnu usual=$top_builddir arm=$top_builddir/aarch64 seconds=300
   fail "tools/cross"
   exit
 }
-tests="calls/attributes values/doubles calls/pcontrol"
+tests="calls/attributes values/doubles calls/nonblocking calls/pcontrol"
 if command -v $host-gfortran >/dev/null; then
   tests="$tests programs/fortran"
 else

@@ -59,47 +59,30 @@ sed -n '/^Build-Depends:/,/^$/p' "$packaging/debian/control" | sed 's/^Build-Dep
   grep -vx -e debhelper-compat -e dh-python -e python3:any | LC_ALL=C sort >control.txt
 same build.txt control.txt "debian/control: what a build needs"
 
-# The files are packaged as on a Debian machine: every file is in one package, and none is left
-# over.
-multiarch=$(${CC:-cc} -print-multiarch)
-: "${multiarch:=x86_64-linux-gnu}"
-mkdir tree
-cp -r "$packaging/debian" tree/debian
-stage=$work/tree/debian/tmp
-MAKEFLAGS='' timeout 120 make -s -C "$top_builddir" install DESTDIR="$stage" prefix=/usr \
-  libdir="/usr/lib/$multiarch" mandir=/usr/share/man >log 2>&1 ||
-  { cat log && fail "make install"; }
-(cd "$stage" && find . ! -type d) | sed 's,^\./,,' | LC_ALL=C sort >installed.txt
-for list in "$packaging"/debian/*.install; do
-  while read -r pattern; do
-    # The pattern is one for the shell.
-    # shellcheck disable=SC2086
-    (cd "$stage" && find $pattern ! -type d)
-  done <"$list"
-done | LC_ALL=C sort >packed.txt
-same installed.txt packed.txt "every installed file is in one package"
-
+# Debian's packages of what is built, with every installed file in one of them (debian/rules runs
+# dh_missing --fail-missing).
 for command in dpkg-buildpackage dh fakeroot; do
   command -v $command >/dev/null && continue
   [ "$failures" = 0 ] || exit
   skip "$command is not installed (tools/packages deb); what needs none passed"
 done
-cp -r "$top_srcdir/README.md" "$top_srcdir/CHANGELOG.md" "$top_srcdir/docs" tree/
-pack() {
-  cd tree
-  for step in dh_prep dh_install dh_installdocs "dh_installchangelogs CHANGELOG.md" \
-    "dh_missing --fail-missing" dh_link dh_compress dh_fixperms dh_strip "dh_shlibdeps -l$stage" \
-    dh_gencontrol dh_md5sums "dh_builddeb -- -Znone"; do
-    # dh_prep removes debian/tmp; a step may have an argument.
-    [ "$step" != dh_prep ] || continue
-    # shellcheck disable=SC2086
-    fakeroot $step || return 1
-  done
-}
-(pack) >log 2>&1 || { tail -n 20 log && fail "the steps of debhelper"; }
+if ! env -u MAKEFLAGS timeout 600 "$packaging/build-deb" --no-install --build "$top_builddir" \
+  --directory packages >log 2>&1; then
+  cat log
+  fail "build-deb"
+fi
 for name in libslimpi0 libslimpi-dev slimpi-tools; do
-  file=$(echo "$work/${name}_${version}"_*.deb)
+  file=$(echo "$work/packages/${name}_${version}"_*.deb)
   dpkg-deb --contents "$file" >"$name.txt" || fail "$name: dpkg does not read it"
+  dpkg-deb --field "$file" Depends >"$name.depends" || fail "$name: it needs nothing"
+  dpkg-deb --extract "$file" root || fail "$name: dpkg does not unpack it"
 done
+installed=$(echo "$work"/root/usr/lib/*/libslimpi.so)
+expect "$(root/usr/bin/slimpi-run --dry-run true | head -n 1)" "env LD_PRELOAD=$installed \\" \
+  "slimpi-run finds the library"
+holds "the packages do not name the directories of the build" \
+  sh -c '! grep -rIl /usr/local root/usr --exclude-dir=doc --exclude-dir=man'
 holds "slimpi-tools has slimpi-run" grep -q ' ./usr/bin/slimpi-run$' slimpi-tools.txt
+holds "slimpi-tools needs what its programs link" \
+  grep -q '^libc6 .*libstdc++6 .*python3' slimpi-tools.depends
 holds "libslimpi0 has its plugins" grep -q '/slimpi/slimpi-hwloc.so$' libslimpi0.txt
