@@ -170,7 +170,7 @@ fi
 if ! expensive; then
   echo "NOTE ZeRO is of the second tier"
 elif has_deepspeed; then
-  MALLOC_PERTURB_=1 weights 2 bytegrad 8 zero1 zero2 zero3
+  MALLOC_PERTURB_=1 weights 2 bytegrad 8 zero1 zero2 zero3 zero3_ahead
   # ZeRO 3 sums memory behind gradients that nothing has written.
   cat >gradients.py <<'PROGRAM'
 import sys
