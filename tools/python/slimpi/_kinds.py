@@ -256,7 +256,8 @@ def _reduces_zero_3(names):
     if "tensors" not in names:  # DeepSpeed's decorators hide the names of the arguments
         given = (*names.get("args", ()), *names.get("kwargs", {}).values())
         names = dict(zip(("tensors", "group"), given))
-    sums = _collectives_of(names.get("group"))
+    import torch.distributed as dist
+    sums = _collectives_of(names.get("group") or dist.group.WORLD)
     if sums is None:
         return contextlib.nullcontext()
     lengths = [tensor.numel() for tensor in names["tensors"]]
@@ -294,6 +295,7 @@ def watch(collectives_of):
             _late.within, _note_pieces, name="foreach_reduce_scatter_copy_in"))
     _late.after("torch.distributed.fsdp._flat_param", _watch_fsdp1)
     _late.after("deepspeed.runtime.zero.partitioned_param_coordinator", _watch_zero_3)
-    _late.after("deepspeed.runtime.zero.stage3", functools.partial(
-        _late.within, _reduces_zero_3, name="reduce_scatter_coalesced"))
+    for name in ("comm.coalesced_collectives", "zero.stage3"):
+        _late.after(f"deepspeed.runtime.{name}", functools.partial(
+            _late.within, _reduces_zero_3, name="reduce_scatter_coalesced"))
     _late.after("deepspeed.runtime.zero.partition_parameters", _watch_gathered)
