@@ -96,8 +96,8 @@ SLIMPI_HD Header infinite_header(const Header& extremes, const Extremes& of_fini
 SLIMPI_HD bool is_nonfinite(const Header& header) {
   return header.min != header.min || !is_finite(header.max);
 }
-// Returns whether some elements of the bucket decode to infinities. The bucket must not be one whose
-// elements all decode to NaN (is_nonfinite()).
+// Returns whether some elements of the bucket decode to infinities. The bucket must not be one
+// whose elements all decode to NaN (is_nonfinite()).
 SLIMPI_HD bool is_infinite(const Header& header) {
   return header.min > header.max || !is_finite(header.min);
 }

@@ -6,8 +6,9 @@
 # line says how many parameters differ of which its ranks have copies. fsdp2_again gathers weights
 # once more in the backward pass, among 2 ranks (reshard_after_forward=2). stages is a pipeline of
 # two stages, each sharded by fully_shard. zero0 to zero3 are stages of DeepSpeed's ZeRO; with one
-# of them DeepSpeed begins torch.distributed. With --weights a line says whether the weights that
-# computed were rounded, and ranks check that their shards were not.
+# of them DeepSpeed begins torch.distributed. zero3_ahead gathers weights of the next layers early.
+# With --weights a line says whether the weights that computed were rounded, and ranks check that
+# their shards were not.
 import argparse
 import contextlib
 import resource
@@ -107,7 +108,8 @@ def build(way):
     if way.startswith("zero"):
         model, optimizer, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config={
             "train_micro_batch_size_per_gpu": 16, "zero_allow_untested_optimizer": True,
-            "zero_optimization": {"stage": int(way[-1])}})
+            "zero_optimization": {"stage": int(way[4]), **({} if way != "zero3_ahead" else {
+                "stage3_max_reuse_distance": 0, "stage3_prefetch_bucket_size": 100000})}})
     return model, optimizer
 
 
@@ -116,7 +118,7 @@ def whole_model(way, model):
     context = contextlib.nullcontext()
     if way.startswith("fsdp1"):
         context = type(model).summon_full_params(model)
-    if way == "zero3":
+    if way.startswith("zero3"):
         context = deepspeed.zero.GatheredParameters(list(model.parameters()))
     with context, torch.no_grad():
         return torch.cat([(p.full_tensor() if hasattr(p, "full_tensor") else p).reshape(-1).float()
@@ -134,7 +136,7 @@ def shard(way, model, optimizer):
     """The bits of this rank's masters."""
     if way.startswith("fsdp1"):
         parts = [model._handle.flat_param._local_shard]
-    elif way == "zero3":
+    elif way.startswith("zero3"):
         parts = [one.ds_tensor[:max(0, one.ds_numel - rank * one.ds_tensor.numel())]
                  for one in model.parameters()]
     elif way.startswith("zero"):
@@ -173,7 +175,8 @@ def check_weights(way, model, optimizer, data):
     every, differ = values.view(torch.float32), []
     for part, exact in zip(parts, every.split([part.numel() for part in parts])):
         # With bytegrad no two parameters of FSDP2 or ZeRO 3 share a range.
-        values_near = exact if way in ("fsdp2", "fsdp2_again", "hsdp", "zero3") else every
+        values_near = exact if way in (
+            "fsdp2", "fsdp2_again", "hsdp", "zero3", "zero3_ahead") else every
         span, error = values_near.max() - values_near.min(), (part - exact).abs().max()
         # With 8 bits half a step; packed in 6 bits has no such bound for a parameter.
         most = span / 20 if way.endswith("bf16") else span / 510 * 1.0001
@@ -263,6 +266,7 @@ class Stage(nn.Module):
 def train_stages():
     """Each stage is sharded over half of the ranks. Rows of its gradients are as long as those of
     the other, and have other pieces. Then all ranks sum tensors of that length, which have none."""
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
     mesh = init_device_mesh("cpu", (2, ranks // 2), mesh_dim_names=("stage", "data"))
@@ -280,6 +284,8 @@ def train_stages():
         dist.all_reduce(metric)
         check("in a hook", metric)
 
+    for _ in range(3):  # sums of gradients of parameters that nobody knows
+        default_hooks._allreduce_fut(mesh["data"].get_group(), values.clone()).wait()
     if hasattr(stage, "set_all_reduce_hook"):
         stage.set_all_reduce_hook(sums_in_hook)
     group = dist.new_group()

@@ -242,6 +242,8 @@ if [ "$version" -ge 207 ]; then
       "$programs/sharded.py" stages
     expect "$status $(cut -d' ' -f3- out.txt | sort -u)" "0 right" \
       "two stages, --torch-sums $sums: sums of all ranks as long as a stage's rows"
+    expect "$(grep -c 'slimpi warning: groups of ranks .* cross' err.txt)" 1 \
+      "two stages, --torch-sums $sums: a warning of sums of gradients without known parameters"
   done
   SLIMPI_ALGORITHM=packed torch 4 --bits 4 "$PYTHON" "$programs/sharded.py" tp
   expect "$status $(grep -c 'slimpi warning: groups of ranks .* cross' err.txt)" "0 1" \

@@ -249,8 +249,9 @@ class Collectives:
             _seen.count(name, length, f"{reason}, of weights" if gathers else reason, self.backend)
             return None
         before_sum(self)
+        several = scatters or gathers or kind == _kinds.GRADIENTS  # parameters in one tensor
         mixed = codec.algorithm if mixes(codec.algorithm) or (
-            codec.align and (scatters or gathers) and not pieces) else None
+            codec.align and several and not pieces) else None
         spread = Spread(codec.align and pieces or (row,), codec.align or 1, padding)
         if gathers:
             self._count("gathers of weights", length, mixed)

@@ -177,14 +177,13 @@ def _watch_fsdp1(module):
     handle.needs_unshard = needs_unshard
 
 
-def _groups_zero_3(params, missing, type_of):
+def _groups_zero_3(params, type_of):
     """Returns lists of the parameters that ZeRO 3 gathers in one collective each. type_of: returns
     the type in which it gathers a parameter."""
     lists = {}
     for one in sorted(params, key=lambda one: one.ds_id):
-        if one.ds_status == missing:
-            lists.setdefault((id(one.ds_process_group), type_of(one, one.ds_tensor),
-                              _secondary(one) is None), []).append(one)
+        lists.setdefault((id(one.ds_process_group), type_of(one, one.ds_tensor),
+                          _secondary(one) is None), []).append(one)
     return lists.values()
 
 
@@ -205,6 +204,17 @@ def _gathers_zero_3(params):
         for one, piece in zip(params, pieces)]) if sums else ())
 
 
+class _Handles:
+    """Stands for the handles of several gathers."""
+
+    def __init__(self, handles):
+        self._handles = list(handles)
+
+    def wait(self, **options):
+        for handle in self._handles:
+            handle.wait(**options)
+
+
 def _watch_zero_3(module):
     coordinator = module.PartitionedParameterCoordinator
     name = "_PartitionedParameterCoordinator__all_gather_params_"
@@ -216,16 +226,26 @@ def _watch_zero_3(module):
 
     @functools.wraps(gather)
     def all_gather_params(self, params, forward, quantize=False):
-        kept = [one for one in params if one.ds_persist]
+        now = [one for one in params if one.ds_status == missing]
+        groups = {id(one.ds_process_group): one.ds_process_group for one in now}
+        if not any(map(_rounds, groups.values())):
+            gather(self, params, forward, quantize)
+            return
+        kept = [one for one in now if one.ds_persist]
         gather(self, kept, forward, quantize)
-        others = [one for one in params if not one.ds_persist]
+        others = [one for one in now if not one.ds_persist]
         if quantize:  # ZeRO++ gathers scales
             with doing(None):
                 gather(self, others, forward, quantize)
-            return
-        for together in _groups_zero_3(others, missing, type_of):
-            with _gathers_zero_3(together):
-                gather(self, together, forward, quantize)
+        else:
+            for together in _groups_zero_3(others, type_of):
+                with _gathers_zero_3(together):
+                    gather(self, together, forward, quantize)
+        # A wait for one of them is a wait for all, as DeepSpeed expects of one gather. Otherwise
+        # some would still be in flight in GatheredParameters.
+        registry = getattr(self, "_PartitionedParameterCoordinator__inflight_param_registry")
+        handles = _Handles({id(registry[one]): registry[one] for one in now}.values())
+        registry.data.update((one, handles) for one in now)
 
     setattr(coordinator, name, all_gather_params)
 
@@ -236,7 +256,8 @@ def _reduces_zero_3(names):
     if "tensors" not in names:  # DeepSpeed's decorators hide the names of the arguments
         given = (*names.get("args", ()), *names.get("kwargs", {}).values())
         names = dict(zip(("tensors", "group"), given))
-    sums = _collectives_of(names.get("group"))
+    import torch.distributed as dist
+    sums = _collectives_of(names.get("group") or dist.group.WORLD)
     if sums is None:
         return contextlib.nullcontext()
     lengths = [tensor.numel() for tensor in names["tensors"]]
@@ -274,6 +295,7 @@ def watch(collectives_of):
             _late.within, _note_pieces, name="foreach_reduce_scatter_copy_in"))
     _late.after("torch.distributed.fsdp._flat_param", _watch_fsdp1)
     _late.after("deepspeed.runtime.zero.partitioned_param_coordinator", _watch_zero_3)
-    _late.after("deepspeed.runtime.zero.stage3", functools.partial(
-        _late.within, _reduces_zero_3, name="reduce_scatter_coalesced"))
+    for name in ("comm.coalesced_collectives", "zero.stage3"):
+        _late.after(f"deepspeed.runtime.{name}", functools.partial(
+            _late.within, _reduces_zero_3, name="reduce_scatter_coalesced"))
     _late.after("deepspeed.runtime.zero.partition_parameters", _watch_gathered)

@@ -148,9 +148,11 @@ class World:
                 self.warned = True
                 print(f"slimpi warning: groups of ranks {sorted(mine)} and {sorted(other.members)} "
                       f"cross, and in compressed sums of the first by {algorithm} a parameter "
-                      "depends on those beside it: copies on ranks of the second drift apart. "
-                      "--algorithm bytegrad keeps them equal with DistributedDataParallel and "
-                      "fully_shard (slimpi-torch(7))", file=sys.stderr, flush=True)
+                      "depends on those beside it: copies of a parameter on ranks of the second, "
+                      "if there are any, drift apart. --algorithm bytegrad keeps them equal with "
+                      "DistributedDataParallel and fully_shard, and a row of SLIMPI_RULES that "
+                      "says off for the first with any program (slimpi-torch(7))",
+                      file=sys.stderr, flush=True)
                 return
 
     def new_worker(self):
