@@ -36,15 +36,22 @@ struct Channel {
   int number = 0, index = -1;
 };
 
+// Counts the persistent sums that the ranks have made on a communicator.
+struct PersistentCount final : comm::Attachment {
+  std::uint64_t made = 0;
+};
+
 class PersistentSum final : public HeldSum {
  public:
   PersistentSum(Runtime& its_runtime, const comm::Communicator& parent,
                 const algorithm::Decision& its_decision, Request its_request,
-                const Channel& channel)
+                const Channel& channel, std::uint64_t index)
       : HeldSum(its_runtime, parent, own_, std::move(its_request), &own_decision_),
         own_(parent, channel.number, channel.index),
         own_decision_(its_decision) {
     request.blocks.agreed = true;
+    // Each sum numbers its calls from 1 on, so with one seed all would draw the same numbers.
+    own_.config().seed += index * 0x9e3779b97f4a7c15u;
   }
 
   // Creates the program's request. Returns MPI's code.
@@ -141,8 +148,9 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator,
                                    " suffice for no more of them on one communicator");
     return bypass(runtime, BypassReason::failure, communicator, request);
   }
+  const std::uint64_t index = communicator.attachment<PersistentCount>().made++;
   const auto made =
-      std::make_shared<PersistentSum>(runtime, communicator, decision, request, channel);
+      std::make_shared<PersistentSum>(runtime, communicator, decision, request, channel, index);
   HeldRequests::Entry entry{made};
   if (const int code = made->make_request(); code != mpi::kSuccess) return Outcome::finished(code);
   mpi::write(handle, made->handle);

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "base/call_locals.h"
 #include "base/exceptions.h"
 #include "base/float_environment.h"
 #include "call/entry.h"
@@ -20,22 +21,40 @@ std::string describe_failure(Status status) {
   return text.empty() ? to_string(status) : text;
 }
 
+// Lets the program's error handler run as outside of slimpi, for its lifetime. The handler may
+// leave the failed call by longjmp, after which nothing of this call may be left in t_locals.
+class OutsideCalls {
+ public:
+  OutsideCalls() : inside_(t_locals) { t_locals = {.trace_row = inside_.trace_row}; }
+  ~OutsideCalls() { t_locals = inside_; }
+  OutsideCalls(const OutsideCalls&) = delete;
+  OutsideCalls& operator=(const OutsideCalls&) = delete;
+
+ private:
+  const CallLocals inside_;
+};
+
 }  // namespace
 
 // Returns the MPI error code for a kind of failure, which is created at its first use. MPI has room
 // for few codes, so all failures of a kind share one, whose text is that of the latest failure.
 // Failures that ULFM has classes for get MPI's own codes, because programs ask for these classes.
+// Without a lock, because MPI may call the program's error handler if it has no room: of two codes
+// that threads create at once, the first is kept.
 int Errors::code_of(Status status, const std::string& text) {
   if (status == Status::rank_failed) return mpi::abi.err_proc_failed;
   if (status == Status::revoked) return mpi::abi.err_revoked;
-  const std::lock_guard lock(mutex_);
   const mpi::Api& api = runtime_.api;
-  if (class_ == 0) api.Add_error_class(&class_);
-  int& code = codes_[std::size_t(status)];
-  if (code == 0 && (class_ == 0 || api.Add_error_code(class_, &code) != mpi::kSuccess)) {
-    code = 0;
-    return mpi::abi.err_other;
-  }
+  const auto once = [](std::atomic<int>& kept, const auto& create) {
+    int known = kept, made = 0;
+    if (known != 0 || create(&made) != mpi::kSuccess) return known;
+    return kept.compare_exchange_strong(known, made) ? made : known;
+  };
+  const int of_class = once(class_, [&](int* made) { return api.Add_error_class(made); });
+  if (of_class == 0) return mpi::abi.err_other;
+  const int code = once(codes_[std::size_t(status)],
+                        [&](int* made) { return api.Add_error_code(of_class, made); });
+  if (code == 0) return mpi::abi.err_other;
   api.Add_error_string(code, text.substr(0, std::size_t(mpi::abi.max_error_string) - 1).c_str());
   return code;
 }
@@ -70,6 +89,7 @@ int Errors::raise(mpi::Comm comm, Status status, Logging logging) {
   }
   if (comm == mpi::abi.comm_null) return code;
   const CallersFloats environment;
+  const OutsideCalls outside;
   return programs_code([&] {  // the error handler
     api.Comm_call_errhandler(comm, code);
     return code;
@@ -112,9 +132,8 @@ void Errors::abort_job(mpi::Comm comm) const {
 }
 
 void Errors::mpi_ended() {
-  const std::lock_guard lock(mutex_);
   class_ = 0;
-  codes_.fill(0);
+  for (auto& code : codes_) code = 0;
 }
 
 // If there is no memory for the text, the line that is logged is empty.

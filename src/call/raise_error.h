@@ -3,7 +3,7 @@
 // program, ends the job.
 #pragma once
 #include <array>
-#include <mutex>
+#include <atomic>
 #include <string>
 
 #include "base/status.h"
@@ -38,10 +38,9 @@ class Errors {
   [[noreturn]] void abort_job(mpi::Comm comm) const;
 
   Runtime& runtime_;
-  std::mutex mutex_;  // protects both members below
-  int class_ = 0;
-  // MPI's error codes for failures, by Status; 0: not created yet.
-  std::array<int, std::size_t(Status::internal) + 1> codes_{};
+  // MPI's error class and its codes for failures, by Status; 0: not created yet.
+  std::atomic<int> class_{0};
+  std::array<std::atomic<int>, std::size_t(Status::internal) + 1> codes_{};
 };
 
 }  // namespace slimpi::call

@@ -16,7 +16,8 @@
  *   start:N wait                 isum:N in two steps; wait is for all sums that are started
  *   world self dup split:K       which communicator
  *   free disconnect back         free it, or keep it, and go back to the one before
- *   info:KEY=VALUE[;...] dupinfo:KEY=VALUE[;...] name:NAME return   on the communicator
+ *   info:KEY=VALUE[;...] dupinfo:KEY=VALUE[;...] name:NAME return leave   on the communicator;
+ *                                leave: its error handler leaves the step by longjmp
  *   pcontrol:LEVEL finish        MPI_Pcontrol; slimpi_finish, where there is one
  *   ftz up down                  the floating-point environment
  *   fork                         run /bin/true in a child, and let another child exit
@@ -340,6 +341,8 @@ static void run(const char* step) {
     MPI_Comm_set_name(comm(), rest);
   } else if (!strcmp(step, "return")) {
     MPI_Comm_set_errhandler(comm(), MPI_ERRORS_RETURN);
+  } else if (!strcmp(step, "leave")) {
+    leave_by_longjmp(comm());
   } else if ((rest = argument(step, "pcontrol:"))) {
     MPI_Pcontrol(atoi(rest));
   } else if (!strcmp(step, "finish")) {
@@ -386,6 +389,10 @@ static void run(const char* step) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "sessions") == 0) return !HAS_SESSIONS;
-  for (int i = 1; i < argc; ++i) run(argv[i]);
+  for (volatile int i = 1; i < argc; ++i)
+    if (setjmp(before_step) == 0)
+      run(argv[i]);
+    else
+      report(argv[i], left_with, NULL, 0, 0);
   return 0;
 }

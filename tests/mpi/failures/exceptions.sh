@@ -52,7 +52,7 @@ sweep() {
   done
 }
 
-sweep "bytegrad, rank 0" 2 0 0 20000 90
+sweep "bytegrad, rank 0" 2 0 0 20000 91
 ends "bytegrad, rank 1 from there on" 2 1 1000000 20000 1 4 16 40
 returns "bytegrad, rank 1 from there on" 2 1 1000000 20000 92 96 100
 # The ranks meet in the first sum, which is nonblocking.

@@ -44,6 +44,14 @@ unset SLIMPI_CALLS
 run 3 deaf:0:5 return
 holds "deaf: the program ends ($status)" test "$status" -ne 124
 all_ranks 3 '300000 error .*slimpi: ' "deaf: an error on every rank"
+# An error handler that leaves the call by longjmp. MPICH, and so a program with threads, does not
+# survive that.
+if [ "$way" = blocking ]; then
+  SLIMPI_TRACE=$work/trace.%r run 3 send:1:1 leave
+  expect "$status" 0 "longjmp: the program goes on"
+  all_ranks 3 '300001 error .*slimpi: ' "longjmp: an error on every rank"
+  all_ranks 3 '20000 near' "longjmp: another communicator works"
+fi
 run 3 short:1:2 return
 holds "short: says so" grep -q 'slimpi\[[02]\] error: message from rank 1: .* payload' err.txt
 run 3 garbled:1:1 return

@@ -11,8 +11,8 @@ row() { # RANKS_PER_NODE "NAME [COUNT KIND [COLLECTIVE]]" [VARIABLE=VALUE...]
   nodes=$1 name=$2
   shift 2
   # shellcheck disable=SC2086
-  env SLIMPI_RANKS_PER_NODE="$nodes" "$@" timeout -k 5 "$seconds" "$MPIEXEC" -n 4 \
-    -genv LD_PRELOAD "$preload" "$top_builddir/tests/mpi/values/golden" $name \
+  (export SLIMPI_RANKS_PER_NODE="$nodes" "$@" &&
+    under 4 "$top_builddir/tests/mpi/values/golden" $name) \
     >>got.txt 2>>errors.txt || echo "$name failed" >>got.txt
 }
 
