@@ -97,7 +97,7 @@ static void lose_after_free(void) {
   MPI_Request request;
   MPI_Comm_create_errhandler(&note_error, &handler);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
-#ifndef OPEN_MPI  /* Open MPI 5 itself crashes if such a communicator is freed */
+#ifndef OPEN_MPI  /* Open MPI 5 itself crashes if this communicator is freed */
   char ready = 1;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, handler);
