@@ -70,6 +70,7 @@ static void run_out_after(size_t bytes) {
   MPI_Comm_free(&comm);
 }
 
+#if HAS_PERSISTENT_SUMS || !defined(OPEN_MPI)
 /* The text of the last error on MPI_COMM_WORLD, and errors on other communicators. */
 static char g_text[MPI_MAX_ERROR_STRING];
 static int g_elsewhere;
@@ -94,11 +95,12 @@ static void lose_after_free(void) {
   MPI_Errhandler handler;
   MPI_Comm comm;
   MPI_Request request;
-  char ready = 1;
   MPI_Comm_create_errhandler(&note_error, &handler);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+#ifndef OPEN_MPI  /* Open MPI 5 itself crashes if this communicator is freed */
+  char ready = 1;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
   MPI_Comm_set_errhandler(comm, handler);
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
   if (g_rank == 1) MPI_Recv(&ready, 1, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Iallreduce(g_in, g_out, COUNT, MPI_FLOAT, MPI_MAX, comm, &request);
   if (g_rank == 0) MPI_Send(&ready, 1, MPI_CHAR, 1, 1, MPI_COMM_WORLD);
@@ -106,6 +108,7 @@ static void lose_after_free(void) {
   if (g_rank == 0) slimpi_protected_lose(0);
   const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
   if (g_rank == 0) expect_error(code, "an error of a request whose communicator is freed");
+#endif
 #if HAS_PERSISTENT_SUMS
   MPI_Comm other;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -122,6 +125,9 @@ static void lose_after_free(void) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   MPI_Errhandler_free(&handler);
 }
+#else
+static void lose_after_free(void) {}
+#endif
 
 int main(int argc, char** argv) {
   begin_mpi();
