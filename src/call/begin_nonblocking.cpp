@@ -109,9 +109,8 @@ Status begin_in_fiber(Runtime& runtime, comm::Communicator& communicator, const 
 
 // Begins a nonblocking sum in a fiber, or decides at once that MPI makes it. The caller holds
 // HoldFibers, and has checked that the ranks are not just comparing how many sums each has begun.
-Outcome decide_or_begin(const Admission& admitted, const Request& request, void* handle) {
-  Runtime& runtime = *admitted.runtime;
-  comm::Communicator& communicator = *admitted.communicator;
+Outcome decide_or_begin(comm::Communicator& communicator, const Request& request, void* handle) {
+  Runtime& runtime = *Runtime::started();
   if (CallEstimate::running() != nullptr) {
     // Ranks without SLIMPI_ESTIMATE would wait for this rank, so it tells them that MPI makes the
     // sum.
@@ -173,10 +172,11 @@ Outcome begin_nonblocking(Request& request, void* handle) {
   take_description(request);
   for (comm::Waiter waiter(comm::Waiter::Poll::mpi);; waiter.rest()) {
     const HoldFibers held;
-    const Admission admitted = admit(request, Way::nonblocking);
-    if (admitted.communicator == nullptr) return admitted.outcome;
-    if (!admitted.communicator->nonblocking.comparing())
-      return decide_or_begin(admitted, request, handle);
+    Outcome outcome;
+    comm::Communicator* const communicator = admit(request, Way::nonblocking, &outcome);
+    if (communicator == nullptr) return outcome;
+    if (!communicator->nonblocking.comparing())
+      return decide_or_begin(*communicator, request, handle);
   }
 }
 
