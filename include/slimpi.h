@@ -111,11 +111,16 @@ int slimpi_set_state(const void* comm, const char* name, const void* state, uint
  * Returns 0, or 1 if slimpi makes no sums on this communicator.
  *
  * slimpi_get_option writes the process's value of the option NAME, such as bits, to `value`, of
- * `size` bytes; "" if the option is unset. Returns 0, or 1 if there is no such option. */
+ * `size` bytes; "" if the option is unset. Returns 0, or 1 if there is no such option.
+ *
+ * slimpi_get_traits returns what distinguishes an algorithm, such as
+ * ".codec = Codec::packed, .tried_by_auto = true": the traits in its row of slimpi's table,
+ * src/options/algorithms.def. Returns "" if there is no such algorithm. */
 int slimpi_get_mpi_constant(const char* name, uint64_t* value);
 int slimpi_check_option(const char* name, const char* value, char* reason, uint64_t size);
 int slimpi_set_timeout(const void* comm, uint64_t seconds);
 int slimpi_get_option(const char* name, char* value, uint64_t size);
+const char* slimpi_get_traits(const char* algorithm);
 int slimpi_finalize_at_exit(void);
 int slimpi_abort_at_exit(void);
 void slimpi_finalize_now(void);

@@ -76,17 +76,6 @@ void log_one_node(Runtime& runtime, const comm::Communicator& communicator) {
            "--ranks-per-node 1, or slimpi-lab)");
 }
 
-// Finds the nodes (groups of ranks that share memory) and the memory that the call's buffers are
-// in. Leaves the call to MPI if all ranks share one node, or if the memory requires it.
-comm::Verdict find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
-                                    const Request& request) {
-  SLIMPI_TRY(communicator.find_nodes(request.buffer()));
-  if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
-  if (communicator.on_one_node()) log_one_node(runtime, communicator);
-  if (stays_on_node(communicator, request)) return BypassReason::single_node;
-  return agree_on_memory(communicator, request);
-}
-
 // Makes the ranks compare their options, and offers the communicator to the report
 // (JobReport::offer). Called before the first call, and again after MPI_Comm_set_info.
 Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
@@ -98,11 +87,16 @@ Status begin_communicator(Runtime& runtime, comm::Communicator& communicator) {
   return runtime.report.offer(communicator);
 }
 
-// Ends a call after a step that has failed, or that has left the call to MPI on all ranks.
-Outcome end_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
-                 const comm::Verdict& verdict) {
-  return verdict.left() ? bypass(runtime, *verdict.left(), communicator, request)
-                        : fail_or_leave(runtime, communicator, request, verdict.status());
+// Ends a call after a collective step has failed: as a failure, or by leaving it to MPI if slimpi
+// cannot use the communicator at all.
+Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
+                      Status status) {
+  if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
+  // Status::unsupported is not an error: MPI's limit of communicators is reached (mpi::refuse).
+  if (communicator.rank() == 0)
+    log_failure_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
+                     "calls on a communicator go to MPI");
+  return bypass(runtime, BypassReason::failure, communicator, request);
 }
 
 // Ends the job if only some of the ranks have left the sum to MPI, because an error cannot be
@@ -176,23 +170,27 @@ void prepare_calls(Runtime& runtime, comm::Communicator& communicator) {
                                                runtime.rules_of(communicator), communicator.name());
 }
 
-void warn_of_unusable(const comm::Communicator& communicator, Status status) {
-  if (communicator.rank() != 0) return;
-  // Status::unsupported is not an error: MPI's limit of communicators is reached (mpi::refuse).
-  log_failure_once(status == Status::unsupported ? LogLevel::info : LogLevel::warn,
-                   "calls on a communicator go to MPI");
+comm::Verdict find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
+                                    const Request& request) {
+  SLIMPI_TRY(communicator.find_nodes(request.buffer()));
+  if (const int nodes = communicator.layout().nodes(); nodes > runtime.nodes) runtime.nodes = nodes;
+  if (communicator.on_one_node()) log_one_node(runtime, communicator);
+  if (stays_on_node(communicator, request)) return BypassReason::single_node;
+  return agree_on_memory(communicator, request);
 }
 
-Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
-                      Status status) {
-  if (!communicator.unusable()) return Outcome::finished(fail_call(runtime, communicator, status));
-  warn_of_unusable(communicator, status);
-  return bypass(runtime, BypassReason::failure, communicator, request);
+Outcome end_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
+                 const comm::Verdict& verdict) {
+  return verdict.left() ? bypass(runtime, *verdict.left(), communicator, request)
+                        : fail_or_leave(runtime, communicator, request, verdict.status());
 }
 
-Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
-  if (communicator.unusable())
-    return {bypass(runtime, BypassReason::failure, communicator, request)};
+const algorithm::Decision* decide(Runtime& runtime, comm::Communicator& communicator,
+                                  const Request& request, Outcome* outcome) {
+  if (communicator.unusable()) {
+    *outcome = bypass(runtime, BypassReason::failure, communicator, request);
+    return nullptr;
+  }
   if (!communicator.agreed() && !communicator.failed()) {
     communicator.read_name();  // for subject() below
     const OwnFloats environment;
@@ -203,7 +201,8 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
     const Status begun = begin_communicator(runtime, communicator);
     if (begun != Status::ok) {
       end_if_unlike(runtime, communicator);
-      return {fail_or_leave(runtime, communicator, request, begun)};
+      *outcome = fail_or_leave(runtime, communicator, request, begun);
+      return nullptr;
     }
   }
   // If the comparison of options failed in an earlier call on this rank alone, the other ranks have
@@ -211,8 +210,8 @@ Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request
   // this rank prepares its decisions now, in order to act in the same way.
   if (communicator.failed() && !communicator.agreed()) prepare_calls(runtime, communicator);
   const algorithm::Decision& decision = communicator.attachment<Decisions>().find(request);
-  if (decision.take) return {{}, &decision};
-  return {bypass(runtime, decision.reason, communicator, request), &decision};
+  if (!decision.take) *outcome = bypass(runtime, decision.reason, communicator, request);
+  return &decision;
 }
 
 Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator) {
@@ -223,9 +222,9 @@ Outcome refuse_failed(Runtime& runtime, comm::Communicator& communicator) {
 }
 
 Outcome decide_and_run(Runtime& runtime, comm::Communicator& communicator, const Request& request) {
-  const Decided decided = decide(runtime, communicator, request);
-  if (decided.undecided()) return decided.outcome;
-  const auto [outcome, decision] = decided;
+  Outcome outcome;
+  const algorithm::Decision* const decision = decide(runtime, communicator, request, &outcome);
+  if (decision == nullptr) return outcome;
   if (decision->take || decision->reason != BypassReason::small) communicator.states.count_call();
   return decision->take ? run(runtime, communicator, *decision, request) : outcome;
 }
@@ -297,61 +296,69 @@ namespace {
 }
 
 // Runs the steps of admit() that need the communicator, but no other rank.
-[[gnu::always_inline]] inline Admission admit_sum(Runtime* runtime, Request& request, Way way) {
+[[gnu::always_inline]] inline comm::Communicator* admit_sum(Runtime* runtime, Request& request,
+                                                            Way way, Outcome* outcome) {
   const ElementType type = type_of(request);
   // A type that SLIMPI_TYPES does not name is counted as `datatype`, even if there are other
   // reasons for leaving the call to MPI.
   const bool named = runtime->config.types.has(type);
+  const auto ended = [&](const Outcome& with) -> comm::Communicator* {
+    *outcome = with;
+    return nullptr;
+  };
   const auto bypass_for = [&](BypassReason reason) {
     return bypass(*runtime, named ? reason : BypassReason::datatype);
   };
   const bool has_blocks = request.collective != Collective::allreduce;
-  if (!has_blocks && is_invalid(request)) return {bypass_for(BypassReason::small)};
+  if (!has_blocks && is_invalid(request)) return ended(bypass_for(BypassReason::small));
   const mpi::Comm comm = request.comm;
   std::optional<int> raised;
   comm::Communicator* const communicator = runtime->communicators.find_or_follow(comm, &raised);
   if (communicator == nullptr)
-    return {raised ? Outcome::finished(*raised) : bypass_for(BypassReason::comm)};
+    return ended(raised ? Outcome::finished(*raised) : bypass_for(BypassReason::comm));
   if (!runtime->option_error.empty()) runtime->errors.end_job(comm, runtime->option_error);
   // Runtime::gathers may be true on some ranks only, but the options of the communicator are the
   // same on all ranks.
   if (request.gathers() && !communicator->config().calls.has(Collective::allgather))
-    return {bypass(*runtime, BypassReason::function)};
+    return ended(bypass(*runtime, BypassReason::function));
   const bool has_peers = communicator->has_peers();
   if (has_blocks && has_peers) {
     count_blocks(request, communicator->rank(), communicator->size());
-    if (is_invalid(request)) return {bypass_for(BypassReason::small)};
+    if (is_invalid(request)) return ended(bypass_for(BypassReason::small));
   }
   if (!named) {
     if (has_peers) communicator->refuse_type(type);
     runtime->communicators.refused_types[std::size_t(type)].store(comm, std::memory_order_relaxed);
-    return {bypass(*runtime, BypassReason::datatype)};
+    return ended(bypass(*runtime, BypassReason::datatype));
   }
-  if (!has_peers) return {bypass(*runtime, BypassReason::comm)};
+  if (!has_peers) return ended(bypass(*runtime, BypassReason::comm));
   // Most calls that are left to MPI are small blocking sums, so these leave here, before the steps
   // that cost more. A small nonblocking sum leaves in decide_or_begin() or in its fiber, and a
   // persistent one once the ranks have compared its count.
   if (way == Way::blocking && communicator->agreed() && !communicator->unusable() &&
       bytes_of(request) < communicator->config().min_size)
-    return {bypass(*runtime, BypassReason::small, *communicator, request)};
+    return ended(bypass(*runtime, BypassReason::small, *communicator, request));
   if (on_host(request)) find_devices();
-  return {{}, runtime, communicator};
+  return communicator;
 }
 
 // Runs the remaining steps of dispatch().
 [[gnu::noinline]] Outcome dispatch_sum(Runtime* runtime, Request& request) {
-  const Admission admitted = admit_sum(runtime, request, Way::blocking);
-  if (admitted.communicator == nullptr) return admitted.outcome;
-  wait_for_sums(*admitted.communicator);
-  return decide_and_run(*admitted.runtime, *admitted.communicator, request);
+  Outcome outcome;
+  comm::Communicator* const communicator = admit_sum(runtime, request, Way::blocking, &outcome);
+  if (communicator == nullptr) return outcome;
+  wait_for_sums(*communicator);
+  return decide_and_run(*runtime, *communicator, request);
 }
 
 }  // namespace
 
-Admission admit(Request& request, Way way) {
+comm::Communicator* admit(Request& request, Way way, Outcome* outcome) {
   Runtime* runtime = nullptr;
   const std::optional<Outcome> bypassed = bypassed_at_sight(request, &runtime);
-  return bypassed ? Admission{*bypassed} : admit_sum(runtime, request, way);
+  if (!bypassed) return admit_sum(runtime, request, way, outcome);
+  *outcome = *bypassed;
+  return nullptr;
 }
 
 void take_description(Request& request) {

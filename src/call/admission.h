@@ -16,31 +16,20 @@
 #include "algorithm/policy.h"
 #include "call/request.h"
 #include "call/runtime.h"
+#include "comm/verdict.h"
 
 namespace slimpi::call {
 
-// The result of admit(). If `communicator` is null, slimpi does not take the call, and `outcome` is
-// the call's outcome.
-struct Admission {
-  Outcome outcome;
-  Runtime* runtime = nullptr;
-  comm::Communicator* communicator = nullptr;
-};
-Admission admit(Request& request, Way way);
-
-// The result of decide(). `decision` is the same on all ranks, and says whether slimpi takes the
-// call (`take`). If slimpi does not take it, or if the ranks could not decide (undecided()),
-// `outcome` is the call's outcome.
-struct Decided {
-  bool undecided() const { return decision == nullptr; }
-
-  Outcome outcome;
-  const algorithm::Decision* decision = nullptr;
-};
+// Returns the communicator of a call that slimpi may take. Null if it does not take the call, which
+// returns *outcome.
+comm::Communicator* admit(Request& request, Way way, Outcome* outcome);
 
 // Decides from the options whether slimpi takes a call, and under which plan (algorithm, codec,
-// hierarchy). Collective. No other nonblocking sum of the communicator may be in flight.
-Decided decide(Runtime& runtime, comm::Communicator& communicator, const Request& request);
+// hierarchy). The decision is the same on all ranks; null if the ranks could not decide. Unless the
+// decision is to take the call, sets *outcome, which the call returns. Collective. No other
+// nonblocking sum of the communicator may be in flight.
+const algorithm::Decision* decide(Runtime& runtime, comm::Communicator& communicator,
+                                  const Request& request, Outcome* outcome);
 
 // Runs a sum that slimpi takes, unless all ranks agree to leave it to MPI. Collective.
 Outcome run(Runtime& runtime, comm::Communicator& communicator, const algorithm::Decision& decision,
@@ -65,14 +54,15 @@ void take_description(Request& request);
 // this rank's options.
 void prepare_calls(Runtime& runtime, comm::Communicator& communicator);
 
-// Says on rank 0, once, that MPI makes all calls of a communicator that slimpi cannot use. status:
-// that of the step in which the ranks found out.
-void warn_of_unusable(const comm::Communicator& communicator, Status status);
+// Finds the nodes (groups of ranks that share memory) and in which memory the call's buffers are,
+// and leaves the call to MPI if either requires it. Collective.
+comm::Verdict find_nodes_and_memory(Runtime& runtime, comm::Communicator& communicator,
+                                    const Request& request);
 
-// Ends a call after a collective step has failed: as a failure, or by leaving it to MPI if slimpi
-// cannot use the communicator at all.
-Outcome fail_or_leave(Runtime& runtime, comm::Communicator& communicator, const Request& request,
-                      Status status);
+// Ends a call after a step that has failed, or that has left the call to MPI on all ranks. After a
+// failure the call also goes to MPI if slimpi cannot use the communicator at all.
+Outcome end_call(Runtime& runtime, comm::Communicator& communicator, const Request& request,
+                 const comm::Verdict& verdict);
 
 // Counts a float sum that goes to MPI for this reason, and its bytes.
 void count_bypass(Runtime& runtime, BypassReason reason, const comm::Communicator& communicator,

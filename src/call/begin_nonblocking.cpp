@@ -182,10 +182,11 @@ Outcome begin_nonblocking(Request& request, void* handle) {
   take_description(request);
   // No lock is held here, because MPI may call the program's error handler, which may wait for
   // another thread or leave this function by longjmp.
-  const Admission admitted = admit(request, Way::nonblocking);
-  if (admitted.communicator == nullptr) return admitted.outcome;
-  Runtime& runtime = *admitted.runtime;
-  comm::Communicator& communicator = *admitted.communicator;
+  Outcome not_admitted;
+  comm::Communicator* const admitted = admit(request, Way::nonblocking, &not_admitted);
+  if (admitted == nullptr) return not_admitted;
+  Runtime& runtime = *Runtime::started();
+  comm::Communicator& communicator = *admitted;
   if (CallEstimate::running() != nullptr) {
     // Ranks without SLIMPI_ESTIMATE would wait for this rank, so it tells them that MPI makes the
     // sum.

@@ -90,27 +90,17 @@ void PersistentSum::started() {
     count_in_order(*parent);
 }
 
-// The answers that all ranks agree on in the init function of a persistent sum.
-struct InitAnswer {
-  bool stays = false;        // MPI makes the sum, because all ranks share one node
-  bool starts_seen = false;  // slimpi sees the starts of requests on all ranks
-};
-
-// Fills in *answer from all ranks, and compares the ranks' counts, because a sum with counts that
-// differ would hang at its first start. Collective over the communicator.
-Status compare_counts(comm::Communicator& communicator, const Request& request,
-                      InitAnswer* answer) {
+// Compares the ranks' counts, because a sum with counts that differ would hang at its first start.
+// If slimpi takes the sum, also finds out whether slimpi sees the starts of requests on all ranks.
+// Collective.
+comm::Verdict compare_inits(Runtime& runtime, comm::Communicator& communicator, bool takes,
+                            const Request& request, bool* starts_seen) {
   const OwnFloats environment;
   SLIMPI_TRY(agree_on_blocks(communicator, request, true));
-  SLIMPI_TRY(communicator.find_nodes(request.buffer()));
-  answer->starts_seen = !mpi::g_starts_hidden;
-  SLIMPI_TRY(communicator.exchange().all_true(&answer->starts_seen));
-  answer->stays = stays_on_node(communicator, request);
-  if (answer->stays || !communicator.on_one_node()) return Status::ok;
-  const comm::Verdict verdict = agree_on_memory(communicator, request);
-  SLIMPI_TRY(verdict.status());
-  answer->stays = verdict.left() == BypassReason::single_node;
-  return Status::ok;
+  if (!takes) return Status::ok;
+  SLIMPI_TRY(find_nodes_and_memory(runtime, communicator, request));
+  *starts_seen = !mpi::g_starts_hidden;
+  return communicator.exchange().all_true(starts_seen);
 }
 
 // Finds a channel and a number for a new sum, the same on all ranks. On every rank the channel is
@@ -163,33 +153,28 @@ Outcome make(Runtime& runtime, comm::Communicator& communicator,
 Outcome init_persistent(Request& request, void* handle) {
   if (Fiber::inside() || handle == nullptr) return {};
   take_description(request);
-  const Admission admitted = admit(request, Way::persistent);
-  if (admitted.communicator == nullptr) return admitted.outcome;
-  Runtime& runtime = *admitted.runtime;
-  comm::Communicator& communicator = *admitted.communicator;
+  Outcome outcome;
+  comm::Communicator* const admitted = admit(request, Way::persistent, &outcome);
+  if (admitted == nullptr) return outcome;
+  Runtime& runtime = *Runtime::started();
+  comm::Communicator& communicator = *admitted;
   wait_for_sums(communicator);
-  const Decided decided = decide(runtime, communicator, request);
-  if (decided.undecided()) return decided.outcome;
-  const auto [outcome, decision] = decided;
+  const algorithm::Decision* const decision = decide(runtime, communicator, request, &outcome);
+  if (decision == nullptr) return outcome;
   if (CallEstimate::running() != nullptr)
     return decision->take ? estimate_begun(runtime, communicator, request) : outcome;
   if (communicator.failed()) return decision->take ? refuse_failed(runtime, communicator) : outcome;
-  InitAnswer answer{.stays = stays_on_node(communicator, request)};
-  Status compared = Status::ok;
-  std::optional<ActiveCall> active;
-  if (!answer.stays) {
-    communicator.begin_numbered();
-    active.emplace(subject(communicator, request, true));
-    compared = compare_counts(communicator, request, &answer);
-  }
-  if (compared != Status::ok) {
-    if (decision->take || !communicator.unusable())
-      return fail_or_leave(runtime, communicator, request, compared);
-    warn_of_unusable(communicator, compared);
-  }
+  if (stays_on_node(communicator, request))
+    return decision->take ? bypass(runtime, BypassReason::single_node, communicator, request)
+                          : outcome;
+  communicator.begin_numbered();
+  const ActiveCall active(subject(communicator, request, true));
+  bool starts_seen = false;
+  const comm::Verdict compared =
+      compare_inits(runtime, communicator, decision->take, request, &starts_seen);
+  if (!is_done(compared)) return end_call(runtime, communicator, request, compared);
   if (!decision->take) return outcome;
-  if (answer.stays) return bypass(runtime, BypassReason::single_node, communicator, request);
-  if (!communicator.threaded() || !answer.starts_seen)
+  if (!communicator.threaded() || !starts_seen)
     return bypass(runtime, BypassReason::nonblocking, communicator, request);
   return make(runtime, communicator, *decision, request, handle);
 }

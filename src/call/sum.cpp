@@ -38,24 +38,6 @@ comm::Plan plan_for(const comm::Plan& plan, ElementType type) {
     result.format.codec = codec_of(type).value_or(kernels::Codec::float64);
   return result;
 }
-
-// While an object of this class exists, the trace shows the plan's bits per value in the slices of
-// this thread's call. The object is destroyed with the plan, because the slice of a call that then
-// goes to MPI must not show them.
-class TracedBits {
- public:
-  explicit TracedBits(const comm::Plan& plan) : call_(ActiveCall::current()) {
-    if (call_ != nullptr) call_->traced.bits = std::uint8_t(bits_of(plan));
-  }
-  ~TracedBits() {
-    if (call_ != nullptr) call_->traced.bits = 0;
-  }
-  TracedBits(const TracedBits&) = delete;
-  TracedBits& operator=(const TracedBits&) = delete;
-
- private:
-  ActiveCall* const call_;
-};
 }  // namespace
 
 Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& plan,
@@ -84,6 +66,13 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
       key_(plan.needs_state ? tensor_key() : comm::TensorKey()) {
   if (request.collective != Collective::allreduce) make_blocks();
   if (plan.algorithm->shapes && request.tensor != nullptr) use_matrices();
+}
+
+Sum::~Sum() {
+  // The slice of a call that now goes to MPI must not show the bits of the plan.
+  if (ActiveCall* const active = ActiveCall::current(); active != nullptr) active->traced.bits = 0;
+  const bool idle = ended_ || communicator_.streams_end({call_.location, in_location_});
+  if (!idle || communicator_.exchange().memory_left()) scratch_.leave();
 }
 
 // Passes the described matrices to the algorithm, if they fit into the buffer.
@@ -129,7 +118,8 @@ comm::Verdict Sum::run_steps() {
   SLIMPI_TRY(agree());
   log_banner();
   (void)caught([&] { warn_of_rounding(); });  // out of memory here costs only the warning
-  const TracedBits bits(plan_);
+  if (ActiveCall* const active = ActiveCall::current(); active != nullptr)
+    active->traced.bits = std::uint8_t(bits_of(plan_));
   call_.number = ++communicator_.compressed_calls;
   const std::uint64_t every = communicator_.config().verify;
   bool verify = every != 0 && call_.number % every == 0;

@@ -19,10 +19,7 @@ class Sum {
       const Request& request);
   // After a failure, waits until no stream uses the program's buffers any more. If MPI or a stream
   // may still use the scratch memory, leaks it.
-  ~Sum() {
-    const bool idle = ended_ || communicator_.streams_end({call_.location, in_location_});
-    if (!idle || communicator_.exchange().memory_left()) scratch_.leave();
-  }
+  ~Sum();
   Sum(const Sum&) = delete;
   Sum& operator=(const Sum&) = delete;
 

@@ -223,4 +223,11 @@ SLIMPI_EXPORT int slimpi_get_option(const char* name, char* value, std::uint64_t
   return 0;
 }
 
+SLIMPI_EXPORT const char* slimpi_get_traits(const char* algorithm) {
+#define SLIMPI_ALGORITHM(name, argument, functions, ...) \
+  if (algorithm != nullptr && std::string_view(algorithm) == #name) return #__VA_ARGS__;
+#include "options/algorithms.def"
+  return "";
+}
+
 }  // namespace slimpi::intercept

@@ -54,7 +54,7 @@ def allreduce(array, name=None):
 
 def _default():
     world = _world()
-    return world, world.communicator(range(world.size), {}, "slimpi (Python)")
+    return world, world.communicator()
 
 
 def get_state(name):

@@ -11,7 +11,6 @@ from ._mpi import Error, check_bits
 from ._parameters import bytes_of
 
 OF_WEIGHTS = ".weights"  # behind a group's name: its gathers of weights
-OF_MODELS = ("decentralized", "low_precision_decentralized")  # algorithms that average models
 # Options of the communicator for sums that are not compressed: sums of the first iterations of
 # algorithms with state, short sums, and sums of other values than gradients. slimpi makes these
 # sums, and not MPI, because ranks that wait in MPI never pause and so take the core from ranks that
@@ -20,13 +19,17 @@ OF_MODELS = ("decentralized", "low_precision_decentralized")  # algorithms that 
 EXACT = {"algorithm": "allreduce", "bits": "8", "min_size": "0", "start": "0"}
 
 
+def check_algorithm(mpi, algorithm):
+    if "talks_to_peers" in mpi.traits(algorithm):
+        raise Error(f"{algorithm} averages models, and torch.distributed sums gradients: choose "
+                    "another algorithm")
+
+
 def options_of(world):
     """Returns the options that decide which sums slimpi takes. The ranks of a group compare
     them."""
     algorithm = world.mpi.option("algorithm")
-    if algorithm in OF_MODELS:
-        raise Error(f"{algorithm} averages models, and torch.distributed sums gradients: choose "
-                    "another algorithm")
+    check_algorithm(world.mpi, algorithm)
     options = {name: world.mpi.option(name) for name in ("min_size", "buffers", "rules")}
     weights = os.environ.get("SLIMPIRUN_TORCH_WEIGHTS")
     if weights:
@@ -105,7 +108,8 @@ def describe(mpi, option):
     """Returns a text about how sums are made. option: a function that returns the value of an
     option."""
     algorithm = option("algorithm")
-    bits = f", {option('bits')} bits" if algorithm in ("bytegrad", "qsgd", "packed") else ""
+    coded = mpi.traits(algorithm).get("codec") in ("quantized", "packed")
+    bits = f", {option('bits')} bits" if coded else ""
     interface = f", {mpi.interface}" if mpi.interface else ""
     return f"slimpi {mpi.version} ({algorithm}{bits}) over {mpi.description}{interface}"
 

@@ -25,11 +25,10 @@ from ._edges import Memory, Spread, alignment, mixes
 from ._gathers import CALLS, Gathers
 from ._mpi import Error, check_bits, text_of
 from ._parameters import bytes_of
-from ._sums import end_streams, share_out
+from ._sums import FLOAT_BYTES, end_streams, share_out
 from ._work import SumWork
 from ._world import Worker, world as _world
 
-_FLOAT_BYTES = 4   # 16-bit floats are summed as float32, too
 _TYPES = torch.float32, torch.float16, torch.bfloat16
 _TAGS = 16383      # for MPI_Comm_create_group; higher ones are of _model_comms
 _MOST = 2**31 - 1  # the counts of MPI_Reduce_scatter_block and MPI_Allgather are ints
@@ -97,7 +96,7 @@ class Collectives:
         self.algorithm = world.mpi.option("algorithm")
         world.groups.add(self)
         self._bucket = bytes_of(world.mpi.option("bucket"))
-        self.align = alignment(self.algorithm, self._bucket)
+        self.align = alignment(world.mpi, self.algorithm, self._bucket)
         self.weights = Gathers(self._name, self._rules, self.algorithm, self._bucket,
                                mine["options"]["weights"])
         self._devices = {"any": ("cpu", "cuda"), "device": ("cuda",), "host": ("cpu",)}[
@@ -161,8 +160,8 @@ class Collectives:
         self.hooked = weakref.WeakSet() if self.hooked is None else self.hooked
         self.hooked.add(model)
 
-    def reason(self, tensors, results, op):
-        """Returns why the backend makes this sum or gather; None if MPI makes it."""
+    def _reason(self, name, tensors, results, op):
+        """Returns why the backend makes a call of take(); None if MPI makes it."""
         if self._left:
             return self._left
         if self.hooked is not None:
@@ -173,6 +172,8 @@ class Collectives:
         if any(type(tensor) not in (torch.Tensor, torch.nn.Parameter)
                for tensor in (*tensors, *results)):
             return "of a subclass of Tensor"
+        if unlike := self._unlike(name, tensors, results):
+            return unlike
         places = {tensor.device for tensor in (*tensors, *results)}
         if len(places) > 1 or any(place.type not in self._devices for place in places):
             return "on a device"
@@ -183,7 +184,7 @@ class Collectives:
             return str(others[0]).replace("torch.", "")
         if not (op == ReduceOp.SUM or op == ReduceOp.AVG):
             return "not SUM or AVG"
-        if max(_floats(tensors), _floats(results)) * _FLOAT_BYTES < self._min_size:
+        if max(_floats(tensors), _floats(results)) * FLOAT_BYTES < self._min_size:
             return "shorter than SLIMPI_MIN_SIZE"
         if tensors[0].is_cuda and torch.cuda.is_current_stream_capturing():
             return "part of a CUDA graph"
@@ -236,8 +237,8 @@ class Collectives:
             return None
         row = longest // self.size if scatters or gathers else longest
         pieces, padding = _kinds.row_of(self, row)
-        reason = (self._unlike(name, tensors, results) or self.reason(tensors, results, op)
-                  or (codec.reason(tensors[0], pieces) if gathers else None))
+        reason = self._reason(name, tensors, results, op) or (
+            codec.reason(tensors[0], pieces) if gathers else None)
         rule = None if reason or gathers and codec.by_row else self.rule(longest)
         if rule == "off":
             reason = "off by SLIMPI_RULES"
@@ -250,7 +251,7 @@ class Collectives:
             return None
         before_sum(self)
         several = scatters or gathers or kind == _kinds.GRADIENTS  # parameters in one tensor
-        mixed = codec.algorithm if mixes(codec.algorithm) or (
+        mixed = codec.algorithm if mixes(_world().mpi, codec.algorithm) or (
             codec.align and several and not pieces) else None
         spread = Spread(codec.align and pieces or (row,), codec.align or 1, padding)
         if gathers:

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Gives each DistributedDataParallel model slimpi's hook, until the program registers its own."""
-import functools
 import os
 
-from . import _functions, _threads
+from . import _functions, _late, _threads
 from ._mpi import Error
 from ._tell import is_rank, of_one_node, of_other_sums, say
 
@@ -116,28 +115,23 @@ def change(module):
     import torch
     _threads.watch(torch)
     model = module.DistributedDataParallel
-    init, register, builtin = (model.__init__, model.register_comm_hook,
-                               getattr(model, "_register_builtin_comm_hook", None))
+    register = model.register_comm_hook
 
-    @functools.wraps(init)
-    def made(self, *arguments, **keywords):
+    @_late.replace(model, "__init__")
+    def made(init, self, *arguments, **keywords):
         init(self, *arguments, **keywords)
         if is_rank():
             _add_hook(self, register)
 
-    @functools.wraps(register)
-    def register_comm_hook(self, state, hook):
+    @_late.replace(model, "register_comm_hook")
+    def register_comm_hook(register, self, state, hook):
         if not _replace_hook(self, state, hook):
             register(self, state, hook)
 
-    @functools.wraps(builtin)
-    def register_builtin(self, kind):
+    @_late.replace(model, "_register_builtin_comm_hook")
+    def register_builtin(builtin, self, kind):
         from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
         hook = (default_hooks.fp16_compress_hook if "FP16" in str(kind)
                 else default_hooks.allreduce_hook)
         if not _replace_hook(self, self.process_group, hook):
             builtin(self, kind)
-
-    model.__init__, model.register_comm_hook = made, register_comm_hook
-    if builtin is not None:
-        model._register_builtin_comm_hook = register_builtin

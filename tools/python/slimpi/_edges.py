@@ -184,18 +184,19 @@ def rests_together(rests):
     return torch.cat([part for rest in rests for part in rest.parts()])
 
 
-def alignment(algorithm, bucket):
+def alignment(mpi, algorithm, bucket):
     """Returns how many floats a quantization bucket has; 0 if the algorithm has no buckets, or if a
     whole chunk is one bucket."""
-    if algorithm == "packed":
-        return _PACKED_BUCKET
-    return bucket if algorithm in ("bytegrad", "qsgd", "auto") else 0
+    codec = "quantized" if algorithm == "auto" else mpi.traits(algorithm).get("codec")
+    return {"packed": _PACKED_BUCKET, "quantized": bucket}.get(codec, 0)
 
 
-def mixes(algorithm):
+def mixes(mpi, algorithm):
     """Returns whether parameters affect each other's results even if each begins a quantization
     bucket."""
-    return algorithm in ("packed", "auto", "batched_powersgd") or algorithm.startswith("hook:")
+    traits = mpi.traits(algorithm)
+    return (algorithm == "auto" or traits.get("codec") == "packed"
+            or "keeps_state" in traits and "shapes" not in traits)  # state of the whole buffer
 
 
 class Edges:
@@ -205,9 +206,9 @@ class Edges:
     feedback: whether there is error feedback. With it parameters get no factors, because the
     residuals of earlier sums would have been scaled by other factors than the next sum."""
 
-    def __init__(self, algorithm, bucket, least, feedback):
-        self._scales = algorithm == "packed" and not feedback
-        self._align = alignment(algorithm, bucket)
+    def __init__(self, mpi, algorithm, bucket, least, feedback):
+        self._scales = mpi.traits(algorithm).get("codec") == "packed" and not feedback
+        self._align = alignment(mpi, algorithm, bucket)
         self._least = max(least, 1)
         self._layouts = {}  # by the sizes of parameters
         self.factors = {}  # by the name of a DDP bucket; the same on all ranks

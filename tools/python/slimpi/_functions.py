@@ -2,26 +2,14 @@
 """Functions that slimpi-run --torch puts in the place of functions of torch.distributed. They hand
 float sums to MPI whatever backend the process group has, such as nccl. All other calls go to the
 backend, and the groups stay as the program made them."""
-import functools
 import inspect
 import weakref
 
-from . import _kinds, _launcher
+from . import _kinds, _late, _launcher
 
 active = False  # whether this process is a rank of the job, after init_process_group
 refused = lambda collectives: None  # called where a group cannot use MPI
 _groups = {}    # Collectives by process group
-
-
-def _may_take(tensors, op):
-    """Returns whether MPI may take a sum, judging by types and operation, which are the same on all
-    ranks."""
-    import torch
-    kinds = torch.float32, torch.float16, torch.bfloat16
-    operations = torch.distributed.ReduceOp.SUM, torch.distributed.ReduceOp.AVG
-    return tensors and any(op == one for one in operations) and all(
-        type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.dtype in kinds
-        for tensor in tensors)
 
 
 def _join(module, group):
@@ -46,31 +34,19 @@ def _join(module, group):
         found.leave("of one node")
 
 
-def _joined(module, function):
-    """Returns a function that makes a group as `function` does and then makes the group's
-    Collectives."""
-
-    @functools.wraps(function)
-    def make(*arguments, **keywords):
-        group = function(*arguments, **keywords)
-        if group not in (None, module.GroupMember.NON_GROUP_MEMBER):
-            _join(module, group)
-        return group
-
-    return make
-
-
 def collectives_of(group):
     """Returns the Collectives of a process group of any backend; None if slimpi makes no sums for
     it."""
     return getattr(group, "collectives", None) or _groups.get(group)
 
 
-def _changed(module, function, inputs, outputs, name):
-    signature, gathers = inspect.signature(function), "gather" in name
+def _change(module, function, inputs, outputs, name):
+    if not hasattr(module, function):
+        return
+    signature, gathers = inspect.signature(getattr(module, function)), "gather" in name
 
-    @functools.wraps(function)
-    def call(*arguments, **keywords):
+    @_late.replace(module, function)
+    def call(function, *arguments, **keywords):
         if not active or not module.is_initialized() or (
                 gathers and _kinds.kind() not in _kinds.WEIGHTS):
             return function(*arguments, **keywords)
@@ -82,18 +58,17 @@ def _changed(module, function, inputs, outputs, name):
         names, work = bound.arguments, None
         tensors, results = (one if isinstance(one, (list, tuple)) else [one]
                             for one in (names[inputs], names[outputs]))
-        op = names.get("op", module.ReduceOp.SUM)
-        if _may_take([*tensors, *results], op):
-            group = names["group"] or module._get_default_group()
-            if group in _groups and group not in module._world.pg_coalesce_state:
-                work = _groups[group].take(name, tensors, list(results), op)
+        group = names["group"] or module._get_default_group()
+        # PyTorch reports what is not a tensor.
+        if (group in _groups and group not in module._world.pg_coalesce_state and all(
+                isinstance(one, module.torch.Tensor) for one in (*tensors, *results))):
+            work = _groups[group].take(name, tensors, list(results),
+                                       names.get("op", module.ReduceOp.SUM))
         if not work:
             return function(*arguments, **keywords)
         if names["async_op"]:
             return work
         work.wait()
-
-    return call
 
 
 # For each function: the name of its argument with the input, that of the argument for the result,
@@ -118,19 +93,19 @@ def begin(module):
 def change(module):
     """Replaces the functions in `module`, which is torch.distributed.distributed_c10d."""
     for name, names in _FUNCTIONS.items():
-        if hasattr(module, name):
-            setattr(module, name, _changed(module, getattr(module, name), *names))
+        _change(module, name, *names)
     for name in ("new_group", "split_group"):
-        if hasattr(module, name):
-            setattr(module, name, _joined(module, getattr(module, name)))
-    destroy = module.destroy_process_group
+        @_late.replace(module, name)
+        def make(function, *arguments, **keywords):
+            group = function(*arguments, **keywords)
+            if group not in (None, module.GroupMember.NON_GROUP_MEMBER):
+                _join(module, group)
+            return group
 
-    @functools.wraps(destroy)
-    def destroy_process_group(group=None):
+    @_late.replace(module, "destroy_process_group")
+    def destroy_process_group(destroy, group=None):
         everything = group in (None, module.GroupMember.WORLD)
         for one in list(_groups) if everything else [group]:
             if one in _groups:
                 _groups.pop(one).free()
         destroy(group)
-
-    module.destroy_process_group = destroy_process_group

@@ -88,7 +88,7 @@ class Weights:
         from torch.utils.weak import WeakIdKeyDictionary  # PyTorch 2.0 and newer
         self.bits, self.algorithm = bits, "packed" if algorithm == "packed" else "bytegrad"
         self.by_row = by_row
-        self.align = alignment(self.algorithm, bucket) or 1
+        self.align = alignment(_world().mpi, self.algorithm, bucket) or 1
         self._options = {"calls": CALLS, "algorithm": self.algorithm, "bits": bits, "min_size": "0",
                          "start": "0", "error_feedback": "0"}
         self._kept = WeakIdKeyDictionary()  # by result: this rank's block as all ranks got it

@@ -13,8 +13,9 @@ import re
 import socket
 import threading
 
+from ._mpi import STATUS_BYTES
+
 _TAG = 1
-_STATUS_BYTES = 64  # more than any MPI's MPI_Status
 _Message = ctypes.c_int64 * 3  # the sender's rank in MPI's world, the group's number, its sums
 
 
@@ -41,7 +42,7 @@ class Goodbyes:
     def received(self):
         """Returns the messages that have arrived since the last call."""
         mpi, found, messages = self._mpi, ctypes.c_int(), []
-        status = ctypes.create_string_buffer(_STATUS_BYTES)
+        status = ctypes.create_string_buffer(STATUS_BYTES)
         of = mpi.constant("MPI_ANY_SOURCE"), _TAG, self._comm
         with self._lock:
             while True:

@@ -131,18 +131,13 @@ def are_gradients(tensors):
 def _change_optimizer(module):
     """Notes each new optimizer, also one made by pickle or copy.deepcopy, and its thread: the one
     that made it or that last called its zero_grad()."""
-    def known(function):
-        @functools.wraps(function)
-        def call(self, *arguments, **keywords):
+    for name in ("__init__", "__setstate__", "zero_grad"):
+        @_late.replace(module.Optimizer, name)
+        def known(function, self, *arguments, **keywords):
             function(self, *arguments, **keywords)
             key = id(self)
             _optimizers[key] = (weakref.ref(self, lambda _: _optimizers.pop(key, None)),
                                 threading.get_ident())
-
-        return call
-
-    for name in ("__init__", "__setstate__", "zero_grad"):
-        setattr(module.Optimizer, name, known(getattr(module.Optimizer, name)))
 
 
 def _change_reducer(module):

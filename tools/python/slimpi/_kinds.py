@@ -152,7 +152,6 @@ def _watch_fsdp1(module):
     """Recognizes FSDP1's gathers of weights. They share one function, and the state of training
     says what a gather is for."""
     handle, states = module.FlatParamHandle, module.HandleTrainingState
-    needs = handle.needs_unshard
 
     def gathers(names):
         handle = names["self"]
@@ -162,8 +161,8 @@ def _watch_fsdp1(module):
             return contextlib.nullcontext()
         return doing(WHOLE, [_collectives_of(handle.process_group)], None, _padding_fsdp1(handle))
 
-    @functools.wraps(needs)
-    def needs_unshard(self):
+    @_late.replace(handle, "needs_unshard")
+    def needs_unshard(needs, self):
         # Without another gather, summon_full_params would return, and later write back, the rounded
         # weights of the last forward pass.
         if (self._training_state == states.SUMMON_FULL_PARAMS and not needs(self)
@@ -174,7 +173,6 @@ def _watch_fsdp1(module):
         return needs(self)
 
     _late.within(gathers, handle, "_all_gather_flat_param")
-    handle.needs_unshard = needs_unshard
 
 
 def _groups_zero_3(params, type_of):
@@ -216,16 +214,12 @@ class _Handles:
 
 
 def _watch_zero_3(module):
-    coordinator = module.PartitionedParameterCoordinator
-    name = "_PartitionedParameterCoordinator__all_gather_params_"
-    gather = getattr(coordinator, name, None)
-    if gather is None:  # an older DeepSpeed
-        return
     missing = module.ZeroParamStatus.NOT_AVAILABLE
     type_of = getattr(module, "get_allgather_dtype", lambda one, tensor: tensor.dtype)
 
-    @functools.wraps(gather)
-    def all_gather_params(self, params, forward, quantize=False):
+    @_late.replace(module.PartitionedParameterCoordinator,
+                   "_PartitionedParameterCoordinator__all_gather_params_")
+    def all_gather_params(gather, self, params, forward, quantize=False):
         now = [one for one in params if one.ds_status == missing]
         groups = {id(one.ds_process_group): one.ds_process_group for one in now}
         if not any(map(_rounds, groups.values())):
@@ -246,8 +240,6 @@ def _watch_zero_3(module):
         registry = getattr(self, "_PartitionedParameterCoordinator__inflight_param_registry")
         handles = _Handles({id(registry[one]): registry[one] for one in now}.values())
         registry.data.update((one, handles) for one in now)
-
-    setattr(coordinator, name, all_gather_params)
 
 
 def _reduces_zero_3(names):

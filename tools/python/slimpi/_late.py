@@ -11,6 +11,7 @@ import sys
 
 OLDEST = (2, 4)  # the first PyTorch that can have the backend; gloo of 2.1 has no reduce-scatter
 
+_signature = functools.lru_cache(None)(inspect.signature)
 _functions = {}  # by the module's name: functions in the order of after()
 
 
@@ -43,21 +44,31 @@ def after(name, function):
     _functions.setdefault(name, []).append(function)
 
 
+def replace(owner, name):
+    """Returns a decorator for the replacement of a function of a module or class. The replacement
+    gets the function it replaces, and then the arguments of the call. Does nothing if this version
+    of the library lacks the function."""
+    def decorate(replacement):
+        function = getattr(owner, name, None)
+        if function is not None:
+            @functools.wraps(function)
+            def call(*arguments, **keywords):
+                return replacement(function, *arguments, **keywords)
+
+            setattr(owner, name, call)
+        return replacement
+
+    return decorate
+
+
 def within(context, owner, name):
     """Makes each call of a function of a module or class run within context(arguments), where
     `arguments` has the arguments of the call by their names. Does nothing if this version of the
     library lacks the function."""
-    function = getattr(owner, name, None)
-    if function is None:
-        return
-    signature = inspect.signature(function)
-
-    @functools.wraps(function)
-    def call(*arguments, **keywords):
-        with context(signature.bind(*arguments, **keywords).arguments):
+    @replace(owner, name)
+    def call(function, *arguments, **keywords):
+        with context(_signature(function).bind(*arguments, **keywords).arguments):
             return function(*arguments, **keywords)
-
-    setattr(owner, name, call)
 
 
 class _Environment(type(os.environ)):

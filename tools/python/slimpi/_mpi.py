@@ -6,6 +6,7 @@ slimpi.h returns it. A function that libslimpi defines is called in libslimpi, s
 need not be preloaded; all others are called in MPI's library.
 """
 import ctypes
+import functools
 import glob
 import os
 import re
@@ -30,6 +31,7 @@ _SIGNATURES = {
     "MPI_Recv": "pihhihp", "MPI_Reduce_scatter_block": "ppihhh", "MPI_Request_free": "p",
     "MPI_Wait": "pp", "PMPI_Allreduce": "ppihhh",
 }
+STATUS_BYTES = 64    # more than any MPI's MPI_Status
 _TEXT_BYTES = 16384  # more than any MPI's MPI_MAX_LIBRARY_VERSION_STRING
 
 
@@ -196,6 +198,15 @@ class Mpi:
         self.slimpi.slimpi_get_option(name.encode(), value, ctypes.c_uint64(len(value)))
         return value.value.decode(errors="replace")
 
+    @functools.lru_cache(None)
+    def traits(self, algorithm):
+        """Returns the traits of an algorithm that are not the default, by the names that they have
+        in src/options/algorithms.def."""
+        function = self.slimpi.slimpi_get_traits
+        function.restype = ctypes.c_char_p
+        text = function(algorithm.partition(":")[0].encode()).decode()
+        return dict(re.findall(r"\.(\w+) = (?:\w+::)?(\w+)", text))
+
     def set_timeout(self, comm, seconds):
         """Sets how long this rank waits at most in later sums on a communicator."""
         self.slimpi.slimpi_set_timeout(ctypes.byref(ctypes.c_uint64(comm)),
@@ -235,6 +246,6 @@ def check_bits(mpi, bits, algorithm, name="--torch-weights"):
         mpi.check_option("bits", bits)
     except Error as error:
         raise Error(str(error).replace("slimpi_bits", name)) from None
-    if float(bits) % 1 and algorithm != "packed":
+    if float(bits) % 1 and mpi.traits(algorithm).get("codec") != "packed":
         raise Error(f"{name}={bits} cannot be combined with {algorithm}; accepted: 1 to 16 without "
                     "a half, or the algorithm packed")

@@ -13,14 +13,12 @@ Modules of PyTorch, DeepSpeed and Lightning are changed when the program has imp
 program ends well and slimpi had nothing to sum, a line says so.
 """
 import atexit
-import functools
 import inspect
 import os
 import sys
 
-from . import _ddp, _functions, _late, _launcher, _register, _seen, _threads
+from . import _ddp, _end, _functions, _late, _launcher, _register, _seen, _threads
 from ._address import set_master
-from ._end import watch_end
 from ._launcher import set_environment
 from ._mpi import Error, WrongLauncher
 from ._tell import (is_child, is_rank, mark_rank, of_one_node, of_other_sums, said, say, takes_all,
@@ -38,12 +36,13 @@ def _asks_for_gloo(asked):
         backend in ("gloo", "cpu:gloo") or not backend and not torch.cuda.is_available())
 
 
-def _change_backend(module, init_process_group):
-    """Replaces new_group and split_group, and returns a replacement of init_process_group. If the
-    program asks for gloo, these functions make a group of slimpi's backend."""
-    signature = inspect.signature(init_process_group)
+def _change_backend(module):
+    """Replaces init_process_group, new_group and split_group. If the program asks for gloo, these
+    functions make a group of slimpi's backend."""
+    signature = inspect.signature(module.init_process_group)
 
-    def init(*arguments, **keywords):
+    @_late.replace(module, "init_process_group")
+    def init(init_process_group, *arguments, **keywords):
         global _replaced
         bound = signature.bind(*arguments, **keywords)
         if not is_rank() or _register.missing(module) or not _asks_for_gloo(bound.arguments):
@@ -57,9 +56,9 @@ def _change_backend(module, init_process_group):
         _replaced = not found.refusal
         _say_refusal(found)
 
-    def of_slimpi(function):
-        @functools.wraps(function)
-        def make(*arguments, **keywords):
+    for name in ("new_group", "split_group"):
+        @_late.replace(module, name)
+        def make(function, *arguments, **keywords):
             bound = inspect.signature(function).bind(*arguments, **keywords)
             asked = bound.arguments
             if _replaced is not None and asked.get("backend") and _asks_for_gloo(asked):
@@ -68,25 +67,12 @@ def _change_backend(module, init_process_group):
                     asked["backend"] = "slimpi"
             return function(*bound.args, **bound.kwargs)
 
-        return make
-
-    def of_gloo(function):
-        """Returns a function that says "gloo" where the program asked for gloo, because the program
-        may have code for gloo."""
-        @functools.wraps(function)
-        def call(*arguments, **keywords):
+    # The program may have code for gloo, so it is told "gloo" where it asked for gloo.
+    for name in ("get_backend", "get_backend_config"):
+        @_late.replace(module, name)
+        def call(function, *arguments, **keywords):
             found = function(*arguments, **keywords)
             return found if _replaced is None else type(found)(found.replace("slimpi", "gloo"))
-
-        return call
-
-    for name in ("get_backend", "get_backend_config"):  # PyTorch 1 has no configurations
-        if hasattr(module, name):
-            setattr(module, name, of_gloo(getattr(module, name)))
-    for made in ("new_group", "split_group"):
-        if hasattr(module, made):
-            setattr(module, made, of_slimpi(getattr(module, made)))
-    return init
 
 
 def _say_refusal(collectives):
@@ -149,15 +135,11 @@ def _change_deepspeed(module):
     """Replaces DeepSpeed's mpi_discovery. If MASTER_ADDR is not set, DeepSpeed's function asks
     mpi4py for the ranks and uses the same port for all jobs. The replacement takes the ranks from
     the environment."""
-    discover = module.mpi_discovery
-
-    @functools.wraps(discover)
-    def mpi_discovery(*arguments, **keywords):
+    @_late.replace(module, "mpi_discovery")
+    def mpi_discovery(discover, *arguments, **keywords):
         if not _become_rank():
             return discover(*arguments, **keywords)
         _find_master()
-
-    module.mpi_discovery = mpi_discovery
 
 
 def _change_lightning(module):
@@ -169,7 +151,7 @@ def _change_lightning(module):
 
 
 def _change_c10d(module):
-    init_process_group = _change_backend(module, module.init_process_group)
+    _change_backend(module)
     _functions.change(module)
     _functions.refused = _say_refusal
 
@@ -183,8 +165,8 @@ def _change_c10d(module):
         launched = _launcher.size()
         return size > 1 if launched is None else size in (-1, launched)
 
-    @functools.wraps(module.init_process_group)
-    def init(backend=None, init_method=None, *arguments, **keywords):
+    @_late.replace(module, "init_process_group")
+    def init(init_process_group, backend=None, init_method=None, *arguments, **keywords):
         others = getattr(module, "_use_torchcomms_enabled", bool)()
         try:
             names = signature.bind(backend, init_method, *arguments, **keywords).arguments
@@ -223,7 +205,6 @@ def _change_c10d(module):
         if is_rank() and not _register.is_old():
             _functions.begin(module)
 
-    module.init_process_group = init
     if _says_if_unused() or not is_child() and not _launcher.is_of_mpi():
         _seen.watch(module)
 
@@ -241,11 +222,11 @@ def _say_if_unused():
         return
     world = sys.modules.get("slimpi._world")
     world = world and world._world
-    used = world and (world.communicators or world.models)
+    used = world and (world.default or world.models)
     # Nothing is printed if the program ended by an exception or with an exit status that is not 0,
     # if Python found no program, or if the program makes its ranks itself.
     missing = sys.argv[0] not in ("", "-c", "-m") and not os.path.exists(sys.argv[0])
-    if hasattr(sys, "last_type") or _status or missing or _makes_ranks:
+    if hasattr(sys, "last_type") or _end.status or missing or _makes_ranks:
         return
     if _replaced or _seen.is_counted():
         text = _seen.of_groups(used)
@@ -257,30 +238,20 @@ def _say_if_unused():
 
 
 _says = True    # whether this rank may say that slimpi was not used: rank 0
-_status = None  # exit status if sys.exit or an exception ends the program
 _makes_ranks = False  # whether the program has started processes that may be ranks
 
 
 def _watch_end():
     atexit.register(_say_if_unused)
-    watch_end(_note_status)
+    _end.watch_end()
 
 
 def _watch_processes(module):
-    begin = module.BaseProcess.start
-
-    @functools.wraps(begin)
-    def start(self):
+    @_late.replace(module.BaseProcess, "start")
+    def start(begin, self):
         global _makes_ranks
         _makes_ranks |= getattr(self._target, "__name__", "") != "_worker_loop"  # a DataLoader's
         begin(self)
-
-    module.BaseProcess.start = start
-
-
-def _note_status(status):
-    global _status
-    _status = status
 
 
 def start():

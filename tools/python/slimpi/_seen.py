@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Counts the sums of torch.distributed, except those of DistributedDataParallel, for the line that
 slimpi-run --torch prints at the end."""
-import functools
 import os
 import re
 import sys
 import threading
 import types
 
+from . import _late
 from ._late import OLDEST
 
 _MOST_PLACES = 3  # most lines of the program that a message names
@@ -71,22 +71,18 @@ def is_counted():
     return bool(_taken or _exact or _left)
 
 
-def _counted(function):
-    @functools.wraps(function)
-    def call(*arguments, **keywords):
-        if getattr(_here, "inside", False):
-            return function(*arguments, **keywords)
-        # The longest argument is the input, also for reduce_scatter, which gets a shorter tensor
-        # for the result.
-        _add(_calls, function.__name__, max(map(bytes_of, (*arguments, *keywords.values())),
-                                            default=0))
-        _here.inside = True
-        try:
-            return function(*arguments, **keywords)
-        finally:
-            _here.inside = False
-
-    return call
+def _counted(function, *arguments, **keywords):
+    if getattr(_here, "inside", False):
+        return function(*arguments, **keywords)
+    # The longest argument is the input, also for reduce_scatter, which gets a shorter tensor for
+    # the result.
+    _add(_calls, function.__name__, max(map(bytes_of, (*arguments, *keywords.values())),
+                                        default=0))
+    _here.inside = True
+    try:
+        return function(*arguments, **keywords)
+    finally:
+        _here.inside = False
 
 
 def watch(module):
@@ -95,7 +91,7 @@ def watch(module):
     for name, function in list(vars(module).items()):
         # isinstance() would ask a deprecated object of PyTorch for its class, and get a warning.
         if type(function) is types.FunctionType and re.match(_SUMS, name):
-            setattr(module, name, _counted(function))
+            _late.replace(module, name)(_counted)
 
 
 def _size(count):

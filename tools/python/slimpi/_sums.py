@@ -9,7 +9,7 @@ import torch
 
 from ._edges import rests_together
 
-FLOAT_BYTES = 4
+FLOAT_BYTES = 4  # 16-bit floats are summed as float32, too
 # Values of these types are divided before the sum, as PyTorch does. Values of shorter types are
 # summed in float32 and divided afterwards.
 WIDE = (torch.float32, torch.float64, torch.complex64, torch.complex128)

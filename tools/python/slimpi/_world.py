@@ -15,13 +15,11 @@ import time
 import weakref
 from concurrent.futures import Future
 
-from . import _join, _launcher
-from ._end import watch_end
+from . import _end, _join, _launcher
 from ._goodbye import Goodbyes
-from ._mpi import Error, Mpi, WrongLauncher
+from ._mpi import STATUS_BYTES, Error, Mpi, WrongLauncher
 
 _NAME_BYTES = 63  # of a communicator's name; less than any MPI's MPI_MAX_OBJECT_NAME
-_STATUS_BYTES = 64  # more than any MPI's MPI_Status
 _TIME_TO_FORWARD = 0.2  # seconds before an abort; launchers drop output written just before it
 _SUMS_BEFORE_WARNING = 3
 _SECONDS_TO_FAIL = 5  # time at the program's end for a sum that was given up to fail in MPI, too
@@ -85,7 +83,7 @@ class World:
     def __init__(self):
         self.process = os.getpid()
         self.worker = Worker(ends=False)
-        self.communicators = {}  # by (ranks, options, name)
+        self.default = None      # the communicator of slimpi.allreduce
         self.models = 0          # how many models have had the hook of slimpi.torch
         self._limits = {}        # by communicator: the timeout that slimpi was given
         self._summed = set()     # communicators on which start_sum() has made a sum
@@ -95,9 +93,8 @@ class World:
         self.warned = False      # whether count() has warned of groups that cross
         self.stuck = math.inf    # since when MPI may be in a sum that was given up
         self._workers = weakref.WeakSet()  # all other Workers
-        self.status = 0          # exit status of an exception or sys.exit that ends the program
         self.worker.do(self._begin)
-        watch_end(self._note_status)
+        _end.watch_end()
         if self.initialized:
             self._watch_leave()
 
@@ -125,13 +122,13 @@ class World:
                 f"the launcher started {launched} ranks, but {mpi.description} sees one: use the "
                 "mpiexec of this MPI, or put the other MPI's libmpi.so first in LD_LIBRARY_PATH")
 
-    def communicator(self, ranks, options, name):
-        """Returns the communicator of these ranks of the world that has these options and this
-        name; the first call makes it. Collective over these ranks."""
-        key = (tuple(ranks), tuple(sorted(options.items())), name)
-        if key not in self.communicators:
-            self.communicators[key] = self.worker.do(self.new_communicator, ranks, options, name)
-        return self.communicators[key]
+    def communicator(self):
+        """Returns the communicator of slimpi.allreduce; the first call makes it. Collective over
+        all ranks."""
+        if self.default is None:
+            self.default = self.worker.do(self.new_communicator, range(self.size), {},
+                                          "slimpi (Python)")
+        return self.default
 
     def count(self, group, algorithm):
         """Counts a compressed sum that makes values of several parameters share scales or bits.
@@ -228,7 +225,7 @@ class World:
         """Waits for the requests that start_sum() returned. Called in any worker's thread."""
         for request in requests:
             self.mpi.call("MPI_Wait", ctypes.byref(ctypes.c_uint64(request)),
-                          ctypes.create_string_buffer(_STATUS_BYTES))
+                          ctypes.create_string_buffer(STATUS_BYTES))
 
     def sum_blocks(self, comm, address, result, count):
         """Sums blocks of `count` floats, one for each rank, and writes the sum of this rank's block
@@ -273,7 +270,7 @@ class World:
         sys.stdout.flush()
         sys.stderr.flush()
         time.sleep(_TIME_TO_FORWARD)
-        status = self.status or 1
+        status = _end.status or 1
         if status < 0:  # a signal
             with contextlib.suppress(ValueError):  # in a thread that cannot set it
                 signal.signal(-status, signal.SIG_DFL)
@@ -281,9 +278,6 @@ class World:
             status = 128 - status
         self.mpi.call("MPI_Abort", self.comm, status)
         os._exit(status)
-
-    def _note_status(self, status):
-        self.status = status
 
     def _watch_leave(self):
         """Makes os._exit(0) end MPI in this process as a normal end does. Otherwise the other ranks
@@ -321,7 +315,7 @@ class World:
         worker's thread; None if exit() will do so."""
         if os.getpid() != self.process or self.mpi.integer("MPI_Finalized"):  # a child by fork
             return
-        if self.status != 0:
+        if _end.status != 0:
             self.abort()
         # If possible, exit() aborts the job or ends MPI, because only exit() knows the status of
         # `raise SystemExit(7)`.

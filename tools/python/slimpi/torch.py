@@ -22,7 +22,8 @@ import torch
 import torch.distributed as dist
 
 from . import _functions, _gradients, _model_comms
-from ._agreement import EXACT, OF_MODELS, check_answers, describe, name_of, timeout_of
+from ._agreement import (EXACT, check_algorithm, check_answers, describe, name_of,
+                         timeout_of)
 from ._edges import Edges, mixes
 from ._local_steps import LocalSteps
 from ._mpi import Error, text_of
@@ -32,9 +33,7 @@ from ._world import world as _world
 
 __all__ = ["LocalSteps", "State", "compress", "hook", "register"]
 
-_STATEFUL = ("powersgd", "batched_powersgd")
 _MOST_IN_FLIGHT = 2  # buckets: one uses the network while the other does not
-_FIRST_ITERATIONS = 10  # exact iterations with PowerSGD; the default of slimpi's option `start`
 # The options of slimpi that decide the bits of a result. A checkpoint has these and the State's own
 # options.
 _OF_RESULTS = ("algorithm", "bits", "bucket", "error_feedback", "hierarchy", "max_error",
@@ -119,17 +118,15 @@ class State:
         for name, value in self.options.items():
             self._world.mpi.check_option(name, value)
         self.algorithm = self._option("algorithm")
-        if self.algorithm in OF_MODELS:
-            raise Error(f"{self.algorithm} averages models, and DistributedDataParallel sums "
-                        "gradients: choose another algorithm")
+        check_algorithm(self._world.mpi, self.algorithm)
+        traits = self._world.mpi.traits(self.algorithm)
         self._least = -(-bytes_of(self._option("min_size")) // FLOAT_BYTES)
-        low_rank = self.algorithm in _STATEFUL
         self.feedback = self._option("error_feedback").lower() in ("1", "y", "yes", "true", "on")
-        self._edges = Edges(self.algorithm, bytes_of(self._option("bucket")),
+        self._edges = Edges(self._world.mpi, self.algorithm, bytes_of(self._option("bucket")),
                             self._least, self.feedback)
-        self._keeps_state = low_rank or self.feedback or self.algorithm.startswith("hook:")
+        self._keeps_state = self.feedback or "keeps_state" in traits
         if start is None:
-            start = int(self._option("start") or (_FIRST_ITERATIONS if low_rank else 1))
+            start = int(self._option("start") or traits.get("start", 1))
         self._start = max(int(start), 1) if self._keeps_state else 0
         if self._keeps_state:
             self.options["start"] = "0"  # hook() counts the first iterations, so slimpi must not
@@ -277,7 +274,7 @@ def hook(state, bucket):
     comm = state._exact_comm if state.iteration < state._start else state._comm
     state.iteration += last
     if last and comm == state._comm:
-        if mixes(state.algorithm):
+        if mixes(state._world.mpi, state.algorithm):
             state._world.count(state, state.algorithm)
         else:
             state.summed += 1
