@@ -71,6 +71,7 @@ Sum::Sum(Runtime& runtime, comm::Communicator& communicator, const comm::Plan& p
       input_count_(call_.count),
       result_count_(call_.count),
       left_on_device_(false) {}
+Sum::~Sum() = default;
 comm::Verdict Sum::run_steps() {
   if (!g_script.fallback) ::run(plan_.algorithm->name);
   g_now += g_script.verifying;
