@@ -285,6 +285,7 @@ def _note_status(status):
 
 def start():
     if is_child():
+        _late.after("torch.nn.parallel.distributed", _ddp.change_in_child)
         return
     set_environment()
     if _says_if_unused():
